@@ -5,6 +5,7 @@
 #include "facula/view.h"
 #include "log.h"
 #include "plot.h"
+#include "run/run_sound.h"
 
 enum { MOST_RUNS = 8, MOST_SERIES = 2 * MOST_RUNS, PANELS = 4, PARTS = 50, FEW = 5 };
 
@@ -198,6 +199,11 @@ static int run(list args) {
                    || size.d[1] > 16384))
         return usage_error(verb_find("plot"), "--size needs WIDTHxHEIGHT of 200 to 16384 pixels, not \"%s\"", o.size);
     if (o.weights && (n > 1 || o.text)) return usage_error(verb_find("plot"), "--weights is for one training, as a picture");
+    if (is_sound(args.at[0])) {
+        const plot_look how = { o.title ? o.title : args.at[0], (int)size.d[0], (int)size.d[1] };
+        if (n > 1 || o.weights) return usage_error(verb_find("plot"), "one sound at a time");
+        return plot_sound(args.at[0], o.to, o.text || !o.to, &how);
+    }
     for (int i = 0; i < args.n; i++) args.at[i] = folder_name(args.at[i]);
     name_run(args.at[0], name, sizeof name);
     const plot_look look = { o.title ? o.title : name, (int)size.d[0], (int)size.d[1] };
@@ -208,6 +214,7 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_plot = { .name = "plot", .summary = "draws the curves of trainings",
+const verb verb_plot = { .name = "plot", .summary = "draws the curves of trainings, and spectrograms of sounds",
                          .usage = "facula plot RUN [RUN...] [-o FILE] [--compare RUN]...", .options = options, .run = run,
-                         .more = "RUN is the folder that `facula train --out` made." };
+                         .more = "RUN is the folder that `facula train --out` made.  Instead of it a sound (WAV, FLAC, Ogg, MP3): its\n"
+                                 "spectrogram, in dB over s and kHz, as a picture with -o, else here in the terminal." };

@@ -7,4 +7,7 @@ typedef struct plot_look { const char *title; int width, height; } plot_look;   
 
 /* DIR/model.safetensors to a picture; to NULL: DIR/weights.png, or .svg. */
 int plot_weights(const char *dir, const char *to, const plot_look *look);
+
+/* The spectrogram of a sound to a picture, or as text. */
+int plot_sound(const char *path, const char *to, bool text, const plot_look *look);
 #endif

@@ -79,6 +79,15 @@ bool fac_ring_get(fac_ring *r, float *to, int64_t *first);
 int64_t fac_ring_dropped(const fac_ring *r); /* windows */
 void fac_ring_free(fac_ring *r);             /* NULL is fine */
 
+/* What is heard now: an ALSA device ("default", "hw:0"; libasound is opened at run time), or "-", standard input: a WAV stream of
+ * this rate, or raw 16 bits, little endian, of one channel.  Channels are averaged.  One thread at a time. */
+typedef struct fac_capture fac_capture;
+fac_status fac_capture_open(const char *name, int rate, fac_capture **out, fac_error *err);
+/* Waits for up to n samples; *count: how many there are, of a stream 0 at its end. */
+fac_status fac_capture_read(fac_capture *c, float *to, int64_t n, int64_t *count, fac_error *err);
+bool fac_capture_ends(const fac_capture *c); /* it is a stream, which waits for its reader */
+void fac_capture_free(fac_capture *c);       /* NULL is fine */
+
 /* A model that takes waveforms says at which rate, "8000", under this key. */
 #define FAC_NOTE_RATE "facula.rate"
 

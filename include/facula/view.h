@@ -111,6 +111,20 @@ bool       fac_chart_draws_png(void);
 typedef struct fac_terminal { int columns, lines; bool unicode, colour; } fac_terminal;
 fac_status fac_panel_write(const fac_panel *p, const fac_terminal *how, FILE *to, fac_error *err);
 
+/* Loudness of a sound over time and frequency, in dB: db[bin, frame], the lowest frequency first.  Colours span 80 dB from the
+ * loudest. */
+typedef struct fac_spectrogram {
+    const float *db;
+    int64_t     bins, frames;
+    double      seconds, hertz;     /* of the whole; the highest frequency */
+    const char *title;              /* may be NULL */
+    int         width, height;      /* pixels; 0: 1000, 420 */
+} fac_spectrogram;
+/* .svg or .png, as fac_chart_save. */
+fac_status fac_spectrogram_save(const fac_spectrogram *s, const char *path, fac_error *err);
+/* For a terminal: in colours, or in letters. */
+fac_status fac_spectrogram_write(const fac_spectrogram *s, const fac_terminal *how, FILE *to, fac_error *err);
+
 #ifdef __cplusplus
 }
 #endif

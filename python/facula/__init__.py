@@ -22,6 +22,7 @@ from . import data, export, files, model, nn, optim, plot, tables, tools, train,
 from .files import load_weights, save
 from .edit import edit
 from .export import trace
+from .lazy import flush, is_lazy, lazy, lazy_stats, set_lazy
 from .model import Model, load
 from .nn import Module, Parameter
 from .train import Trainer

@@ -8,6 +8,7 @@ from typing import Any
 from . import functional as T
 from ._facula import Tensor, apply
 from .autograd import no_grad
+from .lazy import flush, is_lazy
 
 
 class Optimizer:
@@ -51,6 +52,8 @@ class Optimizer:
                         state["step"] += 1
                         grad = p.grad.detach()
                         self.update(p, -grad if g.get("maximize") else grad, state, g)
+        if is_lazy():
+            flush()                     # a step is a segment, which the next step finds again
         return loss
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from ._facula import Tensor
 from .autograd import no_grad
 from .data import DataLoader
+from .lazy import lazy
 from .plot import curves
 
 
@@ -72,25 +73,28 @@ def accuracy(scores: Tensor, labels: Tensor) -> float:
 
 
 class Trainer:
-    """Trains a Module: Trainer(net, optimizer).fit(train, test, epochs=5)."""
+    """Trains a Module: Trainer(net, optimizer).fit(train, test, epochs=5).  Steps are lazy, which is faster; lazy=False
+    computes each operator at once, for debugging."""
 
-    def __init__(self, net: Any, optimizer: Any = None, loss: Callable[[Any, Any], Tensor] | None = None, schedule: Any = None) -> None:
+    def __init__(self, net: Any, optimizer: Any = None, loss: Callable[[Any, Any], Tensor] | None = None, schedule: Any = None,
+                 lazy: bool = True) -> None:
         from .nn import functional as F
         from .optim import Adam
         self.net = net
         self.optimizer = optimizer if optimizer is not None else Adam(net.parameters())
         self.loss = loss or F.cross_entropy
-        self.schedule = schedule
+        self.schedule, self.lazy = schedule, lazy
         self.history = History(loss=[], accuracy=[], test_loss=[], test_accuracy=[], seconds=[])
 
     def step(self, x: Any, y: Any) -> tuple[float, Tensor]:
         """One step on one batch: loss and scores."""
         self.net.train()
-        out = self.net(x)
-        loss = self.loss(out, y)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
+        with lazy(self.lazy):
+            out = self.net(x)
+            loss = self.loss(out, y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
         return float(loss.detach()), out.detach()
 
     @no_grad()

@@ -38,8 +38,9 @@ static bool fill(Py_buffer *view, TensorObject *self, const void *data, int flag
 
 int py_tensor_getbuffer(PyObject *o, Py_buffer *view, int flags) {
     TensorObject *self = (TensorObject *)o;
-    fac_dtype dtype = fac_tensor_type(self->t).dtype;
     view->obj = NULL;
+    if (!py_value(o)) return -1;
+    fac_dtype dtype = fac_tensor_type(self->t).dtype;
     if (!py_dtype_format(dtype)) {
         PyErr_Format(PyExc_BufferError, "elements of type %s have no buffer format: convert them with .to()",
                      fac_dtype_get(dtype)->name);

@@ -73,7 +73,8 @@ static PyObject *leaf(PyObject *o, PyObject *args) {
     PyObject *x;
     if (!PyArg_ParseTuple(args, "szO!:leaf", &kind, &name, py_tensor_type, &x) || !open_still(of(o))) return NULL;
     fac_graph *g = of(o)->graph;
-    fac_tensor *t = ((TensorObject *)x)->t;
+    fac_tensor *t = py_value(x);
+    if (!t) return NULL;
     if (!strcmp(kind, "param")) return keep(of(o), fac_param(g, name, t));
     return keep(of(o), strcmp(kind, "state") ? fac_const(g, t) : fac_state(g, name, t));
 }

@@ -56,7 +56,8 @@ static PyObject *verify(PyObject *module, PyObject *args, PyObject *kwargs) {
             PyErr_SetString(PyExc_TypeError, "inputs are a list of Tensors");
             return NULL;
         }
-        in[o.n++] = ((TensorObject *)x)->t;
+        in[o.n] = py_value(x);
+        if (!in[o.n++]) return NULL;
     }
     DeviceObject *device = py_device_from(on);
     Segments segments = { PyList_New(0), false };

@@ -49,7 +49,8 @@ static PyObject *prepare(PyObject *module, PyObject *args) {
         how.height = height;
         how.width = width;
     }
-    fac_type type = fac_tensor_type(((TensorObject *)pixels)->t);
+    if (!py_value(pixels)) return NULL;
+    fac_type type = py_type((TensorObject *)pixels);
     if (type.dtype != FAC_U8 || type.dims.n != 3 || type.dims.d[2] != 3) {
         PyErr_SetString(PyExc_ValueError, "pixels are a tensor uint8 [height, width, 3]");
         return NULL;
@@ -81,7 +82,8 @@ static bool put(void *self, const void *data, size_t n) {
 static PyObject *png(PyObject *module, PyObject *o) {
     (void)module;
     fac_type type = { 0 };
-    if (py_is_tensor(o)) type = fac_tensor_type(((TensorObject *)o)->t);
+    if (py_is_tensor(o) && !py_value(o)) return NULL;
+    if (py_is_tensor(o)) type = py_type((TensorObject *)o);
     if (type.dtype != FAC_U8 || type.dims.n != 3 || type.dims.d[2] != 3) {
         PyErr_SetString(PyExc_ValueError, "a Tensor uint8 [height, width, 3] was expected");
         return NULL;
@@ -122,6 +124,7 @@ static PyObject *top(PyObject *module, PyObject *args) {
     }
     fac_labels *labels = NULL;
     fac_error err;
+    if (!py_value(x)) return NULL;
     if (text && fac_labels_parse(text, strlen(text), "labels", &labels, &err)) return py_raise(&err);
     fac_class *best = PyMem_Calloc((size_t)k, sizeof *best);
     PyObject *list = NULL;
@@ -233,7 +236,7 @@ static PyObject *save_weights(PyObject *module, PyObject *args) {
     if (!ok) PyErr_NoMemory();
     while (ok && PyDict_Next(dict, &at, &name, &x)) {
         ok = PyUnicode_Check(name) && py_is_tensor(x) && (names[i] = PyUnicode_AsUTF8AndSize(name, NULL)) != NULL;
-        if (ok) tensors[i++] = ((TensorObject *)x)->t;
+        if (ok) ok = (tensors[i++] = py_value(x)) != NULL;
         else if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a dictionary of names to Tensors was expected");
     }
     fac_error err;

@@ -89,6 +89,7 @@ PyObject *py_tensor_dlpack(PyObject *o, PyObject *args, PyObject *kwargs) {
     PyObject *stream = NULL, *version = NULL, *device = NULL, *copy = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version, &device, &copy)) return NULL;
     TensorObject *self = (TensorObject *)o;
+    if (!py_value(o)) return NULL;
     fac_dtype dtype = fac_tensor_type(self->t).dtype;
     if (!types[dtype].bits) {
         PyErr_Format(PyExc_BufferError, "elements of type %s are no type of DLPack", fac_dtype_get(dtype)->name);

@@ -118,6 +118,7 @@ static PyObject *tensor_set(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!sO!:tensor_set", py_graph_type, &o, &name, py_tensor_type, &x)) return NULL;
     fac_graph *out = NULL;
     fac_error err;
+    if (!py_value(x)) return NULL;
     return made(fac_graph_tensor_set(graph_of(o), name, ((TensorObject *)x)->t, &out, &err), &out, &err);
 }
 

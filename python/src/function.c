@@ -53,15 +53,17 @@ static bool steers(const fac_op *op, int i) {
     return p && (p->is & FAC_HOST);
 }
 
-static void put_tensor(Key *k, const fac_tensor *t, bool contents) {
+static bool put_tensor(Key *k, TensorObject *x, bool contents) {
     fac_type type = { FAC_NONE, { 0 } };
-    if (t) type = fac_tensor_type(t);
+    if (x) type = py_type(x);
     unsigned char head[2] = { (unsigned char)type.dtype, (unsigned char)type.dims.n };
     put(k, head, sizeof head);
     put(k, type.dims.d, (size_t)type.dims.n * sizeof *type.dims.d);
-    if (!t || !contents) return;
-    const void *data = fac_tensor_data(t);
+    if (!x || !contents) return true;
+    if (!py_value((PyObject *)x)) return false;
+    const void *data = fac_tensor_data(x->t);
     if (data) put(k, data, fac_type_bytes(&type));
+    return true;
 }
 
 static uint64_t hash_of(const Key *k) {
@@ -310,7 +312,7 @@ static Entry *lookup(const Key *k, uint64_t hash) {
     return NULL;
 }
 
-static bool describe(Entry *e, const fac_op *op, const char *attrs, int n, fac_tensor *const in[]) {
+static bool describe(Entry *e, const fac_op *op, const char *attrs, int n, TensorObject *const in[]) {
     Recipe *how = &e->how;
     how->op = op;
     how->n = e->f.nin = n;
@@ -322,11 +324,12 @@ static bool describe(Entry *e, const fac_op *op, const char *attrs, int n, fac_t
     for (int i = 0; i < n; i++) {
         how->absent[i] = !in[i];
         if (!in[i]) continue;
-        how->types[i] = fac_tensor_type(in[i]);
+        how->types[i] = py_type(in[i]);
         e->f.work += (uint64_t)fac_dims_count(&how->types[i].dims);
         if (steers(op, i)) {
             fac_error err;
-            if (fac_tensor_convert(in[i], how->types[i].dtype, &how->fixed[i], &err)) return py_raise(&err) != NULL;
+            e->f.fixed[i] = true;
+            if (fac_tensor_convert(in[i]->t, how->types[i].dtype, &how->fixed[i], &err)) return py_raise(&err) != NULL;
         } else e->f.floats_in[i] = fac_dtype_get(how->types[i].dtype)->kind == 'f';
     }
     return true;
@@ -340,7 +343,7 @@ static void add_work_of_results(Function *f) {
     }
 }
 
-Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_device *device, int n, fac_tensor *const in[]) {
+Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_device *device, int n, TensorObject *const in[]) {
     Key k = { .bytes = 0 };
     if (n > PY_PORTS - 2) {
         PyErr_Format(PyExc_ValueError, "%s: %d inputs, at most %d can be given at once", op->name, n, PY_PORTS - 2);
@@ -349,7 +352,8 @@ Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_devi
     put(&k, &op, sizeof op);
     put(&k, &device, sizeof device);
     put(&k, &want, sizeof want);
-    for (int i = 0; i < n; i++) put_tensor(&k, in[i], steers(op, i));
+    for (int i = 0; i < n; i++)
+        if (!put_tensor(&k, in[i], steers(op, i))) return NULL;
     if (attrs) put(&k, attrs, strlen(attrs));
     if (k.full) {
         PyErr_Format(PyExc_ValueError, "%s: inputs that steer shapes are too long", op->name);
@@ -397,7 +401,9 @@ Function *py_function_vjp(Function *f, uint64_t key) {
     e->how.mask = key & ~(UINT64_C(1) << SAVED);
     memcpy(e->how.types, ((Entry *)f)->how.types, sizeof e->how.types);
     memcpy(e->f.floats_in, f->floats_in, sizeof f->floats_in);
+    memcpy(e->f.fixed, f->fixed, sizeof f->fixed);
     e->how.of = f;
+    e->f.gradient = true;
     bool ok = build_vjp(e, key >> SAVED & 1);
     if (ok) add_work_of_results(&e->f);
     e->f.work += f->work;

@@ -173,9 +173,9 @@ static PyObject *activations(PyObject *module, PyObject *args) {
         bool ok = PyList_Check(list) && PyList_Size(list) == nin && nin <= MOST;
         for (int i = 0; ok && i < nin; i++) {
             ok = py_is_tensor(PyList_GetItem(list, i));
-            if (ok) in[i] = ((TensorObject *)PyList_GetItem(list, i))->t;
+            if (ok) ok = (in[i] = py_value(PyList_GetItem(list, i))) != NULL;
         }
-        if (!ok) PyErr_Format(PyExc_ValueError, "a run needs a list of %d tensors", nin);
+        if (!ok && !PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "a run needs a list of %d tensors", nin);
         fac_status status = FAC_OK;
         if (ok) {
             Py_BEGIN_ALLOW_THREADS

@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "facula/facula.h"
+#include "facula/lazy.h"
 #include "facula/op.h"
+
+typedef struct Function Function;
 
 /* ---- errors.c ---- */
 
@@ -37,7 +40,8 @@ bool      py_dims_from(PyObject *o, fac_dims *out); /* from an integer or a sequ
 
 typedef struct DeviceObject {
     PyObject_HEAD
-    fac_device *device;
+    fac_device   *device;
+    fac_recorder *recorder;         /* made at the first lazy call */
 } DeviceObject;
 extern PyTypeObject *py_device_type;
 int           py_device_init(PyObject *module);
@@ -48,7 +52,9 @@ DeviceObject *py_device_from(PyObject *o);
 
 typedef struct TensorObject {
     PyObject_HEAD
-    fac_tensor   *t;
+    fac_tensor   *t;                /* NULL: not computed yet, see lazy.c  */
+    fac_lazy     *lazy;             /* what was recorded, or a leaf of the segment `epoch`; may be NULL */
+    uint64_t      epoch;
     DeviceObject *device;           /* borrowed: where its results are computed; NULL: the cpu    */
     PyObject     *grad;             /* a Tensor, or NULL */
     PyObject     *node;             /* what made it: a Node or an object of Python's; NULL: a leaf */
@@ -64,6 +70,20 @@ int           py_tensor_init(PyObject *module);
 TensorObject *py_tensor(fac_tensor *t, DeviceObject *device);           /* takes the reference of t */
 /* A tensor of an object: itself, an array with the buffer protocol, a number or nested sequences. */
 TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy);
+
+TensorObject *py_alias(TensorObject *x);            /* the same value, without its history */
+
+/* ---- lazy.c: calls that are recorded, and computed when somebody looks ---- */
+
+int         py_lazy_init(PyObject *module);
+bool        py_lazy_on(void);
+fac_type    py_type(const TensorObject *x);         /* without computing it */
+bool        py_lazy_settle(void);                   /* computes all that was recorded, before memory is written */
+/* Its tensor, borrowed, computed if need be; o is a TensorObject.  NULL: an exception. */
+fac_tensor *py_value(PyObject *o);
+/* Records a function of these; in[i] may be None.  out[]: values.  false: an exception. */
+bool        py_lazy_call(Function *f, DeviceObject *device, int n, PyObject *const in[], fac_lazy *out[]);
+TensorObject *py_lazy_number(PyObject *o, fac_dtype dtype, DeviceObject *device);
 
 /* ---- buffer.c ---- */
 
@@ -82,23 +102,23 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *o);
 /* ---- function.c: a graph of given types as a thing to call; ops, and gradients of functions ---- */
 
 enum { PY_PORTS = 64 };             /* inputs of one function at most */
-typedef struct Function Function;
 struct Function {
     int          refs, nin, nout;
     fac_graph   *graph;
     fac_program *program;           /* made at the first run */
     fac_device  *device;
-    bool         floats_in[PY_PORTS];
+    bool         floats_in[PY_PORTS], fixed[PY_PORTS];     /* fixed: the contents are part of the graph */
     Function   **vjps;              /* its gradients, by what they are asked for */
     uint64_t    *masks;
     int          nvjps;
+    bool         gradient;          /* of another function */
     uint64_t     work;              /* elements of all operands: who holds the GIL for how long */
 };
 Function *py_function_hold(Function *f);            /* one more reference */
 void      py_function_free(Function *f);            /* drops one */
 /* Of an op; borrowed from the cache.  want: so many results; 0: those that are not optional. */
 Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_device *device, int n,
-                         fac_tensor *const in[]);
+                         TensorObject *const in[]);
 /* Gradients by the inputs of `mask` from inputs, and d outputs (all of a floating type); borrowed
  * from f. */
 Function *py_function_vjp(Function *f, uint64_t mask);

@@ -19,11 +19,12 @@ static PyObject *fallback(const char *name, PyObject *a, PyObject *b) {
     return b ? PyObject_CallFunctionObjArgs(f, a, b, NULL) : PyObject_CallFunctionObjArgs(f, a, NULL);
 }
 
-static fac_dtype dtype_of(PyObject *o) { return fac_tensor_type(((TensorObject *)o)->t).dtype; }
+static fac_dtype dtype_of(PyObject *o) { return py_type((TensorObject *)o).dtype; }
 static bool is_float(PyObject *o) { return fac_dtype_get(dtype_of(o))->kind == 'f'; }
 
 /* A number as a tensor of the dtype of `like`, which is a float. */
 static PyObject *scalar(PyObject *o, PyObject *like) {
+    if (py_lazy_on()) return (PyObject *)py_lazy_number(o, dtype_of(like), ((TensorObject *)like)->device);
     double x = PyFloat_AsDouble(o);
     if (x == -1 && PyErr_Occurred()) return NULL;
     fac_tensor *t, *as;
@@ -122,7 +123,7 @@ static PyObject *n_invert(PyObject *a) { return one(dtype_of(a) == FAC_BOOL ? "n
 
 static PyObject *item(PyObject *a) { return PyObject_CallMethod(a, "item", NULL); }
 static int n_bool(PyObject *a) {
-    fac_type type = fac_tensor_type(((TensorObject *)a)->t);
+    fac_type type = py_type((TensorObject *)a);
     if (fac_dims_count(&type.dims) != 1) {
         PyErr_SetString(PyExc_ValueError, "whether a tensor is true is only clear of one element: use .any() or .all()");
         return -1;
@@ -160,7 +161,7 @@ static PyObject *compare(PyObject *a, PyObject *b, int how) {
 static Py_hash_t hash(PyObject *a) { return (Py_hash_t)((uintptr_t)a >> 4); }
 
 static Py_ssize_t len(PyObject *a) {
-    fac_type type = fac_tensor_type(((TensorObject *)a)->t);
+    fac_type type = py_type((TensorObject *)a);
     if (type.dims.n) return (Py_ssize_t)type.dims.d[0];
     PyErr_SetString(PyExc_TypeError, "a tensor without dims has no length");
     return -1;

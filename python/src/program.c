@@ -62,7 +62,8 @@ static bool operands(const ProgramObject *self, PyObject *list, fac_tensor *in[]
             PyErr_Format(PyExc_TypeError, "input %d is no Tensor but a %S", i, (PyObject *)Py_TYPE(x));
             return false;
         }
-        in[i] = ((TensorObject *)x)->t;
+        in[i] = py_value(x);
+        if (!in[i]) return false;
     }
     return true;
 }

@@ -10,7 +10,8 @@ typedef struct NodeObject {
     const fac_op *op;
     PyObject   *inputs;             /* a tuple of Tensors and None; NULL once released */
     PyObject   *hooks;              /* {result: [functions of its gradient]}, or NULL */
-    fac_tensor **read, **saved;     /* the values of the inputs, and of the results */
+    fac_tensor **read, **saved;     /* the values of the inputs, and of the results; NULL: recorded */
+    fac_lazy   **recorded;          /* inputs that were not computed yet */
     uint64_t   *versions;           /* of those that were read */
     DeviceObject *device;
 } NodeObject;
@@ -52,7 +53,7 @@ static bool wants(PyObject *const in[], int n, const Function *f) {
 
 static NodeObject *new_node(Function *f, const fac_op *op, int n, PyObject *const in[], fac_tensor *const out[]) {
     PyObject *inputs = PyTuple_New(n);
-    void *room = PyMem_Calloc((size_t)(2 * n + f->nout), sizeof(uint64_t));
+    void *room = PyMem_Calloc((size_t)(3 * n + f->nout), sizeof(uint64_t));
     NodeObject *self = inputs && room ? (NodeObject *)alloc_node(node_type, 0) : NULL;
     if (!self) {
         if (!room) PyErr_NoMemory();
@@ -62,17 +63,21 @@ static NodeObject *new_node(Function *f, const fac_op *op, int n, PyObject *cons
     }
     self->read = room;
     self->saved = self->read + n;
-    self->versions = (uint64_t *)(self->saved + f->nout);
+    self->recorded = (fac_lazy **)(self->saved + f->nout);
+    self->versions = (uint64_t *)(self->recorded + n);
     self->inputs = inputs;
     self->f = py_function_hold(f);
     self->op = op;
     for (int i = 0; i < n; i++) {
         PyTuple_SetItem(inputs, i, Py_NewRef(in[i]));
         if (!py_is_tensor(in[i])) continue;
-        self->read[i] = fac_tensor_retain(((TensorObject *)in[i])->t);
+        TensorObject *x = (TensorObject *)in[i];
+        if (x->lazy && !x->t) self->recorded[i] = fac_lazy_retain(x->lazy);
+        if (!x->t) continue;
+        self->read[i] = fac_tensor_retain(x->t);
         self->versions[i] = fac_tensor_version(self->read[i]);
     }
-    for (int k = 0; k < f->nout; k++) self->saved[k] = fac_tensor_retain(out[k]);
+    for (int k = 0; out && k < f->nout; k++) self->saved[k] = fac_tensor_retain(out[k]);
     return self;
 }
 
@@ -84,7 +89,7 @@ static bool snapshot(int n, PyObject *const in[], PyObject *to[]) {
             to[i] = Py_NewRef(in[i]);
             continue;
         }
-        TensorObject *same = py_tensor(fac_tensor_retain(x->t), x->device);
+        TensorObject *same = py_alias(x);
         if (!same) {
             while (i-- > 0) Py_DECREF(to[i]);
             return false;
@@ -105,13 +110,13 @@ static PyObject *recorded(Function *f, const fac_op *op, int n, PyObject *const 
     return (PyObject *)node;
 }
 
-static bool is_float(const fac_tensor *t) { return fac_dtype_get(fac_tensor_type(t).dtype)->kind == 'f'; }
-
-static PyObject *wrap(Function *f, fac_tensor *out[], DeviceObject *device, PyObject *node, bool grads) {
+/* Takes out[], or lazy[] where that is not NULL. */
+static PyObject *wrap(Function *f, fac_tensor *out[], fac_lazy *lazy[], DeviceObject *device, PyObject *node, bool grads) {
     PyObject *all[PY_PORTS];
     for (int k = 0; k < f->nout; k++) {
-        bool floats = is_float(out[k]);
-        TensorObject *y = py_tensor(out[k], device);
+        TensorObject *y = py_tensor(lazy ? NULL : out[k], device);
+        if (y && lazy) y->lazy = lazy[k];
+        bool floats = y && fac_dtype_get(py_type(y).dtype)->kind == 'f';
         if (!y) {
             while (k-- > 0) Py_DECREF(all[k]);
             return NULL;
@@ -134,22 +139,30 @@ static PyObject *wrap(Function *f, fac_tensor *out[], DeviceObject *device, PyOb
 /* in[]: Tensors, or None where one is absent. */
 static PyObject *call(Function *f, const fac_op *op, int n, PyObject *const in[], DeviceObject *device) {
     fac_tensor *given[PY_PORTS], *out[PY_PORTS];
-    for (int i = 0; i < n; i++) given[i] = py_is_tensor(in[i]) ? ((TensorObject *)in[i])->t : NULL;
-    if (!py_function_run(f, given, out)) return NULL;
+    fac_lazy *lazy[PY_PORTS];
+    bool later = py_lazy_on() && !tracing;
+    if (later && !py_lazy_call(f, device, n, in, lazy)) return NULL;
+    for (int i = 0; i < n && !later; i++) {
+        given[i] = py_is_tensor(in[i]) ? py_value(in[i]) : NULL;
+        if (!given[i] && py_is_tensor(in[i])) return NULL;
+    }
+    if (!later && !py_function_run(f, given, out)) return NULL;
     bool grads = enabled && !(op->is & FAC_OP_NO_GRAD) && wants(in, n, f), record = grads || tracing;
-    PyObject *node = record ? recorded(f, op, n, in, out) : NULL;
+    PyObject *node = record ? recorded(f, op, n, in, later ? NULL : out) : NULL;
     if (record && !node) {
-        for (int k = 0; k < f->nout; k++) fac_tensor_free(out[k]);
+        for (int k = 0; k < f->nout; k++)
+            if (later) fac_lazy_free(lazy[k]);
+            else fac_tensor_free(out[k]);
         return NULL;
     }
     if (node) ((NodeObject *)node)->device = device;
-    PyObject *y = wrap(f, out, device, node, grads);
+    PyObject *y = wrap(f, out, later ? lazy : NULL, device, node, grads);
     Py_XDECREF(node);
     return y;
 }
 
 PyObject *py_apply_op(const fac_op *op, const char *attrs, int want, int n, PyObject *const in[]) {
-    fac_tensor *given[PY_PORTS];
+    TensorObject *given[PY_PORTS];
     DeviceObject *device = NULL;
     if (n > PY_PORTS) n = PY_PORTS;
     for (int i = 0; i < n; i++) {
@@ -160,7 +173,7 @@ PyObject *py_apply_op(const fac_op *op, const char *attrs, int want, int n, PyOb
             return NULL;
         }
         TensorObject *x = (TensorObject *)in[i];
-        given[i] = x->t;
+        given[i] = x;
         if (!device) device = x->device;
     }
     DeviceObject *on = device ? device : py_device_from(NULL);
@@ -200,6 +213,7 @@ static int clear(PyObject *o) {
     NodeObject *self = (NodeObject *)o;
     Py_ssize_t n = self->inputs ? PyTuple_Size(self->inputs) : 0;
     for (Py_ssize_t i = 0; i < n; i++) fac_tensor_free(self->read[i]);
+    for (Py_ssize_t i = 0; i < n; i++) fac_lazy_free(self->recorded[i]);
     for (int k = 0; self->read && k < self->f->nout; k++) fac_tensor_free(self->saved[k]);
     PyMem_Free(self->read);
     self->read = NULL;
@@ -262,12 +276,15 @@ static uint64_t mask_of(const NodeObject *self) {
     return mask;
 }
 
+static fac_type result_type(const NodeObject *self, int k) { return fac_value_type(fac_graph_output(self->f->graph, k)); }
+static bool is_float(const NodeObject *self, int k) { return fac_dtype_get(result_type(self, k).dtype)->kind == 'f'; }
+
 /* What came in for result k, or zeros. */
 static PyObject *incoming(const NodeObject *self, PyObject *list, int k) {
     PyObject *d = PyList_GetItem(list, k);
     if (d && d != Py_None) return Py_NewRef(d);
     if (!d) PyErr_Clear();
-    fac_type type = fac_tensor_type(self->saved[k]);
+    fac_type type = result_type(self, k);
     fac_tensor *zeros;
     fac_error err;
     if (fac_tensor_new(NULL, type.dtype, type.dims, &zeros, &err)) return py_raise(&err);
@@ -277,7 +294,13 @@ static PyObject *incoming(const NodeObject *self, PyObject *list, int k) {
 /* Input i as it was when it was read: the object may have got another value since. */
 static PyObject *as_read(const NodeObject *self, int i) {
     PyObject *x = PyTuple_GetItem(self->inputs, i);
-    if (!self->read[i] || ((TensorObject *)x)->t == self->read[i]) return Py_NewRef(x);
+    TensorObject *now = (TensorObject *)x;
+    if (self->recorded[i] && now->lazy != self->recorded[i]) {
+        TensorObject *then = py_tensor(NULL, self->device);
+        if (then) then->lazy = fac_lazy_retain(self->recorded[i]);
+        return (PyObject *)then;
+    }
+    if (!self->read[i] || now->t == self->read[i]) return Py_NewRef(x);
     return (PyObject *)py_tensor(fac_tensor_retain(self->read[i]), self->device);
 }
 
@@ -307,18 +330,19 @@ static PyObject *vjp(PyObject *o, PyObject *args) {
     }
     uint64_t mask = mask_of(self);
     if (!mask || !unchanged(self)) return mask ? NULL : PyList_New(0);
-    Function *f = py_function_vjp(self->f, create ? mask : mask | UINT64_C(1) << 62);
+    bool saved = !create && self->saved[0] && !py_lazy_on();
+    Function *f = py_function_vjp(self->f, saved ? mask | UINT64_C(1) << 62 : mask);
     if (!f) return NULL;
     bool ok = true;
     for (; ok && n < PyTuple_Size(self->inputs); n += ok) ok = (in[n] = as_read(self, n)) != NULL;
     for (int k = 0; ok && k < self->f->nout; k++)
-        if (is_float(self->saved[k])) {
+        if (is_float(self, k)) {
             in[n] = incoming(self, list, k);
             ok = in[n] != NULL;
             n += ok;
         }
-    for (int k = 0; ok && !create && k < self->f->nout; k++)
-        if (is_float(self->saved[k])) {
+    for (int k = 0; ok && saved && k < self->f->nout; k++)
+        if (is_float(self, k)) {
             in[n] = (PyObject *)py_tensor(fac_tensor_retain(self->saved[k]), self->device);
             ok = in[n] != NULL;
             n += ok;

@@ -21,6 +21,13 @@ static TensorObject *make(PyTypeObject *type, fac_tensor *t, DeviceObject *devic
 
 TensorObject *py_tensor(fac_tensor *t, DeviceObject *device) { return make(py_tensor_type, t, device); }
 
+TensorObject *py_alias(TensorObject *x) {
+    TensorObject *y = py_tensor(x->t ? fac_tensor_retain(x->t) : NULL, x->device);
+    if (y && x->lazy) y->lazy = fac_lazy_retain(x->lazy);
+    if (y) y->epoch = x->epoch;
+    return y;
+}
+
 static fac_tensor *converted(fac_tensor *t, fac_dtype dtype) {
     if (!t || !dtype || fac_tensor_type(t).dtype == dtype) return t;
     fac_tensor *to;
@@ -35,7 +42,8 @@ static fac_tensor *converted(fac_tensor *t, fac_dtype dtype) {
 TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy) {
     if (py_is_tensor(o)) {
         TensorObject *x = (TensorObject *)o;
-        if (!copy && (!dtype || fac_tensor_type(x->t).dtype == dtype)) return (TensorObject *)Py_NewRef(o);
+        if (!copy && (!dtype || py_type(x).dtype == dtype)) return (TensorObject *)Py_NewRef(o);
+        if (!py_value(o)) return NULL;
         fac_tensor *t = converted(fac_tensor_retain(x->t), dtype);
         return t ? py_tensor(t, x->device) : NULL;
     }
@@ -57,7 +65,7 @@ static PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs
     TensorObject *from = py_tensor_from(data, as, false);
     if (!from) return NULL;
     if (!device) device = from->device;
-    TensorObject *self = make(type, fac_tensor_retain(from->t), device);
+    TensorObject *self = py_value((PyObject *)from) ? make(type, fac_tensor_retain(from->t), device) : NULL;
     if (self) self->requires_grad = requires_grad;
     Py_DECREF(from);
     return (PyObject *)self;
@@ -85,6 +93,7 @@ static void dealloc(PyObject *o) {
     if (self->weak) PyObject_ClearWeakRefs(o);
     clear(o);
     fac_tensor_free(self->t);
+    fac_lazy_free(self->lazy);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(o);
     Py_DECREF(type);
@@ -94,26 +103,27 @@ static void dealloc(PyObject *o) {
 
 static PyObject *get_shape(PyObject *o, void *none) {
     (void)none;
-    fac_type type = fac_tensor_type(((TensorObject *)o)->t);
+    fac_type type = py_type((TensorObject *)o);
     return py_dims(&type.dims);
 }
 static PyObject *get_ndim(PyObject *o, void *none) {
     (void)none;
-    return PyLong_FromLong(fac_tensor_type(((TensorObject *)o)->t).dims.n);
+    return PyLong_FromLong(py_type((TensorObject *)o).dims.n);
 }
 static PyObject *get_size(PyObject *o, void *none) {
     (void)none;
-    fac_type type = fac_tensor_type(((TensorObject *)o)->t);
+    fac_type type = py_type((TensorObject *)o);
     return PyLong_FromLongLong(fac_dims_count(&type.dims));
 }
 static PyObject *get_nbytes(PyObject *o, void *none) {
     (void)none;
-    fac_type type = fac_tensor_type(((TensorObject *)o)->t);
+    fac_type type = py_type((TensorObject *)o);
     return PyLong_FromSize_t(fac_type_bytes(&type));
 }
 static PyObject *get_strides(PyObject *o, void *none) {
     (void)none;
     TensorObject *self = (TensorObject *)o;
+    if (!py_value(o)) return NULL;
     fac_dims dims = fac_tensor_type(self->t).dims;
     const int64_t *strides = fac_tensor_strides(self->t);
     for (int i = 0; i < dims.n; i++) dims.d[i] = strides[i];
@@ -121,7 +131,7 @@ static PyObject *get_strides(PyObject *o, void *none) {
 }
 static PyObject *get_dtype(PyObject *o, void *none) {
     (void)none;
-    return py_dtype(fac_tensor_type(((TensorObject *)o)->t).dtype);
+    return py_dtype(py_type((TensorObject *)o).dtype);
 }
 static PyObject *get_device(PyObject *o, void *none) {
     (void)none;
@@ -131,6 +141,7 @@ static PyObject *get_device(PyObject *o, void *none) {
 }
 static PyObject *get_version(PyObject *o, void *none) {
     (void)none;
+    if (!py_value(o)) return NULL;
     return PyLong_FromUnsignedLongLong(fac_tensor_version(((TensorObject *)o)->t));
 }
 static PyObject *get_requires_grad(PyObject *o, void *none) {
@@ -142,7 +153,7 @@ static int set_requires_grad(PyObject *o, PyObject *value, void *none) {
     TensorObject *self = (TensorObject *)o;
     int on = value ? PyObject_IsTrue(value) : 0;
     if (on < 0) return -1;
-    if (on && fac_dtype_get(fac_tensor_type(self->t).dtype)->kind != 'f') {
+    if (on && fac_dtype_get(py_type(self).dtype)->kind != 'f') {
         PyErr_SetString(PyExc_RuntimeError, "only tensors of a floating-point dtype can require gradients");
         return -1;
     }
@@ -200,6 +211,7 @@ static PyMemberDef members[] = {
 static PyObject *item(PyObject *o, PyObject *none) {
     (void)none;
     TensorObject *self = (TensorObject *)o;
+    if (!py_value(o)) return NULL;
     fac_type type = fac_tensor_type(self->t);
     if (fac_dims_count(&type.dims) == 1) {
         PyObject *list = py_tolist(self->t);
@@ -217,14 +229,14 @@ static PyObject *item(PyObject *o, PyObject *none) {
 }
 static PyObject *tolist(PyObject *o, PyObject *none) {
     (void)none;
+    if (!py_value(o)) return NULL;
     return py_tolist(((TensorObject *)o)->t);
 }
 
 /* The same value without history: shares memory. */
 static PyObject *detach(PyObject *o, PyObject *none) {
     (void)none;
-    TensorObject *self = (TensorObject *)o;
-    return (PyObject *)py_tensor(fac_tensor_retain(self->t), self->device);
+    return (PyObject *)py_alias((TensorObject *)o);
 }
 
 /* self becomes what `from` is: value, history. */
@@ -235,6 +247,7 @@ static PyObject *become(PyObject *o, PyObject *from) {
     }
     TensorObject *self = (TensorObject *)o, *with = (TensorObject *)from;
     fac_error err;
+    if (self->exports && (!py_value(from) || !py_lazy_settle())) return NULL;
     if (self->exports) {                            /* who looks at this memory sees the new value */
         fac_type type = fac_tensor_type(with->t);
         fac_tensor *flat;
@@ -244,8 +257,12 @@ static PyObject *become(PyObject *o, PyObject *from) {
         if (status) return py_raise(&err);
     } else {
         fac_tensor *old = self->t;
-        self->t = fac_tensor_retain(with->t);
+        fac_lazy *recorded = self->lazy;
+        self->t = with->t ? fac_tensor_retain(with->t) : NULL;
+        self->lazy = with->lazy ? fac_lazy_retain(with->lazy) : NULL;
+        self->epoch = with->epoch;
         fac_tensor_free(old);
+        fac_lazy_free(recorded);
     }
     PyObject *node = self->node;
     self->node = Py_XNewRef(with->node);
@@ -258,7 +275,8 @@ static PyObject *become(PyObject *o, PyObject *from) {
 static PyObject *on_device(PyObject *o, PyObject *where) {
     TensorObject *self = (TensorObject *)o;
     DeviceObject *device = py_device_from(where);
-    return device ? (PyObject *)py_tensor(fac_tensor_retain(self->t), device) : NULL;
+    if (!device || !py_value(o)) return NULL;
+    return (PyObject *)py_tensor(fac_tensor_retain(self->t), device);
 }
 
 /* Another window on the same memory. */
@@ -268,7 +286,7 @@ static PyObject *window(PyObject *o, PyObject *args) {
     long long offset = 0;
     fac_dims dims, strides;
     if (!PyArg_ParseTuple(args, "OO|L:_window", &shape, &steps, &offset)) return NULL;
-    if (!py_dims_from(shape, &dims) || !py_dims_from(steps, &strides)) return NULL;
+    if (!py_dims_from(shape, &dims) || !py_dims_from(steps, &strides) || !py_value(o)) return NULL;
     if (dims.n != strides.n) {
         PyErr_SetString(PyExc_ValueError, "a stride for each dim was expected");
         return NULL;
@@ -286,7 +304,7 @@ static PyObject *convert(PyObject *o, PyObject *as) {
     fac_tensor *t;
     fac_error err;
     fac_status status;
-    if (!py_dtype_from(as, fac_tensor_type(self->t).dtype, &dtype)) return NULL;
+    if (!py_dtype_from(as, py_type(self).dtype, &dtype) || !py_value(o)) return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = fac_tensor_convert(self->t, dtype, &t, &err);
     Py_END_ALLOW_THREADS

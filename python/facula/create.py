@@ -1,0 +1,180 @@
+"""New tensors: of one number, of lists, of arrays."""
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _facula, promote
+from ._facula import Tensor
+from .dtypes import find, get_default_dtype, int64, result_type
+from .promote import cast
+
+
+Dims = int | Sequence[int] | None
+
+
+def as_tensor(x: Any, like: Tensor | None = None) -> Tensor:
+    if isinstance(x, Tensor):
+        return x
+    if like is not None and isinstance(x, (bool, int, float)):
+        return Tensor(x, dtype=result_type(like, x), device=like.device)
+    return Tensor(x)
+
+
+def ints(values: Any) -> Tensor:
+    return Tensor([int(v) for v in values], dtype="int64")
+
+
+def floats(x: Tensor) -> Tensor:
+    """Integers become floats where a function has no meaning for them."""
+    return x if x.dtype.is_floating_point else cast(x, get_default_dtype())
+
+
+def axis_of(dim: int, ndim: int) -> int:
+    n = builtins.max(ndim, 1)
+    if not -n <= dim < n:
+        raise IndexError(f"dim {dim} is out of range for a tensor of {ndim} dims")
+    return dim % n
+
+
+def axes_of(dim: Dims, ndim: int) -> list[int]:
+    if dim is None:
+        return list(range(ndim))
+    list_of = [dim] if isinstance(dim, int) else list(dim)
+    axes = [axis_of(d, ndim) for d in list_of]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"a dim is named twice: {tuple(list_of)}")
+    return axes if ndim else []
+
+
+def _shape_args(shape: tuple[Any, ...]) -> list[int]:
+    if len(shape) == 1 and not isinstance(shape[0], (int, Tensor)):
+        shape = tuple(shape[0])
+    return [int(n) for n in shape]
+
+
+class _Pair(tuple):  # type: ignore[type-arg]
+    """(values, indices), as PyTorch's named results."""
+
+    values = property(lambda self: self[0])
+    indices = property(lambda self: self[1])
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of one number."""
+    shape = _shape_args((size,) if not isinstance(size, int) else ((size,),))
+    d = find(dtype) if dtype is not None else result_type(fill_value)
+    array = np.full(shape, fill_value, dtype=d.name if d.name != "bfloat16" else "float32")
+    return Tensor(array, dtype=d, device=device, requires_grad=requires_grad)
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of zeros."""
+    return full(_shape_args(size), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of ones."""
+    return full(_shape_args(size), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+empty = zeros
+
+
+def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def zeros_like(x: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros of the shape and dtype of x."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones of the shape and dtype of x."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+empty_like = zeros_like
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Numbers from start up to, but without, end."""
+    if end is None:
+        start, end = 0, start
+    d = find(dtype) if dtype is not None else result_type(start, end, step)
+    array = np.arange(start, end, step)
+    return Tensor(array, dtype=d, device=device)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Tensor:
+    """So many numbers, evenly apart, from start to end."""
+    return Tensor(np.linspace(start, end, steps, endpoint=endpoint), dtype=dtype or get_default_dtype(), device=device)
+
+
+def eye(n: int, m: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on the diagonal."""
+    return Tensor(np.eye(n, m, k), dtype=dtype or get_default_dtype(), device=device)
+
+
+def meshgrid(*tensors: Tensor, indexing: str = "ij") -> list[Tensor]:
+    grids: Any = np.meshgrid(*[np.asarray(t.detach()) for t in tensors], indexing=indexing)  # type: ignore[call-overload,arg-type]
+    return [Tensor(np.ascontiguousarray(g), dtype=t.dtype) for g, t in zip(grids, tensors)]
+
+
+def diag(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The matrix of a diagonal, or the diagonal of a matrix."""
+    if x.ndim == 1:
+        n = x.shape[0] + builtins.abs(diagonal)
+        base = zeros(n, n, dtype=x.dtype)
+        rows = np.arange(x.shape[0]) + builtins.max(-diagonal, 0)
+        cols = np.arange(x.shape[0]) + builtins.max(diagonal, 0)
+        return promote.assigned(base, (rows, cols), x)
+    n = builtins.min(x.shape[0] + builtins.min(diagonal, 0), x.shape[1] - builtins.max(diagonal, 0))
+    at = np.arange(builtins.max(n, 0))
+    y: Tensor = x[at + builtins.max(-diagonal, 0), at + builtins.max(diagonal, 0)]
+    return y
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A tensor over the memory of an array, without a copy."""
+    return Tensor(array)
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new tensor of numbers, nested lists or an array, which is copied.
+
+        >>> fac.tensor([[1., 2.], [3., 4.]]).sum()
+        tensor(10.)
+    """
+    if isinstance(data, Tensor):
+        t = data.detach()._convert(dtype)
+    elif hasattr(data, "__array_interface__") or isinstance(data, np.generic):
+        t = Tensor(np.array(data))
+        t = t._convert(dtype) if dtype is not None else t
+    else:
+        t = Tensor(data, dtype=dtype)
+        if dtype is None and t.dtype.name == "float32" and get_default_dtype() is not t.dtype:
+            t = Tensor(data, dtype=get_default_dtype())
+    if device is not None:
+        t = t._on(device)
+    t.requires_grad = requires_grad
+    return t
+
+
+def asarray(data: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor of an object; without a copy where that is possible, unless one is wanted."""
+    if copy:
+        return tensor(data, dtype=dtype, device=device)
+    if isinstance(data, Tensor) and dtype is None:
+        return data if device is None else data._on(device)
+    if copy is False and not (isinstance(data, Tensor) or hasattr(data, "__array_interface__")):
+        raise ValueError("asarray: this cannot be had without a copy")
+    t = Tensor(data, dtype=dtype)
+    return t if device is None else t._on(device)
+
+
+from_dlpack = _facula.from_dlpack

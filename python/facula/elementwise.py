@@ -1,0 +1,256 @@
+"""Functions of single elements, and of two."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import promote
+from ._facula import Tensor, apply
+from .dtypes import bool_
+from .promote import cast
+from .create import as_tensor, floats, zeros, ones_like
+
+
+def _unary(name: str, doc: str, op: str | None = None) -> Any:
+    def function(x: Any) -> Tensor:
+        return apply(op or name, None, 0, floats(as_tensor(x)))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+exp = _unary("exp", "e^x")
+log = _unary("log", "ln x")
+sqrt = _unary("sqrt", "Square root; NaN below 0.")
+sin = _unary("sin", "Sine of radians.")
+cos = _unary("cos", "Cosine of radians.")
+tan = _unary("tan", "Tangent of radians.")
+asin = arcsin = _unary("asin", "Inverse sine.")
+acos = arccos = _unary("acos", "Inverse cosine.")
+atan = arctan = _unary("atan", "Inverse tangent.")
+sinh = _unary("sinh", "Hyperbolic sine.")
+cosh = _unary("cosh", "Hyperbolic cosine.")
+tanh = _unary("tanh", "Hyperbolic tangent.")
+asinh = arcsinh = _unary("asinh", "Inverse hyperbolic sine.")
+acosh = arccosh = _unary("acosh", "Inverse hyperbolic cosine.")
+atanh = arctanh = _unary("atanh", "Inverse hyperbolic tangent.")
+erf = _unary("erf", "The error function.")
+sigmoid = _unary("sigmoid", "1 / (1 + e^-x)")
+reciprocal = _unary("reciprocal", "1 / x")
+gelu_exact = _unary("gelu", "x / 2 (1 + erf(x / sqrt 2))")
+isnan_ = _unary("isnan", "Is it NaN?")
+
+
+def relu(x: Any) -> Tensor:
+    """max(x, 0)"""
+    return apply("relu", None, 0, as_tensor(x))
+
+
+def abs(x: Any) -> Tensor:
+    """|x|"""
+    t: Tensor = as_tensor(x).__abs__()
+    return t
+
+
+absolute = abs
+
+
+def neg(x: Any) -> Tensor:
+    """-x"""
+    t: Tensor = -as_tensor(x)
+    return t
+
+
+negative = neg
+
+
+def _rounding(name: str) -> Any:
+    def function(x: Any) -> Tensor:
+        t = as_tensor(x)
+        return apply(name, None, 0, t) if t.dtype.is_floating_point else t
+    function.__name__ = name
+    return function
+
+
+floor, ceil, round = _rounding("floor"), _rounding("ceil"), _rounding("round")
+
+
+def trunc(x: Any) -> Tensor:
+    """Towards zero."""
+    t = as_tensor(x)
+    if not t.dtype.is_floating_point:
+        return t
+    return where(t < 0, ceil(t), floor(t))
+
+
+def sign(x: Any) -> Tensor:
+    """-1, 0 or 1."""
+    t = as_tensor(x)
+    return t if t.dtype is bool_ else apply("sign", None, 0, t)
+
+
+def square(x: Any) -> Tensor:
+    """x x"""
+    t = as_tensor(x)
+    return t * t
+
+
+def rsqrt(x: Any) -> Tensor:
+    """1 / sqrt x"""
+    return reciprocal(sqrt(x))
+
+
+def log2(x: Any) -> Tensor:
+    """The logarithm to base 2."""
+    return log(x) * (1 / math.log(2))
+
+
+def log10(x: Any) -> Tensor:
+    """The logarithm to base 10."""
+    return log(x) * (1 / math.log(10))
+
+
+def log1p(x: Any) -> Tensor:
+    """ln(1 + x), exact for small x: the rounding of 1 + x is taken out again."""
+    t = floats(as_tensor(x))
+    u = 1 + t
+    exact = log(u) * (t / where(u == 1, ones_like(u), u - 1))
+    return where(u == 1, t, where(isinf(u), u, exact))
+
+
+def expm1(x: Any) -> Tensor:
+    """e^x - 1, exact for small x."""
+    t = floats(as_tensor(x))
+    half = tanh(t * 0.5)
+    return where(abs(t) < 1, 2 * half / (1 - half), exp(t) - 1)
+
+
+def exp2(x: Any) -> Tensor:
+    """2^x"""
+    return pow(2.0, floats(as_tensor(x)))
+
+
+def isnan(x: Any) -> Tensor:
+    """Is it NaN?"""
+    t = as_tensor(x)
+    return apply("isnan", None, 0, t) if t.dtype.is_floating_point else zeros(t.shape, dtype=bool_)
+
+
+def isinf(x: Any) -> Tensor:
+    """Is it infinite?"""
+    t = as_tensor(x)
+    if not t.dtype.is_floating_point:
+        return zeros(t.shape, dtype=bool_)
+    return apply("isinf", "positive=1 negative=1", 0, t)
+
+
+def isfinite(x: Any) -> Tensor:
+    """Is it neither infinite nor NaN?"""
+    t = as_tensor(x)
+    r: Tensor = ~(isnan(t) | isinf(t))
+    return r
+
+
+def logical_not(x: Any) -> Tensor:
+    return apply("not", None, 0, cast(as_tensor(x), bool_))
+
+
+def _logical(op: str) -> Any:
+    def function(x: Any, y: Any) -> Tensor:
+        return apply(op, None, 0, cast(as_tensor(x), bool_), cast(as_tensor(y), bool_))
+    function.__name__ = f"logical_{op}"
+    return function
+
+
+logical_and, logical_or, logical_xor = _logical("and"), _logical("or"), _logical("xor")
+
+
+def _binary(dunder: str, name: str) -> Any:
+    def function(x: Any, y: Any) -> Tensor:
+        a = x if isinstance(x, Tensor) or isinstance(y, Tensor) else as_tensor(x)
+        result = getattr(operator, dunder)(a, y)
+        return result
+    import operator
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The operator {dunder} with broadcasting and promotion."
+    return function
+
+
+add, sub, mul = _binary("add", "add"), _binary("sub", "sub"), _binary("mul", "mul")
+div, floor_divide, remainder = _binary("truediv", "div"), _binary("floordiv", "floor_divide"), _binary("mod", "remainder")
+pow, matmul = _binary("pow", "pow"), _binary("matmul", "matmul")
+subtract, multiply, divide, true_divide = sub, mul, div, div
+eq, ne, lt = _binary("eq", "eq"), _binary("ne", "ne"), _binary("lt", "lt")
+le, gt, ge = _binary("le", "le"), _binary("gt", "gt"), _binary("ge", "ge")
+equal_to, not_equal, less, less_equal, greater, greater_equal = eq, ne, lt, le, gt, ge
+bitwise_and, bitwise_or, bitwise_xor = _binary("and_", "bitwise_and"), _binary("or_", "bitwise_or"), _binary("xor", "bitwise_xor")
+bitwise_left_shift, bitwise_right_shift = _binary("lshift", "bitwise_left_shift"), _binary("rshift", "bitwise_right_shift")
+
+
+def bitwise_not(x: Any) -> Tensor:
+    t: Tensor = ~as_tensor(x)
+    return t
+
+
+def fmod(x: Any, y: Any) -> Tensor:
+    """The remainder with the sign of x."""
+    a, b, _ = _both(x, y)
+    return apply("fmod", None, 0, a, b)
+
+
+def _both(x: Any, y: Any) -> tuple[Tensor, Tensor, Any]:
+    pair = promote.both(x, y)
+    if pair is None:
+        raise TypeError(f"a tensor and {type(y).__name__} have no common type")
+    return pair
+
+
+def maximum(x: Any, y: Any) -> Tensor:
+    """The larger of both; NaN in either is NaN."""
+    a, b, common = _both(x, y)
+    return (a | b) if common is bool_ else apply("max", None, 0, a, b)
+
+
+def minimum(x: Any, y: Any) -> Tensor:
+    """The smaller of both; NaN in either is NaN."""
+    a, b, common = _both(x, y)
+    return (a & b) if common is bool_ else apply("min", None, 0, a, b)
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """x where the condition is true, else y; of the condition alone, the indices where it is."""
+    c = cast(as_tensor(condition), bool_)
+    if x is None and y is None:
+        from .places import nonzero
+        return nonzero(c, as_tuple=True)
+    a, b, _ = _both(x, y)
+    return apply("where", None, 0, c, a, b)
+
+
+def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
+    """x between min and max."""
+    t = as_tensor(x)
+    if min is not None:
+        t = maximum(t, min)
+    if max is not None:
+        t = minimum(t, max)
+    return t
+
+
+clip = clamp
+
+
+def lerp(start: Tensor, end: Tensor, weight: Any) -> Tensor:
+    t: Tensor = start + weight * (end - start)
+    return t
+
+
+def equal(x: Tensor, y: Tensor) -> bool:
+    """Are shapes and all elements equal?"""
+    return x.shape == y.shape and bool(np.all(np.asarray((x == y).detach())))
+
+
+def allclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    return bool(np.allclose(np.asarray(as_tensor(x).detach()), np.asarray(as_tensor(y).detach()), rtol, atol, equal_nan))

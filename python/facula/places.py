@@ -1,0 +1,107 @@
+"""Elements by their places: gathered, scattered, sorted, found."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._facula import Tensor, apply
+from .dtypes import bool_, int64
+from .promote import cast, reshape as _reshape
+from .create import axis_of, as_tensor, ints, _Pair, zeros
+from .shapes import broadcast_shapes, expand
+
+
+def take_along_dim(x: Tensor, index: Tensor, dim: int | None = None) -> Tensor:
+    """Elements at places along a dim."""
+    if dim is None:
+        return gather(_reshape(x, [-1]), 0, _reshape(index, [-1]))
+    a = axis_of(dim, x.ndim)
+    shape = list(broadcast_shapes(x.shape[:a] + (1,) + x.shape[a + 1:], index.shape[:a] + (1,) + index.shape[a + 1:]))
+    return gather(expand(x, *shape[:a], x.shape[a], *shape[a + 1:]), a, expand(index, *shape[:a], index.shape[a], *shape[a + 1:]))
+
+
+def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """y[i][j] = x[index[i][j]][j] for dim 0, and so on."""
+    a = axis_of(dim, x.ndim)
+    cut = tuple(slice(0, n) if k != a else slice(None) for k, n in enumerate(index.shape))
+    return apply("gather_elements", f"axis={a}", 0, x[cut], index)
+
+
+def scatter(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Tensor:
+    """x with elements of src at places along a dim."""
+    a = axis_of(dim, x.ndim)
+    how = {None: "none", "add": "add", "multiply": "mul", "amax": "max", "amin": "min"}[reduce]
+    source = src if isinstance(src, Tensor) else expand(Tensor(src, dtype=x.dtype), *index.shape)
+    source = source[tuple(slice(0, n) for n in index.shape)]
+    return apply("scatter_elements", f"axis={a} reduction={how}", 0, x, index, cast(source, x.dtype))
+
+
+def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    return scatter(x, dim, index, src, reduce="add")
+
+
+def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices of these numbers along a dim."""
+    return apply("gather", f"axis={axis_of(dim, x.ndim)}", 0, x, index)
+
+
+def take(x: Tensor, index: Tensor, *, axis: int | None = None) -> Tensor:
+    return index_select(_reshape(x, [-1]) if axis is None else x, axis or 0, index)
+
+
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """The value where the mask is true, else x."""
+    v = value if isinstance(value, Tensor) else Tensor(value, dtype=x.dtype)
+    return apply("where", None, 0, cast(mask, bool_), cast(v, x.dtype), x)
+
+
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    y: Tensor = x[expand(cast(mask, bool_), *x.shape)]
+    return y
+
+
+def nonzero(x: Any, as_tuple: bool = False) -> Any:
+    """Indices of what is not zero, a row for each; as a tuple, a tensor for each dim."""
+    at = np.nonzero(np.asarray(as_tensor(x).detach()))
+    columns = tuple(Tensor(np.ascontiguousarray(a), dtype="int64") for a in at)
+    return columns if as_tuple else Tensor(np.stack(at, axis=-1) if at else np.zeros((0, 0)), dtype="int64")
+
+
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True) -> Any:
+    """The k largest along a dim and where they stand."""
+    a = axis_of(dim, x.ndim)
+    y, at = apply("top_k", f"axis={a} smallest={int(not largest)}", 2, x, ints([k]))
+    return _Pair((y, at))
+
+
+def argsort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The order that sorts along a dim; equal ones keep theirs."""
+    if not x.ndim:
+        return zeros((), dtype=int64)
+    array = np.asarray(x.detach())
+    if not descending:
+        return Tensor(np.argsort(array, axis=dim, kind="stable"), dtype="int64")
+    back = np.flip(array, axis=dim)
+    order = np.flip(np.argsort(back, axis=dim, kind="stable"), axis=dim)
+    return Tensor(np.ascontiguousarray(array.shape[dim] - 1 - order), dtype="int64")
+
+
+def sort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """Sorted along a dim, and where each element stood."""
+    if not x.ndim:
+        return _Pair((x, zeros((), dtype=int64)))
+    at = argsort(x, dim, descending, stable)
+    return _Pair((take_along_dim(x, at, dim), at))
+
+
+def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """The different elements, sorted."""
+    got: Any = np.unique(np.asarray(x.detach()), return_inverse=return_inverse, return_counts=return_counts)  # type: ignore[call-overload]
+    return tuple(Tensor(np.ascontiguousarray(g)) for g in got) if isinstance(got, tuple) else Tensor(got)
+
+
+def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False) -> Tensor:
+    side = "right" if right else "left"
+    found = np.searchsorted(np.asarray(sorted_sequence.detach()), np.asarray(values.detach()), side=side)  # type: ignore[call-overload]
+    return Tensor(np.asarray(found), dtype="int64")

@@ -1,0 +1,198 @@
+"""Functions over dims: sums, means, extremes."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import _facula
+from ._facula import Tensor, apply
+from .dtypes import bool_, find, int64
+from .promote import cast, reshape as _reshape
+from .create import axes_of, axis_of, as_tensor, floats, ints, Dims, _Pair, zeros
+from .elementwise import abs, maximum, minimum, pow, sqrt
+from .places import take_along_dim
+from .shapes import squeeze
+
+
+def _reduce(op: str, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    axes = axes_of(dim, x.ndim)
+    if not axes:
+        return apply(op, f"keep={int(keepdim)} noop_with_empty_axes=1", 0, x) if op != "sum" and op != "mean" else x
+    if dim is None:
+        return apply(op, f"keep={int(keepdim)}", 0, x)
+    return apply(op, f"keep={int(keepdim)}", 0, x, ints(axes))
+
+
+def sum(x: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+    """The sum over dims, or over all; of integers and bools an int64."""
+    t = as_tensor(x)
+    if dtype is not None:
+        t = cast(t, find(dtype))
+    elif not t.dtype.is_floating_point and t.dtype.name != "uint64":
+        t = cast(t, int64)
+    return _reduce("sum", t, dim if axis is None else axis, keepdim)
+
+
+def mean(x: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+    """The mean over dims, or over all."""
+    t = as_tensor(x)
+    t = cast(t, find(dtype)) if dtype is not None else t
+    if not t.dtype.is_floating_point:
+        raise _facula.DtypeError(f"mean of {t.dtype}: cast it to a floating-point dtype first")
+    return _reduce("mean", t, dim if axis is None else axis, keepdim)
+
+
+def prod(x: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+    """The product over dims, or over all."""
+    t = as_tensor(x)
+    if dtype is not None:
+        t = cast(t, find(dtype))
+    elif not t.dtype.is_floating_point and t.dtype.name != "uint64":
+        t = cast(t, int64)
+    return _reduce("reduce_prod", t, dim if axis is None else axis, keepdim)
+
+
+def _extreme(op: str, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    sizes = [x.shape[a] for a in axes_of(dim, x.ndim)]
+    if 0 in sizes:
+        raise _facula.ShapeError(f"{op}: over no elements (shape {x.shape})")
+    if x.dtype is bool_:
+        return cast(_reduce(op, cast(x, find("uint8")), dim, keepdim), bool_)
+    return _reduce(op, x, dim, keepdim)
+
+
+def amax(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The largest element."""
+    return _extreme("reduce_max", as_tensor(x), dim, keepdim)
+
+
+def amin(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The smallest element."""
+    return _extreme("reduce_min", as_tensor(x), dim, keepdim)
+
+
+def _with_place(x: Tensor, dim: int, keepdim: bool, largest: bool) -> _Pair:
+    at = argmax(x, dim, True) if largest else argmin(x, dim, True)
+    values = take_along_dim(x, at, dim)
+    return _Pair((values, at) if keepdim else (squeeze(values, dim), squeeze(at, dim)))
+
+
+def max(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest of all; with a dim the largest along it and where it stands; with a tensor the larger of both."""
+    t = as_tensor(x)
+    if isinstance(dim, Tensor):
+        return maximum(t, dim)
+    return amax(t) if dim is None else _with_place(t, dim, keepdim, True)
+
+
+def min(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest of all; with a dim the smallest along it and where it stands; with a tensor the smaller of both."""
+    t = as_tensor(x)
+    if isinstance(dim, Tensor):
+        return minimum(t, dim)
+    return amin(t) if dim is None else _with_place(t, dim, keepdim, False)
+
+
+def _arg(op: str, x: Any, dim: int | None, keepdim: bool) -> Tensor:
+    t = as_tensor(x)
+    if dim is None:
+        place = apply(op, "axis=0", 0, _reshape(t, [-1]))
+        return _reshape(place, [1] * t.ndim if keepdim else [])
+    if not t.ndim:
+        return zeros((), dtype=int64)
+    return apply(op, f"axis={axis_of(dim, t.ndim)} keep={int(keepdim)}", 0, t)
+
+
+def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Where the largest element stands; the first of equal ones."""
+    return _arg("arg_max", x, dim, keepdim)
+
+
+def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Where the smallest element stands; the first of equal ones."""
+    return _arg("arg_min", x, dim, keepdim)
+
+
+def all(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Are all of them true?"""
+    return cast(_reduce("reduce_min", cast(cast(as_tensor(x), bool_), find("int32")), dim, keepdim), bool_) \
+        if math.prod(as_tensor(x).shape) else _counted(x, dim, keepdim, True)
+
+
+def any(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Is one of them true?"""
+    return cast(_reduce("reduce_max", cast(cast(as_tensor(x), bool_), find("int32")), dim, keepdim), bool_) \
+        if math.prod(as_tensor(x).shape) else _counted(x, dim, keepdim, False)
+
+
+def _counted(x: Any, dim: Dims, keepdim: bool, every: bool) -> Tensor:
+    array = np.asarray(cast(as_tensor(x), bool_))
+    axes = None if dim is None else tuple(axes_of(dim, array.ndim))
+    return Tensor(np.asarray((np.all if every else np.any)(array, axis=axes, keepdims=keepdim)))
+
+
+def var(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1, unbiased: bool | None = None) -> Tensor:
+    """The variance: squares of distances from the mean, divided by their number less the correction."""
+    t = floats(as_tensor(x))
+    if unbiased is not None:
+        correction = 1 if unbiased else 0
+    n = math.prod(t.shape[a] for a in axes_of(dim, t.ndim))
+    d = t - mean(t, dim, True)
+    total = sum(d * d, dim, keepdim)
+    return total / (n - correction) if n > correction else total * math.nan
+
+
+def std(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1, unbiased: bool | None = None) -> Tensor:
+    """The square root of the variance."""
+    return sqrt(var(x, dim, keepdim, correction=correction, unbiased=unbiased))
+
+
+def norm(x: Any, p: float | str = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """(sum |x|^p)^(1/p)"""
+    t = floats(as_tensor(x))
+    if p in (2, "fro"):
+        return _reduce("reduce_l2", t, dim, keepdim)
+    if p == 1:
+        return _reduce("reduce_l1", t, dim, keepdim)
+    if p == math.inf:
+        return amax(abs(t), dim, keepdim)
+    return pow(sum(pow(abs(t), float(p)), dim, keepdim), 1 / float(p))
+
+
+def logsumexp(x: Any, dim: Dims, keepdim: bool = False) -> Tensor:
+    """ln sum e^x, without overflow."""
+    return _reduce("reduce_log_sum_exp", floats(as_tensor(x)), dim, keepdim)
+
+
+def softmax(x: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
+    """e^x / sum e^x along a dim."""
+    t = cast(as_tensor(x), find(dtype)) if dtype is not None else floats(as_tensor(x))
+    return apply("softmax", f"axis={axis_of(dim, t.ndim)}", 0, t)
+
+
+def log_softmax(x: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
+    """ln softmax, without overflow."""
+    t = cast(as_tensor(x), find(dtype)) if dtype is not None else floats(as_tensor(x))
+    return apply("log_softmax", f"axis={axis_of(dim, t.ndim)}", 0, t)
+
+
+def cumsum(x: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """Sums of what stands before, along a dim."""
+    t = as_tensor(x)
+    t = cast(t, find(dtype)) if dtype is not None else t if t.dtype.is_floating_point else cast(t, int64)
+    return apply("cum_sum", None, 0, t, Tensor(axis_of(dim, t.ndim), dtype="int64")) if t.ndim else t
+
+
+def cumprod(x: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """Products of what stands before, along a dim."""
+    t = as_tensor(x)
+    t = cast(t, find(dtype)) if dtype is not None else t if t.dtype.is_floating_point else cast(t, int64)
+    return apply("cum_prod", None, 0, t, Tensor(axis_of(dim, t.ndim), dtype="int64")) if t.ndim else t
+
+
+def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
+    """A 1 at the place that each label says."""
+    n = int(amax(x)) + 1 if num_classes < 0 else num_classes
+    return apply("one_hot", "axis=-1", 0, x, Tensor(n, dtype="int64"), Tensor([0, 1], dtype="int64"))

@@ -1,0 +1,240 @@
+"""Other shapes, joining and cutting."""
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _facula
+from ._facula import Tensor, apply
+from .dtypes import int64, result_type
+from .promote import cast, reshape as _reshape
+from .create import axes_of, axis_of, as_tensor, ints, Dims, _shape_args
+
+
+def reshape(x: Tensor, *shape: Any) -> Tensor:
+    """The same elements with other sizes; one may be -1."""
+    sizes = _shape_args(shape)
+    if sizes.count(-1) > 1 or builtins.any(n < -1 for n in sizes):
+        raise _facula.ShapeError(f"reshape to {tuple(sizes)}: sizes are 0 or more, and one may be -1")
+    if -1 in sizes:
+        known = math.prod(n for n in sizes if n >= 0)
+        count = math.prod(x.shape)
+        if not known or count % known:
+            raise _facula.ShapeError(f"shape {x.shape} has {count} elements and cannot become {tuple(sizes)}")
+        sizes[sizes.index(-1)] = count // known
+    if math.prod(sizes) != math.prod(x.shape):
+        raise _facula.ShapeError(f"shape {x.shape} has {math.prod(x.shape)} elements and cannot become {tuple(sizes)}")
+    return _reshape(x, sizes)
+
+
+def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dims from start to end become one."""
+    if not x.ndim:
+        return _reshape(x, [1])
+    a, b = axis_of(start_dim, x.ndim), axis_of(end_dim, x.ndim)
+    if a == 1 and b == x.ndim - 1:
+        return apply("flatten", "axis=1", 0, x)
+    return _reshape(x, [*x.shape[:a], math.prod(x.shape[a:b + 1]), *x.shape[b + 1:]])
+
+
+def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    a = axis_of(dim, x.ndim)
+    return reshape(x, [*x.shape[:a], *sizes, *x.shape[a + 1:]])
+
+
+def squeeze(x: Tensor, dim: Dims = None) -> Tensor:
+    """Without dims of size 1."""
+    axes = axes_of(dim, x.ndim)
+    gone = {a for a in axes if x.shape[a] == 1}
+    return _reshape(x, [n for a, n in enumerate(x.shape) if a not in gone]) if gone else x
+
+
+def unsqueeze(x: Tensor, dim: int) -> Tensor:
+    """With a dim of size 1 at this place."""
+    a = axis_of(dim, x.ndim + 1)
+    return apply("unsqueeze", None, 0, x, ints([a]))
+
+
+def permute(x: Tensor, *dims: Any) -> Tensor:
+    """Dims in another order."""
+    order = axes_of(_shape_args(dims), x.ndim)
+    if len(order) != x.ndim:
+        raise _facula.ShapeError(f"permute: {len(order)} dims for a tensor of {x.ndim}")
+    return apply("transpose", f"perm={','.join(map(str, order))}", 0, x) if x.ndim else x
+
+
+def transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dims change places."""
+    order = list(range(x.ndim))
+    if not order:
+        return x
+    a, b = axis_of(dim0, x.ndim), axis_of(dim1, x.ndim)
+    order[a], order[b] = order[b], order[a]
+    return permute(x, order)
+
+
+swapaxes = transpose
+
+
+def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Dims move to other places, the others keep their order."""
+    at, to = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    order = [a for a in range(x.ndim) if a not in at]
+    for place, axis in sorted(zip(to, at)):
+        order.insert(place, axis)
+    return permute(x, order)
+
+
+moveaxis = movedim
+
+
+def expand(x: Tensor, *shape: Any) -> Tensor:
+    """Dims of size 1 repeated up to these sizes; -1 keeps one."""
+    sizes = _shape_args(shape)
+    lead = len(sizes) - x.ndim
+    if lead < 0:
+        raise _facula.ShapeError(f"a tensor of shape {x.shape} cannot be expanded to {len(sizes)} dims")
+    full = [x.shape[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(sizes)]
+    for i, n in enumerate(full):
+        if i >= lead and x.shape[i - lead] not in (1, n):
+            raise _facula.ShapeError(f"shape {x.shape} cannot be expanded to {tuple(sizes)}")
+    return apply("expand", None, 0, x, ints(full)) if tuple(full) != x.shape else x
+
+
+broadcast_to = expand
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(np.broadcast_shapes(*[tuple(s) for s in shapes]))
+
+
+def broadcast_tensors(*tensors: Tensor) -> list[Tensor]:
+    shape = broadcast_shapes(*[t.shape for t in tensors])
+    return [expand(t, shape) for t in tensors]
+
+
+def tile(x: Tensor, *repeats: Any) -> Tensor:
+    """x repeated so many times along each dim."""
+    times = _shape_args(repeats)
+    lead = len(times) - x.ndim
+    if lead > 0:
+        x = _reshape(x, [1] * lead + list(x.shape))
+    times = [1] * (x.ndim - len(times)) + times
+    return apply("tile", None, 0, x, ints(times)) if times else x
+
+
+def repeat_interleave(x: Tensor, repeats: int, dim: int | None = None) -> Tensor:
+    """Each element so many times, one after the other."""
+    if dim is None:
+        x, dim = _reshape(x, [-1]), 0
+    a = axis_of(dim, x.ndim)
+    wide = expand(unsqueeze(x, a + 1), *x.shape[:a + 1], repeats, *x.shape[a + 1:])
+    return reshape(wide, *x.shape[:a], -1 if math.prod(x.shape) else x.shape[a] * repeats, *x.shape[a + 1:])
+
+
+_MOST = 32
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors joined along a dim; the other dims are equal."""
+    if not tensors:
+        raise ValueError("cat of no tensors")
+    list_of = [as_tensor(t) for t in tensors]
+    common = result_type(*list_of)
+    list_of = [cast(t, common) for t in list_of]
+    axis = axis_of(dim, list_of[0].ndim)
+    while len(list_of) > 1:
+        groups = [list_of[i:i + _MOST] for i in range(0, len(list_of), _MOST)]
+        list_of = [apply("concat", f"axis={axis}", 0, *g) if len(g) > 1 else g[0] for g in groups]
+    return list_of[0]
+
+
+concat = concatenate = cat
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors of one shape joined along a new dim."""
+    list_of = [as_tensor(t) for t in tensors]
+    if not list_of:
+        raise ValueError("stack of no tensors")
+    if len({t.shape for t in list_of}) > 1:
+        raise _facula.ShapeError(f"stack: shapes differ: {sorted({t.shape for t in list_of})}")
+    return cat([unsqueeze(t, dim) for t in list_of], axis_of(dim, list_of[0].ndim + 1))
+
+
+def split(x: Tensor, size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of this size, or of these sizes, along a dim."""
+    a = axis_of(dim, x.ndim)
+    if isinstance(size, int):
+        sizes = [builtins.min(size, x.shape[a] - i) for i in range(0, x.shape[a], size)] or [0]
+    else:
+        sizes = list(size)
+    if builtins.sum(sizes) != x.shape[a]:
+        raise _facula.ShapeError(f"split: sizes {sizes} do not add up to {x.shape[a]}")
+    ends = np.cumsum([0, *sizes]).tolist()
+    key = (slice(None),) * a
+    return tuple(x[(*key, slice(b, e))] for b, e in zip(ends, ends[1:]))
+
+
+def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """So many pieces along a dim, the last one may be smaller."""
+    n = x.shape[axis_of(dim, x.ndim)]
+    return split(x, builtins.max(-(-n // chunks), 1), dim)
+
+
+def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along a dim."""
+    a = axis_of(dim, x.ndim)
+    return tuple(x[(slice(None),) * a + (i,)] for i in range(x.shape[a]))
+
+
+def flip(x: Tensor, dims: Dims = None) -> Tensor:
+    """Dims run backwards."""
+    axes = set(axes_of(dims, x.ndim))
+    return x[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(x.ndim))] if axes else x
+
+
+def roll(x: Tensor, shifts: int | Sequence[int], dims: Dims = None) -> Tensor:
+    """Elements move along dims, those that leave come in again."""
+    if dims is None:
+        if not isinstance(shifts, int):
+            raise ValueError("roll: several shifts need as many dims")
+        return _reshape(roll(_reshape(x, [-1]), shifts, 0), x.shape)
+    moves = [shifts] if isinstance(shifts, int) else list(shifts)
+    axes = [dims] if isinstance(dims, int) else list(dims)
+    if len(moves) != len(axes):
+        raise ValueError(f"roll: {len(moves)} shifts for {len(axes)} dims")
+    for n, d in zip(moves, axes):
+        a = axis_of(d, x.ndim)
+        size = x.shape[a]
+        if size and n % size:
+            key = (slice(None),) * a
+            x = cat([x[(*key, slice(size - n % size, None))], x[(*key, slice(0, size - n % size))]], a)
+    return x
+
+
+def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    """(before, after) of the last dim, then of the one before it...; modes constant, reflect, replicate, circular."""
+    pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+    before, after = [0] * x.ndim, [0] * x.ndim
+    for k, (b, a) in enumerate(pairs):
+        before[x.ndim - 1 - k], after[x.ndim - 1 - k] = b, a
+    how = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}.get(mode)
+    if how is None:
+        raise ValueError(f"pad: mode is constant, reflect, replicate or circular, not {mode!r}")
+    fill = [Tensor(value, dtype=x.dtype)] if mode == "constant" else []
+    return apply("pad", f"mode={how}", 0, x, ints(before + after), *fill)
+
+
+def tril(x: Tensor, diagonal: int = 0) -> Tensor:
+    """Zeros above a diagonal of the last two dims."""
+    return apply("trilu", "lower=1", 0, x, Tensor(diagonal, dtype="int64"))
+
+
+def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+    """Zeros below a diagonal of the last two dims."""
+    return apply("trilu", "lower=0", 0, x, Tensor(diagonal, dtype="int64"))

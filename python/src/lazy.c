@@ -1,0 +1,151 @@
+/* Lazy calls: an operator is recorded (facula/lazy.h) and computed with all others when somebody
+ * looks at a value.  Gradients are recorded likewise, so a whole step of training is one program,
+ * which is found again in the next step. */
+#include "module.h"
+
+static bool on;
+static uint64_t epoch = 1;              /* grows with each flush: leaves are given anew, for their memory may have been written */
+
+bool py_lazy_on(void) { return on; }
+
+fac_type py_type(const TensorObject *x) { return x->t ? fac_tensor_type(x->t) : fac_lazy_type(x->lazy); }
+
+fac_tensor *py_value(PyObject *o) {
+    TensorObject *x = (TensorObject *)o;
+    if (x->t) return x->t;
+    fac_lazy *lazy = fac_lazy_retain(x->lazy);
+    fac_tensor *t = NULL;
+    fac_error err;
+    fac_status status;
+    epoch++;
+    Py_BEGIN_ALLOW_THREADS
+    status = fac_lazy_tensor(lazy, &t, &err);
+    Py_END_ALLOW_THREADS
+    fac_lazy_free(lazy);
+    if (status) return (fac_tensor *)py_raise(&err);
+    if (x->t) fac_tensor_free(t);                               /* another thread was faster */
+    else x->t = t;
+    return x->t;
+}
+
+static fac_recorder *recorder(DeviceObject *device) {
+    fac_error err;
+    DeviceObject *d = device ? device : py_device_from(NULL);
+    if (!d) return NULL;
+    if (!d->recorder && fac_recorder_new(d->device, NULL, &d->recorder, &err)) py_raise(&err);
+    return d->recorder;
+}
+
+/* Borrowed: what the recorder knows x by. */
+static fac_lazy *operand(TensorObject *x, fac_recorder *r) {
+    fac_error err;
+    bool pending = x->lazy && !x->t;
+    if (x->lazy && (pending || x->epoch == epoch) && fac_lazy_recorder(x->lazy) == r) return x->lazy;
+    if (!py_value((PyObject *)x)) return NULL;
+    fac_lazy *made;
+    if (fac_lazy_of(r, x->t, &made, &err)) return (fac_lazy *)py_raise(&err);
+    fac_lazy_free(x->lazy);
+    x->lazy = made;
+    x->epoch = epoch;
+    return made;
+}
+
+/* Gradients are by values of their own: two inputs may be one value of the segment, and what comes in from behind may depend
+ * on it as well. */
+static void build(void *self, fac_graph *g, fac_value *const in[], fac_value *y[]) {
+    const Function *f = self;
+    fac_value *apart[PY_PORTS];
+    for (int i = 0; i < f->nin && f->gradient; i++) apart[i] = in[i] ? fac_identity(in[i]) : NULL;
+    py_function_emit(f, g, f->gradient ? apart : in, y);
+}
+
+bool py_lazy_call(Function *f, DeviceObject *device, int n, PyObject *const in[], fac_lazy *out[]) {
+    fac_lazy *given[PY_PORTS];
+    fac_error err;
+    fac_recorder *r = recorder(device);
+    if (!r) return false;
+    for (int i = 0; i < n; i++) {
+        given[i] = NULL;
+        if (!py_is_tensor(in[i]) || f->fixed[i]) continue;
+        given[i] = operand((TensorObject *)in[i], r);
+        if (!given[i]) return false;
+    }
+    for (int i = 0; i < n; i++)                                 /* a flush in between: it was a leaf, and is one anew */
+        if (given[i]) given[i] = operand((TensorObject *)in[i], r);
+    fac_status status = fac_record_graph(r, build, f, n, given, FAC_RECORD_NO_GRAD, f->nout, out, &err);
+    if (status) py_raise(&err);
+    return !status;
+}
+
+TensorObject *py_lazy_number(PyObject *o, fac_dtype dtype, DeviceObject *device) {
+    fac_error err;
+    fac_lazy *lazy;
+    double x = PyFloat_AsDouble(o);
+    fac_recorder *r = recorder(device);
+    if (!r || (x == -1 && PyErr_Occurred())) return NULL;
+    if (fac_lazy_number(r, dtype, x, &lazy, &err)) return (TensorObject *)py_raise(&err);
+    TensorObject *t = py_tensor(NULL, device);
+    if (t) t->lazy = lazy;
+    else fac_lazy_free(lazy);
+    return t;
+}
+
+/* ---- what Python sees ---- */
+
+static PyObject *set_lazy(PyObject *module, PyObject *value) {
+    (void)module;
+    int is = PyObject_IsTrue(value);
+    if (is < 0) return NULL;
+    bool before = on;
+    on = is;
+    return PyBool_FromLong(before);
+}
+static PyObject *is_lazy(PyObject *module, PyObject *none) {
+    (void)module, (void)none;
+    return PyBool_FromLong(on);
+}
+
+static PyObject *flush(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *where = NULL;
+    if (!PyArg_ParseTuple(args, "|O:flush", &where)) return NULL;
+    DeviceObject *d = py_device_from(where);
+    if (!d) return NULL;
+    if (!d->recorder) Py_RETURN_NONE;
+    fac_error err;
+    fac_status status;
+    epoch++;
+    Py_BEGIN_ALLOW_THREADS
+    status = fac_flush(d->recorder, &err);
+    Py_END_ALLOW_THREADS
+    if (status) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+bool py_lazy_settle(void) {
+    PyObject *none = on ? PyTuple_New(0) : NULL;
+    PyObject *done = none ? flush(NULL, none) : NULL;
+    Py_XDECREF(none);
+    Py_XDECREF(done);
+    return !on || done;
+}
+
+static PyObject *stats(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *where = NULL;
+    if (!PyArg_ParseTuple(args, "|O:lazy_stats", &where)) return NULL;
+    DeviceObject *d = py_device_from(where);
+    if (!d) return NULL;
+    fac_recorder_stat s = { 0 };
+    if (d->recorder) s = fac_recorder_stats(d->recorder);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:n,s:n}", "flushes", s.flushes, "hits", s.hits, "planned", s.planned, "recorded",
+                         s.recorded, "states", s.states, "inputs", s.inputs, "pending", s.pending, "programs", s.programs);
+}
+
+static PyMethodDef functions[] = {
+    { "set_lazy", set_lazy, METH_O, "Are calls recorded and computed later?  What it was before." },
+    { "is_lazy", is_lazy, METH_NOARGS, "Are calls recorded and computed later?" },
+    { "flush", flush, METH_VARARGS, "(device=None): computes what is recorded." },
+    { "lazy_stats", stats, METH_VARARGS, "(device=None): segments, how many were found again, how many planned." }, { 0 } };
+
+int py_lazy_init(PyObject *module) { return PyModule_AddFunctions(module, functions); }

@@ -1,0 +1,44 @@
+#!/bin/sh
+# sound.sh FACULA: sounds of our own making, trained on, run, plotted and listened to.
+. "$(dirname "$0")/expect.sh"
+
+# Tones of two pitches as raw 16 bits, with a WAV header: le VALUE BYTES
+le() {
+    n=$1 k=$2
+    while [ "$k" -gt 0 ]; do
+        printf "\\$(printf %03o $((n % 256)))"
+        n=$((n / 256)) k=$((k - 1))
+    done
+}
+# wav SAMPLES PERIOD: a square wave of this period at 8000 Hz
+wav() {
+    printf RIFF; le $((36 + 2 * $1)) 4; printf 'WAVEfmt '; le 16 4; le 1 2; le 1 2; le 8000 4; le 16000 4; le 2 2; le 16 2
+    printf data; le $((2 * $1)) 4
+    awk -v n="$1" -v p="$2" 'BEGIN { for (i = 0; i < n; i++) printf "%s", i % p < p / 2 ? "\\000\\040" : "\\000\\340" }' | xargs -0 printf
+}
+
+for class in low high; do
+    mkdir -p birds/$class
+    for k in 1 2 3 4 5 6; do
+        if [ $class = low ]; then period=$((60 + k)); else period=$((8 + k % 3)); fi
+        wav 4000 $period >birds/$class/$k.wav
+    done
+done
+
+expect 0 'test accuracy' "$facula" train sound-folder --data birds --rate 8000 --seconds 0.5 --mels 24 --epochs 8 --batch 4 --augment none --out run --quiet
+expect 0 'high' "$facula" run run/model.onnx birds/high/2.wav
+expect 0 'low' "$facula" run run/model.onnx birds/low/2.wav birds/high/3.wav
+expect 0 '"sounds"' "$facula" run run/model.onnx birds/low/2.wav --json
+expect 0 '' "$facula" plot birds/low/1.wav -o low.svg
+holds low.svg kHz dB
+expect 0 'kHz' "$facula" plot birds/low/1.wav
+expect 0 'high' sh -c "'$facula' listen run/model.onnx - --threshold 0 <birds/high/1.wav"
+expect 0 'low' sh -c "tail -c +45 birds/low/1.wav | '$facula' listen run/model.onnx - --threshold 0 --all --json"
+
+# what cannot be
+expect 1 'longer than the file' sh -c "head -c 1000 birds/low/1.wav >cut.wav; '$facula' run run/model.onnx cut.wav"
+expect 1 'not a sound' sh -c "echo hello >text.wav; '$facula' run run/model.onnx text.wav"
+expect 1 'at which rate' sh -c "'$facula' edit run/model.onnx --delete-meta facula.rate -o mute.onnx >/dev/null 2>&1; '$facula' run mute.onnx birds/low/1.wav"
+expect 2 'which model' "$facula" listen
+expect 1 'sounds of' "$facula" train sound-folder --data run --epochs 1
+finish
