@@ -31,7 +31,7 @@ FAMILIES = {
     "phi3": lambda: tf.Phi3ForCausalLM(tf.Phi3Config(**SMALL, num_key_value_heads=2, pad_token_id=0)),
     "gpt2": lambda: tf.GPT2LMHeadModel(tf.GPT2Config(vocab_size=311, n_positions=128, n_embd=48, n_layer=3, n_head=4)),
     "gpt_neox": lambda: tf.GPTNeoXForCausalLM(tf.GPTNeoXConfig(**SMALL, rotary_pct=0.5)),
-    "gpt_neox serial": lambda: tf.GPTNeoXForCausalLM(tf.GPTNeoXConfig(**SMALL, use_parallel_residual=False)),
+    "gpt_neox serial": lambda: tf.GPTNeoXForCausalLM(tf.GPTNeoXConfig(**SMALL, rotary_pct=0.5, use_parallel_residual=False)),
     "gemma2": lambda: tf.Gemma2ForCausalLM(tf.Gemma2Config(**SMALL, **WINDOWS, num_key_value_heads=2, head_dim=16,
                                                            query_pre_attn_scalar=24)),
     "gemma3": lambda: tf.Gemma3ForCausalLM(tf.Gemma3TextConfig(**{**SMALL, "num_hidden_layers": 7}, **WINDOWS,

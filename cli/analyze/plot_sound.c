@@ -15,9 +15,10 @@ static fac_value *spectrogram(fac_value *wave, int rate, int64_t samples) {
     return fac_nn_spectrogram(wave, &o);
 }
 
-static fac_status compute(const fac_tensor *wave, int rate, fac_tensor **y, fac_error *err) {
+/* The result lies in memory of the device. */
+static fac_status compute(fac_device *device, const fac_tensor *wave, int rate, fac_tensor **y,
+                          fac_error *err) {
     const int64_t samples = fac_tensor_type(wave).dims.d[0];
-    fac_device *device = NULL;
     fac_program *p = NULL;
     fac_tensor *x = NULL;
     fac_graph *g = fac_graph_new();
@@ -25,14 +26,12 @@ static fac_status compute(const fac_tensor *wave, int rate, fac_tensor **y, fac_
     fac_output(g, "db",
                spectrogram(fac_input(g, "wave", FAC_F32, fac_shape(1, samples)), rate, samples));
     fac_status s = fac_graph_check(g, err);
-    if (!s) s = fac_device_open("cpu", NULL, &device, err);
     if (!s) s = fac_program_new(g, device, NULL, &p, err);
     if (!s) s = fac_tensor_new(NULL, FAC_F32, fac_shape(1, samples), &x, err);
     if (!s) s = fac_tensor_write(x, fac_tensor_data(wave), (size_t)samples * sizeof(float), err);
     if (!s) s = fac_program_run(p, &x, y, err);
     fac_tensor_free(x);
     fac_program_free(p);
-    fac_device_free(device);
     fac_graph_free(g);
     return s;
 }
@@ -40,6 +39,7 @@ static fac_status compute(const fac_tensor *wave, int rate, fac_tensor **y, fac_
 int plot_sound(const char *path, const char *to, bool text, const plot_look *look) {
     fac_error err = { 0 };
     fac_sound s = { 0 };
+    fac_device *device = NULL;
     fac_tensor *wave = NULL, *y = NULL;
     fac_status status = fac_sound_load(path, &s, &err);
     const int rate = s.rate;
@@ -49,7 +49,8 @@ int plot_sound(const char *path, const char *to, bool text, const plot_look *loo
         return fail_text("%s: %lld samples make no picture", path, frames);
     }
     if (!status) status = fac_sound_mono(&s, rate, &wave, &err);
-    if (!status) status = compute(wave, rate, &y, &err);
+    if (!status) status = fac_device_open("cpu", NULL, &device, &err);
+    if (!status) status = compute(device, wave, rate, &y, &err);
     if (!status) {
         const fac_dims d = fac_tensor_type(y).dims;
         const fac_spectrogram picture = {
@@ -61,6 +62,7 @@ int plot_sound(const char *path, const char *to, bool text, const plot_look *loo
                       : fac_spectrogram_save(&picture, to, &err);
     }
     fac_tensor_free(y);
+    fac_device_free(device);
     fac_tensor_free(wave);
     fac_sound_free(&s);
     return status ? fail(&err) : EXIT_OK;

@@ -27,3 +27,10 @@ bool fac_op_is_one_of(const fac_op *op, const fac_op *const *ops) {
         if (op == *ops) return true;
     return false;
 }
+
+/* Each flag has a bit of its own: branches that both take the next one merge without a conflict. */
+#define FLAGS(JOIN) \
+    (FAC_OP_NO_GRAD JOIN FAC_OP_DYNAMIC JOIN FAC_OP_INPLACE JOIN FAC_OP_PARTS JOIN FAC_OP_BARRIER \
+     JOIN FAC_OP_KNOWS JOIN FAC_OP_BODIES JOIN FAC_OP_RING JOIN FAC_OP_PICKS JOIN FAC_OP_INVERSE \
+     JOIN FAC_OP_GROWS JOIN FAC_OP_TEXTS JOIN FAC_OP_FLOW)
+_Static_assert(FLAGS(+) == FLAGS(|), "two flags of operators share a bit");

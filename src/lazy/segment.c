@@ -57,7 +57,7 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
         fac_recorder_later(r, r->g->consts[i]->tensor, free_tensor);
         r->g->consts[i]->tensor = NULL;
     }
-    r->spare = r->g;
+    if (r->g) r->spare = r->g;
     r->g = NULL;
 }
 

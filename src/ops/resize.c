@@ -40,6 +40,29 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return true;
 }
 
+/* Only once all sizes are numbers. */
+static int64_t expands(const fac_node *n) {
+    enum { NODES = 4 };
+    const bool known = fac_dims_count(&n->in[0]->type.dims) >= 0
+                    && fac_dims_count(&n->out[0]->type.dims) >= 0;
+    return known ? NODES : 0;
+}
+
+static void expand(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *flat = fac_reshape(x, fac_shape(-1));
+    const fac_type type = fac_value_type(x);
+    const fac_dims y = n->out[0]->type.dims;
+    const int64_t have = fac_dims_count(&type.dims), want = fac_dims_count(&y);
+    if (!have) flat = fac_reshape_sizes(x, fac_shape(0));
+    if (want < have) flat = fac_slice(flat, 0, 0, want, 1);
+    if (want > have) {
+        fac_value *none = fac_number(n->graph, type.dtype, 0);
+        none = fac_expand(none, fac_shape(want - have));
+        flat = fac_concat((fac_value *[]){ flat, none }, 2, 0);
+    }
+    out[0] = fac_reshape_sizes(flat, y);
+}
+
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_resize_to(dy[0], fac_shape_of(n->in[0]));
 }
@@ -53,8 +76,9 @@ static const fac_case cases[] = {
 const fac_op fac_op_resize = {
     .name = "resize", .doc = "as many elements as fit under other dims, zeros behind them",
     .in = in, .out = fac_ports_y,
-    .infer = infer, .move = move, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .infer = infer, .move = move, .expand = expand, .expands = expands, .grad = grad,
+    .cases = cases,
+    .rounding = { FAC_ROUND_MOVES },
 };
 fac_value *fac_resize_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_resize, NULL, 2, (fac_value *[]){ x, shape });

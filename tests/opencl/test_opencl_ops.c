@@ -67,10 +67,9 @@ static void nothing_falls_back(void **state) {
             if (!name && expands_to_kernels(g->last, c->problem)) name = "(expanded)";
             if (getenv("FACULA_VERBOSE")) printf("%-20s %-20s %s\n", (*op)->name, name ? name : "cpu", c->problem);
             /* sizes are data; a box is chosen by those that were chosen before; pixels of a box and
-             * pivots are data; weights of mels are made once */
-            static const fac_op *const alone[] = { &fac_op_nextafter, &fac_op_nonzero, &fac_op_non_max_suppression, &fac_op_max_roi_pool, &fac_op_det,
-                                                 &fac_op_mel_weights,
-                                                 NULL };
+             * pivots are data; weights of mels are made once; neighbours of numbers are rarely asked for */
+            static const fac_op *const alone[] = {
+                &fac_op_nextafter, &fac_op_nonzero, &fac_op_non_max_suppression, &fac_op_max_roi_pool, &fac_op_det, &fac_op_mel_weights, NULL };
             const bool sized = !fac_op_is_one_of(*op, alone);
             const bool flows = (*op)->is & FAC_OP_FLOW;                /* expanded, or cut out and run body by body */
             if (!name && sized && !flows && !((*op)->is & FAC_OP_DYNAMIC)) {

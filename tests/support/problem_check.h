@@ -100,7 +100,9 @@ static inline int problem_run(const problem_check *c, const char *text, fac_devi
     if (fac_program_new(g, d, &o, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("%s: %s", text, err.text);
     fac_step_stat s[16] = { { 0 } };
     size_t steps = fac_program_steps(p, s, 16);
-    snprintf(used, 64, "%s", steps ? s[(steps < 16 ? steps : 16) - 1].solver : "");
+    size_t last = steps < 16 ? steps : 16;
+    while (last > 1 && !strcmp(s[last - 1].solver, "reorder")) last--;      /* the result, in its own layout */
+    snprintf(used, 64, "%s", last ? s[last - 1].solver : "");
     for (int k = 0; k < n; k++)
         if (fac_tensor_convert(out[k], FAC_F64, &to[k], &err)) fail_msg("%s", err.text);
     for (int k = 0; k < PROBLEM_OPERANDS; k++) fac_tensor_free(in[k]), fac_tensor_free(out[k]);

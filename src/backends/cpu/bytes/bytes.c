@@ -212,6 +212,11 @@ static void numbers(job *j) {
         }
 }
 
+static void stage_pixel(const uint8_t *restrict from, int64_t n, uint8_t flip, uint8_t *restrict to) {
+    if (!flip) memcpy(to, from, (size_t)n);
+    for (int64_t c = 0; c < n && flip; c++) to[c] = from[c] ^ flip;
+}
+
 /* One row of the padded image. */
 static void stage_row(void *arg, int i, int thread) {
     const job *j = arg;
@@ -226,14 +231,11 @@ static void stage_row(void *arg, int i, int thread) {
     const uint8_t *x = (const uint8_t *)j->d->x + image * p->x.image + from * p->x.row;
     const int64_t columns = least(p->W, p->width - p->pad[1]);
     to += p->pad[1] * v.column;
-    if (p->x.channel == 1 && p->groups == 1) {
-        for (int64_t q = 0; q < columns; q++) {
-            const uint8_t *a = x + q * p->x.column;
-            uint8_t *b = to + q * v.column;
-            for (int64_t c = 0; c < p->C; c++) b[c] = a[c] ^ flip;
-        }
-        return;
-    }
+    const bool dense = p->depthwise ? p->x.group == 1 : p->groups == 1 && p->x.channel == 1;
+    const int64_t side_by_side = p->depthwise ? p->groups : p->C;
+    for (int64_t q = 0; q < columns && dense; q++)
+        stage_pixel(x + q * p->x.column, side_by_side, flip, to + q * v.column);
+    if (dense) return;
     for (int64_t g = 0; g < p->groups; g++)
         for (int64_t c = 0; c < p->C; c++) {
             const uint8_t *a = x + g * p->x.group + c * p->x.channel;
