@@ -28,6 +28,12 @@ const fac_op fac_list_op = { .name = "list",
                              .is = FAC_OP_NO_GRAD | FAC_OP_BARRIER,
                              .infer = infer };
 
+bool fac_has_lists(const fac_graph *g) {
+    for (const fac_node *n = g->first; n; n = n->next)
+        if (n->op == &fac_list_op) return true;
+    return false;
+}
+
 fac_value *fac_list_new(fac_graph *g, int n, fac_value *const items[]) {
     return fac_emit_body(g, &fac_list_op, NULL, n, n, items, NULL, NULL);
 }

@@ -12,6 +12,8 @@ static inline bool fac_is_list(const fac_value *v) {
     return v && v->node && v->node->op == &fac_list_op;
 }
 
+bool fac_has_lists(const fac_graph *g);
+
 /* A list of n values; an optional without anything. */
 fac_value *fac_list_new(fac_graph *g, int n, fac_value *const items[]);
 fac_value *fac_list_nothing(fac_graph *g);

@@ -221,7 +221,7 @@ static fac_status build(fac_import *im, fac_error *err) {
     if (!status) status = add_inputs(&b, err);
     if (!status) status = fac_body_build(&b, err);
     if (!status) status = add_outputs(&b, err);
-    if (!status) fac_graph_sweep(im->g); /* sequences are no values of a program */
+    if (!status && fac_has_lists(im->g)) fac_graph_sweep(im->g); /* they are no values of a program */
     if (!status && im->look) status = im->look(im->look_self, &b, err);
     fac_body_close(&b);
     return status;

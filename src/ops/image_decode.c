@@ -61,12 +61,31 @@ static fac_status put(const attrs *a, const fac_image *image, fac_tensor **out, 
     return status;
 }
 
+/* A format that ONNX lists and we do not have; NULL: it is none of these. */
+static const char *other_format(const uint8_t *p, size_t n) {
+    static const struct {
+        size_t at, n;
+        const char *begins, *name;
+    } formats[] = { { 4, 4, "jP  ", "JPEG 2000" },
+                    { 0, 4, "\xff\x4f\xff\x51", "JPEG 2000" },
+                    { 0, 4, "II*\0", "TIFF" },
+                    { 0, 4, "MM\0*", "TIFF" },
+                    { 8, 4, "WEBP", "WebP" } };
+    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++)
+        if (n >= formats[k].at + formats[k].n &&
+            !memcmp(p + formats[k].at, formats[k].begins, formats[k].n))
+            return formats[k].name;
+    return NULL;
+}
+
 static fac_status host(const fac_node *n, fac_tensor *const in_[], fac_tensor *out[],
                        fac_error *err) {
     const fac_type type = fac_tensor_type(in_[0]);
     fac_image image = { 0 };
     fac_error own = { 0 };
     fac_tensor *made = NULL;
+    const char *other = other_format(fac_tensor_data(in_[0]), fac_type_bytes(&type));
+    if (other) return fac_raise(err, FAC_E_UNSUPPORTED, "pictures in %s are not decoded", other);
     const fac_status read =
         fac_image_decode(fac_tensor_data(in_[0]), fac_type_bytes(&type), "image", &image, &own);
     if (read == FAC_E_NOMEM) return fac_raise(err, read, "%s", own.text);

@@ -134,10 +134,15 @@ static bool add_escaped_class(parser *s, fac_set *set) {
     return true;
 }
 
+static fac_re *with_repetitions(parser *s, fac_re *r);
+
+/* Of what is repeated behind the end only the last character is. */
 static fac_re *quoted(parser *s) {
     fac_re *all = made(s, (fac_re){ .kind = FAC_RE_EMPTY });
-    while (all && *s->p && !takes(s, "\\E")) {
+    for (bool end = takes(s, "\\E"); all && *s->p && !end;) {
         fac_re *next = character(s, fac_utf8_next(&s->p));
+        end = takes(s, "\\E");
+        if (next && end) next = with_repetitions(s, next);
         all = next ? made(s, (fac_re){ .kind = FAC_RE_CAT, .a = all, .b = next }) : NULL;
     }
     return all;
@@ -292,8 +297,7 @@ static bool repetition(parser *s, int *least, int *most) {
     return true;
 }
 
-static fac_re *repeated(parser *s) {
-    fac_re *r = atom(s);
+static fac_re *with_repetitions(parser *s, fac_re *r) {
     int least, most;
     while (r && repetition(s, &least, &most)) {
         if (least > TIMES || most > TIMES || (most >= 0 && most < least))
@@ -302,6 +306,8 @@ static fac_re *repeated(parser *s) {
     }
     return r;
 }
+
+static fac_re *repeated(parser *s) { return with_repetitions(s, atom(s)); }
 
 static fac_re *sequence(parser *s) {
     fac_re *all = made(s, (fac_re){ .kind = FAC_RE_EMPTY });
