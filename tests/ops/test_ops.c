@@ -133,8 +133,8 @@ static fac_graph *among_others(const trial *t) {
     fac_graph *g = fac_graph_clone(t->g);
     for (int i = 0; i < fac_graph_inputs(g); i++) {
         fac_value *x = fac_graph_input(g, i);
-        const fac_dtype t = x->type.dtype;
-        if (kind(t) == 'f' && !fac_dtype_is_stored(t)) fac_replace(x, fac_neg(fac_neg(x)));
+        const fac_dtype dtype = x->type.dtype;
+        if (kind(dtype) == 'f' && !fac_dtype_is_stored(dtype)) fac_replace(x, fac_neg(fac_neg(x)));
     }
     if (fac_graph_check(g, &err)) fail_msg("%s among others: %s", t->text, err.text);
     return g;
