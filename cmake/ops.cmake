@@ -48,5 +48,9 @@ endforeach()
 file(READ ${CMAKE_CURRENT_SOURCE_DIR}/cmake/ops.h.in head)
 string(REPLACE "@api@" "${api}" head "${head}")
 file(CONFIGURE OUTPUT gen/facula/ops.h CONTENT "@head@" @ONLY)
-file(CONFIGURE OUTPUT gen/op_list.h CONTENT "/* Descriptors of the built-in ops: made by cmake/ops.cmake. */\n#ifndef FACULA_OP_LIST_H\n#define FACULA_OP_LIST_H\n#include \"facula/op.h\"\n@decl@#endif\n" @ONLY)
+file(CONFIGURE OUTPUT gen/op_list.h CONTENT "/* Descriptors of the built-in ops: made by cmake/ops.cmake. */\n#ifndef FACULA_OP_LIST_H\n#define FACULA_OP_LIST_H\n#include \"facula/op.h\"\n@decl@
+/* Is it a node of this op?  FAC_IS(n, conv2d): what is no op does not compile.  n may be NULL. */
+#define FAC_IS(n, op) fac_node_of(n, &fac_op_##op)
+static inline bool fac_node_of(const fac_node *n, const fac_op *op) { return n && n->op == op; }
+#endif\n" @ONLY)
 file(CONFIGURE OUTPUT gen/op_list.c CONTENT "#include \"facula/op.h\"\n#include \"op_list.h\"\nconst fac_op *const fac_ops[] = {\n@list@    NULL\n};\n\n@readers@\nconst fac_onnx *const fac_onnx_readers[] = {\n@readers_list@    NULL\n};\n" @ONLY)

@@ -69,6 +69,16 @@ foreach(f ${sources})
     endif()
   endforeach()
 endforeach()
+# ops are known by their descriptors: FAC_IS(n, conv2d), &fac_op_conv2d; names are for files and people
+file(GLOB_RECURSE sources ${root}/src/*.c ${root}/src/*.h)
+foreach(f ${sources})
+  if(NOT f MATCHES "/src/(ops|onnx)/")
+    file(STRINGS ${f} lines REGEX "str(n?)cmp\\([^\"]*op->name, *\"|fac_op_find\\(\"|fac_node_is\\(|[.]op = \"")
+    foreach(line ${lines})
+      message(SEND_ERROR "${f}: ${line}: an op by its name: see FAC_IS in op_list.h")
+    endforeach()
+  endif()
+endforeach()
 # files are written by src/base only, so that they are whole; what the command prints goes through
 # cli/common/out.c, so that no name steers a terminal, and JSON through cli/common/json.c
 file(GLOB_RECURSE sources ${root}/src/*.c ${root}/cli/*.c)

@@ -2,24 +2,59 @@
 #include <string.h>
 #include "cli.h"
 
-static struct { const char *weights, *memory; list shapes; } o;
+static struct { const char *weights, *after; list shapes; device_options device; } o;
 static const option options[] = {
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
-    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
+    { "--after", OPTION_TEXT, &o.after, "PASS", "as the planner has it after this pass" },
+    DEVICE_OPTIONS(o.device),
     { 0 } };
+
+static int no_such_pass(void) {
+    fac_pass_info p;
+    char names[1000] = "";
+    for (int i = 0; fac_pass_info_of(i, &p); i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", p.name);
+    }
+    return usage_error(verb_find("show"), "--after: no pass \"%s\", but %s", o.after, names);
+}
+
+static bool is_pass(const char *name) {
+    fac_pass_info p;
+    for (int i = 0; fac_pass_info_of(i, &p); i++)
+        if (!strcmp(p.name, name)) return true;
+    return false;
+}
+
+/* The graph of its program on the device, instead of the model's own. */
+static int plan_until(model *m) {
+    fac_error err = { 0 };
+    fac_device *device = NULL;
+    fac_graph *after = NULL;
+    int code = device_open(&o.device, &device);
+    if (!code && fac_graph_after(m->graph, device, NULL, o.after, &after, &err)) code = fail(&err);
+    if (!code && fac_graph_write(after, stdout, &err)) code = fail(&err);
+    fac_graph_free(after);
+    fac_device_free(device);
+    return code;
+}
 
 static int run(list args) {
     model m = { 0 };
     fac_error err = { 0 };
     if (args.n != 1) return usage_error(verb_find("show"), "which model?");
-    int code = memory_limit(o.memory);
+    if (o.after && !is_pass(o.after)) return no_such_pass();
+    int code = memory_limit(o.device.memory_limit);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
-    if (!code && fac_graph_write(m.graph, stdout, &err)) code = fail(&err);
+    if (!code && o.after) code = plan_until(&m);
+    else if (!code && fac_graph_write(m.graph, stdout, &err)) code = fail(&err);
     model_free(&m);
     return code;
 }
 
 const verb verb_show = { .name = "show", .summary = "the graph of a model as text", .usage = "facula show MODEL [options]", .options = options, .run = run,
-                         .more = "One node a line.  Saved as FILE.txt it is a model again: `facula run FILE.txt`." };
+                         .more = "One node a line.  Saved as FILE.txt it is a model again: `facula run FILE.txt`.\n"
+                                 "--after PASS shows what the planner makes of it for a device: settle, simplify, ... sweep; any\n"
+                                 "other name lists them all.  Open sizes are 1 then." };

@@ -52,7 +52,7 @@ typedef struct fac_offer {
 
 typedef struct fac_solver {
     const char *name;                                   /* "conv2d/direct": unique in its backend          */
-    const char *op;                                     /* the op it solves; NULL = looks for itself       */
+    const fac_op *op;                                   /* the op it solves; NULL = looks for itself       */
 
     /* Can it?  It gets the layouts as they are (plain contiguous for inputs and outputs unless something else is there; the
      * outputs' halo is the one their readers would like) and may write the ones it wants; the planner prices the conversion.

@@ -22,6 +22,7 @@
 #include "facula/data.h"
 #include "facula/sound.h"
 #include "facula/onnx.h"
+#include "facula/passes.h"
 #include "facula/program.h"
 #include "facula/lazy.h"
 #include "facula/recompute.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to) {
     if (p->nin > FAC_MOVE_INPUTS) return false;
@@ -38,7 +39,7 @@ fac_graph *fac_behind_product(const fac_node *n) {
         snprintf(name, sizeof name, "x%zu", i);
         in[i] = fac_input(rest, name, body->inputs[i]->type.dtype, body->inputs[i]->type.dims);
     }
-    if (good) fac_emit_body(rest, fac_op_find("fused"), NULL, n->nin + 1, n->nin + 1, in, body, NULL);
+    if (good) fac_emit_body(rest, &fac_op_fused, NULL, n->nin + 1, n->nin + 1, in, body, NULL);
     else fac_graph_free(body);
     fac_release(in);
     if (good && !rest->error.status && rest->last) return rest;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "edit/rules.h"
+#include "op_list.h"
 
 enum { STEPS = 20000 };             /* for one node; far more than any pattern without dozens of equal sums needs */
 
@@ -75,8 +76,8 @@ static bool attributes(fac_match *m, const fac_statement *s, const fac_node *n) 
 /* ---- operands ---- */
 
 static bool commutes(const fac_op *op) {
-    static const char *const names[] = { "add", "and", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "max", "min", "mul",
-                                         "or", "xor", NULL };
+    static const fac_op *const names[] = { &fac_op_add, &fac_op_and, &fac_op_bitwise_and, &fac_op_bitwise_or, &fac_op_bitwise_xor, &fac_op_equal, &fac_op_max, &fac_op_min, &fac_op_mul,
+                                         &fac_op_or, &fac_op_xor, NULL };
     return fac_op_is_one_of(op, names);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "graph/build.h"
+#include "op_list.h"
 
 enum { MAX_OPERANDS = 1 << 20, MAX_OUTPUTS = 1 << 16 };
 
@@ -204,7 +205,7 @@ void fac_rankless(fac_value *v, fac_dtype dtype) {
 /* What a node with bodies makes is what these make; a loop's first result is its condition. */
 static bool rankless_flow(fac_node *n) {
     const fac_graph *body = n->body[0];
-    const size_t first = !strcmp(n->op->name, "loop");
+    const size_t first = FAC_IS(n, loop);
     if (!body || body->noutputs <= first) return fac_fail(n, FAC_E_ARGUMENT, "it has no body with an output");
     if (!fac_node_outputs(n, (int)(body->noutputs - first))) return false;
     for (int k = 0; k < n->nout; k++) fac_rankless(n->out[k], body->outputs[first + (size_t)k].value->type.dtype);
@@ -247,7 +248,7 @@ static bool infer_rankless(fac_node *n) {
 
 /* Who reads what may turn out otherwise may turn out otherwise. */
 static void pass_on(fac_node *n, fac_guess most) {
-    for (int b = 0; b < 2 && (n->op->is & FAC_OP_FLOW) && strcmp(n->op->name, "if"); b++)
+    for (int b = 0; b < 2 && (n->op->is & FAC_OP_FLOW) && !FAC_IS(n, if); b++)
         for (size_t k = 0; n->body[b] && k < n->body[b]->noutputs; k++)
             if (n->body[b]->outputs[k].value->guess > most) most = n->body[b]->outputs[k].value->guess;
     for (int k = 0; k < n->nout; k++) {

@@ -22,9 +22,9 @@ const char *fac_port_name(const fac_node *n, int input) {
     return p->name;
 }
 
-bool fac_op_is_one_of(const fac_op *op, const char *const *names) {
-    for (; *names; names++)
-        if (!strcmp(op->name, *names)) return true;
+bool fac_op_is_one_of(const fac_op *op, const fac_op *const *ops) {
+    for (; *ops; ops++)
+        if (op == *ops) return true;
     return false;
 }
 

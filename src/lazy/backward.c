@@ -5,6 +5,7 @@
 #include "facula/ops.h"
 #include "grad/reverse.h"
 #include "lazy/lazy_internal.h"
+#include "op_list.h"
 
 /* What a walk knows of a cell.  It lies outside of the cell, since walks may go on within walks. */
 typedef struct place {
@@ -111,7 +112,7 @@ static fac_status add_gradient(walk *w, fac_lazy *x, fac_lazy *dx, fac_error *er
     if (!status && p->gradient) {
         fac_lazy *sum, *both[2] = { p->gradient, dx };
         const unsigned flags = w->flags & FAC_BACKWARD_RECORD ? 0 : FAC_RECORD_NO_GRAD;
-        status = fac_record_held(w->r, fac_op_find("add"), 2, both, flags, &sum, err);
+        status = fac_record_held(w->r, &fac_op_add, 2, both, flags, &sum, err);
         fac_lazy_unuse(dx);
         if (status) return status;
         fac_lazy_unuse(p->gradient);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "lazy/lazy_internal.h"
+#include "op_list.h"
 
 enum { FEW = FAC_FEW_OPERANDS };
 
@@ -161,7 +162,7 @@ static fac_status frozen(fac_lazy *x, fac_lazy **out, fac_error *err) {
     while (x->made->kind == FAC_MADE_ALIAS) x = x->made->in[0];
     if (x->made->next) x = x->made->next;
     else if (x->made->kind == FAC_MADE_STATE)
-        return record(x->made->r, fac_op_find("identity"), NULL, 1, &x, FAC_RECORD_NO_GRAD, 1, out,
+        return record(x->made->r, &fac_op_identity, NULL, 1, &x, FAC_RECORD_NO_GRAD, 1, out,
                       err);
     *out = fac_lazy_use(x);
     return FAC_OK;

@@ -68,7 +68,7 @@ static const fac_op opaque = {
     .out = ports_out,
     .attrs = table,
     .attrs_size = sizeof(attrs),
-    .is = FAC_OP_NO_GRAD | FAC_OP_BARRIER,
+    .is = FAC_OP_NO_GRAD | FAC_OP_BARRIER | FAC_OP_OPAQUE,
     .infer = infer
 };
 

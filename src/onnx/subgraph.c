@@ -6,6 +6,7 @@
 #include "facula/ops.h"
 #include "graph/build.h"
 #include "onnx/import.h"
+#include "op_list.h"
 #include "graph/list.h"
 
 static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for a subgraph"); }
@@ -70,7 +71,7 @@ void fac_onnx_body_complete(fac_graph *body, int formal, const fac_onnx_outer *o
 
 /* An output that is a copy of something is that: how ONNX says that a value is handed through. */
 static fac_status put_output(fac_graph *g, const char *name, fac_value *v, fac_error *err) {
-    while (v && v->node && !strcmp(v->node->op->name, "identity")) v = v->node->in[0];
+    while (v && v->node && FAC_IS(v->node, identity)) v = v->node->in[0];
     if (!v) return fac_raise(err, FAC_E_UNSUPPORTED, "output \"%s\" of a subgraph is absent", name);
     if (fac_is_list(v))
         return fac_raise(err, FAC_E_UNSUPPORTED,

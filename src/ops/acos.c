@@ -19,5 +19,7 @@ static const fac_case cases[] = {
     { "acos(bf16[9])", -1, 1, 1e-2 }, { "acos(f32[0,3])", 0, 0, 0 }, { "acos(f32[])", -1, 1, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_acos = { MAP1_OP("acos", "inverse cosine"), .grad = grad };
+const fac_op fac_op_acos = { MAP1_OP("acos", "inverse cosine"), .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+};
 fac_value *fac_acos(fac_value *x) { return fac_emit(&fac_op_acos, NULL, 1, &x); }

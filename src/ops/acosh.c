@@ -19,5 +19,7 @@ static const fac_case cases[] = {
     { "acosh(bf16[9])", 1, 9, 1e-2 }, { "acosh(f32[0,3])", 0, 0, 0 }, { "acosh(f32[])", 1, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_acosh = { MAP1_OP("acosh", "inverse hyperbolic cosine"), .grad = grad };
+const fac_op fac_op_acosh = { MAP1_OP("acosh", "inverse hyperbolic cosine"), .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+};
 fac_value *fac_acosh(fac_value *x) { return fac_emit(&fac_op_acosh, NULL, 1, &x); }

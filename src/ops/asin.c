@@ -19,5 +19,7 @@ static const fac_case cases[] = {
     { "asin(bf16[9])", -1, 1, 1e-2 }, { "asin(f32[0,3])", 0, 0, 0 }, { "asin(f32[])", -1, 1, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_asin = { MAP1_OP("asin", "inverse sine"), .grad = grad };
+const fac_op fac_op_asin = { MAP1_OP("asin", "inverse sine"), .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+};
 fac_value *fac_asin(fac_value *x) { return fac_emit(&fac_op_asin, NULL, 1, &x); }

@@ -19,5 +19,7 @@ static const fac_case cases[] = {
     { "asinh(bf16[9])", -9, 9, 1e-2 }, { "asinh(f32[0,3])", 0, 0, 0 }, { "asinh(f32[])", -9, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_asinh = { MAP1_OP("asinh", "inverse hyperbolic sine"), .grad = grad };
+const fac_op fac_op_asinh = { MAP1_OP("asinh", "inverse hyperbolic sine"), .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_SMOOTH, 1 },
+};
 fac_value *fac_asinh(fac_value *x) { return fac_emit(&fac_op_asinh, NULL, 1, &x); }

@@ -19,5 +19,7 @@ static const fac_case cases[] = {
     { "atan(bf16[9])", -9, 9, 1e-2 }, { "atan(f32[0,3])", 0, 0, 0 }, { "atan(f32[])", -9, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_atan = { MAP1_OP("atan", "inverse tangent"), .grad = grad };
+const fac_op fac_op_atan = { MAP1_OP("atan", "inverse tangent"), .grad = grad,
+    .rounding = { FAC_ROUND_SMOOTH, 1 },
+};
 fac_value *fac_atan(fac_value *x) { return fac_emit(&fac_op_atan, NULL, 1, &x); }

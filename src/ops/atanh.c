@@ -19,5 +19,7 @@ static const fac_case cases[] = {
     { "atanh(bf16[9])", -0.9, 0.9, 1e-2 }, { "atanh(f32[0,3])", 0, 0, 0 }, { "atanh(f32[])", -0.9, 0.9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_atanh = { MAP1_OP("atanh", "inverse hyperbolic tangent"), .grad = grad };
+const fac_op fac_op_atanh = { MAP1_OP("atanh", "inverse hyperbolic tangent"), .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+};
 fac_value *fac_atanh(fac_value *x) { return fac_emit(&fac_op_atanh, NULL, 1, &x); }

@@ -26,6 +26,8 @@ const fac_op fac_op_avg_pool3d = {
     .attrs = fac_pool3d_table, .attrs_size = sizeof(fac_pool3d_attrs), .infer = fac_pool_infer, .ref = fac_avg_pool3d_ref,
     .grad = fac_avg_pool_grad, .cost = fac_pool_cost, .save = fac_pool_save, .cases = cases,
     .define = fac_avg_pool_define,
+    .layer = FAC_CLASS_AVG_POOL, .torch = "AvgPool3d", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
+    .rounding = { FAC_ROUND_SUM },
 };
 fac_value *fac_avg_pool3d(fac_value *x, const int64_t kernel[3], const fac_pool3d_opts *opts) {
     fac_pool3d_attrs a = { .kernel = { kernel[0], kernel[1], kernel[2] } };

@@ -2,6 +2,7 @@
 #include <math.h>
 #include "facula/op.h"
 #include "facula/ops.h"
+#include "ops/batch_norm.h"
 #include "ops/cost.h"
 #include "ops/define.h"
 #include "ops/grad.h"
@@ -16,7 +17,7 @@ fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_v
 
 extern const fac_op fac_op_batch_norm;
 
-typedef struct attrs { double epsilon, momentum; bool training; } attrs;
+typedef fac_batch_norm_attrs attrs;
 static const fac_attr table[] = {
     { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
     { "momentum", FAC_A_REAL, offsetof(attrs, momentum), 0, 0, 0, 0, NULL, "share of the old running statistics" },
@@ -211,6 +212,8 @@ const fac_op fac_op_batch_norm = {
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
     .define = define,
+    .layer = FAC_CLASS_BATCH_NORM, .torch = "BatchNorm", .mixed = FAC_MIXED_DATA, .images = FAC_IMAGES_FIRST,
+    .rounding = { FAC_ROUND_BATCH_NORM },
 };
 fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean, fac_value *var, double epsilon) {
     return fac_emit(&fac_op_batch_norm, &(attrs){ epsilon, 0, false }, 5, (fac_value *[]){ x, scale, bias, mean, var });

@@ -17,5 +17,7 @@ static const fac_case cases[] = {
     { "cos(bf16[9])", -10, 10, 1e-2 }, { "cos(f32[0,3])", 0, 0, 0 }, { "cos(f32[])", -10, 10, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_cos = { MAP1_OP("cos", "cosine"), .grad = grad };
+const fac_op fac_op_cos = { MAP1_OP("cos", "cosine"), .grad = grad,
+    .rounding = { FAC_ROUND_SMOOTH, 1 },
+};
 fac_value *fac_cos(fac_value *x) { return fac_emit(&fac_op_cos, NULL, 1, &x); }

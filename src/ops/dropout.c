@@ -127,6 +127,8 @@ const fac_op fac_op_dropout = {
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
     .define = define,
+    .torch = "Dropout", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
+    .rounding = { FAC_ROUND_MOVES },
 };
 fac_value *fac_dropout(fac_value *x, double ratio) { return fac_emit(&fac_op_dropout, &(attrs){ .ratio = ratio }, 1, &x); }
 fac_value *fac_dropout_train(fac_value *x, double ratio, fac_value *counter) {

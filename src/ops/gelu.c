@@ -48,5 +48,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_gelu = {
     MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))"), .save = save, .grad = grad, .define = define,
         .steps = fac_steps_flat,
+    .layer = FAC_CLASS_ACTIVATION, .torch = "GELU", .rounding = { FAC_ROUND_SMOOTH, 1.13, true },
 };
 fac_value *fac_gelu(fac_value *x) { return fac_emit(&fac_op_gelu, NULL, 1, &x); }

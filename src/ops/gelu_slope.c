@@ -37,5 +37,7 @@ static const fac_case cases[] = {
     { "gelu_slope(bf16[9])", -5, 5, 1e-2 }, { "gelu_slope(f32[0,3])", 0, 0, 0 }, { "gelu_slope(f32[])", -5, 5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_gelu_slope = { MAP1_OP("gelu_slope", "the derivative of gelu"), .save = save, .grad = grad };
+const fac_op fac_op_gelu_slope = { MAP1_OP("gelu_slope", "the derivative of gelu"), .save = save, .grad = grad,
+    .rounding = { FAC_ROUND_SMOOTH, 0.8 },
+};
 fac_value *fac_gelu_slope(fac_value *x) { return fac_emit(&fac_op_gelu_slope, NULL, 1, &x); }

@@ -52,5 +52,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_gelu_tanh = { MAP1_OP("gelu_tanh", "x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"),
     .save = save, .grad = grad,
     .define = define, .steps = fac_steps_flat,
+    .layer = FAC_CLASS_ACTIVATION, .torch = "GELU", .rounding = { FAC_ROUND_SMOOTH, 1.13, true },
 };
 fac_value *fac_gelu_tanh(fac_value *x) { return fac_emit(&fac_op_gelu_tanh, NULL, 1, &x); }

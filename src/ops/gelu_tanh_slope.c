@@ -51,5 +51,7 @@ static const fac_case cases[] = {
     { "gelu_tanh_slope(f32[40])", -1e12, 1e12, 2e-6 }, { 0 }
 };
 
-const fac_op fac_op_gelu_tanh_slope = { MAP1_OP("gelu_tanh_slope", "the derivative of gelu_tanh"), .save = save, .grad = grad };
+const fac_op fac_op_gelu_tanh_slope = { MAP1_OP("gelu_tanh_slope", "the derivative of gelu_tanh"), .save = save, .grad = grad,
+    .rounding = { FAC_ROUND_SMOOTH, 0.8 },
+};
 fac_value *fac_gelu_tanh_slope(fac_value *x) { return fac_emit(&fac_op_gelu_tanh_slope, NULL, 1, &x); }

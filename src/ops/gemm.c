@@ -138,6 +138,8 @@ const fac_op fac_op_gemm = {
     .attrs_size = sizeof(fac_gemm_opts), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain, .cases = cases,
     .define = define, .is = FAC_OP_RING,
+    .layer = FAC_CLASS_LINEAR, .torch = "Linear", .mixed = FAC_MIXED_PRODUCT, .images = FAC_IMAGES_ROWS,
+    .rounding = { FAC_ROUND_PRODUCT },
 };
 fac_value *fac_gemm(fac_value *a, fac_value *b, fac_value *c, const fac_gemm_opts *opts) {
     return fac_emit(&fac_op_gemm, opts, 3, (fac_value *[]){ a, b, c });

@@ -35,5 +35,6 @@ static int steps(const fac_node *n, double at[]) {
 const fac_op fac_op_hard_swish = {
     MAP1_OP("hard_swish", "x min(max(x / 6 + 1/2, 0), 1)"), .grad = grad, .define = define,
         .steps = steps,
+    .torch = "Hardswish", .rounding = { FAC_ROUND_SMOOTH, 1.5, true },
 };
 fac_value *fac_hard_swish(fac_value *x) { return fac_emit(&fac_op_hard_swish, NULL, 1, &x); }

@@ -117,7 +117,9 @@ const fac_op fac_op_image_decode = { .name = "image_decode",
                                      .host = host,
                                      .onnx = onnx,
                                      .save = fac_onnx_plain,
-                                     .cases = cases };
+                                     .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_image_decoded(fac_value *bytes, fac_pixels pixels) {
     return fac_emit(&fac_op_image_decode, &(attrs){ (int)pixels }, 1, &bytes);

@@ -15,5 +15,7 @@ static const fac_case cases[] = {
     { "log(bf16[9])", 0.01, 100, 1e-2 }, { "log(f32[0,3])", 0, 0, 0 }, { "log(f32[])", 0.01, 100, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_log = { MAP1_OP("log", "natural logarithm"), .grad = grad };
+const fac_op fac_op_log = { MAP1_OP("log", "natural logarithm"), .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_MONOTONE },
+};
 fac_value *fac_log(fac_value *x) { return fac_emit(&fac_op_log, NULL, 1, &x); }

@@ -284,7 +284,9 @@ const fac_op fac_op_loop = {
     .name = "loop", .doc = "its body, again and again", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(fac_loop_attrs),
     .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer, .expand = expand, .expands = expands, .cost = cost, .onnx = onnx,
-    .save = save, .cases = cases };
+    .save = save, .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 void fac_iterate(fac_graph *g, fac_graph *body, fac_value *trips, fac_value *cond, int carried, int n, fac_value *const in_[],
                  fac_value *out_[]) {

@@ -35,5 +35,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_mish = {
     MAP1_OP("mish", "x tanh(softplus(x))"), .save = save, .grad = grad, .define = define,
         .steps = fac_steps_flat,
+    .rounding = { FAC_ROUND_SMOOTH, 1.1, true },
 };
 fac_value *fac_mish(fac_value *x) { return fac_emit(&fac_op_mish, NULL, 1, &x); }

@@ -46,5 +46,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_silu = {
     MAP1_OP("silu", "x / (1 + exp(-x)): SiLU, swish"), .save = save, .grad = grad,
         .define = define, .steps = fac_steps_flat,
+    .torch = "SiLU", .rounding = { FAC_ROUND_SMOOTH, 1.1, true },
 };
 fac_value *fac_silu(fac_value *x) { return fac_emit(&fac_op_silu, NULL, 1, &x); }

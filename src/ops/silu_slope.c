@@ -30,5 +30,7 @@ static const fac_case cases[] = {
     { "silu_slope(bf16[9])", -9, 9, 1e-2 }, { "silu_slope(f32[0,3])", 0, 0, 0 }, { "silu_slope(f32[])", -9, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_silu_slope = { MAP1_OP("silu_slope", "the derivative of silu"), .save = save, .grad = grad };
+const fac_op fac_op_silu_slope = { MAP1_OP("silu_slope", "the derivative of silu"), .save = save, .grad = grad,
+    .rounding = { FAC_ROUND_SMOOTH, 0.5 },
+};
 fac_value *fac_silu_slope(fac_value *x) { return fac_emit(&fac_op_silu_slope, NULL, 1, &x); }

@@ -15,5 +15,7 @@ static const fac_case cases[] = {
     { "sin(bf16[9])", -10, 10, 1e-2 }, { "sin(f32[0,3])", 0, 0, 0 }, { "sin(f32[])", -10, 10, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_sin = { MAP1_OP("sin", "sine"), .grad = grad };
+const fac_op fac_op_sin = { MAP1_OP("sin", "sine"), .grad = grad,
+    .rounding = { FAC_ROUND_SMOOTH, 1 },
+};
 fac_value *fac_sin(fac_value *x) { return fac_emit(&fac_op_sin, NULL, 1, &x); }

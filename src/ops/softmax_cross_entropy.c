@@ -41,4 +41,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_softmax_cross_entropy = {
     .name = "softmax_cross_entropy", .doc = "nll_loss of log_softmax along axis 1", .in = fac_nll_ports, .out = out,
     .attrs = fac_nll_table, .attrs_size = sizeof(fac_nll_attrs), .infer = infer, .expand = expand, .onnx = onnx, .save = save,
-    .cases = cases };
+    .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};

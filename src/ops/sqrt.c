@@ -18,5 +18,7 @@ static const fac_case cases[] = {
     { "sqrt(bf16[9])", 0, 100, 1e-2 }, { "sqrt(f32[0,3])", 0, 0, 0 }, { "sqrt(f32[])", 0, 100, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_sqrt = { MAP1_OP("sqrt", "square root"), .grad = grad };
+const fac_op fac_op_sqrt = { MAP1_OP("sqrt", "square root"), .grad = grad,
+    .rounding = { FAC_ROUND_MONOTONE },
+};
 fac_value *fac_sqrt(fac_value *x) { return fac_emit(&fac_op_sqrt, NULL, 1, &x); }

@@ -18,5 +18,7 @@ static const fac_case cases[] = {
     { "tan(bf16[9])", -1.5, 1.5, 1e-2 }, { "tan(f32[0,3])", 0, 0, 0 }, { "tan(f32[])", -1.5, 1.5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_tan = { MAP1_OP("tan", "tangent"), .grad = grad };
+const fac_op fac_op_tan = { MAP1_OP("tan", "tangent"), .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+};
 fac_value *fac_tan(fac_value *x) { return fac_emit(&fac_op_tan, NULL, 1, &x); }

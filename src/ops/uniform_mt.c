@@ -91,7 +91,9 @@ const fac_op fac_op_uniform_mt = { .name = "uniform_mt",
                                    .is = FAC_OP_NO_GRAD,
                                    .infer = infer,
                                    .ref = ref,
-                                   .cases = cases };
+                                   .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_uniform_mt(fac_value *shape, int64_t seed) {
     return fac_emit(&fac_op_uniform_mt, &(attrs){ seed }, 1, &shape);

@@ -260,7 +260,9 @@ const fac_op fac_op_unique = { .name = "unique",
                                .host = host,
                                .onnx = onnx,
                                .save = save,
-                               .cases = cases };
+                               .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_unique(fac_value *x, bool sorted) {
     return fac_emit(&fac_op_unique, &(attrs){ .unsorted = !sorted }, 1, &x);

@@ -5,7 +5,8 @@
  * have four dims, or three, whose first is batch and heads together. */
 #include <math.h>
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -14,15 +15,15 @@ typedef struct both { const fac_value *was; fac_value *now; } both;
 
 typedef struct state { fac_accept *accept; void *self; } state;
 
-static bool made_by(both v, const char *op) {
-    return fac_node_is(v.was->node, op) && fac_node_is(v.now->node, op) && !v.now->node->body[0];
+static bool made_by(both v, const fac_op *op) {
+    return fac_node_of(v.was->node, op) && fac_node_of(v.now->node, op) && !v.now->node->body[0];
 }
 static both input(both v, int i) { return (both){ v.was->node->in[i], v.now->node->in[i] }; }
 
 /* v without its constant factors, which go into *scale.  only: v disappears, so nobody else may read it. */
 static both without_factors(both v, bool only, double *scale) {
     for (;;) {
-        const bool mul = made_by(v, "mul"), div = made_by(v, "div");
+        const bool mul = made_by(v, &fac_op_mul), div = made_by(v, &fac_op_div);
         int which = -1;
         double c = 1;
         for (int i = div ? 1 : 0; i < 2 && (mul || div) && which < 0; i++)
@@ -41,7 +42,7 @@ typedef struct parts { both q, k_turned; fac_value *mask; double scale; } parts;
 static bool find_product(both scores, parts *p) {
     p->scale = 1;
     const both s = without_factors(scores, true, &p->scale);
-    if (!made_by(s, "matmul") || !fac_used_once(s.was)) return false;
+    if (!made_by(s, &fac_op_matmul) || !fac_used_once(s.was)) return false;
     p->q = without_factors(input(s, 0), false, &p->scale);
     p->k_turned = without_factors(input(s, 1), false, &p->scale);
     return true;
@@ -53,14 +54,14 @@ static bool is_minus_infinity(const fac_value *v) {
 }
 
 static bool find_scores(both s, parts *p) {
-    if (made_by(s, "add") && fac_used_once(s.was)) {
+    if (made_by(s, &fac_op_add) && fac_used_once(s.was)) {
         for (int i = 0; i < 2; i++) {
             p->mask = input(s, 1 - i).now;
             if (fac_dims_equal(&input(s, i).now->type.dims, &s.now->type.dims) && find_product(input(s, i), p)) return true;
         }
         return false;
     }
-    if (made_by(s, "where") && fac_used_once(s.was)) {
+    if (made_by(s, &fac_op_where) && fac_used_once(s.was)) {
         const int i = is_minus_infinity(input(s, 2).now) ? 1 : is_minus_infinity(input(s, 1).now) ? 2 : 0;
         if (!i || !fac_dims_equal(&input(s, i).now->type.dims, &s.now->type.dims) || !find_product(input(s, i), p)) return false;
         p->mask = i == 1 ? input(s, 0).now : fac_not(input(s, 0).now);
@@ -78,10 +79,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     const state *s = self;
     parts p = { .mask = NULL };
     (void)to;
-    if (!fac_node_is(n, "matmul") || n->body[0]) return false;
+    if (!FAC_IS(n, matmul) || n->body[0]) return false;
     const both weights = { n->in[0], in[0] };
     const int rank = in[0]->type.dims.n;
-    if ((rank != 3 && rank != 4) || in[1]->type.dims.n != rank || !made_by(weights, "softmax") || !fac_used_once(weights.was))
+    if ((rank != 3 && rank != 4) || in[1]->type.dims.n != rank || !made_by(weights, &fac_op_softmax) || !fac_used_once(weights.was))
         return false;
     if (fac_axis(fac_attr_int(weights.now->node, "axis", -1), rank) != rank - 1 || !find_scores(input(weights, 0), &p))
         return false;

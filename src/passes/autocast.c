@@ -7,23 +7,17 @@
  *   narrow    products: matmul, linear, gemm, convolutions, attention, recurrent cells
  *   follow    what any type does as well: movers, pools, most elementwise ops; narrow where all that flows in is, parameters
  *             and constants that the type can say aside; a batch norm by its x alone, with its statistics in f32
+ *             (fac_op.mixed says which)
  *   f32       all others: exponentials, logarithms, powers, normalizations over dims, sums, losses
  *
  * Gradients follow by themselves: that of a cast is a cast. */
 #include "facula/ops.h"
+#include "op_list.h"
 #include "ops/shape.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/range.h"
 #include "passes/single.h"
-
-static const char *const products[] = { "matmul", "linear", "gemm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-                                        "conv_transpose2d", "conv_transpose3d", "attention", "rnn", "gru", "lstm", NULL };
-/* Elementwise ops whose results grow or shrink by orders of magnitude, or lose digits where arguments are close. */
-static const char *const sensitive[] = { "exp", "log", "pow", "reciprocal", "tan", "sinh", "cosh", "asin", "acos", "atanh", "acosh",
-                                         "asinh", "softplus", "erf", NULL };
-static const char *const followers[] = { "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "mean",
-                                         "dropout", "identity", "stop", "where", NULL };
 
 typedef struct cast { fac_dtype low; } cast;
 
@@ -32,7 +26,7 @@ static bool is_wide(const fac_value *v) { return v && v->type.dtype == FAC_F32; 
 /* The narrow value that v was widened from; NULL: none. */
 static fac_value *widened(const cast *c, const fac_value *v) {
     fac_node *n = is_wide(v) ? v->node : NULL;
-    return fac_node_is(n, "cast") && n->in[0]->type.dtype == c->low ? n->in[0] : NULL;
+    return FAC_IS(n, cast) && n->in[0]->type.dtype == c->low ? n->in[0] : NULL;
 }
 
 /* Numbers become numbers of the type: what looks for a relu6 or a scale finds them. */
@@ -44,7 +38,7 @@ static fac_value *narrow(const cast *c, fac_value *v) {
 }
 
 static bool follows(const fac_node *n) {
-    return fac_op_is_one_of(n->op, followers) || n->op->move || (n->op->map && !fac_op_is_one_of(n->op, sensitive));
+    return n->op->mixed == FAC_MIXED_FOLLOWS || n->op->move || (n->op->map && n->op->mixed != FAC_MIXED_SENSITIVE);
 }
 
 /* May it be rounded?  Not a mask of -1e9 that would hide everything, or an epsilon that would be
@@ -80,10 +74,10 @@ static void compute_narrow(const cast *c, fac_graph *to, const fac_node *n, int 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     const cast *c = self;
     if (n->nin < 1 || n->body[0] || n->out[0]->type.dtype != FAC_F32) return false;
-    if (fac_op_is_one_of(n->op, products)) {
+    if (n->op->mixed == FAC_MIXED_PRODUCT) {
         if (!is_wide(in[0]) || n->out[0]->time != FAC_RUN) return false;
         compute_narrow(c, to, n, n->nin, in, out);
-    } else if (fac_node_is(n, "batch_norm")) {
+    } else if (n->op->mixed == FAC_MIXED_DATA) {
         if (!widened(c, in[0])) return false;
         compute_narrow(c, to, n, 1, in, out);
     } else if (follows(n) && all_narrow(c, n, in)) {

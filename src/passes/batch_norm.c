@@ -5,7 +5,8 @@
  * batch norms, goes the same way; what is added becomes a bias in the pass of the epilogues.  s, t, w', b' are ordinary
  * values made of parameters alone, so the plan computes them in its prepare part and again when a parameter was written. */
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -21,13 +22,13 @@ static bool early(const fac_value *v) { return !v || v->time != FAC_RUN; }
 /* The convolution that makes in[i], which n alone reads, when its weights are there before the run. */
 static fac_node *conv_before(const fac_node *n, fac_value *const in[], int i) {
     fac_node *m = in[i] ? in[i]->node : NULL;
-    if (!(fac_node_is(m, "conv2d") || fac_node_is(m, "conv3d")) || m->body[0] || !fac_used_once(n->in[i])) return NULL;
+    if (!(FAC_IS(m, conv2d) || FAC_IS(m, conv3d)) || m->body[0] || !fac_used_once(n->in[i])) return NULL;
     return early(m->in[1]) && (m->nin < 3 || early(m->in[2])) ? m : NULL;
 }
 
 /* v in the type of the factors: weights that were rounded to a narrower type (autocast.c) as they were before. */
 static fac_value *as_wide(fac_value *v, fac_dtype wide) {
-    if (fac_node_is(v->node, "cast") && v->node->in[0]->type.dtype == wide) return v->node->in[0];
+    if (FAC_IS(v->node, cast) && v->node->in[0]->type.dtype == wide) return v->node->in[0];
     return v->type.dtype == wide ? v : fac_cast(v, wide);
 }
 
@@ -60,8 +61,8 @@ static fac_value *factor(const fac_node *n, fac_value *const in[]) {
 
 /* x s + t as this pass writes it, where n alone reads it. */
 static bool is_affine(const fac_node *n, fac_value *const in[], int i, fac_value **x, fac_value **s, fac_value **t) {
-    const fac_node *add = in[i] ? in[i]->node : NULL, *mul = fac_node_is(add, "add") ? add->in[0]->node : NULL;
-    if (!fac_node_is(mul, "mul") || !fac_used_once(n->in[i]) || !early(add->in[1]) || !early(mul->in[1])) return false;
+    const fac_node *add = in[i] ? in[i]->node : NULL, *mul = FAC_IS(add, add) ? add->in[0]->node : NULL;
+    if (!FAC_IS(mul, mul) || !fac_used_once(n->in[i]) || !early(add->in[1]) || !early(mul->in[1])) return false;
     *x = mul->in[0], *s = mul->in[1], *t = add->in[1];
     return (*x)->time == FAC_RUN && fac_dims_equal(&(*s)->type.dims, &(*t)->type.dims) &&
            fac_dims_equal(&(*x)->type.dims, &in[i]->type.dims);
@@ -72,7 +73,7 @@ static fac_value *composed(const fac_node *n, fac_value *const in[]) {
     for (int i = 0; i < 2; i++) {
         fac_value *x, *s, *t, *f = in[1 - i];
         if (!f || !early(f) || !is_affine(n, in, i, &x, &s, &t) || !fac_dims_equal(&f->type.dims, &s->type.dims)) continue;
-        if (fac_node_is(n, "mul")) return fac_add(fac_mul(x, fac_mul(s, f)), fac_mul(t, f));
+        if (FAC_IS(n, mul)) return fac_add(fac_mul(x, fac_mul(s, f)), fac_mul(t, f));
         return fac_add(fac_mul(x, s), fac_add(t, f));
     }
     return NULL;
@@ -80,13 +81,13 @@ static fac_value *composed(const fac_node *n, fac_value *const in[]) {
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
-    if ((fac_node_is(n, "mul") || fac_node_is(n, "add")) && n->out[0]->time == FAC_RUN && n->nin == 2) {
-        fac_value *y = fac_node_is(n, "mul") ? factor(n, in) : NULL;
+    if ((FAC_IS(n, mul) || FAC_IS(n, add)) && n->out[0]->time == FAC_RUN && n->nin == 2) {
+        fac_value *y = FAC_IS(n, mul) ? factor(n, in) : NULL;
         if (!y) y = composed(n, in);
         if (y) out[0] = y;
         return y != NULL;
     }
-    if (!fac_node_is(n, "batch_norm") || fac_attr_flag(n, "training_mode")) return false;
+    if (!FAC_IS(n, batch_norm) || fac_attr_flag(n, "training_mode")) return false;
     const fac_dtype dtype = in[1]->type.dtype, narrow = in[0]->type.dtype;
     for (int i = 1; i < 5; i++)
         if (!early(in[i]) || in[i]->type.dtype != dtype) return false;

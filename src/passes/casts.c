@@ -1,6 +1,7 @@
 /* A cast behind a cast: one, or none, where the first loses nothing. */
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/casts.h"
 
 /* Every number of `from` is one of `to`. */
@@ -20,7 +21,7 @@ static bool holds(fac_dtype from, fac_dtype to) {
 
 fac_value *fac_cast_once(const fac_node *n, fac_value *const in[]) {
     const fac_node *first = in[0]->node;
-    if (!fac_node_is(n, "cast") || !fac_node_is(first, "cast")) return NULL;
+    if (!FAC_IS(n, cast) || !FAC_IS(first, cast)) return NULL;
     fac_value *x = first->in[0];
     if (!holds(x->type.dtype, in[0]->type.dtype)) return NULL;
     return x->type.dtype == n->out[0]->type.dtype ? x : fac_cast(x, n->out[0]->type.dtype);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include "facula/ops.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -17,10 +17,10 @@ typedef struct chain {
 } chain;
 
 static bool elementwise(const fac_node *n) {
-    return n && n->nout == 1 && n->out[0]->time == FAC_RUN && (fac_node_is(n, "fused") || (n->op->map && !n->body[0]));
+    return n && n->nout == 1 && n->out[0]->time == FAC_RUN && (FAC_IS(n, fused) || (n->op->map && !n->body[0]));
 }
 
-static int size_of(const fac_node *n) { return fac_node_is(n, "fused") ? n->body[0]->nodes : 1; }
+static int size_of(const fac_node *n) { return FAC_IS(n, fused) ? n->body[0]->nodes : 1; }
 
 /* What stands for an outer value inside the body. */
 static fac_value *inside(chain *c, fac_value *v) {
@@ -42,7 +42,7 @@ static fac_value *inside(chain *c, fac_value *v) {
 /* Copies one node, or the nodes of a fused one, into the body; its operands are already inside. */
 static fac_value *splice(chain *c, const fac_node *n, fac_value *const in[]) {
     fac_value *out[1] = { NULL };
-    if (!fac_node_is(n, "fused")) {
+    if (!FAC_IS(n, fused)) {
         fac_node_copy(c->body, n, in, out);
         return out[0];
     }

@@ -8,7 +8,7 @@
 #include "facula/ops.h"
 #include "op_list.h"
 #include "ops/conv.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -18,7 +18,7 @@ enum { OPERANDS = 8, STEPS = 8 };
 typedef struct chain { const fac_node *step[STEPS]; int n; const fac_value *last; } chain;
 
 static bool is_conv(const fac_node *n) {
-    const bool conv = fac_node_is(n, "conv2d") && !n->body[0] && n->out[0]->time == FAC_RUN && n->in[0]->type.dims.n == 4;
+    const bool conv = FAC_IS(n, conv2d) && !n->body[0] && n->out[0]->time == FAC_RUN && n->in[0]->type.dims.n == 4;
     return conv && n->in[1]->time != FAC_RUN && (!n->in[2] || n->in[2]->time != FAC_RUN);
 }
 
@@ -59,7 +59,7 @@ static void take_activation(chain *c) {
 
 static void take_add(chain *c) {
     const fac_node *n = reader(c);
-    if (!fac_node_is(n, "add") || n->in[0] == n->in[1]) return;
+    if (!FAC_IS(n, add) || n->in[0] == n->in[1]) return;
     if (fac_dims_equal(&n->in[0]->type.dims, &n->in[1]->type.dims)) push(c, n);
 }
 

@@ -4,7 +4,7 @@
  * sign of zeros that no body follows. */
 #include "op_list.h"
 #include "ops/conv_pool.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/body_chain.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -13,14 +13,14 @@ enum { PORTS = 3 };
 
 /* Does f(a) <= f(b) hold for all a <= b, of what a node of a chain makes of its one operand and numbers? */
 static bool never_falls(const fac_node *n) {
-    static const char *const names[] = { "relu", "clip", "max", "min", NULL };
-    const bool leaky = fac_node_is(n, "leaky_relu") && fac_attr_real(n, "slope", -1) >= 0;
+    static const fac_op *const names[] = { &fac_op_relu, &fac_op_clip, &fac_op_max, &fac_op_min, NULL };
+    const bool leaky = FAC_IS(n, leaky_relu) && fac_attr_real(n, "slope", -1) >= 0;
     int operands = 0;
     for (int i = 0; i < n->nin; i++) {
         if (n->in[i] && n->in[i]->leaf != FAC_CONST) operands++;
         else if (n->in[i] && !fac_is_number(n->in[i])) return false;
     }
-    return (leaky || fac_op_is_one_of(n->op, names)) && operands == 1 && (!fac_node_is(n, "clip") || n->in[0]->leaf != FAC_CONST);
+    return (leaky || fac_op_is_one_of(n->op, names)) && operands == 1 && (!FAC_IS(n, clip) || n->in[0]->leaf != FAC_CONST);
 }
 
 static bool body_never_falls(const fac_graph *body) {
@@ -44,7 +44,7 @@ static bool read_pool(const fac_node *n, fac_conv_pool_attrs *to) {
 
 static fac_node *convolution(const fac_value *v, int stage) {
     fac_node *n = v->node;
-    if (!fac_node_is(n, "conv2d") || n->out[0]->time != FAC_RUN || n->nin != PORTS || n->stage != stage) return NULL;
+    if (!FAC_IS(n, conv2d) || n->out[0]->time != FAC_RUN || n->nin != PORTS || n->stage != stage) return NULL;
     if (!fac_used_once(v)) return NULL;
     return !n->body[0] || body_never_falls(n->body[0]) ? n : NULL;
 }
@@ -71,7 +71,7 @@ fac_graph *fac_pass_conv_pools(const fac_graph *g, fac_price *price, void *self)
     fac_node *last = to->last;
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
-        if (fac_node_is(n, "max_pool2d") && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
+        if (FAC_IS(n, max_pool2d) && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
     }
     if (!to->error.status) fac_graph_sweep(to);
     return to;

@@ -1,7 +1,8 @@
 /* Bias, residual add and activation become part of the convolution or matrix product before them: its bias port and its body
  * (see fac_node.body).  Works along the chain: conv -> add -> relu is fused in two steps, the first making conv {add(_, x1)}. */
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -10,8 +11,8 @@ typedef struct epilogue { fac_accept *accept; void *self; } epilogue;
 enum { OPERANDS = 8 };
 
 static bool anchor(const fac_node *n) {
-    static const char *const names[] = { "conv2d", "conv2d_grad_x", "conv3d", "conv_transpose2d", "conv_transpose3d", "linear", "gemm",
-                                         "matmul", NULL };
+    static const fac_op *const names[] = { &fac_op_conv2d, &fac_op_conv2d_grad_x, &fac_op_conv3d, &fac_op_conv_transpose2d, &fac_op_conv_transpose3d, &fac_op_linear, &fac_op_gemm,
+                                         &fac_op_matmul, NULL };
     return n && fac_op_is_one_of(n->op, names) && n->out[0]->time == FAC_RUN && n->nin < OPERANDS;
 }
 
@@ -104,7 +105,7 @@ static void name_as(fac_value *v, const fac_node *n) {
 /* conv + [C,1,1]: into the bias port, when both are known before the run. */
 static fac_value *bias(fac_node *m, fac_value *other) {
     int rank = m->out[0]->type.dims.n;
-    if (m->body[0] || !(fac_node_is(m, "conv2d") || fac_node_is(m, "conv3d")) || other->time == FAC_RUN || m->nports < 3) return NULL;
+    if (m->body[0] || !(FAC_IS(m, conv2d) || FAC_IS(m, conv3d)) || other->time == FAC_RUN || m->nports < 3) return NULL;
     const fac_dims *d = &other->type.dims;
     int64_t k = m->out[0]->type.dims.d[1];
     if (fac_dims_count(d) != k || (k != 1 && (d->n < rank - 1 || d->d[d->n - rank + 1] != k))) return NULL;
@@ -117,7 +118,7 @@ static fac_value *bias(fac_node *m, fac_value *other) {
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     epilogue *e = self;
     if (!n->op->map || n->body[0] || n->nout != 1 || n->out[0]->time != FAC_RUN) return false;
-    bool add = fac_node_is(n, "add");
+    bool add = FAC_IS(n, add);
     /* of two candidates the one built last: its other operand is certainly there */
     int best = -1;
     for (int a = 0; a < n->nin; a++) {

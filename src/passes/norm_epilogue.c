@@ -7,12 +7,12 @@
 #include "facula/ops.h"
 #include "op_list.h"
 #include "ops/shape.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
 static bool trains(const fac_node *n) {
-    return fac_node_is(n, "batch_norm") && fac_attr_flag(n, "training_mode") && !n->body[0] && n->out[0]->time == FAC_RUN;
+    return FAC_IS(n, batch_norm) && fac_attr_flag(n, "training_mode") && !n->body[0] && n->out[0]->time == FAC_RUN;
 }
 
 /* The elementwise op that alone reads v, of v's type; NULL. */
@@ -23,8 +23,8 @@ static fac_node *reader(const fac_value *v) {
 }
 
 static bool activation(const fac_node *n, const fac_value *v) {
-    if (fac_node_is(n, "relu")) return true;
-    if (!fac_node_is(n, "clip") || n->in[0] != v) return false;
+    if (FAC_IS(n, relu)) return true;
+    if (!FAC_IS(n, clip) || n->in[0] != v) return false;
     for (int i = 1; i < n->nin; i++)
         if (!n->in[i] || n->in[i]->leaf != FAC_CONST || !n->in[i]->tensor) return false;
     return true;
@@ -43,7 +43,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
     enum { PORTS = 5 };
     fac_value *last = n->out[0], *other = NULL, *args[PORTS + 1];
     fac_node *add = reader(last);
-    if (fac_node_is(add, "add")) {
+    if (FAC_IS(add, add)) {
         other = add->in[0] == last ? add->in[1] : add->in[0];
         bool alike = fac_dims_equal(&other->type.dims, &last->type.dims) && other->type.dtype == last->type.dtype;
         if (other == last || !alike) return;
@@ -77,10 +77,10 @@ typedef struct mask { fac_value *dy, *y; double lo, hi; } mask;
 
 static bool read_mask(fac_value *v, mask *m) {
     *m = (mask){ v, NULL, -INFINITY, INFINITY };
-    while (m->dy->node && fac_node_is(m->dy->node, "where") && fac_used_once(m->dy)) {
+    while (m->dy->node && FAC_IS(m->dy->node, where) && fac_used_once(m->dy)) {
         const fac_node *n = m->dy->node, *test = n->in[0]->node;
         double zero, limit;
-        const bool above = fac_node_is(test, "greater"), below = fac_node_is(test, "less");
+        const bool above = FAC_IS(test, greater), below = FAC_IS(test, less);
         if ((!above && !below) || !fac_scalar_known(n->in[2], &zero) || zero != 0 || !fac_scalar_known(test->in[1], &limit)) break;
         if ((m->y && m->y != test->in[0]) || !fac_dims_equal(&test->in[0]->type.dims, &v->type.dims)) break;
         if (!fac_dims_equal(&n->in[1]->type.dims, &v->type.dims) || test->in[0]->type.dtype != v->type.dtype) break;
@@ -111,7 +111,7 @@ fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
         if (trains(n)) fuse(to, n, accept, self);
-        else if (fac_node_is(n, "batch_norm_grad")) fuse_mask(to, n, accept, self);
+        else if (FAC_IS(n, batch_norm_grad)) fuse_mask(to, n, accept, self);
     }
     if (!to->error.status) fac_graph_sweep(to);
     return to;

@@ -9,7 +9,7 @@
 #include "op_list.h"
 #include "ops/batch_norm_given.h"
 #include "ops/bits.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 
 enum { ADD = FAC_NORM_GIVEN, MASK = 3, GRAD_PORTS = 11, GRAD_Y = 9, GRAD_MASK = 10 };
@@ -18,13 +18,13 @@ enum { ADD = FAC_NORM_GIVEN, MASK = 3, GRAD_PORTS = 11, GRAD_Y = 9, GRAD_MASK = 
 static bool read_body(const fac_node *norm, fac_value **add) {
     const fac_graph *body = norm->body[0];
     *add = NULL;
-    if (!fac_node_is(norm, "batch_norm_given") || norm->nports != FAC_NORM_GIVEN || !body) return false;
+    if (!FAC_IS(norm, batch_norm_given) || norm->nports != FAC_NORM_GIVEN || !body) return false;
     const fac_value *v = body->outputs[0].value;
-    if (!fac_node_is(v->node, "relu")) return false;
+    if (!FAC_IS(v->node, relu)) return false;
     v = v->node->in[0];
     if (v == body->inputs[0]) return norm->nin == norm->nports;
     const fac_node *sum = v->node;
-    if (!fac_node_is(sum, "add") || body->ninputs != 2 || norm->nin != norm->nports + 1) return false;
+    if (!FAC_IS(sum, add) || body->ninputs != 2 || norm->nin != norm->nports + 1) return false;
     const fac_value *const *in = (const fac_value *const *)body->inputs;
     *add = norm->in[norm->nports];
     return (sum->in[0] == in[0] && sum->in[1] == in[1]) || (sum->in[0] == in[1] && sum->in[1] == in[0]);
@@ -47,7 +47,7 @@ static void fuse(fac_node *n, fac_price *price, void *self) {
     if (!y || !y->node || y->index || n->body[0]) return;
     if (fac_attr_real(n, "lo", 1) != 0 || fac_attr_real(n, "hi", 0) < INFINITY) return;
     fac_node *norm = y->node;
-    const bool has_bits = fac_node_is(norm, "batch_norm_given_relu");
+    const bool has_bits = FAC_IS(norm, batch_norm_given_relu);
     fac_node *to = has_bits ? norm : with_bits(norm, price, self);
     if (!to) return;
     for (int k = 0; k < GRAD_Y; k++) args[k] = n->in[k];
@@ -67,7 +67,7 @@ fac_graph *fac_pass_norm_masks(const fac_graph *g, fac_price *price, void *self)
     fac_node *last = to->last;
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
-        if (fac_node_is(n, "conv2d_grad_x_norm") && n->out[0]->time == FAC_RUN) fuse(n, price, self);
+        if (FAC_IS(n, conv2d_grad_x_norm) && n->out[0]->time == FAC_RUN) fuse(n, price, self);
     }
     if (!to->error.status) fac_graph_sweep(to);
     return to;

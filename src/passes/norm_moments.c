@@ -3,14 +3,14 @@
  * are no dearer than before.  Behind norm_epilogue.c, whose bodies go along. */
 #include "facula/ops.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
 enum { PORTS = 5, OPERANDS = PORTS + 3 };
 
 static bool trains(const fac_node *n) {
-    return fac_node_is(n, "batch_norm") && fac_attr_flag(n, "training_mode") && n->out[0]->time == FAC_RUN &&
+    return FAC_IS(n, batch_norm) && fac_attr_flag(n, "training_mode") && n->out[0]->time == FAC_RUN &&
            n->nports == PORTS && n->nin <= PORTS + 1;
 }
 
@@ -19,7 +19,7 @@ static void name_as(fac_node *to, const fac_node *n) { to->name = n->name, to->s
 static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     fac_node *conv = n->in[0]->node;
     char how[96];
-    if (!fac_node_is(conv, "conv2d") || conv->body[0] || conv->stage != n->stage) return;
+    if (!FAC_IS(conv, conv2d) || conv->body[0] || conv->stage != n->stage) return;
     fac_value *made = fac_emit(&fac_op_conv2d_moments, conv->attrs, conv->nin, conv->in);
     if (!made->node) return;
 

@@ -10,7 +10,7 @@
  * which norm made a value.  Of 16 bits the shortcut's norm is not rounded any more. */
 #include "facula/ops.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -30,7 +30,7 @@ enum { MASK = 3, PAIR_MASK = 5 };               /* outputs of norms that keep wh
 static const fac_node *sum_of(const fac_graph *body) {
     if (!body || body->ninputs != 2 || !fac_used_once(body->inputs[0]) || !fac_used_once(body->inputs[1])) return NULL;
     const fac_node *n = body->inputs[0]->uses->node;
-    return fac_node_is(n, "add") && n == body->inputs[1]->uses->node ? n : NULL;
+    return FAC_IS(n, add) && n == body->inputs[1]->uses->node ? n : NULL;
 }
 
 /* The body behind that sum: its first operand stands for the sum, the second one is gone. */
@@ -48,10 +48,10 @@ static bool without_sum(void *self, fac_graph *to, const fac_node *n, fac_value 
 }
 
 static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
-    const bool relu = fac_node_is(n, "batch_norm_given_relu");
+    const bool relu = FAC_IS(n, batch_norm_given_relu);
     if (n->nin != NORM + 1 || !n->in[NORM] || (relu ? n->body[0] != NULL : n->nports != NORM || !sum_of(n->body[0]))) return;
     fac_node *other = n->in[NORM]->node;
-    if (!fac_node_is(other, "batch_norm_given") || other == n || other->nin != NORM || other->body[0]) return;
+    if (!FAC_IS(other, batch_norm_given) || other == n || other->nin != NORM || other->body[0]) return;
     if (n->in[NORM]->index || !fac_used_once(n->in[NORM]) || other->stage != n->stage) return;
     if (!same_type(n->in[X], other->in[X])) return;
     fac_value *args[2 * NORM];
@@ -80,15 +80,15 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
 
 /* ---- gradients ---- */
 
-static bool is_given(const fac_node *n) { return fac_node_is(n, "batch_norm_grad_given"); }
+static bool is_given(const fac_node *n) { return FAC_IS(n, batch_norm_grad_given); }
 
 /* A gradient of a norm, still read, whose sums are there, or could be: a convolution gave the statistics of x. */
 static bool fits(const fac_node *n) {
     if (n->out[0]->time != FAC_RUN || (!n->out[0]->uses && !n->out[0]->roots)) return false;
     if (is_given(n)) return true;
-    if (!fac_node_is(n, "batch_norm_grad")) return false;
+    if (!FAC_IS(n, batch_norm_grad)) return false;
     const fac_value *x = n->in[X], *scale = n->in[2];
-    return fac_node_is(x->node, "conv2d_moments") && !x->index && same_type(scale, fac_value_other(x, 1));
+    return FAC_IS(x->node, conv2d_moments) && !x->index && same_type(scale, fac_value_other(x, 1));
 }
 
 /* Another gradient of a norm that reads the dy of n. */
@@ -149,7 +149,7 @@ fac_graph *fac_pass_norm_pairs(const fac_graph *g, fac_price *price, void *self)
     fac_node *last = to->last;
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
-        const bool norm = fac_node_is(n, "batch_norm_given") || fac_node_is(n, "batch_norm_given_relu");
+        const bool norm = FAC_IS(n, batch_norm_given) || FAC_IS(n, batch_norm_given_relu);
         if (norm && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
         else if (fits(n)) fuse_gradients(to, n, price, self);
     }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "facula/ops.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -38,13 +38,13 @@ static bool read_epilogue(const fac_node *conv, epilogue *e) {
     const fac_graph *body = conv->body[0];
     const fac_value *v = body->outputs[0].value;
     double zero;
-    if (fac_node_is(v->node, "where")) {
+    if (FAC_IS(v->node, where)) {
         const fac_node *n = v->node, *test = n->in[0]->node;
-        if (!fac_node_is(test, "greater") || !fac_const_number(n->in[2], &zero) || zero != 0) return false;
+        if (!FAC_IS(test, greater) || !fac_const_number(n->in[2], &zero) || zero != 0) return false;
         if (!fac_const_number(test->in[1], &e->lo) || !(e->y = operand_of(conv, test->in[0]))) return false;
         v = n->in[1];
     }
-    if (fac_node_is(v->node, "add")) {
+    if (FAC_IS(v->node, add)) {
         const fac_node *n = v->node;
         const int own = n->in[0] == body->inputs[0] ? 0 : 1;
         if (!(e->add = operand_of(conv, n->in[1 - own]))) return false;
@@ -59,7 +59,7 @@ static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from,
     enum { HEIGHT = 2, WIDTH };
     fac_node *n = add ? add->node : NULL;
     *from = NULL, *apart = 1;
-    if (!fac_node_is(n, "conv2d_grad_x") || n->body[0] || !fac_used_once(add)) return add;
+    if (!FAC_IS(n, conv2d_grad_x) || n->body[0] || !fac_used_once(add)) return add;
     const fac_conv2d_opts *own = conv->attrs;
     if (own->stride[0] > 1 || own->stride[1] > 1) return add;       /* its pixels fall into phases of their own */
     fac_conv2d_opts how = *(const fac_conv2d_opts *)n->attrs;
@@ -80,16 +80,16 @@ static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from,
 /* y = relu(norm(x)), by a norm with these statistics. */
 static bool is_its_relu(const fac_value *y, const fac_value *x, const fac_value *scale) {
     const fac_node *n = y->node;
-    if (!fac_node_is(n, "batch_norm_given") || y->index != 0 || n->nin != n->nports) return false;
+    if (!FAC_IS(n, batch_norm_given) || y->index != 0 || n->nin != n->nports) return false;
     if (n->in[0] != x || n->in[1] != scale) return false;
     const fac_value *v = n->body[0] ? n->body[0]->outputs[0].value : NULL;
-    return v && fac_node_is(v->node, "relu") && v->node->in[0] == n->body[0]->inputs[0];
+    return v && FAC_IS(v->node, relu) && v->node->in[0] == n->body[0]->inputs[0];
 }
 
 /* The norm that made statistics of x its own. */
 static const fac_node *norm_of(const fac_value *x, const fac_value *scale) {
     for (const fac_use *u = x->uses; u; u = u->next)
-        if (fac_node_is(u->node, "batch_norm_given") && u->node->in[0] == x && u->node->in[1] == scale) return u->node;
+        if (FAC_IS(u->node, batch_norm_given) && u->node->in[0] == x && u->node->in[1] == scale) return u->node;
     return NULL;
 }
 
@@ -102,7 +102,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     fac_node *conv = dy->node;
     epilogue e;
     fac_text how = { 0 };
-    if (!fac_node_is(x->node, "conv2d_moments") || x->index != 0 || !fac_node_is(conv, "conv2d_grad_x")) return;
+    if (!FAC_IS(x->node, conv2d_moments) || x->index != 0 || !FAC_IS(conv, conv2d_grad_x)) return;
     const fac_node *norm = norm_of(x, n->in[2]);
     if (!norm || conv->stage != n->stage || !read_epilogue(conv, &e)) return;
     if (!same_type(e.add, dy) || !same_type(e.y, dy) || !same_type(x, dy)) return;
@@ -141,7 +141,7 @@ fac_graph *fac_pass_norm_sums(const fac_graph *g, fac_price *price, void *self) 
     fac_node *last = to->last;
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
-        if (fac_node_is(n, "batch_norm_grad") && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
+        if (FAC_IS(n, batch_norm_grad) && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
     }
     if (!to->error.status) fac_graph_sweep(to);
     return to;

@@ -11,9 +11,10 @@
 #include <math.h>
 #include <string.h>
 #include "facula/ops.h"
+#include "op_list.h"
 #include "ops/quant.h"
 #include "ops/reduce.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -24,7 +25,7 @@ static bool is_single(const fac_value *v) { return fac_dims_count(&v->type.dims)
 
 /* Files share numbers through Identity. */
 static fac_value *source(const fac_value *v) {
-    while (v && fac_node_is(v->node, "identity")) v = v->node->in[0];
+    while (v && FAC_IS(v->node, identity)) v = v->node->in[0];
     return (fac_value *)(uintptr_t)v;
 }
 
@@ -36,7 +37,7 @@ static fac_value *zero_of(const fac_node *n) {
 static bool opened(const fac_value *v, bytes *to) {
     const fac_value *from = source(v);
     const fac_node *n = from ? from->node : NULL;
-    if (!fac_node_is(n, "dequantize_linear") || n->body[0]) return false;
+    if (!FAC_IS(n, dequantize_linear) || n->body[0]) return false;
     const fac_dequantize_opts *o = n->attrs;
     const fac_dtype t = n->in[0]->type.dtype;
     if (o->block || v->type.dtype != FAC_F32 || n->in[1]->type.dtype != FAC_F32) return false;
@@ -85,10 +86,10 @@ static fac_value *unlimited(fac_value *v, const bytes *y) {
     const fac_node *n = v->node;
     double lo = -INFINITY, hi = INFINITY;
     if (!n || n->body[0] || !fac_used_once(v)) return v;
-    if (fac_node_is(n, "relu")) lo = 0;
-    else if (fac_node_is(n, "max")) fac_const_number(n->in[1], &lo);
-    else if (fac_node_is(n, "min")) fac_const_number(n->in[1], &hi);
-    else if (!fac_node_is(n, "clip") || !fac_const_number(n->in[1], &lo)
+    if (FAC_IS(n, relu)) lo = 0;
+    else if (FAC_IS(n, max)) fac_const_number(n->in[1], &lo);
+    else if (FAC_IS(n, min)) fac_const_number(n->in[1], &hi);
+    else if (!FAC_IS(n, clip) || !fac_const_number(n->in[1], &lo)
              || !fac_const_number(n->in[2], &hi)) return v;
     const bool limits = n->nin == 1 || n->in[1]->leaf == FAC_CONST;
     return limits && covers(y, lo, hi) ? n->in[0] : v;
@@ -205,8 +206,8 @@ static fac_value *concat(const fac_node *n, const bytes *y) {
 /* Ops that pick some of x's elements, and are given bytes as well. */
 static fac_value *moved(const fac_node *n, const bytes *y) {
     enum { INPUTS = 8 };
-    static const char *const names[] = { "max_pool2d", "reshape", "transpose", "flatten", "squeeze",
-                                         "unsqueeze", "slice", "gather", "expand", "identity", NULL };
+    static const fac_op *const names[] = { &fac_op_max_pool2d, &fac_op_reshape, &fac_op_transpose, &fac_op_flatten, &fac_op_squeeze,
+                                         &fac_op_unsqueeze, &fac_op_slice, &fac_op_gather, &fac_op_expand, &fac_op_identity, NULL };
     fac_value *in[INPUTS];
     bytes x;
     if (!fac_op_is_one_of(n->op, names) || n->nin > INPUTS || n->nin < 1) return NULL;
@@ -216,23 +217,23 @@ static fac_value *moved(const fac_node *n, const bytes *y) {
 }
 
 static fac_value *made(const fac_node *n, const bytes *y) {
-    if (fac_node_is(n, "conv2d")) return conv(n, y);
-    if (fac_node_is(n, "matmul")) return product(n->in[0], n->in[1], NULL, false, y);
-    if (fac_node_is(n, "linear")) return product(n->in[0], n->in[1], n->in[2], true, y);
-    if (fac_node_is(n, "gemm")) return gemm(n, y);
-    if (fac_node_is(n, "add")) return pair(n, y, true);
-    if (fac_node_is(n, "mul")) return pair(n, y, false);
-    if (fac_node_is(n, "mean")) return planes(n, y);
-    if (fac_node_is(n, "concat")) return concat(n, y);
+    if (FAC_IS(n, conv2d)) return conv(n, y);
+    if (FAC_IS(n, matmul)) return product(n->in[0], n->in[1], NULL, false, y);
+    if (FAC_IS(n, linear)) return product(n->in[0], n->in[1], n->in[2], true, y);
+    if (FAC_IS(n, gemm)) return gemm(n, y);
+    if (FAC_IS(n, add)) return pair(n, y, true);
+    if (FAC_IS(n, mul)) return pair(n, y, false);
+    if (FAC_IS(n, mean)) return planes(n, y);
+    if (FAC_IS(n, concat)) return concat(n, y);
     return moved(n, y);
 }
 
 /* A matmul with a bias behind it. */
 static fac_value *biased(const fac_node *n, const bytes *y) {
-    for (int k = 0; k < 2 && fac_node_is(n, "add"); k++) {
+    for (int k = 0; k < 2 && FAC_IS(n, add); k++) {
         const fac_value *v = n->in[k];
         const fac_node *m = v->node;
-        if (!fac_node_is(m, "matmul") || m->body[0] || !fac_used_once(v)) continue;
+        if (!FAC_IS(m, matmul) || m->body[0] || !fac_used_once(v)) continue;
         return product(m->in[0], m->in[1], n->in[1 - k], false, y);
     }
     return NULL;
@@ -261,7 +262,7 @@ fac_graph *fac_pass_quantized(const fac_graph *g) {
     fac_node *last = to->last;
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
-        if (fac_node_is(n, "quantize_linear") && n->out[0]->time == FAC_RUN) fuse(n);
+        if (FAC_IS(n, quantize_linear) && n->out[0]->time == FAC_RUN) fuse(n);
     }
     if (!to->error.status) fac_graph_sweep(to);
     return to;

@@ -1,6 +1,8 @@
 /* Recomputing: what the forward part of a graph is, and the graph in which parts of it are made again.  See recompute.h. */
 #include <string.h>
 #include "base/memory.h"
+#include "op_list.h"
+#include "ops/families.h"
 #include "passes/recompute.h"
 
 /* ---- what is forward --------------------------------------------------------------------------------------------- */
@@ -17,13 +19,11 @@ static size_t bytes_of(const fac_type *t) {
 }
 
 bool fac_forward_heavy(const fac_node *n, double *macs) {
-    static const char *const names[] = { "conv", "matmul", "linear", "gemm", "attention" };     /* with sizes still unknown */
+    static const fac_op *const products[] = { &fac_op_matmul, &fac_op_linear, &fac_op_gemm, &fac_op_attention, NULL };
     fac_cost c = { 0 };
     if (n->op->cost) n->op->cost(n, &c);
     *macs = c.macs;
-    bool named = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) named |= !strncmp(n->op->name, names[i], strlen(names[i]));
-    return c.macs > 0 || named;
+    return c.macs > 0 || fac_op_convolves(n->op) || fac_op_is_one_of(n->op, products);      /* with sizes still unknown */
 }
 
 static const fac_value *base_of(const fac_value *const *base, const fac_node *n, const fac_value *out) {

@@ -7,7 +7,7 @@
 #include "facula/ops.h"
 #include "op_list.h"
 #include "ops/shape.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -18,7 +18,7 @@ static bool is_zero(const fac_value *v) {
 
 static void fuse(fac_node *n, fac_accept *accept, void *self) {
     const fac_node *test = n->in[0]->node, *pool = n->in[1]->node;
-    if (!fac_node_is(test, "greater") || !fac_node_is(pool, "max_pool2d_grad") || pool->body[0]) return;
+    if (!FAC_IS(test, greater) || !FAC_IS(pool, max_pool2d_grad) || pool->body[0]) return;
     if (pool->in[0] != test->in[0] || !is_zero(test->in[1]) || !is_zero(n->in[2]) || !fac_used_once(n->in[1])) return;
     const fac_type *dx = &n->in[1]->type, *to = &n->out[0]->type;
     if (dx->dtype != to->dtype || !fac_dims_equal(&dx->dims, &to->dims)) return;
@@ -34,7 +34,7 @@ fac_graph *fac_pass_relu_pools(const fac_graph *g, fac_accept *accept, void *sel
     fac_node *last = to->last;
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
-        if (fac_node_is(n, "where") && n->out[0]->time == FAC_RUN) fuse(n, accept, self);
+        if (FAC_IS(n, where) && n->out[0]->time == FAC_RUN) fuse(n, accept, self);
     }
     if (!to->error.status) fac_graph_sweep(to);
     return to;

@@ -3,17 +3,9 @@
 #define FACULA_PASSES_SELECT_H
 #include "graph/graph_internal.h"
 
-/* What a rule of another tool may know a layer by. */
-typedef enum fac_class {
-    FAC_CLASS_OTHER, FAC_CLASS_CONV, FAC_CLASS_CONV_TRANSPOSE, FAC_CLASS_LINEAR,    /* linear: a product with a weight of two dims */
-    FAC_CLASS_MATMUL, FAC_CLASS_BATCH_NORM, FAC_CLASS_INSTANCE_NORM, FAC_CLASS_LAYER_NORM, FAC_CLASS_GROUP_NORM,
-    FAC_CLASS_RELU, FAC_CLASS_RELU6, FAC_CLASS_ACTIVATION, FAC_CLASS_PRELU, FAC_CLASS_MAX_POOL, FAC_CLASS_AVG_POOL,
-    FAC_CLASS_ADAPTIVE_POOL, FAC_CLASS_SOFTMAX, FAC_CLASS_RECURRENT, FAC_CLASS_EMBEDDING
-} fac_class;
-
 /* kind.c: the class of a node, and the name that PyTorch's users know one of that class by. */
-fac_class   fac_class_of(const fac_node *n);
-const char *fac_kind_of(const fac_node *n, fac_class is);
+fac_layer_class   fac_class_of(const fac_node *n);
+const char *fac_kind_of(const fac_node *n, fac_layer_class is);
 /* A node that the importer could not build, and a result of one of which nothing is known. */
 bool        fac_is_opaque(const fac_node *n);
 bool        fac_is_unknown(const fac_value *v);

@@ -5,7 +5,8 @@
  * in it.  Preserves the sums of each output. */
 #include <string.h>
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/body_chain.h"
 #include "passes/passes.h"
 
@@ -13,14 +14,14 @@ enum { BLOCK = 16, MOST = 8 };          /* channels of the widest vectors; convo
 
 /* All that read it are convolutions and pools, which read slices of channels as they are. */
 static bool read_in_blocks(const fac_value *v) {
-    static const char *const readers[] = { "conv2d", "conv2d_max_pool", "max_pool2d", "avg_pool2d", NULL };
+    static const fac_op *const readers[] = { &fac_op_conv2d, &fac_op_conv2d_max_pool, &fac_op_max_pool2d, &fac_op_avg_pool2d, NULL };
     for (const fac_use *u = v->uses; u; u = u->next)
         if (u->input || !fac_op_is_one_of(u->node->op, readers)) return false;
     return v->uses && !v->roots;
 }
 
 static bool candidate(const fac_node *n) {
-    if (!fac_node_is(n, "conv2d") || n->nin != n->nports || n->out[0]->time != FAC_RUN) return false;
+    if (!FAC_IS(n, conv2d) || n->nin != n->nports || n->out[0]->time != FAC_RUN) return false;
     if (fac_attr_int(n, "groups", 1) != 1) return false;
     const fac_value *w = n->in[1], *b = n->in[2];
     if (n->in[0]->type.dims.n != 4 || w->time == FAC_RUN || w->type.dims.d[2] != 1 || w->type.dims.d[3] != 1) return false;

@@ -1,6 +1,7 @@
 /* What means the same in fewer steps. */
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/casts.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -10,7 +11,7 @@
 static fac_value *other_than(const fac_node *n, fac_value *const in[], double x, bool commutes) {
     double c;
     for (int i = commutes ? 0 : 1; i < 2; i++) {
-        const fac_value *number = fac_node_is(in[i]->node, "expand") ? in[i]->node->in[0] : in[i];
+        const fac_value *number = FAC_IS(in[i]->node, expand) ? in[i]->node->in[0] : in[i];
         if (fac_const_number(number, &c) && c == x && in[1 - i]->type.dtype == n->out[0]->type.dtype &&
             fac_dims_equal(&in[1 - i]->type.dims, &n->out[0]->type.dims))
             return in[1 - i];
@@ -22,15 +23,15 @@ static fac_value *other_than(const fac_node *n, fac_value *const in[], double x,
 static fac_value *silu(const fac_node *n, fac_value *const in[]) {
     for (int i = 0; i < 2; i++) {
         fac_node *s = in[i]->node;
-        if (fac_node_is(s, "sigmoid") && s->in[0] == in[1 - i] && fac_used_once(n->in[i])) return fac_silu(in[1 - i]);
+        if (FAC_IS(s, sigmoid) && s->in[0] == in[1 - i] && fac_used_once(n->in[i])) return fac_silu(in[1 - i]);
     }
     return NULL;
 }
 
 /* Windows of one element at every place: an average of what is there, and its gradient the same the other way. */
 static bool pools_nothing(const fac_node *n) {
-    const bool forward = fac_node_is(n, "avg_pool2d");
-    if (!forward && !fac_node_is(n, "avg_pool2d_grad")) return false;
+    const bool forward = FAC_IS(n, avg_pool2d);
+    if (!forward && !FAC_IS(n, avg_pool2d_grad)) return false;
     const int64_t *kernel = fac_attr_ints(n, "kernel"), *pad = fac_attr_ints(n, "pad");
     return kernel[0] == 1 && kernel[1] == 1 && !(pad[0] | pad[1] | pad[2] | pad[3]) && fac_dims_equal(&n->in[forward ? 0 : 1]->type.dims, &n->out[0]->type.dims);
 }
@@ -39,19 +40,19 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     (void)self;
     (void)to;
     fac_value *v = NULL;
-    if (fac_node_is(n, "identity") || fac_node_is(n, "stop")) v = in[0];
-    else if (fac_node_is(n, "cast")) v = fac_cast_once(n, in);
-    else if (fac_node_is(n, "dropout") && !fac_attr_flag(n, "training") && !n->out[1]->uses && !n->out[1]->roots) {
+    if (FAC_IS(n, identity) || FAC_IS(n, stop)) v = in[0];
+    else if (FAC_IS(n, cast)) v = fac_cast_once(n, in);
+    else if (FAC_IS(n, dropout) && !fac_attr_flag(n, "training") && !n->out[1]->uses && !n->out[1]->roots) {
         out[0] = in[0];         /* inference; nobody asks for the mask */
         return true;
-    } else if (fac_node_is(n, "sum_like") && fac_dims_equal(&in[0]->type.dims, &n->out[0]->type.dims)) v = in[0];
-    else if (pools_nothing(n)) v = in[fac_node_is(n, "avg_pool2d") ? 0 : 1];
-    else if (fac_node_is(n, "mul")) v = silu(n, in), v = v ? v : other_than(n, in, 1, true);
-    else if (fac_node_is(n, "div")) v = other_than(n, in, 1, false);
-    else if (fac_node_is(n, "transpose") || fac_node_is(n, "reshape") || fac_node_is(n, "expand") ||
-             fac_node_is(n, "sum_like")) {
+    } else if (FAC_IS(n, sum_like) && fac_dims_equal(&in[0]->type.dims, &n->out[0]->type.dims)) v = in[0];
+    else if (pools_nothing(n)) v = in[FAC_IS(n, avg_pool2d) ? 0 : 1];
+    else if (FAC_IS(n, mul)) v = silu(n, in), v = v ? v : other_than(n, in, 1, true);
+    else if (FAC_IS(n, div)) v = other_than(n, in, 1, false);
+    else if (FAC_IS(n, transpose) || FAC_IS(n, reshape) || FAC_IS(n, expand) ||
+             FAC_IS(n, sum_like)) {
         /* a shape that changes nothing; transposing must also keep the order, which only rank 0 and 1 promise */
-        if (fac_dims_equal(&in[0]->type.dims, &n->out[0]->type.dims) && (!fac_node_is(n, "transpose") || in[0]->type.dims.n < 2)) v = in[0];
+        if (fac_dims_equal(&in[0]->type.dims, &n->out[0]->type.dims) && (!FAC_IS(n, transpose) || in[0]->type.dims.n < 2)) v = in[0];
     }
     if (!v || n->nout != 1) return false;
     out[0] = v;

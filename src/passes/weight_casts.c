@@ -5,7 +5,7 @@
 #include "facula/ops.h"
 #include "graph/build.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 
 enum { MOST = 1024 };
@@ -20,7 +20,7 @@ typedef struct weights {
 
 /* The cast of a parameter that changes from run to run. */
 static bool is_cast(const fac_node *n) {
-    return fac_node_is(n, "cast") && n->in[0]->leaf == FAC_PARAM && n->out[0]->time == FAC_RUN &&
+    return FAC_IS(n, cast) && n->in[0]->leaf == FAC_PARAM && n->out[0]->time == FAC_RUN &&
            (n->out[0]->uses || n->out[0]->roots);
 }
 

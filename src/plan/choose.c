@@ -41,7 +41,7 @@ static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_
     return true;
 }
 
-static bool solves(const fac_solver *s, const fac_node *n) { return !s->op || !strcmp(s->op, n->op->name); }
+static bool solves(const fac_solver *s, const fac_node *n) { return !s->op || s->op == n->op; }
 
 bool fac_is_last_solver(const fac_device *d, const char *name) {
     return !strcmp(name, fac_solver_ref.name) || !strcmp(name, fac_last_solver(d)->name);

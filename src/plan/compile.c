@@ -1,132 +1,9 @@
 /* From a graph and one set of inputs to a plan. */
-#include <math.h>
-#include <string.h>
+#include <limits.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/spare.h"
-#include "graph/build.h"
-#include "op_list.h"
-#include "passes/passes.h"
 #include "plan/plan.h"
 #include "backends/transfer.h"
-#include "ref/ref.h"
-
-static bool accept(void *self, const fac_node *n) {
-    const fac_plan *plan = self;
-    return fac_would_solve(plan->device, plan->only, plan->precision, n);
-}
-
-/* Only solvers of this op: "matmul/thin" of "matmul". */
-static bool is_of(const char *solver, const char *op) {
-    const size_t n = strlen(op);
-    return !strncmp(solver, op, n) && (!solver[n] || solver[n] == '/');
-}
-
-/* A solver asked for by name is worth any price. */
-static double price(void *self, const fac_node *n) {
-    const fac_plan *plan = self;
-    const double seconds = fac_solver_seconds(plan->device, plan->only, plan->precision, n);
-    return plan->only && is_of(plan->only, n->op->name) && seconds < INFINITY ? 0 : seconds;
-}
-
-/* The same, with no outputs but the first and those that somebody reads. */
-static bool accept_as_used(void *self, const fac_node *n) {
-    enum { OUTPUTS = 8 };
-    fac_value *out[OUTPUTS] = { NULL };
-    fac_node seen = *n;
-    if (n->nout > OUTPUTS) return false;
-    for (int k = 0; k < n->nout; k++)
-        if (k == 0 || n->out[k]->uses || n->out[k]->roots) out[k] = n->out[k];
-    seen.out = out;
-    return accept(self, &seen);
-}
-
-/* Replaces plan->graph by the result of a pass. */
-static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
-    if (!next) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", plan->graph->nodes);
-    if (next != plan->graph) fac_graph_retire(plan->graph, next);
-    plan->graph = next;
-    next->passing = true;
-    return fac_graph_check(next, err);
-}
-
-/* Others may read the graph from now on, and its passes were the last for a while. */
-static void rest(fac_plan *plan) {
-    plan->graph->passing = false;
-    fac_arena_drop_spare(&plan->graph->arena);
-}
-
-/* Drops what fusing left dead, and its memory. */
-static fac_status compact(fac_plan *plan, fac_error *err) {
-    FAC_TRY(take(plan, fac_graph_rebuild(plan->graph, &(fac_rebuild){ 0 }, NULL), err));
-    rest(plan);
-    return FAC_OK;
-}
-
-/* What has a formula stays for who asked for formulas, or for a solver of this op, which says itself that it cannot. */
-static bool accept_as_asked(void *self, const fac_node *n) {
-    const fac_plan *plan = self;
-    if (plan->only && fac_op_means(n->op) && (fac_is_last_solver(plan->device, plan->only) || is_of(plan->only, n->op->name)))
-        return true;
-    return accept_as_used(self, n);
-}
-
-/* Nothing is kept for the sake of a kernel alone. */
-static bool accept_plain(void *self, const fac_node *n) { return fac_op_means(n->op) && accept_as_asked(self, n); }
-
-/* Who looks sees one iteration after the other, of the nodes that the model has. */
-static bool accept_loops(void *self, const fac_node *n) {
-    return (n->op == &fac_op_loop && n->out[0]->time == FAC_RUN) || accept_plain(self, n);
-}
-
-static fac_accept *kept(const fac_plan *plan, const fac_program_opts *o) {
-    return o->hook || o->observe ? accept_loops : plan->observed || o->no_fuse ? accept_plain : accept_as_asked;
-}
-
-/* Expansions may bring constants and constants may settle expansions, so these go round twice. */
-static fac_status settle(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
-    if (!plan->observed && !o->no_fuse && !o->hook && !o->observe)
-        FAC_TRY(take(plan, fac_pass_quantized(plan->graph), err));
-    for (int round = 0; round < 2; round++) {
-        FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
-        FAC_TRY(take(plan, fac_pass_expand(plan->graph, kept(plan, o), plan), err));
-    }
-    rest(plan);
-    return FAC_OK;
-}
-
-static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
-    const bool fuse = !plan->observed && !o->no_fuse;
-    if (fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
-    if (!plan->observed) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
-    if (fuse) FAC_TRY(take(plan, fac_pass_attention(plan->graph, accept_as_used, plan), err));
-    const fac_recompute_opts *r = &o->recompute;
-    /* behind CSE, which may share forward values with the backward part, and no CSE behind it */
-    if (!plan->observed && (r->on || r->share > 0 || r->bytes || r->scopes))
-        FAC_TRY(take(plan, fac_graph_recompute(plan->graph, r, &plan->recompute), err));
-    if (!fuse) return FAC_OK;
-    FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
-    FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
-    if (!plan->only || is_of(plan->only, "fused_conv"))             /* a solver of convolutions finds them all */
-        FAC_TRY(take(plan, fac_pass_conv_chains(plan->graph, price, plan), err));
-    FAC_TRY(take(plan, fac_pass_weight_casts(plan->graph, accept, plan), err));
-    FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
-    FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));
-    FAC_TRY(take(plan, fac_pass_relu_pools(plan->graph, accept, plan), err));
-    FAC_TRY(take(plan, fac_pass_norm_epilogue(plan->graph, accept, plan), err));
-    if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_moments(plan->graph, price, plan), err));
-    if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_sums(plan->graph, price, plan), err));
-    if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_masks(plan->graph, price, plan), err));
-    if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_pairs(plan->graph, price, plan), err));
-    FAC_TRY(take(plan, fac_pass_conv_pools(plan->graph, price, plan), err));
-    if (fac_in_sight(plan->device) || fac_chooses_forms(plan->device)) {     /* slices are views, and parts are written to their places */
-        FAC_TRY(take(plan, fac_pass_siblings(plan->graph, accept, plan), err));
-        FAC_TRY(take(plan, fac_pass_joins(plan->graph), err));
-    }
-    FAC_TRY(take(plan, fac_pass_chains(plan->graph), err));
-    rest(plan);
-    return compact(plan, err);
-}
 
 /* What the steps have to do, whatever passes and solvers make of it. */
 static double count_macs(const fac_graph *g) {
@@ -222,14 +99,14 @@ fac_status fac_plan_begin(const fac_graph *original, const bool *steers, fac_ten
     }
     if (!status) p->macs = count_macs(p->graph);
     if (!status && !dry) status = slice(p, original, steers, in, err);
-    if (!status) status = settle(p, o, err);
+    if (!status) status = fac_plan_settle(p, o, err);
     if (status) fac_plan_drop(p);
     else *out = p;
     return status;
 }
 
 fac_status fac_plan_finish(fac_plan *p, const fac_graph *original, const fac_program_opts *o, fac_error *err) {
-    FAC_TRY(rewrite(p, o, err));
+    FAC_TRY(fac_plan_rewrite(p, o, INT_MAX, err));
     FAC_TRY(concrete(p->graph, err));
     FAC_TRY(fac_plan_relay_wishes(p, err));
     FAC_TRY(fac_plan_schedule(p, original, err));

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "backends/transfer.h"
 #include "ref/ref.h"
 #include "plan/schedule.h"

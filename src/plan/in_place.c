@@ -4,6 +4,7 @@
 #include <string.h>
 #include "backends/device.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ref/ref.h"
 #include "plan/schedule.h"
 
@@ -12,7 +13,7 @@
 static bool element_by_element(const fac_node *n, const fac_solver *solver, int i, int k) {
     if (solver == &fac_solver_ref && n->nout > 1) return false;
     if (n->op->is & FAC_OP_PARTS) return i == 0 && k == 0;
-    if (strcmp(n->op->name, "group")) return n->op->is & FAC_OP_INPLACE;
+    if (!FAC_IS(n, group)) return n->op->is & FAC_OP_INPLACE;
     const fac_graph *body = n->body[0];         /* its nodes run in any order, so one of them must have both */
     const fac_node *maker = body->outputs[k].value->node;
     if (!maker || !(maker->op->is & FAC_OP_INPLACE) || body->inputs[i]->roots) return false;

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "plan/schedule.h"
 #include "backends/transfer.h"
 #include "plan/min_cut.h"

@@ -1,6 +1,6 @@
 /* A plan: one graph with all sizes known, on one device, as a list of steps over one arena.  Immutable but for the profile;
  * each run borrows a frame.  Made by compile.c from a specialized graph, in this order:
- *   passes      (compile.c)   fewer and larger nodes
+ *   pipeline.c                fewer and larger nodes
  *   schedule.c                a solver for each node, and where each operand lies: views, layouts, in place
  *   prepack.c                   weights that the run changes, packed together
  *   side_queue.c                   gradients by weights beside the rest
@@ -172,6 +172,9 @@ fac_status fac_plan_begin(const fac_graph *original, const bool *steers, fac_ten
 fac_status fac_plan_finish(fac_plan *plan, const fac_graph *original, const fac_program_opts *opts, fac_error *err);
 /* What the two have made; frames, prepared parameters and parts are the run's (fac_plan_free). */
 void       fac_plan_drop(fac_plan *plan);
+/* pipeline.c: constants and expansions; then as many passes of its table. */
+fac_status fac_plan_settle(fac_plan *plan, const fac_program_opts *opts, fac_error *err);
+fac_status fac_plan_rewrite(fac_plan *plan, const fac_program_opts *opts, int passes, fac_error *err);
 fac_type   fac_plan_output(const fac_plan *plan, size_t i);         /* the type of a result: of all slices */
 
 fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_error *err);      /* schedule.c */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "plan/plan.h"
 
 static const double none = 1e-3;        /* seconds of what no solver of the device takes */
@@ -15,7 +16,7 @@ typedef enum state { OTHER, RELAY, STATES } state;
 typedef struct stop { const fac_node *node; state from[STATES]; } stop;
 
 /* Nothing is done for it where its operand or result lies: it does not end a relay. */
-static bool is_nothing(const fac_node *n) { return n->op->view || !strcmp(n->op->name, "concat"); }
+static bool is_nothing(const fac_node *n) { return n->op->view || FAC_IS(n, concat); }
 
 static void step(const fac_plan *p, stop *s, double cost[STATES]) {
     const fac_relay *r = p->device->backend->relay;

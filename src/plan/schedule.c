@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "ops/families.h"
+#include "graph/attr.h"
 #include "plan/schedule.h"
 
 static bool unread(const fac_node *n, int i) {
@@ -99,8 +100,8 @@ static void describe(const fac_scheduler *s, const fac_node *n, fac_problem *q) 
 
 /* Would this reader rather have channels in blocks? */
 static bool wants_blocks(const fac_node *n) {
-    if (fac_node_is(n, "max_pool2d") || fac_node_is(n, "avg_pool2d") || fac_node_is(n, "fused_conv")) return true;
-    if (!fac_node_is(n, "conv2d") && !fac_node_is(n, "conv2d_max_pool")) return false;
+    if (FAC_IS(n, max_pool2d) || FAC_IS(n, avg_pool2d) || FAC_IS(n, fused_conv)) return true;
+    if (!FAC_IS(n, conv2d) && !FAC_IS(n, conv2d_max_pool)) return false;
     const int64_t groups = fac_attr_int(n, "groups", 1);
     return groups == 1 || groups == n->in[0]->type.dims.d[1];
 }
@@ -294,7 +295,7 @@ static void wishes(fac_scheduler *s) {
         if (n->op == &fac_op_slice || n->op == &fac_op_split || fac_gathers(n)) {
             for (int k = 0; k < n->nout; k++)
                 if (s->wish[n->out[k]->id] > *wish) *wish = s->wish[n->out[k]->id];
-        } else if (!strncmp(n->op->name, "conv", 4)) {
+        } else if (fac_op_convolves(n->op)) {
             int64_t pad = padding(n);
             if (pad > *wish && pad <= WIDEST) *wish = (int)pad;
         }

@@ -6,7 +6,8 @@
  * That is a shortest way: through the nodes in their order, by b. */
 #include <string.h>
 #include "base/memory.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "plan/schedule.h"
 
 enum { DIVISORS = 128, MOST = 1 << 16 };        /* no number up to MOST has more */
@@ -15,7 +16,7 @@ static double bytes_of(const fac_value *v) { return v ? (double)fac_type_bytes(&
 
 /* Bytes of a weight where it is used: transformed for a convolution of 3 x 3 with stride 1 (36 points for 9 taps). */
 static double weight_bytes(const fac_node *n, int i) {
-    const bool filter = i == 1 && fac_node_is(n, "conv2d") && fac_attr_int(n, "groups", 1) == 1;
+    const bool filter = i == 1 && FAC_IS(n, conv2d) && fac_attr_int(n, "groups", 1) == 1;
     const bool transformed = filter && n->in[1]->type.dims.d[2] > 1;
     return bytes_of(n->in[i]) * (transformed ? 4 : 1);
 }
@@ -51,14 +52,14 @@ static int divisors_of(int64_t n, int64_t *to) {
 
 /* Of a convolution in groups, whatever is fused behind it. */
 static bool in_groups(const fac_node *n) {
-    while (n && (n->op->map || fac_node_is(n, "batch_norm"))) n = n->in[0]->node;
-    return n && fac_node_is(n, "conv2d") && fac_attr_int(n, "groups", 1) > 1;
+    while (n && (n->op->map || FAC_IS(n, batch_norm))) n = n->in[0]->node;
+    return n && FAC_IS(n, conv2d) && fac_attr_int(n, "groups", 1) > 1;
 }
 
 /* Is nothing lost when b changes behind this value: its first reader would not be fused with its maker?  A depthwise convolution
  * may be one with those around it. */
 static bool may_gather(const fac_value *v) {
-    static const char *const readers[] = { "conv1d", "conv2d", "conv3d", "linear", "gemm", NULL };
+    static const fac_op *const readers[] = { &fac_op_conv1d, &fac_op_conv2d, &fac_op_conv3d, &fac_op_linear, &fac_op_gemm, NULL };
     const fac_node *first = NULL;
     for (const fac_use *u = v->uses; u; u = u->next)
         if (!first || u->node->order < first->order) first = u->node;

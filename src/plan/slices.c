@@ -6,7 +6,8 @@
  * How many: slice_size.c.  Later layers may do more at once than earlier ones: stages.c. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "plan/schedule.h"
 #include "tensor/mirror.h"
 
@@ -57,31 +58,37 @@ static bool keeps_images(const fac_node *n) {
     return true;
 }
 
-static bool separate(const batch *b, const fac_node *n) {
-    static const char *const first[] = { "conv1d", "conv2d", "conv3d", "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d",
-        "avg_pool2d", "avg_pool3d", "lrn", "instance_norm", "group_norm", "depth_to_space", "space_to_depth", "linear",
-        "identity", "dropout", "batch_norm", "reshape", "flatten", "squeeze", "unsqueeze", NULL };
-    static const char *const reductions[] = { "mean", "sum", "reduce_max", "reduce_min", "reduce_l1", "reduce_l2", NULL };
-    if (n->body[0] || (n->op->is & (FAC_OP_BARRIER | FAC_OP_DYNAMIC))) return false;
-    if (n->op->map) return elementwise(b, n);
-    if (fac_attr_flag(n, "training_mode") || fac_attr_flag(n, "training")) return false;
-    if (fac_op_is_one_of(n->op, first)) return first_only(b, n);
-    if (fac_node_is(n, "softmax") || fac_node_is(n, "log_softmax")) return first_only(b, n) && along_another_axis(n, -1);
-    if (fac_node_is(n, "split")) return first_only(b, n) && along_another_axis(n, 0);
-    if (fac_op_is_one_of(n->op, reductions)) return first_only(b, n) && !reduces_images(n);
-    if (fac_node_is(n, "slice") || fac_node_is(n, "transpose")) return first_only(b, n) && keeps_images(n);
-    if (fac_node_is(n, "gemm")) {
-        const fac_dims *c = n->in[2] ? &n->in[2]->type.dims : NULL;
-        return first_only(b, n) && !fac_attr_flag(n, "trans_a") && (!c || c->n < 2 || c->d[0] == 1);
-    }
-    if (fac_node_is(n, "matmul")) {
-        const int x = n->in[0]->type.dims.n, w = n->in[1]->type.dims.n;
-        return first_only(b, n) && x >= w && w <= 2;
-    }
-    if (!fac_node_is(n, "concat") || !along_another_axis(n, 0)) return false;
+static bool all_by_image(const batch *b, const fac_node *n) {
     for (int i = 0; i < n->nin; i++)
         if (!by_image(b, n->in[i])) return false;
     return true;
+}
+
+static bool rows_apart(const fac_node *n) {
+    const fac_dims *c = n->in[2] ? &n->in[2]->type.dims : NULL;
+    return !fac_attr_flag(n, "trans_a") && (!c || c->n < 2 || c->d[0] == 1);
+}
+
+static bool one_matrix(const fac_node *n) {
+    const int x = n->in[0]->type.dims.n, w = n->in[1]->type.dims.n;
+    return x >= w && w <= 2;
+}
+
+static bool separate(const batch *b, const fac_node *n) {
+    if (n->body[0] || (n->op->is & (FAC_OP_BARRIER | FAC_OP_DYNAMIC))) return false;
+    if (n->op->map) return elementwise(b, n);
+    if (fac_attr_flag(n, "training_mode") || fac_attr_flag(n, "training")) return false;
+    switch (n->op->images) {
+    case FAC_IMAGES_FIRST:     return first_only(b, n);
+    case FAC_IMAGES_UNREDUCED: return first_only(b, n) && !reduces_images(n);
+    case FAC_IMAGES_AXIS:      return first_only(b, n) && along_another_axis(n, 0);
+    case FAC_IMAGES_LAST_AXIS: return first_only(b, n) && along_another_axis(n, -1);
+    case FAC_IMAGES_VIEW:      return first_only(b, n) && keeps_images(n);
+    case FAC_IMAGES_JOINED:    return along_another_axis(n, 0) && all_by_image(b, n);
+    case FAC_IMAGES_ROWS:      return first_only(b, n) && rows_apart(n);
+    case FAC_IMAGES_MATRICES:  return first_only(b, n) && one_matrix(n);
+    default:                   return false;
+    }
 }
 
 static bool has_images(const fac_value *v, int64_t images) { return v->type.dims.n > 0 && v->type.dims.d[0] == images; }
@@ -100,7 +107,7 @@ bool fac_by_image(const fac_graph *g, int64_t images, bool *seen) {
             if (!has_images(n->out[k], images) && fac_reads_of(n->out[k])) return false;
             seen[n->out[k]->id] = true;
         }
-        convolves |= fac_node_is(n, "conv2d");
+        convolves |= FAC_IS(n, conv2d);
     }
     for (size_t i = 0; i < g->noutputs; i++)
         if (!by_image(&b, g->outputs[i].value)) return false;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "plan/schedule.h"
 
 typedef struct attrs { int64_t times; } attrs;

@@ -1,5 +1,6 @@
 /* The ops that a step does, as the model has them: what analyses and profiles count. */
 #include "ops/bodies.h"
+#include "op_list.h"
 #include "ops/conv_pool.h"
 #include "plan/plan.h"
 
@@ -22,10 +23,10 @@ static int list_ops(const fac_node *n, double runs, fac_step_op *to) {
         if (n->op->cost && fac_node_guess(n) != FAC_RANKLESS) n->op->cost(n, &cost);
         const double made = both ? (double)(conv.N * conv.K * conv.P * conv.Q) : elements_of(n->out[0]);
         const double own = cost.other - compared;
-        if (to) *to = (fac_step_op){ both ? "conv2d" : n->op->name, cost.macs * runs, own * runs, made * runs };
+        if (to) *to = (fac_step_op){ (both ? &fac_op_conv2d : n->op)->name, cost.macs * runs, own * runs, made * runs };
         count++;
     }
-    if (both && to) to[count] = (fac_step_op){ "max_pool2d", 0, compared * runs, elements_of(n->out[0]) * runs };
+    if (both && to) to[count] = (fac_step_op){ fac_op_max_pool2d.name, 0, compared * runs, elements_of(n->out[0]) * runs };
     count += both;
     for (const fac_node *m = inside && n->body[0] ? n->body[0]->first : NULL; m; m = m->next)
         count += list_ops(m, runs, to ? to + count : NULL);

@@ -8,7 +8,8 @@
  * a convolution before it stays.  Changes rounding. */
 #include <string.h>
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/frozen.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -24,9 +25,9 @@ typedef struct layer {
     bool bias;              /* takes one: Gemm and convolutions                    */
 } layer;
 
-static bool is_conv(const fac_node *n) { return !strncmp(n->op->name, "conv", 4) && strlen(n->op->name) == 6; }
+static bool is_conv(const fac_node *n) { return n->op->layer == FAC_CLASS_CONV; }
 static bool is_transposed(const fac_node *n) {
-    return fac_node_is(n, "conv_transpose1d") || fac_node_is(n, "conv_transpose2d") || fac_node_is(n, "conv_transpose3d");
+    return FAC_IS(n, conv_transpose1d) || FAC_IS(n, conv_transpose2d) || FAC_IS(n, conv_transpose3d);
 }
 
 /* The layer whose result is `v`, which one node alone reads. */
@@ -41,12 +42,12 @@ static bool layer_of(const fac_value *old, const fac_value *v, layer *l) {
         return fac_attr_int(m, "groups", 1) == 1;
     }
     l->channel = v->type.dims.n - 1;
-    if (fac_node_is(m, "gemm")) {
+    if (FAC_IS(m, gemm)) {
         l->weight = !fac_attr_flag(m, "trans_b");
         return !m->in[2] || fac_attr_real(m, "beta", 1) == 1;
     }
     l->weight = 1, l->bias = false;
-    return fac_node_is(m, "matmul") && m->in[1]->type.dims.n == 2 && v->type.dims.n >= 2;
+    return FAC_IS(m, matmul) && m->in[1]->type.dims.n == 2 && v->type.dims.n >= 2;
 }
 
 /* ---- factors and summands ---- */
@@ -83,7 +84,7 @@ static fac_value *absorbed(const layer *l, fac_value *s, fac_value *t) {
 
 static fac_value *norm(fac_graph *to, const fac_node *n, fac_value *const in[]) {
     layer l;
-    if (!fac_node_is(n, "batch_norm") || fac_attr_flag(n, "training_mode") || !layer_of(n->in[0], in[0], &l)) return NULL;
+    if (!FAC_IS(n, batch_norm) || fac_attr_flag(n, "training_mode") || !layer_of(n->in[0], in[0], &l)) return NULL;
     for (int i = 1; i < 5; i++)
         if (!early(in[i]) || in[i]->type.dtype != in[0]->type.dtype) return NULL;
     for (int k = 1; k < n->nout; k++)
@@ -95,7 +96,7 @@ static fac_value *norm(fac_graph *to, const fac_node *n, fac_value *const in[]) 
 }
 
 static fac_value *affine(const fac_node *n, fac_value *const in[]) {
-    const bool mul = fac_node_is(n, "mul"), add = fac_node_is(n, "add"), div = fac_node_is(n, "div"), sub = fac_node_is(n, "sub");
+    const bool mul = FAC_IS(n, mul), add = FAC_IS(n, add), div = FAC_IS(n, div), sub = FAC_IS(n, sub);
     layer l;
     for (int i = 0; i < 2 && (mul || add || div || sub); i++) {
         if (i && (div || sub)) break;               /* 1 / y and 1 - y are no such things */
@@ -134,7 +135,7 @@ static fac_value *padded(fac_graph *to, const fac_node *n, fac_value *const in[]
     enum { LARGEST = 1 << 20 };
     const fac_node *p = in[0] ? in[0]->node : NULL;
     int64_t before[3], after[3];
-    if (!fac_node_is(p, "pad") || !is_conv(n) || n->body[0] || !fac_used_once(n->in[0])) return NULL;
+    if (!FAC_IS(p, pad) || !is_conv(n) || n->body[0] || !fac_used_once(n->in[0])) return NULL;
     const int spatial = in[1]->type.dims.n - 2;
     const fac_attr *a = fac_attr_find(n->op, "pad"), *automatic = fac_attr_find(n->op, "auto_pad");
     if (!a || a->count != 2 * spatial || !zeros_around(p, spatial, before, after)) return NULL;

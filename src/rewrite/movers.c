@@ -1,8 +1,9 @@
 /* Movers behind movers of the same kind become one: transposes (or none, where they cancel), slices along different axes,
  * concats, casts of which the first loses nothing.  Preserves every bit. */
 #include "facula/ops.h"
+#include "op_list.h"
 #include "ops/shape.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/casts.h"
 #include "passes/frozen.h"
 #include "passes/passes.h"
@@ -20,8 +21,8 @@ static fac_value *transposed(const fac_node *n, fac_value *const in[]) {
     const int rank = in[0]->type.dims.n;
     fac_dims both = { .n = rank };
     bool moves = false;
-    if (!fac_node_is(n, "transpose")) return NULL;
-    if (!fac_node_is(first, "transpose")) first = NULL;
+    if (!FAC_IS(n, transpose)) return NULL;
+    if (!FAC_IS(first, transpose)) first = NULL;
     for (int k = 0; k < rank; k++) {
         both.d[k] = first ? source(first, rank, source(n, rank, k)) : source(n, rank, k);
         moves |= both.d[k] != k;
@@ -36,7 +37,7 @@ typedef struct cut { fac_contents start, end, axis, step; } cut;
 
 /* Its lists, with axes from 0 and steps, when all are numbers. */
 static bool cut_of(const fac_node *n, cut *c) {
-    if (!fac_node_is(n, "slice")) return false;
+    if (!FAC_IS(n, slice)) return false;
     if (!fac_known_numbers(n->in[1], &c->start) || !fac_known_numbers(n->in[2], &c->end)) return false;
     c->axis = c->step = (fac_contents){ .n = c->start.n };
     if (n->in[3] && !fac_known_numbers(n->in[3], &c->axis)) return false;
@@ -87,11 +88,11 @@ static fac_value *joined_once(const fac_node *n, fac_value *const in[]) {
     enum { MOST = 256 };
     fac_value *all[MOST];
     int count = 0, inner = 0;
-    if (!fac_node_is(n, "concat")) return NULL;
+    if (!FAC_IS(n, concat)) return NULL;
     const int axis = fac_axis(fac_attr_int(n, "axis", 0), n->out[0]->type.dims.n);
     for (int i = 0; i < n->nin; i++) {
         const fac_node *m = in[i]->node;
-        const bool open = fac_node_is(m, "concat") && fac_used_once(n->in[i]) &&
+        const bool open = FAC_IS(m, concat) && fac_used_once(n->in[i]) &&
                           fac_axis(fac_attr_int(m, "axis", 0), in[i]->type.dims.n) == axis;
         const int pieces = open ? m->nin : 1;
         if (count + pieces > MOST) return NULL;

@@ -4,7 +4,8 @@
  *   starts from zeros and is told so.
  * Here parameters are numbers like constants: a scale of a norm that is all ones goes.  -0 + 0 is 0, else every bit stays. */
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/frozen.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -21,10 +22,10 @@ static fac_value *beside(const fac_node *n, fac_value *const in[], double x, boo
 }
 
 static fac_value *arithmetic(const fac_node *n, fac_value *const in[]) {
-    static const struct { const char *op; double neutral; bool commutes; } table[] = {
-        { "add", 0, true }, { "sub", 0, false }, { "mul", 1, true }, { "div", 1, false }, { "pow", 1, false } };
+    static const struct { const fac_op *op; double neutral; bool commutes; } table[] = {
+        { &fac_op_add, 0, true }, { &fac_op_sub, 0, false }, { &fac_op_mul, 1, true }, { &fac_op_div, 1, false }, { &fac_op_pow, 1, false } };
     for (size_t k = 0; k < sizeof table / sizeof *table; k++)
-        if (fac_node_is(n, table[k].op)) return beside(n, in, table[k].neutral, table[k].commutes);
+        if (fac_node_of(n, table[k].op)) return beside(n, in, table[k].neutral, table[k].commutes);
     return NULL;
 }
 
@@ -41,12 +42,12 @@ static bool all_are(const fac_value *v, int64_t x, bool or_more) {
 /* Movers that leave everything in its place. */
 static bool moves_nothing(const fac_node *n, fac_value *const in[]) {
     const bool same = same_type(in[0], n->out[0]);
-    if (fac_node_is(n, "slice")) return same && (!in[4] || all_are(in[4], 1, true));
-    if (fac_node_is(n, "pad")) return same && all_are(in[1], 0, false);
-    if (fac_node_is(n, "split")) return n->nout == 1 && same;
-    if (fac_node_is(n, "concat")) return n->nin == 1;
-    return same && (fac_node_is(n, "cast") || fac_node_is(n, "tile") || fac_node_is(n, "flatten") || fac_node_is(n, "squeeze") ||
-                    fac_node_is(n, "unsqueeze"));
+    if (FAC_IS(n, slice)) return same && (!in[4] || all_are(in[4], 1, true));
+    if (FAC_IS(n, pad)) return same && all_are(in[1], 0, false);
+    if (FAC_IS(n, split)) return n->nout == 1 && same;
+    if (FAC_IS(n, concat)) return n->nin == 1;
+    return same && (FAC_IS(n, cast) || FAC_IS(n, tile) || FAC_IS(n, flatten) || FAC_IS(n, squeeze) ||
+                    FAC_IS(n, unsqueeze));
 }
 
 static bool at_least_zero(const fac_value *v) {
@@ -58,16 +59,16 @@ static bool at_least_zero(const fac_value *v) {
 static fac_value *twice(const fac_node *n, fac_value *const in[]) {
     const fac_node *p = n->nin ? (in[0] ? in[0]->node : NULL) : NULL;
     if (!p) return NULL;
-    if ((fac_node_is(n, "neg") && fac_node_is(p, "neg")) || (fac_node_is(n, "not") && fac_node_is(p, "not"))) return p->in[0];
-    if (!fac_node_is(n, "relu")) return NULL;
-    if (fac_node_is(p, "relu") || fac_node_is(p, "sigmoid") || fac_node_is(p, "softmax")) return in[0];
-    if (fac_node_is(p, "clip") && p->in[1] && at_least_zero(p->in[1])) return in[0];
+    if ((FAC_IS(n, neg) && FAC_IS(p, neg)) || (FAC_IS(n, not) && FAC_IS(p, not))) return p->in[0];
+    if (!FAC_IS(n, relu)) return NULL;
+    if (FAC_IS(p, relu) || FAC_IS(p, sigmoid) || FAC_IS(p, softmax)) return in[0];
+    if (FAC_IS(p, clip) && p->in[1] && at_least_zero(p->in[1])) return in[0];
     return NULL;
 }
 
 static fac_value *chosen(const fac_node *n, fac_value *const in[]) {
     double x;
-    if (!fac_node_is(n, "where")) return NULL;
+    if (!FAC_IS(n, where)) return NULL;
     fac_value *v = in[1] == in[2] ? in[1] : fac_frozen_number(in[0], &x) ? in[x ? 1 : 2] : NULL;
     return v && same_type(v, n->out[0]) ? v : NULL;
 }
@@ -75,8 +76,8 @@ static fac_value *chosen(const fac_node *n, fac_value *const in[]) {
 /* ---- with fewer operands ---- */
 
 static bool broadcasts(const fac_node *n) {
-    static const char *const names[] = { "add", "sub", "mul", "div", "pow", "where", "equal", "less", "greater", "less_or_equal",
-                                         "greater_or_equal", "and", "or", "xor", "max", "min", NULL };
+    static const fac_op *const names[] = { &fac_op_add, &fac_op_sub, &fac_op_mul, &fac_op_div, &fac_op_pow, &fac_op_where, &fac_op_equal, &fac_op_less, &fac_op_greater, &fac_op_less_or_equal,
+                                         &fac_op_greater_or_equal, &fac_op_and, &fac_op_or, &fac_op_xor, &fac_op_max, &fac_op_min, NULL };
     return fac_op_is_one_of(n->op, names);
 }
 
@@ -102,7 +103,7 @@ static bool without_expands(fac_graph *to, const fac_node *n, fac_value *const i
     for (int i = 0; i < n->nin; i++) args[i] = in[i];
     for (int i = 0; i < n->nin; i++) {
         if (!args[i]) return false;
-        if (!fac_node_is(args[i]->node, "expand")) continue;
+        if (!FAC_IS(args[i]->node, expand)) continue;
         args[i] = args[i]->node->in[0];
         if (covers(args, n->nin, &n->out[0]->type.dims)) any = true;
         else args[i] = in[i];
@@ -115,7 +116,7 @@ static bool without_expands(fac_graph *to, const fac_node *n, fac_value *const i
 static bool without_empty(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     fac_value *args[MOST];
     int count = 0;
-    if (!fac_node_is(n, "concat") || n->nin > MOST || n->nin < 2) return false;
+    if (!FAC_IS(n, concat) || n->nin > MOST || n->nin < 2) return false;
     const int axis = fac_axis(fac_attr_int(n, "axis", 0), n->out[0]->type.dims.n);
     for (int i = 0; i < n->nin; i++)
         if (in[i]->type.dims.d[axis]) args[count++] = in[i];
@@ -128,7 +129,7 @@ static bool without_empty(fac_graph *to, const fac_node *n, fac_value *const in[
 
 /* Whatever moves zeros about has zeros. */
 static bool zeros(const fac_value *v) {
-    while (v && v->node && v->node->op->move && v->node->nin && !fac_node_is(v->node, "concat") && !fac_node_is(v->node, "pad"))
+    while (v && v->node && v->node->op->move && v->node->nin && !FAC_IS(v->node, concat) && !FAC_IS(v->node, pad))
         v = v->node->in[0];
     return v && fac_frozen_is(v, 0);
 }
@@ -137,7 +138,7 @@ static bool zeros(const fac_value *v) {
 static bool without_states(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     fac_value *args[MOST];
     bool any = false;
-    if ((!fac_node_is(n, "lstm") && !fac_node_is(n, "gru") && !fac_node_is(n, "rnn")) || n->nin > MOST) return false;
+    if ((!FAC_IS(n, lstm) && !FAC_IS(n, gru) && !FAC_IS(n, rnn)) || n->nin > MOST) return false;
     for (int i = 0; i < n->nin; i++) {
         const char *port = i < n->nports ? n->op->in[i].name : "";
         const bool state = (!strcmp(port, "h0") || !strcmp(port, "c0")) && zeros(in[i]);

@@ -1,12 +1,11 @@
 /* What has products inside (attention, recurrent cells, functions) written out, also where it is inside of itself. */
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/passes.h"
 
 static bool opens(const fac_node *n, bool loops) {
-    static const char *const composed[] = { "attention", "rnn", "gru", "lstm", "call" };
-    for (size_t k = 0; k < sizeof composed / sizeof *composed; k++)
-        if (fac_node_is(n, composed[k])) return true;
-    return loops && fac_node_is(n, "loop") && fac_node_expands(n) > 0;
+    static const fac_op *const composed[] = { &fac_op_attention, &fac_op_rnn, &fac_op_gru, &fac_op_lstm, &fac_op_call, NULL };
+    return fac_op_is_one_of(n->op, composed) || (loops && FAC_IS(n, loop) && fac_node_expands(n) > 0);
 }
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {

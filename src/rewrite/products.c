@@ -4,7 +4,8 @@
  *   a linear layer of more dims is a product with its turned weights, which baking turns now: ONNX has no such layer.
  * Sums keep their order of addition where the kernel's order does not depend on the number of columns. */
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/frozen.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -15,10 +16,10 @@ typedef struct product { fac_node *node; fac_value *w, *b, *y; } product;
 static bool frozen_matrix(const fac_value *v) { return fac_frozen(v) && v->type.dims.n == 2; }
 
 static bool product_of(fac_node *n, product *p) {
-    if (!fac_node_is(n, "matmul") || !frozen_matrix(n->in[1]) || n->in[0]->type.dims.n < 2) return false;
+    if (!FAC_IS(n, matmul) || !frozen_matrix(n->in[1]) || n->in[0]->type.dims.n < 2) return false;
     *p = (product){ n, n->in[1], NULL, n->out[0] };
     const fac_node *add = fac_used_once(p->y) ? p->y->uses->node : NULL;
-    if (!fac_node_is(add, "add")) return true;
+    if (!FAC_IS(add, add)) return true;
     fac_value *b = add->in[add->in[0] == p->y];
     if (!fac_frozen(b) || b == p->y || b->type.dims.n != 1 || b->type.dims.d[0] != p->w->type.dims.d[1]) return true;
     p->b = b, p->y = add->out[0];
@@ -65,17 +66,17 @@ static int gather(fac_node *first, product *all) {
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
     (void)to;
-    if (fac_node_is(n, "linear") && in[0]->type.dims.n > 2 && fac_frozen(in[1])) {
+    if (FAC_IS(n, linear) && in[0]->type.dims.n > 2 && fac_frozen(in[1])) {
         fac_value *y = fac_matmul(in[0], fac_transpose(in[1], fac_shape(1, 0)));
         fac_named_like(y, n);
         out[0] = in[2] ? fac_add(y, in[2]) : y;
         return true;
     }
-    for (int i = 0; i < 2 && fac_node_is(n, "add"); i++) {
+    for (int i = 0; i < 2 && FAC_IS(n, add); i++) {
         const fac_node *m = in[i] ? in[i]->node : NULL;
         const fac_value *b = in[1 - i];
         const int last = b ? b->type.dims.n - 1 : -1;
-        if (!fac_node_is(m, "matmul") || !fac_used_once(n->in[i]) || !fac_frozen(b)) continue;
+        if (!FAC_IS(m, matmul) || !fac_used_once(n->in[i]) || !fac_frozen(b)) continue;
         if (fac_dtype_get(b->type.dtype)->kind != 'f') continue;            /* few runtimes have a Gemm of integers */
         if (in[i]->type.dims.n != 2 || m->in[0]->type.dims.n != 2 || m->in[1]->type.dims.n != 2) continue;
         if (last < 0 || last > 1 || b->type.dims.d[last] != in[i]->type.dims.d[1] || (last && b->type.dims.d[0] != 1)) continue;

@@ -9,7 +9,7 @@
 #include "facula/ops.h"
 #include "op_list.h"
 #include "ops/shape.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/frozen.h"
 #include "passes/passes.h"
 
@@ -28,8 +28,8 @@ static bool keeps_order(const fac_node *n) {
 }
 
 static bool is_flat(const fac_node *n) {
-    if (fac_node_is(n, "transpose")) return keeps_order(n);
-    return fac_node_is(n, "reshape") || fac_node_is(n, "flatten") || fac_node_is(n, "squeeze") || fac_node_is(n, "unsqueeze");
+    if (FAC_IS(n, transpose)) return keeps_order(n);
+    return FAC_IS(n, reshape) || FAC_IS(n, flatten) || FAC_IS(n, squeeze) || FAC_IS(n, unsqueeze);
 }
 
 /* Whether -1 is a whole number: what a run would refuse is left to the run.  Dims that are copied
@@ -75,7 +75,7 @@ static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fa
     fac_contents c;
     fac_value *x = in[0];
     while (is_flat(x->node)) x = x->node->in[0];
-    const bool computed = fac_node_is(n, "reshape") && !fac_known_numbers(in[1], &c);
+    const bool computed = FAC_IS(n, reshape) && !fac_known_numbers(in[1], &c);
     if (!is_flat(n) || (x == in[0] && !computed)) return false;
     fac_node_copy(to, n, in, out);      /* for its dims; nobody reads it when it is not needed */
     const fac_dims *y = &out[0]->type.dims;
@@ -95,7 +95,7 @@ static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fa
 /* unflatten(softmax(flatten(x))) over the last dim of two is one along a dim of x, when all behind that one are 1. */
 static bool softmaxed(const fac_node *n, fac_value *const in[], fac_value *out[]) {
     const fac_node *s = in[0]->node;
-    if (!is_flat(n) || !(fac_node_is(s, "softmax") || fac_node_is(s, "log_softmax"))) return false;
+    if (!is_flat(n) || !(FAC_IS(s, softmax) || FAC_IS(s, log_softmax))) return false;
     if (!s->in[0]->node || !is_flat(s->in[0]->node)) return false;
     fac_value *x = s->in[0]->node->in[0];
     const fac_dims *flat = &s->in[0]->type.dims, *d = &x->type.dims;
@@ -103,7 +103,7 @@ static bool softmaxed(const fac_node *n, fac_value *const in[], fac_value *out[]
     while (axis > 0 && d->d[axis] == 1) axis--;
     if (flat->n != 2 || axis < 0 || fac_axis(fac_attr_int(s, "axis", -1), 2) != 1 || flat->d[1] != d->d[axis]) return false;
     if (flat->d[1] < 0 || !fac_dims_equal(d, &n->out[0]->type.dims)) return false;
-    out[0] = fac_node_is(s, "softmax") ? fac_softmax(x, axis) : fac_log_softmax(x, axis);
+    out[0] = FAC_IS(s, softmax) ? fac_softmax(x, axis) : fac_log_softmax(x, axis);
     fac_named_like(out[0], s);
     return true;
 }
@@ -128,7 +128,7 @@ static bool listed(fac_graph *to, const fac_node *n, fac_value *const in[], fac_
     char text[64];
     int start;
     if (n->nout != 1 || n->out[0]->type.dtype != FAC_I64 || n->out[0]->type.dims.n != 1 || !n->out[0]->known) return false;
-    if (fac_node_is(n, "shape") && in[0]->leaf == FAC_INPUT) return false;
+    if (FAC_IS(n, shape) && in[0]->leaf == FAC_INPUT) return false;
     fac_node_copy(to, n, in, out);
     if (!fac_known(out[0], &c) || !c.n || !c.symbolic) return true;
     fac_value *from = with_run(to, &c, &start);

@@ -4,7 +4,8 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/select.h"
 #include "rewrite/tile.h"
 
@@ -79,10 +80,10 @@ static fac_value *cut_matmul(fac_tiler *t, const fac_node *n, fac_value *const i
 enum { MOST = 1 << 21 };                /* nodes that a product may become */
 
 static fac_value *cut_node(fac_tiler *t, const fac_node *n, fac_value *const in[], const fac_tile_size *s) {
-    if (fac_node_is(n, "linear")) return cut_linear(t, n, in, s->d);
-    if (fac_node_is(n, "gemm")) return cut_gemm(t, n, in);
-    if (fac_node_is(n, "matmul")) return cut_matmul(t, n, in, s);
-    if (!strncmp(n->op->name, "conv_transpose", 14)) return fac_tile_conv_transpose_node(t, n, in);
+    if (FAC_IS(n, linear)) return cut_linear(t, n, in, s->d);
+    if (FAC_IS(n, gemm)) return cut_gemm(t, n, in);
+    if (FAC_IS(n, matmul)) return cut_matmul(t, n, in, s);
+    if (n->op->layer == FAC_CLASS_CONV_TRANSPOSE) return fac_tile_conv_transpose_node(t, n, in);
     return fac_tile_conv_node(t, n, in);
 }
 
@@ -126,7 +127,7 @@ static void look_inside(fac_tiler *t, const fac_node *n, int64_t times) {
     fac_tile_size sizes[FAC_TILE_SIZES];
     fac_contents trips;
     const char *why;
-    if (fac_node_is(n, "loop") && fac_known_numbers(n->in[0], &trips) && trips.n == 1 && trips.v[0] > 0)
+    if (FAC_IS(n, loop) && fac_known_numbers(n->in[0], &trips) && trips.n == 1 && trips.v[0] > 0)
         times = fac_tile_times(times, trips.v[0]);
     for (int b = 0; b < 2; b++)
         for (const fac_node *m = n->body[b] ? n->body[b]->first : NULL; m && !t->status; m = m->next) {

@@ -7,7 +7,7 @@
  * product meets zeros between the elements of x, and each phase is a convolution.  Their results are put between each other dim
  * by dim: stacked behind the dim, which becomes one with it, and what is past the end cut off. */
 #include "ops/conv_transpose.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "rewrite/tile.h"
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }

@@ -7,7 +7,8 @@
  *   conv_transpose  see tile_conv_transpose.c  one for each image, group, and phase of the stride that some weight meets */
 #include <string.h>
 #include "ops/conv_transpose.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "rewrite/tile.h"
 
 enum { PHASES = 4096 };             /* strides of a transposed convolution, multiplied */
@@ -73,8 +74,8 @@ static int of_transposed(const fac_tile_opts *o, const fac_node *n, const fac_co
 }
 
 static bool is_product(const fac_node *n) {
-    return fac_node_is(n, "linear") || fac_node_is(n, "gemm") || fac_node_is(n, "matmul") || fac_node_is(n, "conv1d") ||
-           fac_node_is(n, "conv2d") || fac_node_is(n, "conv3d") || !strncmp(n->op->name, "conv_transpose", 14);
+    return FAC_IS(n, linear) || FAC_IS(n, gemm) || FAC_IS(n, matmul) || FAC_IS(n, conv1d) ||
+           FAC_IS(n, conv2d) || FAC_IS(n, conv3d) || n->op->layer == FAC_CLASS_CONV_TRANSPOSE;
 }
 
 int fac_tile_sizes(const fac_tile_opts *o, const fac_node *n, fac_tile_size to[FAC_TILE_SIZES], const char **why) {
@@ -88,9 +89,9 @@ int fac_tile_sizes(const fac_tile_opts *o, const fac_node *n, fac_tile_size to[F
         *why = "its size depends on contents";
         return 1;
     }
-    if (fac_node_is(n, "linear")) to[0] = of_linear(n);
-    else if (fac_node_is(n, "gemm")) to[0] = of_gemm(n);
-    else if (fac_node_is(n, "matmul")) to[0] = of_matmul(n);
+    if (FAC_IS(n, linear)) to[0] = of_linear(n);
+    else if (FAC_IS(n, gemm)) to[0] = of_gemm(n);
+    else if (FAC_IS(n, matmul)) to[0] = of_matmul(n);
     else if (fac_conv_geometry(n, &g)) {
         to[0] = of_conv(o, &g);
         depthwise = g.groups > 1 && g.groups == g.C;

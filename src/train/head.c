@@ -7,8 +7,10 @@
 #include "base/error.h"
 #include "facula/image.h"
 #include "facula/ops.h"
+#include "graph/attr.h"
 #include "graph/graph_internal.h"
 #include "nn/nn_internal.h"
+#include "op_list.h"
 #include "train/train_internal.h"
 
 enum { PATH = 16, NONE = -1 };
@@ -21,16 +23,12 @@ typedef struct plan {
     int64_t           batch, symbol;        /* a fixed first dim of the input (NONE: as it is), the symbol that it becomes */
 } plan;
 
-static bool is(const fac_node *n, const char *const *names) {
-    for (; *names; names++)
-        if (!strcmp(n->op->name, *names)) return true;
-    return false;
-}
+static bool is(const fac_node *n, const fac_op *const *ops) { return fac_op_is_one_of(n->op, ops); }
 
-static const char *const layers[] = { "linear", "gemm", "matmul", "conv2d", NULL };
-static const char *const soft[] = { "softmax", "softmax_onnx", "log_softmax", NULL };
-static const char *const shapes[] = { "flatten", "reshape", "squeeze", NULL };
-static const char *const others[] = { "relu", "mean", "avg_pool2d", "identity", "dropout", "add", NULL };
+static const fac_op *const layers[] = { &fac_op_linear, &fac_op_gemm, &fac_op_matmul, &fac_op_conv2d, NULL };
+static const fac_op *const soft[] = { &fac_op_softmax, &fac_op_log_softmax, NULL };
+static const fac_op *const shapes[] = { &fac_op_flatten, &fac_op_reshape, &fac_op_squeeze, NULL };
+static const fac_op *const others[] = { &fac_op_relu, &fac_op_mean, &fac_op_avg_pool2d, &fac_op_identity, &fac_op_dropout, &fac_op_add, NULL };
 
 static bool fixed(const fac_value *v) { return v && v->time < FAC_RUN; }       /* made of weights alone */
 
@@ -39,13 +37,10 @@ static bool fixed(const fac_value *v) { return v && v->time < FAC_RUN; }       /
 /* Which dim of its weight are the classes, and how many numbers each is made from; NONE: this layer cannot be a head. */
 static int classes_axis(const fac_node *n, int64_t *fan_in) {
     const fac_value *w = n->in[1];
-    fac_text attrs = { 0 };
     if (!fixed(w) || w->type.dims.n < 2 || fac_dims_count(&w->type.dims) < 1) return NONE;
-    int axis = !strcmp(n->op->name, "linear") || !strcmp(n->op->name, "conv2d") ? 0 : w->type.dims.n == 2 ? 1 : NONE;
-    fac_attrs_print(n->op, n->attrs, &attrs);
-    if (attrs.failed || strstr(attrs.s ? attrs.s : "", "groups=") || strstr(attrs.s ? attrs.s : "", "trans_a")) axis = NONE;
-    else if (strstr(attrs.s ? attrs.s : "", "trans_b")) axis = 0;
-    fac_text_free(&attrs);
+    int axis = FAC_IS(n, linear) || FAC_IS(n, conv2d) ? 0 : w->type.dims.n == 2 ? 1 : NONE;
+    if (fac_attr_int(n, "groups", 1) != 1 || fac_attr_flag(n, "trans_a")) axis = NONE;
+    else if (fac_attr_flag(n, "trans_b")) axis = 0;
     if (axis != NONE) *fan_in = fac_dims_count(&w->type.dims) / w->type.dims.d[axis];
     return axis;
 }
@@ -60,8 +55,8 @@ static bool find(const fac_graph *g, plan *p) {
             return p->axis != NONE;
         }
         if (!is(n, soft) && !is(n, shapes) && !is(n, others)) return false;
-        const bool second = !strcmp(n->op->name, "add") && fixed(n->in[0]);
-        if (!strcmp(n->op->name, "add") && !fixed(n->in[0]) && !fixed(n->in[1])) return false;
+        const bool second = FAC_IS(n, add) && fixed(n->in[0]);
+        if (FAC_IS(n, add) && !fixed(n->in[0]) && !fixed(n->in[1])) return false;
         p->path[p->n++] = n;
         v = n->in[second];
     }
@@ -81,7 +76,7 @@ static bool used_once(const fac_value *v) { return v->uses && !v->uses->next && 
 /* Is input i of n a weight whose size is the number of classes? */
 static bool belongs(const plan *p, const fac_node *n, int i) {
     if (n == p->head) return i == 1 || (i == 2 && n->in[2]);
-    return on_path(p, n) && !strcmp(n->op->name, "add") && fixed(n->in[i]);
+    return on_path(p, n) && FAC_IS(n, add) && fixed(n->in[i]);
 }
 
 static fac_dims resized(const plan *p, const fac_node *n, int i) {
@@ -109,7 +104,7 @@ static fac_value *draw(const plan *p, fac_graph *to, const fac_node *n, int i, c
 /* Bounds of a clip are no weights, though an importer cannot tell; they would be trained. */
 static bool bounds(const fac_value *v) {
     for (const fac_use *u = v->uses; u; u = u->next)
-        if (strcmp(u->node->op->name, "clip") || !u->input) return false;
+        if (!FAC_IS(u->node, clip) || !u->input) return false;
     return v->uses != NULL;
 }
 
@@ -147,7 +142,7 @@ static bool ones_behind(const fac_dims *d) {
 /* A reshape to a fixed batch copies the batch instead. */
 static bool reshape_batch(const plan *p, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     fac_contents c;
-    if (p->batch == NONE || strcmp(n->op->name, "reshape") || !fac_known(n->in[1], &c) || c.n < 1 || c.n > FAC_DIMS || c.symbolic)
+    if (p->batch == NONE || !FAC_IS(n, reshape) || !fac_known(n->in[1], &c) || c.n < 1 || c.n > FAC_DIMS || c.symbolic)
         return false;
     const fac_dims *old = &n->in[0]->type.dims, *now = &in[0]->type.dims;
     if (now->n < 1 || now->d[0] != p->symbol || old->d[0] != p->batch || c.v[0] != p->batch) return false;
@@ -169,7 +164,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         out[0] = in[0]->type.dims.n == 2 ? in[0] : fac_flatten(in[0], 1);
         return true;
     }
-    if (p->fresh && (n == p->head || (behind && !strcmp(n->op->name, "add")))) {
+    if (p->fresh && (n == p->head || (behind && FAC_IS(n, add)))) {
         put_head(p, to, n, in, out);
         return true;
     }

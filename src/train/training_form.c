@@ -1,16 +1,16 @@
 /* The training form of a graph: its batch norms take the statistics of the batch, and update their running ones as torch does:
  *   running <- 0.9 running + 0.1 of the batch, the variance of the batch being the unbiased one, divided by count - 1.
  * The op's own outputs are biased, so that part of the update is scaled by count / (count - 1). */
-#include <string.h>
-#include "base/text.h"
 #include "facula/ops.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
+#include "ops/batch_norm.h"
 #include "train/train_internal.h"
 
 static const double keep = 0.9;         /* torch calls 0.1 the momentum */
 enum { MEAN = 3, VAR = 4, INPUTS = 5 };
 
-static bool is_batch_norm(const fac_node *n) { return n->op == fac_op_find("batch_norm"); }
+static bool is_batch_norm(const fac_node *n) { return FAC_IS(n, batch_norm); }
 
 /* An importer takes running statistics for parameters that train; they are states. */
 static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
@@ -35,20 +35,11 @@ static fac_value *unbiased(fac_value *x, fac_value *old, fac_value *biased) {
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
     if (!is_batch_norm(n) || n->nin != INPUTS || in[MEAN]->leaf != FAC_STATE || in[VAR]->leaf != FAC_STATE) return false;
-    fac_text attrs = { 0 };
-    fac_attrs_print(n->op, n->attrs, &attrs);
-    if (!attrs.failed && strstr(attrs.s ? attrs.s : "", "training_mode")) {
-        fac_text_free(&attrs);
-        return false;
-    }
-    fac_text how = { 0 };
-    const char *epsilon = attrs.s ? strstr(attrs.s, "epsilon=") : NULL;
-    const int length = epsilon ? (int)strcspn(epsilon, " ") : 0;
-    fac_text_print(&how, "%.*s training_mode momentum=%g", length, epsilon ? epsilon : "", keep);
-    if (attrs.failed || how.failed) fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for attributes", n->op->name);
-    fac_value *y = fac_apply(to, n->op, how.s, INPUTS, in);
-    fac_text_free(&attrs);
-    fac_text_free(&how);
+    fac_batch_norm_attrs how = *(const fac_batch_norm_attrs *)n->attrs;
+    if (how.training) return false;
+    how.training = true;
+    how.momentum = keep;
+    fac_value *y = fac_emit(n->op, &how, INPUTS, in);
     out[0] = y;
     if (to->error.status) return true;
     fac_update(in[MEAN], fac_value_other(y, 1));

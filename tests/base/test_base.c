@@ -16,6 +16,17 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "facula/text.h"
+#include "facula/version.h"
+
+/* ---- the version ---- */
+
+static void the_version_is_a_number(void **state) {
+    char text[40];
+    (void)state;
+    assert_int_equal(fac_version(), FACULA_VERSION_NUMBER);
+    snprintf(text, sizeof text, "%d.%d.%d", fac_version() / 10000, fac_version() / 100 % 100, fac_version() % 100);
+    assert_string_equal(text, FACULA_VERSION);
+}
 
 /* ---- errors ---- */
 
@@ -324,7 +335,7 @@ static void many_uniforms_are_the_same_as_single_ones(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_are_formatted), cmocka_unit_test(long_errors_are_cut),
+        cmocka_unit_test(the_version_is_a_number), cmocka_unit_test(errors_are_formatted), cmocka_unit_test(long_errors_are_cut),
         cmocka_unit_test(letters_are_known), cmocka_unit_test(text_becomes_plain),
         cmocka_unit_test(statuses_have_names),
         cmocka_unit_test(sizes_are_checked), cmocka_unit_test(memory_is_zero_or_aligned), cmocka_unit_test(arrays_grow),

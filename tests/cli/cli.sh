@@ -62,6 +62,8 @@ expect 1 'short.ppm' "$facula" run zoo:lenet short.ppm; one_line
 
 # ---- show reads back ----
 expect 0 'conv2d(' "$facula" show zoo:lenet
+expect 0 'conv2d(' "$facula" show zoo:lenet --after epilogue
+expect 2 'no pass "fusing", but settle, simplify' "$facula" show zoo:lenet --after fusing
 "$facula" show zoo:lenet >lenet.txt && "$facula" show lenet.txt >again.txt
 checks=$((checks + 1))
 cmp -s lenet.txt again.txt || { echo "FAILED: the text of a graph does not read back as itself"; bad=$((bad + 1)); }

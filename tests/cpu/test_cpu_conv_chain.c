@@ -1,6 +1,7 @@
 /* The solvers of inverted residuals on their own against the reference, and the pass that makes its nodes in whole networks. */
 #include "backends/cpu/device/cpu.h"
 #include "net_check.h"
+#include "op_list.h"
 
 typedef struct block {
     int64_t N, C, H, W, E, K, R, S;         /* E: expanded channels; R, S: of the depthwise kernel */
@@ -50,7 +51,7 @@ static fac_node *node_of(fac_graph *g, const block *s, bool bare) {
         snprintf(name, sizeof name, "%s%d", bare ? "bare" : "x", i);
         in[i] = fac_input(g, name, FAC_F32, fac_graph_input(body, i)->type.dims);
     }
-    fac_value *y = fac_emit_body(g, fac_op_find("fused_conv"), NULL, n, n, in, body, NULL);
+    fac_value *y = fac_emit_body(g, &fac_op_fused_conv, NULL, n, n, in, body, NULL);
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
     return y->node;
 }

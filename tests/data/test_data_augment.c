@@ -175,7 +175,7 @@ static void colours_are_torchvisions(void **state) {
     (void)state;
     float x[36];
     fac_augment a = { 0 };
-    fac_sample s = { .seed = 11 };
+    fac_drawn s = { .seed = 11 };
     memcpy(x, golden_before, sizeof x);
     /* strengths by which the draws of some sample give the factors of the golden numbers */
     for (double *k[] = { &a.brightness, &a.contrast, &a.saturation, &a.hue }; a.hue == 0; s.sample++) {
@@ -203,7 +203,7 @@ static void shares_have_their_distribution(void **state) {
         enum { N = 20000 };
         double sum = 0, squares = 0;
         for (int64_t i = 0; i < N; i++) {
-            const double x = fac_mixup_share(alphas[k], &(fac_sample){ 5, 2, i });
+            const double x = fac_mixup_share(alphas[k], &(fac_drawn){ 5, 2, i });
             assert_true(x >= 0 && x <= 1);
             sum += x;
             squares += (x - 0.5) * (x - 0.5);
@@ -232,7 +232,7 @@ static void samples_and_labels_are_mixed(void **state) {
         const fac_type type = fac_tensor_type(t), want = { FAC_F32, fac_shape(n, CLASSES) };
         assert_true(type.dtype == want.dtype && fac_dims_equal(&type.dims, &want.dims));
         for (int64_t i = 0; i < n; i++) {
-            const fac_sample s = { 1, 4, index * 20 + i };
+            const fac_drawn s = { 1, 4, index * 20 + i };
             const int64_t with = fac_mixup_partner(&d, &s);
             const double share = fac_mixup_share(1, &s), got = (double)((const float *)fac_tensor_data(x))[i];
             const float *row = (const float *)fac_tensor_data(t) + i * CLASSES;

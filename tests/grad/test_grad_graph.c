@@ -1,5 +1,6 @@
 /* Gradients of whole graphs: unused outputs, what is not connected, symbols, refusals, fast kernels, dropout. */
 #include "grad_check.h"
+#include "op_list.h"
 
 static double value_of(fac_value *v) {
     fac_tensor *t = NULL;
@@ -81,7 +82,7 @@ static fac_value *network(fac_graph *g, fac_value *x, fac_value *w[4]) {
     fac_value *stat = fac_const(g, zeros);
     fac_tensor_free(zeros);
     fac_value *y = fac_conv2d(x, w[0], NULL, &(fac_conv2d_opts){ .pad = { 1, 1, 1, 1 } });
-    y = fac_apply(g, fac_op_find("batch_norm"), "training_mode epsilon=1e-5", 5, (fac_value *[]){ y, w[1], w[2], stat, stat });
+    y = fac_apply(g, &fac_op_batch_norm, "training_mode epsilon=1e-5", 5, (fac_value *[]){ y, w[1], w[2], stat, stat });
     y = fac_add(fac_max_pool2d(fac_relu(y), 2, 2, NULL), fac_avg_pool2d(y, 2, 2, NULL));
     y = fac_linear(fac_mean(y, fac_shape(2, 3), false), w[3], NULL);
     return fac_mean(fac_mul(fac_log_softmax(y, -1), fac_softmax(y, 1)), (fac_dims){ 0 }, false);

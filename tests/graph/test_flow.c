@@ -1,6 +1,7 @@
 /* call, if, loop and scan: types, text, expansion, gradients, ONNX; what is malformed. */
 #include "opencl_check.h"
 #include "flow_check.h"
+#include "op_list.h"
 
 static const numbers usual = { 7, 3, true };
 
@@ -240,7 +241,7 @@ static void onnx_keeps_them(void **state) {
             same_graphs(device, g, plain, &usual, 1e-6);
         }
         int calls = 0;
-        for (const fac_node *n = plain->first; n; n = n->next) calls += !strcmp(n->op->name, "call");
+        for (const fac_node *n = plain->first; n; n = n->next) calls += FAC_IS(n, call);
         assert_int_equal(calls, 0);
         fac_graph_free(g);
         fac_graph_free(once);

@@ -1,6 +1,7 @@
 /* Gradients over histories: the same whether nothing, everything or half was flushed, lazy or
  * eager, and the same as fac_grad's. */
 #include "lazy_check.h"
+#include "op_list.h"
 
 enum { MODES = 4 };
 /* 0: one segment; 1: flushed before the gradients; 2: each op flushed; 3: eager. */
@@ -141,7 +142,7 @@ static void leaves_are_found(void **state) {
     assert_ptr_equal(fac_lazy_made_by(w), NULL);
     assert_string_equal(fac_lazy_made_by(y), "mul");
     fac_lazy *other = NULL;
-    OK(fac_record(rec, fac_op_find("exp"), NULL, 1, &y, FAC_RECORD_NO_GRAD, 1, &other, &err));
+    OK(fac_record(rec, &fac_op_exp, NULL, 1, &y, FAC_RECORD_NO_GRAD, 1, &other, &err));
     assert_false(fac_lazy_requires(other));
     fac_lazy *all[] = { w, b, x, y, other, found[0], found[1] };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) fac_lazy_free(all[i]);
@@ -172,7 +173,7 @@ static void states_assigned_since(void **state) {
         OK(fac_lazy_state(rec, t, &w, &err));
         OK(fac_lazy_require(w, true, &err));
         fac_lazy *y = op2("mul", w, w), *two = number(2), *next, *d = NULL;
-        OK(fac_record(rec, fac_op_find("mul"), NULL, 2, (fac_lazy *[]){ w, two },
+        OK(fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ w, two },
                       FAC_RECORD_NO_GRAD, 1, &next, &err));
         OK(fac_lazy_assign(w, next, &err));
         if (flushed) {
@@ -201,7 +202,7 @@ static fac_status hundredfold(void *self, int nout, fac_lazy *const dy[], int n,
     (void)self, (void)nout, (void)n;
     fac_lazy *hundred;
     if (fac_lazy_number(rec, FAC_F32, 100, &hundred, e)) return e->status;
-    fac_status s = fac_record(rec, fac_op_find("mul"), NULL, 2, (fac_lazy *[]){ dy[0], hundred },
+    fac_status s = fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ dy[0], hundred },
                               0, 1, &dx[0], e);
     fac_lazy_free(hundred);
     return s;
@@ -222,7 +223,7 @@ static void custom_functions(void **state) {
         set_mode(mode);
         fac_lazy *x = lazy_of((fac_dims){ 0 }, (float[]){ 3 }), *y, *z, *inside;
         OK(fac_lazy_require(x, true, &err));
-        OK(fac_record(rec, fac_op_find("mul"), NULL, 2, (fac_lazy *[]){ x, x }, FAC_RECORD_NO_GRAD,
+        OK(fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ x, x }, FAC_RECORD_NO_GRAD,
                       1, &inside, &err));
         OK(fac_record_custom(rec, 1, &x, 1, &inside, hundredfold, release, &one, &y, &err));
         fac_lazy_free(inside);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include "lazy_check.h"
 #include "allocations.h"
+#include "op_list.h"
 
 /* ---- a small training, both ways ---- */
 
@@ -180,10 +181,10 @@ static void *thread_main(void *arg) {
         fac_tensor *t = NULL;
         float have[3] = { 0 };
         const unsigned now = (me + i) % 3 ? 0 : FAC_RECORD_NOW;
-        good = !fac_record(rec, fac_op_find("add"), NULL, 2, (fac_lazy *[]){ common, common }, now,
+        good = !fac_record(rec, &fac_op_add, NULL, 2, (fac_lazy *[]){ common, common }, now,
                            1, &y, &e);
         for (int k = 0; k < me && good; k++) {
-            good = !fac_record(rec, fac_op_find("add"), NULL, 2, (fac_lazy *[]){ y, common }, now,
+            good = !fac_record(rec, &fac_op_add, NULL, 2, (fac_lazy *[]){ y, common }, now,
                                1, &z, &e);
             fac_lazy_free(y);
             y = z;
@@ -219,8 +220,8 @@ static void threads_agree(void **state) {
 static bool step_without_memory(training *t, float *loss) {
     fac_lazy *axes = NULL, *l = NULL, *y = NULL, *g = NULL, *w = NULL;
     fac_tensor *out = NULL;
-    const fac_op *matmul = fac_op_find("matmul"), *sum = fac_op_find("sum"),
-        *sub = fac_op_find("sub");
+    const fac_op *matmul = &fac_op_matmul, *sum = &fac_op_sum,
+        *sub = &fac_op_sub;
     bool ok = !fac_lazy_ints(rec, 2, (int64_t[]){ 0, 1 }, &axes, &err);
     ok = ok && !fac_record(rec, matmul, NULL, 2, (fac_lazy *[]){ t->x, t->w }, 0, 1, &y, &err);
     ok = ok && !fac_record(rec, sum, NULL, 2, (fac_lazy *[]){ y, axes }, 0, 1, &l, &err);

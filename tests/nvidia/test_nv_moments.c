@@ -1,9 +1,10 @@
 /* Convolutions that give statistics of what they make, by solvers of NVIDIA's matrix units, where these work. */
 #include "opencl_solver_check.h"
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/device/solvers.h"
+#include "op_list.h"
 
 enum { VARIANTS = 12 };
 
@@ -67,8 +68,8 @@ static void away_from_limits(const fac_node *n, const fac_host *in) {
     for (int64_t i = 0; bits && i < fac_dims_count(&in[MASK].type.dims); i++)
         ((uint8_t *)in[MASK].data)[i] = (uint8_t)(fac_random_bits(seed, stream, (uint64_t)i) & 15);
     if (bits) return;
-    if (strcmp(n->op->name, "conv2d_grad_x_norm") || (n->nin > Y && in[Y].data) || in[X].type.dtype != FAC_F32) return;
-    fac_attr_real(n, "lo", &lo), fac_attr_real(n, "hi", &hi), fac_attr_real(n, "epsilon", &epsilon);
+    if (!FAC_IS(n, conv2d_grad_x_norm) || (n->nin > Y && in[Y].data) || in[X].type.dtype != FAC_F32) return;
+    fac_attr_get_real(n, "lo", &lo), fac_attr_get_real(n, "hi", &hi), fac_attr_get_real(n, "epsilon", &epsilon);
     const fac_dims *d = &in[X].type.dims;
     float *x = in[X].data;
     for (int64_t i = 0; i < fac_dims_count(d); i++) {

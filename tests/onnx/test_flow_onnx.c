@@ -2,6 +2,7 @@
 #include "onnx_check.h"
 #include <math.h>
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 enum { BOOL = 9 };
 
@@ -145,7 +146,7 @@ static void dead_branches(void **state) {
         runs(load(with_dead(dead_branch("Flatten", "x", "nowhere"), first, "4")), x, want, 4);
         runs(load(with_dead(dead_branch("Det", "x,x", ""), first, "4")), x, want, 4);
         fac_graph *g = load(with_dead(dead_branch("Exp", "x", ""), first, "4"));
-        assert_true(g->nodes == 1 && !strcmp(g->first->op->name, "relu") && !strcmp(g->first->out[0]->name, "r"));
+        assert_true(g->nodes == 1 && FAC_IS(g->first, relu) && !strcmp(g->first->out[0]->name, "r"));
         fac_graph_free(g);
     }
 }
@@ -203,7 +204,7 @@ static bytes function_model(const char *of) {
 
 static int calls_of(const fac_graph *g) {
     int n = 0;
-    for (const fac_node *m = g->first; m; m = m->next) n += !strcmp(m->op->name, "call");
+    for (const fac_node *m = g->first; m; m = m->next) n += FAC_IS(m, call);
     return n;
 }
 

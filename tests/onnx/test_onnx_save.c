@@ -1,6 +1,7 @@
 /* ONNX export: what is written is read back and computes the same.  Every case of every op that ONNX can say, at several
  * opsets; networks of the zoo; leaves, symbols and outputs in all their forms; and what cannot be said is refused. */
 #include "onnx_save_check.h"
+#include "op_list.h"
 
 /* ---- every op ---- */
 
@@ -32,10 +33,10 @@ static bool has_spelling(const fac_op *op) {
 
 /* What is said at no opset although its op can be, or expands: noise, and what expands to the gradient of a convolution. */
 static bool exempt(const fac_op *op, const char *problem) {
-    static const char *const noise[] = { "random_uniform", "random_normal", "bernoulli", "randint",
-                                         "permutation", NULL };
+    static const fac_op *const noise[] = { &fac_op_random_uniform, &fac_op_random_normal, &fac_op_bernoulli, &fac_op_randint,
+                                         &fac_op_permutation, NULL };
     if (fac_op_is_one_of(op, noise)) return true;
-    return (!strcmp(op->name, "dropout") && strstr(problem, "training")) || !strcmp(op->name, "conv2d_grad_x_norm");
+    return (op == &fac_op_dropout && strstr(problem, "training")) || op == &fac_op_conv2d_grad_x_norm;
 }
 
 static void one_case(const fac_op *op, const fac_case *c, int opset, bool params, int *written, int *refused) {

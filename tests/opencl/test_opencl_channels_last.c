@@ -2,8 +2,9 @@
  * and plain, in f32, bf16 and f16, shaped for a GPU.  Lines are held in registers, read twice, or cut into parts.  Some of the
  * problems are tried, FACULA_ALL=1 tries all.  Skipped where no driver is. */
 #include "backends/opencl/device/probe.h"
+#include "op_list.h"
 #include "opencl_solver_check.h"
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 
 static int64_t number(int64_t least, int64_t most) {
     return least + (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)(most - least + 1));
@@ -91,8 +92,8 @@ static void write_problem(const char *from, const char *type, bool vectors, char
 static void away_from_zero(const fac_node *n, const fac_host *in) {
     enum { X, SCALE, BIAS, MEAN = 5, VAR, ADD };
     double epsilon = 0;
-    if (strcmp(n->op->name, "batch_norm_given_relu")) return;
-    fac_attr_real(n, "epsilon", &epsilon);
+    if (!FAC_IS(n, batch_norm_given_relu)) return;
+    fac_attr_get_real(n, "epsilon", &epsilon);
     const fac_dims *d = &in[X].type.dims;
     const size_t count = (size_t)fac_dims_count(d);
     const float *scale = in[SCALE].data, *bias = in[BIAS].data, *mean = in[MEAN].data, *var = in[VAR].data;
@@ -114,7 +115,7 @@ static void away_from_zero(const fac_node *n, const fac_host *in) {
 static void pair_away_from_zero(const fac_node *n, const fac_host *in) {
     enum { X, SCALE, BIAS, MEAN = 5, VAR, NORM };
     static const char *const names[] = { "epsilon", "other_epsilon" };
-    if (strcmp(n->op->name, "batch_norm_pair_relu")) return;
+    if (!FAC_IS(n, batch_norm_pair_relu)) return;
     const fac_dims *d = &in[X].type.dims;
     const size_t count = (size_t)fac_dims_count(d);
     double *sum = calloc(count, sizeof *sum), *x = calloc(count, sizeof *x);
@@ -122,7 +123,7 @@ static void pair_away_from_zero(const fac_node *n, const fac_host *in) {
         const fac_host *v = in + which * NORM;
         const float *scale = v[SCALE].data, *bias = v[BIAS].data, *mean = v[MEAN].data, *var = v[VAR].data;
         double epsilon = 0;
-        fac_attr_real(n, names[which], &epsilon);
+        fac_attr_get_real(n, names[which], &epsilon);
         fac_convert(FAC_F64, x, v[X].type.dtype, v[X].data, count);
         for (size_t i = 0; i < count; i++) {
             const int64_t c = (int64_t)i / (d->d[2] * d->d[3]) % d->d[1];

@@ -6,6 +6,7 @@
  * same with few rows, which at least tries the test; FACULA_ALL=1: all of them. */
 #include "backends/opencl/device/launch.h"
 #include "backends/layout_copy.h"
+#include "op_list.h"
 #include "opencl_solver_check.h"
 
 /* @: rows, a multiple of the period.  Indices, when there are any, are of rows. */
@@ -188,7 +189,7 @@ static void count_periods(const fac_node *n, const fac_operand *small, int64_t t
     const int64_t count = fac_dims_count(&small->type.dims);
     int32_t *x = flat;
     unsigned char *byte = flat;
-    if (strcmp(n->op->name, "sum")) return;
+    if (!FAC_IS(n, sum)) return;
     for (int64_t i = 0; i < count; i++) {
         if (small->type.dtype == FAC_I32) x[i] = (int32_t)((uint32_t)x[i] * (uint32_t)times);
         if (small->type.dtype == FAC_U8) byte[i] = (unsigned char)(byte[i] * times);
@@ -284,7 +285,7 @@ static bool try_case(const large *c) {
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
         const size_t used = strlen(names);
         if (only && strcmp(only, (*s)->name)) continue;
-        if (((*s)->op && strcmp((*s)->op, g[0]->last->op->name)) ||
+        if (((*s)->op && (*s)->op != g[0]->last->op) ||
             !large_solved(*s, c, rows, (const fac_node *[]){ g[0]->last, g[1]->last })) continue;
         snprintf(names + used, sizeof names - used, " %s", (*s)->name);
         solved++;

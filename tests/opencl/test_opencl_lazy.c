@@ -2,6 +2,7 @@
  * numbers bit for bit. */
 #include "opencl_check.h"
 #include "lazy_check.h"
+#include "op_list.h"
 
 static fac_device *cpu, *opencl;
 
@@ -40,7 +41,7 @@ static void train(bool eager, int steps, float *losses) {
         then2(&y, "sum", axes);
         OK(fac_lazy_backward(1, &y, NULL, 1, &w, &d, 0, &err));
         then2(&d, "mul", rate);
-        OK(fac_record(rec, fac_op_find("sub"), NULL, 2, (fac_lazy *[]){ w, d }, FAC_RECORD_NO_GRAD, 1,
+        OK(fac_record(rec, &fac_op_sub, NULL, 2, (fac_lazy *[]){ w, d }, FAC_RECORD_NO_GRAD, 1,
                       &next, &err));
         OK(fac_lazy_assign(w, next, &err));
         losses[step] = item(y);

@@ -12,6 +12,7 @@
 #include "facula/facula.h"
 #include "facula/nn.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 #include "opencl_check.h"
 #include "passes/passes.h"
 #include "train/train_internal.h"
@@ -66,8 +67,8 @@ static int count(const fac_graph *g, const char *op) {
 /* self: what a pair is worth, forward and of gradients; other nodes are worth 1. */
 static double price_of(void *self, const fac_node *n) {
     const double *worth = self;
-    if (!strcmp(n->op->name, "batch_norm_pair") || !strcmp(n->op->name, "batch_norm_pair_relu")) return worth[0];
-    return !strcmp(n->op->name, "batch_norm_grad_pair") ? worth[1] : 1;
+    if (FAC_IS(n, batch_norm_pair) || FAC_IS(n, batch_norm_pair_relu)) return worth[0];
+    return FAC_IS(n, batch_norm_grad_pair) ? worth[1] : 1;
 }
 
 /* The passes before the one that is tested, which a GPU's prices would let happen; sums: of norms' gradients, too, and masks as

@@ -55,7 +55,7 @@ static int solved(const fac_case *cases, int n, const char *const *solvers) {
         OK(fac_problem_graph(cases[k].problem, false, &g, &err));
         for (const fac_solver *const *s = device->backend->solvers; *s; s++)
             for (int i = 0; solvers[i]; i++)
-                if (!strcmp((*s)->name, solvers[i]) && (!(*s)->op || !strcmp((*s)->op, g->last->op->name)))
+                if (!strcmp((*s)->name, solvers[i]) && (!(*s)->op || (*s)->op == g->last->op))
                     count += (fac_random_bits(seed, ++stream, 0) & 1 && solve(*s, g->last, &cases[k], true)) ||
                              solve(*s, g->last, &cases[k], false);
         fac_graph_free(g);

@@ -32,7 +32,7 @@ static bool solve_in_a_form(const fac_solver *s, const fac_node *n, const fac_ca
 static int try_solver(const fac_solver *s, effort how) {
     int solved = 0;
     for (const fac_op *const *op = fac_ops; *op; op++) {
-        if (s->op && strcmp(s->op, (*op)->name)) continue;
+        if (s->op && s->op != *op) continue;
         int cases = 0, taken = 0;
         while ((*op)->cases && (*op)->cases[cases].problem) cases++;
         const int first = cases && how != ALL ? (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)cases) : 0;

@@ -1,5 +1,6 @@
 /* Gradients of attention: one node where it can be, the expansion elsewhere; both say what f64 says, and so does log sum exp. */
 #include "problem_check.h"
+#include "op_list.h"
 
 typedef struct form {
     fac_dims  q, k, v, mask;            /* mask.n = 0: none */
@@ -37,7 +38,7 @@ static fac_graph *build(const form *f, fac_dtype dtype, int *nodes) {
     fac_output(g, "lse", lse);
     for (int i = 0; i < (f->by_mask ? 4 : 3); i++) fac_output(g, fac_value_name(wrt[i]), d[i]);
     *nodes = 0;
-    for (const fac_node *n = g->first; n; n = n->next) *nodes += !strcmp(n->op->name, "attention_grad");
+    for (const fac_node *n = g->first; n; n = n->next) *nodes += FAC_IS(n, attention_grad);
     return g;
 }
 

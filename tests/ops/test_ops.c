@@ -3,6 +3,7 @@
  * and contiguous, fused or not, in place or not; and what has a meaning and an expansion means the same by both. */
 #include "op_trial.h"
 #include "base/table.h"
+#include "op_list.h"
 #include "passes/passes.h"
 
 /* ---- the descriptors ---- */
@@ -25,6 +26,20 @@ static void descriptors_are_complete(void **state) {
             if (a->at >= op->attrs_size || !a->help) fail_msg("%s: attribute %s", op->name, a->name);
         for (const fac_onnx *o = op->onnx; o && o->type; o++)
             if (!o->domain || o->since < 1 || (o->until && o->until < o->since)) fail_msg("%s: ONNX %s", op->name, o->type);
+    }
+}
+
+/* Ops with float results say how they round, or that no rule knows; `verify` takes nothing for exact by mistake. */
+static void floats_say_how_they_round(void **state) {
+    (void)state;
+    for (const fac_op *const *p = fac_ops; *p; p++) {
+        const fac_rounding *r = &(*p)->rounding;
+        bool floats = false;
+        for (const fac_port *o = (*p)->out; o && o->name; o++) floats |= (o->takes & FAC_FLOATS) != 0;
+        if (floats && r->rule == FAC_ROUND_UNSAID) fail_msg("%s does not say how it rounds", (*p)->name);
+        if (r->rule >= FAC_ROUNDS) fail_msg("%s: rounding %d", (*p)->name, (int)r->rule);
+        if ((r->rule == FAC_ROUND_SMOOTH) != (r->slope > 0)) fail_msg("%s: slope %g", (*p)->name, r->slope);
+        if (r->times_x && r->rule != FAC_ROUND_SMOOTH) fail_msg("%s: times_x without a slope", (*p)->name);
     }
 }
 
@@ -118,8 +133,8 @@ static fac_graph *among_others(const trial *t) {
     fac_graph *g = fac_graph_clone(t->g);
     for (int i = 0; i < fac_graph_inputs(g); i++) {
         fac_value *x = fac_graph_input(g, i);
-        const fac_dtype t = x->type.dtype;
-        if (kind(t) == 'f' && !fac_dtype_is_stored(t)) fac_replace(x, fac_neg(fac_neg(x)));
+        const fac_dtype dtype = x->type.dtype;
+        if (kind(dtype) == 'f' && !fac_dtype_is_stored(dtype)) fac_replace(x, fac_neg(fac_neg(x)));
     }
     if (fac_graph_check(g, &err)) fail_msg("%s among others: %s", t->text, err.text);
     return g;
@@ -163,7 +178,7 @@ static void every_case_gives_the_reference(void **state) {
     (void)state;
     int cases = 0;
     for (const fac_op *const *p = fac_ops; *p; p++)
-        for (const fac_case *c = (*p)->cases; c && c->problem; c++)
+        for (const fac_case *c = (*p)->host ? NULL : (*p)->cases; c && c->problem; c++)
             for (int params = 0; params < 2; params++) {
                 trial t = { .text = c->problem, .lo = c->lo, .hi = c->hi, .tolerance = c->tolerance };
                 if (fac_problem_graph(c->problem, params, &t.g, &err)) fail_msg("%s: %s", c->problem, err.text);
@@ -172,6 +187,29 @@ static void every_case_gives_the_reference(void **state) {
                 cases++;
             }
     assert_true(cases > 500);
+}
+
+/* What has no formula runs all the same, at a cut, whatever its operands are. */
+static void host_ops_run(void **state) {
+    (void)state;
+    int cases = 0;
+    for (const fac_op *const *p = fac_ops; *p; p++)
+        for (const fac_case *c = (*p)->host ? (*p)->cases : NULL; c && c->problem; c++, cases++) {
+            fac_graph *g = NULL;
+            fac_program *program = NULL;
+            fac_tensor *in[OPERANDS] = { NULL }, *out[OPERANDS] = { NULL };
+            if (fac_problem_graph(c->problem, false, &g, &err)) fail_msg("%s: %s", c->problem, err.text);
+            for (int i = 0; i < fac_graph_inputs(g); i++) in[i] = random_tensor(fac_graph_input(g, i)->type, c->lo, c->hi);
+            OK(fac_program_new(g, device, NULL, &program, &err));
+            if (fac_program_run(program, in, out, &err)) fail_msg("%s: %s", c->problem, err.text);
+            for (int k = 0; k < OPERANDS; k++) {
+                fac_tensor_free(in[k]);
+                fac_tensor_free(out[k]);
+            }
+            fac_program_free(program);
+            fac_graph_free(g);
+        }
+    assert_true(cases > 10);
 }
 
 /* ---- views ---- */
@@ -235,8 +273,8 @@ static void views_agree_with_moves(void **state) {
                 strncmp(c->problem, "cast", 4))
                 fail_msg("%s is no view of a contiguous input", c->problem);
             views += view_agrees(n, &plain, c->problem) + view_agrees(n, &odd, c->problem) + view_agrees(n, &still, c->problem);
-            if (d->n == 4) assert_true(!strcmp(n->op->name, "identity") || !strcmp(n->op->name, "stop")
-                || !strcmp(n->op->name, "cast") ||
+            if (d->n == 4) assert_true(FAC_IS(n, identity) || FAC_IS(n, stop)
+                || FAC_IS(n, cast) ||
                                        !n->op->view(n, &(fac_layout){ .block = 8, .axis = 1 }, &odd));
             fac_graph_free(g);
         }
@@ -262,7 +300,7 @@ static void every_dtype_gives_the_reference(void **state) {
     (void)state;
     int tried = 0, refused = 0;
     for (const fac_op *const *p = fac_ops; *p; p++)
-        for (const fac_case *c = (*p)->cases; c && c->problem; c++)
+        for (const fac_case *c = (*p)->host ? NULL : (*p)->cases; c && c->problem; c++)
             for (int d = FAC_F32; d <= FAC_BOOL; d++) {
                 char text[512];
                 const char *name = fac_dtype_get((fac_dtype)d)->name;
@@ -349,8 +387,9 @@ static int open_device(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descriptors_are_complete), cmocka_unit_test(onnx_names_are_unique), cmocka_unit_test(cases_have_edges),
+        cmocka_unit_test(descriptors_are_complete), cmocka_unit_test(floats_say_how_they_round), cmocka_unit_test(onnx_names_are_unique), cmocka_unit_test(cases_have_edges),
         cmocka_unit_test(views_agree_with_moves), cmocka_unit_test(every_case_gives_the_reference),
+        cmocka_unit_test(host_ops_run),
         cmocka_unit_test(every_dtype_gives_the_reference), cmocka_unit_test(epilogues_stay_behind_expansions),
         cmocka_unit_test(formulas_without_kernels_are_expanded),
     };

@@ -3,7 +3,7 @@
 #include "nn_check.h"
 #include "facula/data.h"
 #include "facula/train.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "passes/passes.h"
 #include "train/train_internal.h"
 
@@ -27,7 +27,7 @@ static fac_graph *network(void) {
 static int count(const fac_graph *g, const char *op, fac_dtype result) {
     int n = 0;
     for (const fac_node *k = g->first; k; k = k->next)
-        n += fac_node_is(k, op) && k->out[0]->type.dtype == result && (k->out[0]->uses || k->out[0]->roots);
+        n += !strcmp(k->op->name, op) && k->out[0]->type.dtype == result && (k->out[0]->uses || k->out[0]->roots);
     return n;
 }
 

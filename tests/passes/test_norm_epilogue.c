@@ -11,6 +11,7 @@
 #include "facula/facula.h"
 #include "facula/nn.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 #include "opencl_check.h"
 #include "passes/passes.h"
 #include "train/train_internal.h"
@@ -153,9 +154,9 @@ static void masks_are_bits(void **state) {
     for (int turn = 0; turn < 2; turn++) {
         fac_graph *g = turn ? step_with_pool() : step(), *sums = with_sums(g), *to = fac_pass_norm_masks(sums, price_one, NULL);
         int by_y = 0, by_bits = 0;
-        for (const fac_node *n = sums->first; n; n = n->next) by_y += !strcmp(n->op->name, "conv2d_grad_x_norm") && n->in[9];
+        for (const fac_node *n = sums->first; n; n = n->next) by_y += FAC_IS(n, conv2d_grad_x_norm) && n->in[9];
         for (const fac_node *n = to->first; n; n = n->next) {
-            if (strcmp(n->op->name, "conv2d_grad_x_norm")) continue;
+            if (!FAC_IS(n, conv2d_grad_x_norm)) continue;
             assert_null(n->in[9]);
             if (!n->in[10]) continue;
             by_bits++;
@@ -174,7 +175,7 @@ static void masks_are_bits(void **state) {
 
 /* No kernel takes what *self names. */
 static double price_without(void *self, const fac_node *n) {
-    if (!strcmp(self, "mask")) return !strcmp(n->op->name, "conv2d_grad_x_norm") && n->in[10] ? INFINITY : 1;
+    if (!strcmp(self, "mask")) return FAC_IS(n, conv2d_grad_x_norm) && n->in[10] ? INFINITY : 1;
     return !strcmp(n->op->name, self) ? INFINITY : 1;
 }
 
@@ -197,8 +198,8 @@ static void masks_need_kernels(void **state) {
 
 /* self: the price of a gradient by x with sums.  A norm's gradient is worth 2, one whose sums are given 1. */
 static double price_of(void *self, const fac_node *n) {
-    if (!strcmp(n->op->name, "conv2d_grad_x_norm")) return *(const double *)self;
-    return !strcmp(n->op->name, "batch_norm_grad") ? 2 : 1;
+    if (FAC_IS(n, conv2d_grad_x_norm)) return *(const double *)self;
+    return FAC_IS(n, batch_norm_grad) ? 2 : 1;
 }
 
 /* Sums come along where both nodes together are no more than a tenth dearer. */
@@ -223,7 +224,7 @@ static void strided_shortcuts_are_thin(void **state) {
     fac_graph *g = step_with_shortcut(), *to = with_sums(g);
     int thin = 0;
     for (const fac_node *n = to->first; n; n = n->next) {
-        if (strcmp(n->op->name, "conv2d_grad_x_norm") || !n->in[8]) continue;
+        if (!FAC_IS(n, conv2d_grad_x_norm) || !n->in[8]) continue;
         const fac_dims *add = &n->in[8]->type.dims, *dx = &n->out[0]->type.dims;
         thin += add->d[2] == (dx->d[2] + 1) / 2 && add->d[3] == (dx->d[3] + 1) / 2;
     }

@@ -11,6 +11,7 @@
 #include "base/table.h"
 #include "facula/facula.h"
 #include "facula/op.h"
+#include "op_list.h"
 #include "program_check.h"
 
 /* ---- networks ---------------------------------------------------------------------------------------------------- */
@@ -58,7 +59,7 @@ static fac_value *batch_norm(fac_value *x, const char *name) {
         snprintf(full, sizeof full, "%s.%s", name, part[i]);
         in[i + 1] = seen_by(g, full, fac_shape(channels), i == 0 || i == 3);
     }
-    fac_value *y = fac_apply(g, fac_op_find("batch_norm"), "training_mode momentum=0.9", 5, in);
+    fac_value *y = fac_apply(g, &fac_op_batch_norm, "training_mode momentum=0.9", 5, in);
     fac_update(in[3], fac_value_other(y, 1));
     fac_update(in[4], fac_value_other(y, 2));
     return y;

@@ -5,7 +5,8 @@
 #include "base/rng.h"
 #include "facula/edit.h"
 #include "graph/graph_internal.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 
 
 /* Two convolutions, pooling, two linear layers: everything that tiles are cut from, with remainders. */
@@ -82,11 +83,11 @@ static fac_value *shifted(const fac_node *n, fac_value *const in[]) {
 
 /* One way to spoil this node; NULL: there is none. */
 static fac_value *spoiled(mutation *m, fac_graph *to, const fac_node *n, fac_value *const in[]) {
-    if (fac_node_is(n, "slice") && !in[4]) {
+    if (FAC_IS(n, slice) && !in[4]) {
         m->what = "a slice off by one";
         return shifted(n, in);
     }
-    if (fac_node_is(n, "concat") && fac_dims_equal(&in[0]->type.dims, &in[1]->type.dims)) {
+    if (FAC_IS(n, concat) && fac_dims_equal(&in[0]->type.dims, &in[1]->type.dims)) {
         fac_value *out[1], *swapped[64];
         if (n->nin > 64) return NULL;
         memcpy(swapped, in, (size_t)n->nin * sizeof *in);
@@ -95,7 +96,7 @@ static fac_value *spoiled(mutation *m, fac_graph *to, const fac_node *n, fac_val
         fac_node_copy(to, n, swapped, out);
         return out[0];
     }
-    if (!fac_node_is(n, "gemm")) return NULL;
+    if (!FAC_IS(n, gemm)) return NULL;
     fac_value *out[1], *operands[3] = { in[0], in[1], in[2] };
     const bool turn = m->at % 3 == 0;
     if (turn && m->last_tile && m->last_tile != in[1] && fac_dims_equal(&m->last_tile->type.dims, &in[1]->type.dims)) {
@@ -118,7 +119,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     mutation *m = self;
     const bool here = m->at++ == m->target;
     fac_value *y = here ? spoiled(m, to, n, in) : NULL;
-    if (fac_node_is(n, "gemm")) m->last_tile = in[1];
+    if (FAC_IS(n, gemm)) m->last_tile = in[1];
     if (here && !y) m->target++;            /* the next one, then */
     if (!y) return false;
     out[0] = y;

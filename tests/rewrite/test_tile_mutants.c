@@ -2,6 +2,7 @@
  * found by fac_verify's exact mode, each.  Slices off by one, tiles exchanged, partial products or biases lost or doubled, an iteration
  * too few, another tile of a stack. */
 #include "tile_check.h"
+#include "op_list.h"
 
 /* Convolutions, transposed ones with and without groups, and products, with remainders everywhere. */
 static fac_graph *network(void) {
@@ -54,27 +55,27 @@ static fac_value *shifted(const fac_node *n, fac_value *const in[]) {
 
 /* One way to spoil this node; NULL: there is none. */
 static fac_value *spoiled(mutation *m, fac_graph *to, const fac_node *n, fac_value *const in[]) {
-    if (fac_node_is(n, "slice")) {
+    if (FAC_IS(n, slice)) {
         m->what = "a slice off by one";
         return shifted(n, in);
     }
-    if (fac_node_is(n, "concat") && n->nin < 64 && fac_dims_equal(&in[0]->type.dims, &in[1]->type.dims)) {
+    if (FAC_IS(n, concat) && n->nin < 64 && fac_dims_equal(&in[0]->type.dims, &in[1]->type.dims)) {
         fac_value *swapped[64];
         memcpy(swapped, in, (size_t)n->nin * sizeof *in);
         swapped[0] = in[1], swapped[1] = in[0];
         m->what = "two tiles exchanged";
         return copied(to, n, swapped);
     }
-    if (fac_node_is(n, "gather") && in[1]->type.dtype == FAC_I64) {
+    if (FAC_IS(n, gather) && in[1]->type.dtype == FAC_I64) {
         m->what = "always the first tile of a stack";
         return with(to, n, in, 1, fac_mul(in[1], fac_number(to, FAC_I64, 0)));
     }
-    if (fac_node_is(n, "gemm") && in[2]) {
+    if (FAC_IS(n, gemm) && in[2]) {
         const bool twice = m->at % 2;
         m->what = twice ? "a partial product or bias added twice" : "a partial product or bias lost";
         return with(to, n, in, 2, twice ? fac_add(in[2], in[2]) : NULL);
     }
-    if (fac_node_is(n, "loop") && fac_attr_int(n, "carried", 0)) {
+    if (FAC_IS(n, loop) && fac_attr_int(n, "carried", 0)) {
         fac_value *own[8], *out[1];
         fac_contents trips;
         if (n->nin > 8 || !fac_known_numbers(in[0], &trips)) return NULL;

@@ -1,6 +1,7 @@
 /* Tiles for a device: alignment, SRAM, types, what the model of its time says, and advice; the counts of whole networks. */
 #include <math.h>
 #include "tile_check.h"
+#include "op_list.h"
 
 static fac_tiling *tiled(const char *problem, const fac_tile_opts *o, fac_graph **g, fac_graph **cut) {
     fac_tiling *t = NULL;
@@ -21,7 +22,7 @@ static void done(fac_tiling *t, fac_graph *g, fac_graph *cut) {
 static void each_gemm(const fac_graph *g, void (*see)(const int64_t d[3], const void *self), const void *self) {
     int n = 0;
     for (const fac_node *m = g->first; m; m = m->next) {
-        if (!fac_node_is(m, "gemm")) continue;
+        if (!FAC_IS(m, gemm)) continue;
         const fac_dims *y = &m->out[0]->type.dims;
         see((int64_t[]){ y->d[0], y->d[1], m->in[0]->type.dims.d[!fac_attr_flag(m, "trans_a")] }, self);
         n++;

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "facula/op.h"
+#include "op_list.h"
 #include "opencl_check.h"
 
 static fac_device *devices[2];
@@ -69,7 +70,7 @@ typedef struct swap { int at, now; fac_tensor *with; } swap;
 static fac_status put(void *self, fac_hooked *h, fac_error *e) {
     swap *s = self;
     const fac_node *n = fac_hooked_node(h);
-    if (!strcmp(n->op->name, "neg")) return FAC_OK;
+    if (FAC_IS(n, neg)) return FAC_OK;
     assert_true(s->now < STAGES);
     assert_string_equal(n->op->name, stage_ops[s->now]);
     return s->now++ == s->at ? fac_hooked_replace(h, 0, s->with, e) : FAC_OK;
@@ -153,7 +154,7 @@ static fac_status look(void *self, fac_hooked *h, fac_error *e) {
     }
     assert_true(n->out[0]->id < 256);
     if (fac_hooked_output(h, 0, &t, e)) return e->status;
-    if (!strcmp(n->op->name, "relu")) {         /* what was replaced is what the next ones are given */
+    if (FAC_IS(n, relu)) {         /* what was replaced is what the next ones are given */
         fac_tensor *other = random_tensor(fac_tensor_type(t).dims, 77);
         if (fac_hooked_replace(h, 0, other, e)) return e->status;
         const fac_tensor *again = NULL;

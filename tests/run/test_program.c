@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "facula/op.h"
+#include "op_list.h"
 #include "program_check.h"
 
 static fac_tensor *random_tensor(fac_dims d, uint64_t stream) {
@@ -311,7 +312,7 @@ static void contents_of_inputs_steer_shapes(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"))), *to = fac_input(g, "to", FAC_I64, fac_shape(2));
-    fac_value *y = fac_apply(g, fac_op_find("reshape"), NULL, 2, (fac_value *[]){ x, to });
+    fac_value *y = fac_apply(g, &fac_op_reshape, NULL, 2, (fac_value *[]){ x, to });
     fac_output(g, "y", fac_relu(y));
     fac_program *p = NULL;
     OK(fac_program_new(g, device, NULL, &p, err));

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "facula/op.h"
+#include "op_list.h"
 #include "program_check.h"
 
 static fac_tensor *tensor(fac_dims d, uint64_t seed, uint64_t stream) {
@@ -273,7 +274,7 @@ static void a_failed_run_leaves_old_or_next_contents(void **state) {
         fac_graph *g = fac_graph_new();
         fac_value *p = fac_state(g, "p", t), *i = fac_input(g, "i", FAC_I64, fac_shape(2)), *next = fac_neg(p);
         fac_update(p, next);
-        fac_output(g, "y", fac_apply(g, fac_op_find("scatter_elements"), NULL, 3, (fac_value *[]){ next, i, number_pair(g) }));
+        fac_output(g, "y", fac_apply(g, &fac_op_scatter_elements, NULL, 3, (fac_value *[]){ next, i, number_pair(g) }));
         const fac_program_opts o = { .observe = stop, .observe_self = (void *)(uintptr_t)"nobody" };
         fac_program *run = program(g, watched ? &o : NULL);
         const int64_t outside[2] = { 0, 6 }, inside[2] = { 0, 5 };

@@ -6,7 +6,8 @@
 #include "base/rng.h"
 #include "facula/backend.h"
 #include "graph/graph_internal.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 
 
 static inline int64_t random_below(int64_t n) { return (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
@@ -83,14 +84,14 @@ static inline int64_t products(const char *what, const fac_graph *g, const int64
     for (const fac_node *n = g->first; n; n = n->next) {
         const int64_t groups = fac_attr_int(n, "groups", 1);
         for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-            if (fac_node_is(n, others[k]) && groups == 1) fail_msg("%s: %s is left", what, n->op->name);
-        if (fac_node_is(n, "call")) count += products(what, n->body[0], limit);
-        if (fac_node_is(n, "loop")) {
+            if (!strcmp(n->op->name, others[k]) && groups == 1) fail_msg("%s: %s is left", what, n->op->name);
+        if (FAC_IS(n, call)) count += products(what, n->body[0], limit);
+        if (FAC_IS(n, loop)) {
             fac_contents trips;
             assert_true(fac_known_numbers(n->in[0], &trips));
             count += trips.v[0] * products(what, n->body[0], limit);
         }
-        if (!fac_node_is(n, "gemm")) continue;
+        if (!FAC_IS(n, gemm)) continue;
         const fac_dims *a = &n->in[0]->type.dims, *y = &n->out[0]->type.dims;
         const int64_t k = a->d[!fac_attr_flag(n, "trans_a")];
         if ((limit[0] && y->d[0] > limit[0]) || (limit[1] && y->d[1] > limit[1]) || (limit[2] && k > limit[2]))

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "program_check.h"
+#include "op_list.h"
 
 extern const fac_solver fac_cpu_softmax;
 
@@ -19,7 +20,7 @@ double __wrap_fac_now(void) { return real_solvers ? __real_fac_now() : (now += 1
 
 static bool offer_softmax(fac_device *d, const fac_problem *p, fac_offer *o, double seconds) {
     fac_problem q = *p;
-    if (strcmp(p->node->op->name, "softmax") || !fac_cpu_softmax.offer(d, &q, o)) return false;
+    if (!FAC_IS(p->node, softmax) || !fac_cpu_softmax.offer(d, &q, o)) return false;
     o->seconds = seconds;
     return true;
 }

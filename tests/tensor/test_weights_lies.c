@@ -17,7 +17,7 @@ static void errors_name_the_file(void **state) {
     fputs("hello, this is a text file\n", f);
     fclose(f);
     assert_int_equal(fac_weights_load(in_folder("text"), &w, &err), FAC_E_FORMAT);
-    snprintf(expected, sizeof expected, "%s: no weights: not .safetensors, .npy, .npz or PyTorch's .pth", in_folder("text"));
+    snprintf(expected, sizeof expected, "%s: no weights: not .safetensors, .gguf, .npy, .npz or PyTorch's .pth", in_folder("text"));
     assert_string_equal(err.text, expected);
     assert_int_equal(fac_npy_load(in_folder("text"), &t, &err), FAC_E_FORMAT);
     unlink(in_folder("text"));

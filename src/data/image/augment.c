@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "data/image/augment.h"
 
-double fac_sample_draw(const fac_sample *s, fac_draw what) {
+double fac_sample_draw(const fac_drawn *s, fac_draw what) {
     const uint64_t i = (uint64_t)s->sample * FAC_DRAWS + (uint64_t)what;
     return fac_random_uniform(s->seed, fac_stream(s->epoch, FAC_STREAM_AUGMENT), i);
 }
@@ -24,7 +24,7 @@ static map compose(const map *then, const map *first) {
                   t->d * m->a + t->e * m->d, t->d * m->b + t->e * m->e, t->d * m->c + t->e * m->f + t->f };
 }
 
-static map shifted(const fac_augment *a, const fac_sample *s, double width) {
+static map shifted(const fac_augment *a, const fac_drawn *s, double width) {
     const double places = 2 * a->crop + 1;
     map m = { 1, 0, 0, 0, 1, 0 };
     if (a->crop) {
@@ -39,7 +39,7 @@ static map shifted(const fac_augment *a, const fac_sample *s, double width) {
 }
 
 /* A window of part of the area and a shape between 1 / ratio and ratio (even on a logarithmic scale), scaled to the image. */
-static map resized(const fac_augment *a, const fac_sample *s, double width, double height) {
+static map resized(const fac_augment *a, const fac_drawn *s, double width, double height) {
     const double part = between(a->scale, 1, fac_sample_draw(s, FAC_DRAW_AREA)), most = log(a->ratio > 0 ? a->ratio : 4.0 / 3);
     const double shape = exp(between(-most, most, fac_sample_draw(s, FAC_DRAW_SHAPE)));
     const double w = fmin(1, sqrt(part * shape)), h = fmin(1, sqrt(part / shape));
@@ -48,7 +48,7 @@ static map resized(const fac_augment *a, const fac_sample *s, double width, doub
     return (map){ w, 0, left + w / 2 - 0.5, 0, h, top + h / 2 - 0.5 };      /* centres of pixels are at halves */
 }
 
-static map rotated(const fac_augment *a, const fac_sample *s, double width, double height) {
+static map rotated(const fac_augment *a, const fac_drawn *s, double width, double height) {
     const double pi = 3.14159265358979323846;
     const double angle = between(-a->rotate, a->rotate, fac_sample_draw(s, FAC_DRAW_ANGLE)) * pi / 180;
     const double x = (width - 1) / 2, y = (height - 1) / 2, c = cos(angle), n = sin(angle);
@@ -102,14 +102,14 @@ static void clear(float *x, int64_t channels, const place *p, int64_t top, int64
 }
 
 /* A square around a random pixel; it may hang over the edge (DeVries & Taylor 2017). */
-static void cutout(const fac_augment *a, const fac_sample *s, int64_t channels, const place *p, float *x) {
+static void cutout(const fac_augment *a, const fac_drawn *s, int64_t channels, const place *p, float *x) {
     const int64_t top = (int64_t)((double)p->height * fac_sample_draw(s, FAC_DRAW_CUT_Y)) - a->cutout / 2;
     const int64_t left = (int64_t)((double)p->width * fac_sample_draw(s, FAC_DRAW_CUT_X)) - a->cutout / 2;
     clear(x, channels, p, top, top + a->cutout, left, left + a->cutout);
 }
 
 /* A rectangle of 2 to 33 % of the area and of shape 0.3 to 3.3 (Zhong et al. 2017). */
-static void erase(const fac_augment *a, const fac_sample *s, int64_t channels, const place *p, float *x) {
+static void erase(const fac_augment *a, const fac_drawn *s, int64_t channels, const place *p, float *x) {
     if (!(fac_sample_draw(s, FAC_DRAW_ERASE) < a->erase)) return;
     const double part = between(0.02, 0.33, fac_sample_draw(s, FAC_DRAW_ERASE_AREA));
     const double shape = exp(between(log(0.3), log(3.3), fac_sample_draw(s, FAC_DRAW_ERASE_SHAPE)));
@@ -131,7 +131,7 @@ void fac_augment_tables(const fac_dataset *d, fac_byte_tables *t) {
 }
 
 /* To planes 0..255, which colours are made for. */
-static void to_bytes(const fac_augment *a, const fac_sample *s, const uint8_t *from, int64_t channels, const place *p,
+static void to_bytes(const fac_augment *a, const fac_drawn *s, const uint8_t *from, int64_t channels, const place *p,
                      const map *m, float *to) {
     const int64_t plane = p->height * p->width;
     const bool whole = !(a->scale > 0) && !(a->rotate > 0);
@@ -143,7 +143,7 @@ static void to_bytes(const fac_augment *a, const fac_sample *s, const uint8_t *f
     fac_augment_colour(a, s, channels, plane, to);
 }
 
-static map map_of(const fac_augment *a, const fac_sample *s, const place *p) {
+static map map_of(const fac_augment *a, const fac_drawn *s, const place *p) {
     const double width = (double)p->width, height = (double)p->height;
     map m = shifted(a, s, width), more;
     if (a->rotate > 0) {
@@ -157,7 +157,7 @@ static map map_of(const fac_augment *a, const fac_sample *s, const place *p) {
     return m;
 }
 
-void fac_augment_image(const fac_dataset *d, const fac_byte_tables *t, const fac_augment *a, const fac_sample *s, float *to) {
+void fac_augment_image(const fac_dataset *d, const fac_byte_tables *t, const fac_augment *a, const fac_drawn *s, float *to) {
     const int64_t channels = d->item.d[0];
     const place p = { d->item.d[1], d->item.d[2] };
     const int64_t plane = p.height * p.width;

@@ -19,8 +19,8 @@ typedef enum fac_draw {
 } fac_draw;
 
 /* One sample of one epoch; draw gives its numbers, uniform in [0, 1). */
-typedef struct fac_sample { uint64_t seed; int64_t epoch, sample; } fac_sample;
-double fac_sample_draw(const fac_sample *s, fac_draw what);
+typedef struct fac_drawn { uint64_t seed; int64_t epoch, sample; } fac_drawn;
+double fac_sample_draw(const fac_drawn *s, fac_draw what);
 
 /* FAC_E_ARGUMENT unless every field is in its range and the data set can be changed that way. */
 fac_status fac_augment_check(const fac_augment *a, const fac_dataset *d, fac_error *err);
@@ -29,16 +29,16 @@ fac_status fac_augment_check(const fac_augment *a, const fac_dataset *d, fac_err
 typedef struct fac_byte_tables { float value[3][256]; } fac_byte_tables;
 void fac_augment_tables(const fac_dataset *d, fac_byte_tables *t);
 /* A sample of bytes to floats: augmented, then normalized. */
-void fac_augment_image(const fac_dataset *d, const fac_byte_tables *t, const fac_augment *a, const fac_sample *s, float *to);
+void fac_augment_image(const fac_dataset *d, const fac_byte_tables *t, const fac_augment *a, const fac_drawn *s, float *to);
 
 /* Brightness, contrast, saturation and hue of an image of planes 0..255, in place. */
-void fac_augment_colour(const fac_augment *a, const fac_sample *s, int64_t channels, int64_t plane, float *x);
+void fac_augment_colour(const fac_augment *a, const fac_drawn *s, int64_t channels, int64_t plane, float *x);
 
 /* A waveform of n samples: shifted, louder or softer, with noise. */
-void fac_augment_sound(const fac_augment *a, const fac_sample *s, int64_t n, const float *from, float *to);
+void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const float *from, float *to);
 
 /* How much of a mixture is the sample itself: Beta(alpha, alpha). */
-double fac_mixup_share(double alpha, const fac_sample *s);
+double fac_mixup_share(double alpha, const fac_drawn *s);
 /* The sample that is mixed in: a random order of all, so each is used once in an epoch. */
-int64_t fac_mixup_partner(const fac_dataset *d, const fac_sample *s);
+int64_t fac_mixup_partner(const fac_dataset *d, const fac_drawn *s);
 #endif

@@ -10,7 +10,7 @@ static double grey(const float *x, int64_t plane) {
 }
 
 /* A factor from 1 - strength (at least 0) to 1 + strength. */
-static double factor(double strength, const fac_sample *s, fac_draw what) {
+static double factor(double strength, const fac_drawn *s, fac_draw what) {
     const double low = fmax(0, 1 - strength);
     return low + (1 + strength - low) * fac_sample_draw(s, what);
 }
@@ -56,7 +56,7 @@ static void turn(float *x, int64_t plane, double by) {
     }
 }
 
-void fac_augment_colour(const fac_augment *a, const fac_sample *s, int64_t channels, int64_t plane, float *x) {
+void fac_augment_colour(const fac_augment *a, const fac_drawn *s, int64_t channels, int64_t plane, float *x) {
     if (a->brightness > 0) blend(x, channels * plane, factor(a->brightness, s, FAC_DRAW_BRIGHTNESS), 0);
     if (a->contrast > 0)
         blend(x, channels * plane, factor(a->contrast, s, FAC_DRAW_CONTRAST), mean_grey(x, channels, plane));

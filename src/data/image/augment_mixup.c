@@ -4,13 +4,13 @@
 #include "data/image/augment.h"
 #include "data/sets/dataset_internal.h"
 
-int64_t fac_mixup_partner(const fac_dataset *d, const fac_sample *s) {
+int64_t fac_mixup_partner(const fac_dataset *d, const fac_drawn *s) {
     return fac_permute(s->seed, fac_stream(s->epoch, FAC_STREAM_PARTNER), d->count, s->sample);
 }
 
 /* The logarithm of a number from Gamma(alpha), number `which` of the sample.  Marsaglia & Tsang 2000: d v with v = (1 + c n)^3,
  * n normal, is accepted if log u < n^2 / 2 + d - d v + d log v; below 1, Gamma(alpha) is Gamma(alpha + 1) u^(1 / alpha). */
-static double log_gamma(double alpha, const fac_sample *s, int which) {
+static double log_gamma(double alpha, const fac_drawn *s, int which) {
     enum { TRIES = 31, EACH = TRIES + 1 };          /* nineteen in twenty are accepted */
     const uint64_t at = ((uint64_t)s->sample * 2 + (uint64_t)which) * EACH;
     const uint64_t even = fac_stream(s->epoch, FAC_STREAM_MIXUP), normal = fac_stream(s->epoch, FAC_STREAM_MIXUP_NORMAL);
@@ -28,6 +28,6 @@ static double log_gamma(double alpha, const fac_sample *s, int which) {
 }
 
 /* X / (X + Y) of two numbers from Gamma(alpha); by logarithms, for a small alpha makes numbers that are 0 otherwise. */
-double fac_mixup_share(double alpha, const fac_sample *s) {
+double fac_mixup_share(double alpha, const fac_drawn *s) {
     return 1 / (1 + exp(log_gamma(alpha, s, 1) - log_gamma(alpha, s, 0)));
 }

@@ -61,8 +61,8 @@ typedef struct job {
     fac_error *err;
 } job;
 
-static fac_sample sample_at(const job *j, int64_t i) {
-    return (fac_sample){ j->b->seed, j->epoch, fac_batches_sample(j->d, j->b, j->epoch, j->first + i) };
+static fac_drawn sample_at(const job *j, int64_t i) {
+    return (fac_drawn){ j->b->seed, j->epoch, fac_batches_sample(j->d, j->b, j->epoch, j->first + i) };
 }
 
 static fac_status check_label(const job *j, int64_t sample) {
@@ -72,7 +72,7 @@ static fac_status check_label(const job *j, int64_t sample) {
                      (long long)label, j->d->classes);
 }
 
-static void copy_sample(const job *j, const fac_byte_tables *t, const fac_sample *s, int64_t size, float *to) {
+static void copy_sample(const job *j, const fac_byte_tables *t, const fac_drawn *s, int64_t size, float *to) {
     if (j->d->bytes && j->d->item.n == 3) fac_augment_image(j->d, t, &j->b->augment, s, to);
     else if (j->d->bytes) for (int64_t i = 0; i < size; i++) to[i] = t->value[0][j->d->bytes[s->sample * size + i]];
     else if (j->d->item.n == 1) fac_augment_sound(&j->b->augment, s, size, j->d->values + s->sample * size, to);
@@ -84,7 +84,7 @@ static fac_status fill(const job *j, float *x, int64_t *labels) {
     fac_byte_tables t;
     if (j->d->bytes) fac_augment_tables(j->d, &t);
     for (int64_t i = 0; i < j->n; i++, x += size) {
-        const fac_sample s = sample_at(j, i);
+        const fac_drawn s = sample_at(j, i);
         FAC_TRY(check_label(j, s.sample));
         labels[i] = j->d->labels[s.sample];
         copy_sample(j, &t, &s, size, x);
@@ -98,7 +98,7 @@ static fac_status fill_mixed(const job *j, float *x, float *labels, float *other
     fac_byte_tables t;
     if (j->d->bytes) fac_augment_tables(j->d, &t);
     for (int64_t i = 0; i < j->n; i++, x += size, labels += classes) {
-        const fac_sample s = sample_at(j, i), with = { s.seed, s.epoch, fac_mixup_partner(j->d, &s) };
+        const fac_drawn s = sample_at(j, i), with = { s.seed, s.epoch, fac_mixup_partner(j->d, &s) };
         const float share = (float)fac_mixup_share(j->b->augment.mixup, &s);
         FAC_TRY(check_label(j, s.sample));
         FAC_TRY(check_label(j, with.sample));

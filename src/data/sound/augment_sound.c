@@ -4,7 +4,7 @@
 #include "data/image/augment.h"
 
 /* -1 .. 1 */
-static double either_way(const fac_sample *s, fac_draw what) {
+static double either_way(const fac_drawn *s, fac_draw what) {
     return 2 * fac_sample_draw(s, what) - 1;
 }
 
@@ -15,7 +15,7 @@ static double loudness(const float *x, int64_t n) {
 }
 
 /* White noise, uniform: its own loudness is 1 / sqrt 3 of its largest sample. */
-static void add_noise(const fac_augment *a, const fac_sample *s, int64_t n, float *x) {
+static void add_noise(const fac_augment *a, const fac_drawn *s, int64_t n, float *x) {
     enum { PART = 1024 };
     const double most = a->noise * fac_sample_draw(s, FAC_DRAW_NOISE) * loudness(x, n) * sqrt(3);
     float part[PART];
@@ -28,7 +28,7 @@ static void add_noise(const fac_augment *a, const fac_sample *s, int64_t n, floa
     }
 }
 
-void fac_augment_sound(const fac_augment *a, const fac_sample *s, int64_t n, const float *from,
+void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const float *from,
                        float *to) {
     const double decibels = a->gain > 0 ? a->gain * either_way(s, FAC_DRAW_GAIN) : 0;
     const float factor = (float)pow(10, decibels / 20);

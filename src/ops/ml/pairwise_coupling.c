@@ -99,7 +99,9 @@ const fac_op fac_op_pairwise_coupling = { .name = "pairwise_coupling",
                                           .is = FAC_OP_NO_GRAD,
                                           .infer = infer,
                                           .ref = ref,
-                                          .cases = cases };
+                                          .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_pairwise_coupling(fac_value *r) {
     return fac_emit(&fac_op_pairwise_coupling, NULL, 1, &r);

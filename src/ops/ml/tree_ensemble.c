@@ -320,4 +320,6 @@ const fac_op fac_op_tree_ensemble = { .name = "tree_ensemble",
                                       .ref = ref,
                                       .cost = cost,
                                       .save = save,
-                                      .cases = cases };
+                                      .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};

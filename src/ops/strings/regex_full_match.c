@@ -62,7 +62,9 @@ const fac_op fac_op_regex_full_match = { .name = "regex_full_match",
                                          .infer = infer,
                                          .ref = ref,
                                          .onnx = onnx,
-                                         .cases = cases };
+                                         .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_regex_full_match(fac_value *x, const char *pattern) {
     return fac_emit(&fac_op_regex_full_match, &(attrs){ pattern }, 1, &x);

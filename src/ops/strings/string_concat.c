@@ -78,7 +78,9 @@ const fac_op fac_op_string_concat = { .name = "string_concat",
                                       .infer = fac_infer_broadcast,
                                       .host = host,
                                       .onnx = onnx,
-                                      .cases = cases };
+                                      .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_string_concat(fac_value *a, fac_value *b) {
     return fac_emit(&fac_op_string_concat, NULL, 2, (fac_value *[]){ a, b });

@@ -156,7 +156,9 @@ const fac_op fac_op_string_normalizer = { .name = "string_normalizer",
                                           .host = host,
                                           .onnx = onnx,
                                           .save = save,
-                                          .cases = cases };
+                                          .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_string_normalizer(fac_value *x, fac_value *stopwords, bool ignore_case,
                                  fac_letters letters) {

@@ -194,7 +194,9 @@ const fac_op fac_op_string_split = { .name = "string_split",
                                      .host = host,
                                      .onnx = onnx,
                                      .save = save,
-                                     .cases = cases };
+                                     .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_string_split(fac_value *x, const char *delimiter, int64_t most) {
     return fac_emit(&fac_op_string_split, &(attrs){ delimiter, most < 0 ? 0 : most, most >= 0 }, 1,

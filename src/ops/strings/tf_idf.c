@@ -270,7 +270,9 @@ const fac_op fac_op_tf_idf = { .name = "tf_idf",
                                .ref = ref,
                                .onnx = onnx,
                                .save = save,
-                               .cases = cases };
+                               .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
 
 fac_value *fac_tf_idf(fac_value *x, fac_value *pool, fac_value *starts, fac_value *places,
                       fac_value *weights, const fac_tf_opts *opts) {

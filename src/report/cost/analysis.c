@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "passes/passes.h"
 #include "ops/flow.h"
 #include "report/cost/report.h"
@@ -21,7 +22,7 @@ static int undecided(const fac_graph *g, const fac_node **first) {
     int count = 0;
     bool is;
     for (const fac_node *n = g->first; n; n = n->next) {
-        if (strcmp(n->op->name, "if") || fac_flow_always(n->in[0], &is)) continue;
+        if (!FAC_IS(n, if) || fac_flow_always(n->in[0], &is)) continue;
         if (!count++) *first = n;
     }
     return count;

@@ -5,23 +5,29 @@
  * along first inputs to the next op that knows, or ahead along first readers. */
 #include <string.h>
 #include "graph/graph_internal.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
+#include "ops/families.h"
 #include "report/cost/channels.h"
 
 enum { FAR = 64, UNKNOWN = -1 };
 
-static bool begins(const fac_node *n, const char *with) { return !strncmp(n->op->name, with, strlen(with)); }
-
 /* The axis of the channels of input 0 and output 0 of an op that knows. */
 static int known_by(const fac_node *n, int rank) {
-    static const char *const last[] = { "linear", "layer_norm", "rms_norm", NULL };
-    static const char *const first[] = { "conv", "fused_conv", "max_pool", "avg_pool", "batch_norm", "instance_norm", "group_norm",
-                                         "lrn", "depth_to_space", "space_to_depth", "prelu", NULL };
-    for (const char *const *s = first; *s; s++)
-        if (begins(n, *s)) return 1;
-    for (const char *const *s = last; *s; s++)
-        if (fac_node_is(n, *s)) return rank - 1;
-    return UNKNOWN;
+    static const fac_op *const last[] = { &fac_op_linear, &fac_op_layer_norm, &fac_op_rms_norm, NULL };
+    static const fac_op *const first[] = {
+        &fac_op_avg_pool1d, &fac_op_avg_pool2d, &fac_op_avg_pool2d_grad, &fac_op_avg_pool3d,
+        &fac_op_avg_pool3d_grad, &fac_op_batch_norm, &fac_op_batch_norm_act_grad,
+        &fac_op_batch_norm_given, &fac_op_batch_norm_given_relu, &fac_op_batch_norm_grad,
+        &fac_op_batch_norm_grad_given, &fac_op_batch_norm_grad_pair, &fac_op_batch_norm_pair,
+        &fac_op_batch_norm_pair_relu, &fac_op_batch_norm_sums, &fac_op_depth_to_space,
+        &fac_op_fused_conv, &fac_op_group_norm, &fac_op_instance_norm, &fac_op_lrn,
+        &fac_op_max_pool1d, &fac_op_max_pool2d, &fac_op_max_pool2d_grad,
+        &fac_op_max_pool2d_relu_grad, &fac_op_max_pool3d, &fac_op_max_pool3d_grad, &fac_op_prelu,
+        &fac_op_space_to_depth, NULL
+    };
+    if (fac_op_convolves(n->op) || fac_op_is_one_of(n->op, first)) return 1;
+    return fac_op_is_one_of(n->op, last) ? rank - 1 : UNKNOWN;
 }
 
 /* Which dim of its input dim k of a transpose is. */
@@ -36,7 +42,7 @@ static int source(const fac_node *n, int k) {
 /* Axis k of x is still axis k of y: one for one, or a reshape that leaves all before it, or all behind it, as it was. */
 static bool keeps(const fac_node *n, const fac_dims *x, const fac_dims *y, int k) {
     if (x->n != y->n && k >= y->n) return false;
-    if (x->n == y->n && !fac_node_is(n, "reshape")) return true;
+    if (x->n == y->n && !FAC_IS(n, reshape)) return true;
     bool before = true;
     for (int j = 0; j <= k; j++) before &= x->d[j] == y->d[j];
     return before;
@@ -53,7 +59,7 @@ static int back(const fac_value *v, int far) {
     if (own != UNKNOWN || !x) return own;
     const int k = back(x, far - 1);
     if (k == UNKNOWN) return UNKNOWN;
-    if (fac_node_is(n, "transpose")) {
+    if (FAC_IS(n, transpose)) {
         for (int j = 0; j < rank; j++)
             if (source(n, j) == k) return j;
         return UNKNOWN;
@@ -72,7 +78,7 @@ static int ahead(const fac_value *v, int far) {
         if (y->type.dims.n != v->type.dims.n) continue;
         const int k = ahead(y, far - 1);
         if (k == UNKNOWN) return UNKNOWN;                       /* the first that goes on: all of them would take too long */
-        if (fac_node_is(n, "transpose")) return source(n, k);
+        if (FAC_IS(n, transpose)) return source(n, k);
         return keeps(n, &v->type.dims, &y->type.dims, k) ? k : UNKNOWN;
     }
     return UNKNOWN;

@@ -5,13 +5,14 @@
  *   ptflops       modules by hooks; functions that it patches (relu, max_pool, adaptive pooling) count again inside a module
  *   fvcore, thop  no bias; norms weighted */
 #include <string.h>
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "report/cost/report.h"
 
 typedef struct facts {
     const fac_node *n;
     const fac_layer *l;
-    fac_class is;
+    fac_layer_class is;
     double x, y, bias, affine;      /* bias: elements of y when a bias is added, else 0; affine: a norm has a scale */
     double batch, params, window;   /* window: elements of a pool's kernel */
 } facts;
@@ -129,11 +130,11 @@ static double thop(const facts *f) {
 
 /* What one element costs in onnx-tool: an addition, product or comparison 1, a division 4, a square root 24, an exponential or
  * power 32, a logarithm 43, sine and cosine 39, tanh 38. */
-static const struct { const char *op; double each; } weights[] = {
-    { "relu", 1 }, { "add", 1 }, { "sub", 1 }, { "mul", 1 }, { "sum", 1 }, { "div", 4 }, { "clip", 2 }, { "leaky_relu", 2 },
-    { "sigmoid", 36 }, { "tanh", 38 }, { "exp", 32 }, { "pow", 32 }, { "log", 43 }, { "sqrt", 24 }, { "sin", 39 }, { "cos", 39 },
-    { "erf", 34 }, { "neg", 1 }, { "abs", 1 }, { "min", 1 }, { "max", 1 }, { "where", 1 }, { "equal", 1 }, { "less", 1 },
-    { "greater", 1 }, { "and", 1 }, { "or", 1 }, { "not", 1 }, { "floor", 1 }, { "ceil", 1 },
+static const struct { const fac_op *op; double each; } weights[] = {
+    { &fac_op_relu, 1 }, { &fac_op_add, 1 }, { &fac_op_sub, 1 }, { &fac_op_mul, 1 }, { &fac_op_sum, 1 }, { &fac_op_div, 4 }, { &fac_op_clip, 2 }, { &fac_op_leaky_relu, 2 },
+    { &fac_op_sigmoid, 36 }, { &fac_op_tanh, 38 }, { &fac_op_exp, 32 }, { &fac_op_pow, 32 }, { &fac_op_log, 43 }, { &fac_op_sqrt, 24 }, { &fac_op_sin, 39 }, { &fac_op_cos, 39 },
+    { &fac_op_erf, 34 }, { &fac_op_neg, 1 }, { &fac_op_abs, 1 }, { &fac_op_min, 1 }, { &fac_op_max, 1 }, { &fac_op_where, 1 }, { &fac_op_equal, 1 }, { &fac_op_less, 1 },
+    { &fac_op_greater, 1 }, { &fac_op_and, 1 }, { &fac_op_or, 1 }, { &fac_op_not, 1 }, { &fac_op_floor, 1 }, { &fac_op_ceil, 1 },
 };
 
 static double onnx_tool(const facts *f) {
@@ -143,15 +144,15 @@ static double onnx_tool(const facts *f) {
     case FAC_CLASS_BATCH_NORM: return 31 * f->y;
     case FAC_CLASS_SOFTMAX: return 36 * f->y;
     case FAC_CLASS_MAX_POOL: case FAC_CLASS_AVG_POOL: return f->window * f->y;
-    case FAC_CLASS_ADAPTIVE_POOL: return strcmp(f->l->op, "mean") ? f->window * f->y : f->x + 4 * f->y;
+    case FAC_CLASS_ADAPTIVE_POOL: return !FAC_IS(f->n, mean) ? f->window * f->y : f->x + 4 * f->y;
     default: break;
     }
-    if (!strcmp(f->l->op, "lrn")) {         /* a division, a power, an addition, and a product for each neighbour */
+    if (FAC_IS(f->n, lrn)) {         /* a division, a power, an addition, and a product for each neighbour */
         const int64_t *size = fac_attr_ints(f->n, "size");
         return (37 + (size ? (double)*size : 0)) * f->y;
     }
     for (size_t k = 0; k < sizeof weights / sizeof *weights; k++)
-        if (!strcmp(weights[k].op, f->l->op)) return weights[k].each * f->y;
+        if (weights[k].op == f->n->op) return weights[k].each * f->y;
     return 0;
 }
 

@@ -3,7 +3,8 @@
  * are settings: they are nobody's weights. */
 #include <string.h>
 #include "base/error.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "report/cost/report.h"
 
 const char *fac_role_name(fac_role role) {
@@ -27,7 +28,7 @@ static bool is_floats(const fac_value *v) {
  * ConstantOfShape makes has no such number: it stands for weights in models that are shipped
  * without them.) */
 bool fac_is_fill(const fac_value *v) {
-    if (!fac_node_is(v->node, "expand") || v->time == FAC_RUN) return false;
+    if (!FAC_IS(v->node, expand) || v->time == FAC_RUN) return false;
     const fac_value *number = v->node->in[0];
     return number->type.dims.n == 0 && number->name;
 }
@@ -41,12 +42,12 @@ static const fac_value *stored(const fac_value *v) {
 
 bool fac_is_statistic(const fac_node *n, int i) {
     const char *port = port_of(n->op->in, i);
-    return fac_node_is(n, "batch_norm") && (!strcmp(port, "mean") || !strcmp(port, "var"));
+    return FAC_IS(n, batch_norm) && (!strcmp(port, "mean") || !strcmp(port, "var"));
 }
 
 static bool is_bias(const fac_node *n, int i) {
     const char *port = port_of(n->op->in, i);
-    if (fac_node_is(n, "gemm")) return i == 2;
+    if (FAC_IS(n, gemm)) return i == 2;
     return i > 1 && (!strcmp(port, "b") || !strcmp(port, "bias"));
 }
 

@@ -13,7 +13,7 @@ struct fac_analysis {
     fac_arena        memory;
     fac_layer       *layers;        /* [totals.layers] */
     const fac_node **nodes;         /* of each layer   */
-    fac_class       *classes;
+    fac_layer_class       *classes;
     fac_life        *lives;         /* of all values that are data of a run, in the order of their making */
     int              nlives;
     const char      *open, *decided;

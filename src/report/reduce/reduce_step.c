@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "report/reduce/reduce.h"
 #include "tensor/tensor_internal.h"
 

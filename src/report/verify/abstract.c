@@ -12,7 +12,8 @@
 #include <math.h>
 #include "base/memory.h"
 #include "facula/ops.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/frozen.h"
 #include "report/verify/residue.h"
 #include "report/verify/verify.h"
@@ -243,7 +244,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         as_it_is(m, to, n, in, out, moves);
         return true;
     }
-    if (fac_node_is(n, "cast")) cast(m, to, n, in, out);
+    if (FAC_IS(n, cast)) cast(m, to, n, in, out);
     else if (op->is & FAC_OP_RING) ring(m, to, n, in, out);
     else if (op->is & FAC_OP_INVERSE) inverse(m, in, out);
     else if (op->map && !(op->is & FAC_OP_PICKS)) stand_in(m, n, in, out);

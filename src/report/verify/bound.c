@@ -6,7 +6,8 @@
  * their result once; one that is too small for the type loses half of its smallest step.  Numbers below 2^-126 that become 0 are
  * counted where bounds are compared (FAC_UNDERFLOW). */
 #include "base/memory.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "passes/passes.h"
 #include "report/verify/bound.h"
 
@@ -60,10 +61,7 @@ fac_value *fac_bound_again(const fac_node *n, fac_value *const in[], fac_value *
 /* ---- what moves ---- */
 
 /* Left alone, but for a sign or for what is beyond a limit: at most the operand's own error. */
-static bool keeps(const fac_node *n) {
-    static const char *const names[] = { "relu", "clip", "neg", "abs", NULL };
-    return fac_node_among(n, names);
-}
+static bool keeps(const fac_node *n) { return n->op->rounding.rule == FAC_ROUND_KEEPS; }
 
 /* ... or, where limits are off themselves, the largest of all their errors. */
 static fac_value *kept_error(fac_bounds *b, const fac_node *n, fac_value *const in[]) {
@@ -77,9 +75,8 @@ static fac_value *kept_error(fac_bounds *b, const fac_node *n, fac_value *const 
 
 /* Moved or picked: the errors of data go the way of the data. */
 static bool passes_on(const fac_node *n) {
-    static const char *const names[] = { "identity", "dropout", "stop", NULL };
     if (fac_attr_flag(n, "training")) return false;     /* dropout that draws */
-    return n->op->move || n->op->view || keeps(n) || fac_node_among(n, names);
+    return n->op->move || n->op->view || keeps(n) || n->op->rounding.rule == FAC_ROUND_MOVES;
 }
 
 /* The op on errors instead of data; where an operand is exact, on zeros. */
@@ -101,36 +98,21 @@ static fac_value *moved_error(fac_bounds *b, fac_graph *to, const fac_node *n, f
 
 /* ---- one node ---- */
 
-static const struct { const char *op; fac_bound_rule *rule; } rules[] = {
-    { "conv1d", fac_bound_product }, { "conv2d", fac_bound_product }, { "conv3d", fac_bound_product },
-    { "conv_transpose2d", fac_bound_product }, { "conv_transpose3d", fac_bound_product }, { "gemm", fac_bound_product },
-    { "linear", fac_bound_product }, { "matmul", fac_bound_product },
-    { "add", fac_bound_add }, { "sub", fac_bound_add }, { "mul", fac_bound_mul }, { "div", fac_bound_div },
-    { "sum", fac_bound_sum }, { "sum_like", fac_bound_sum }, { "mean", fac_bound_sum }, { "cum_sum", fac_bound_sum },
-    { "avg_pool1d", fac_bound_sum }, { "avg_pool2d", fac_bound_sum }, { "avg_pool3d", fac_bound_sum },
-    { "max_pool1d", fac_bound_largest }, { "max_pool2d", fac_bound_largest }, { "max_pool3d", fac_bound_largest },
-    { "reduce_max", fac_bound_largest }, { "reduce_min", fac_bound_largest },
-    { "softmax", fac_bound_softmax }, { "log_softmax", fac_bound_log_softmax },
-    { "reduce_log_sum_exp", fac_bound_log_sum_exp },
-    { "batch_norm", fac_bound_batch_norm }, { "layer_norm", fac_bound_layer_norm }, { "rms_norm", fac_bound_rms_norm },
-    { "group_norm", fac_bound_group_norm }, { "instance_norm", fac_bound_group_norm }, { "lrn", fac_bound_lrn },
-    { "gelu", fac_bound_smooth }, { "gelu_slope", fac_bound_smooth }, { "gelu_tanh", fac_bound_smooth },
-    { "gelu_tanh_slope", fac_bound_smooth }, { "silu", fac_bound_smooth }, { "silu_slope", fac_bound_smooth }, { "mish", fac_bound_smooth },
-    { "hard_sigmoid", fac_bound_smooth }, { "hard_swish", fac_bound_smooth }, { "softsign", fac_bound_smooth },
-    { "sin", fac_bound_smooth }, { "cos", fac_bound_smooth }, { "sigmoid", fac_bound_smooth }, { "tanh", fac_bound_smooth },
-    { "erf", fac_bound_smooth }, { "softplus", fac_bound_smooth }, { "atan", fac_bound_smooth }, { "asinh", fac_bound_smooth },
-    { "leaky_relu", fac_bound_smooth },
-    { "exp", fac_bound_monotone }, { "log", fac_bound_monotone }, { "sqrt", fac_bound_monotone }, { "sinh", fac_bound_monotone },
-    { "elu", fac_bound_monotone }, { "selu", fac_bound_monotone }, { "celu", fac_bound_monotone },
-    { "cosh", fac_bound_cosh }, { "reciprocal", fac_bound_reciprocal }, { "pow", fac_bound_pow },
-    { "max", fac_bound_pick }, { "min", fac_bound_pick }, { "where", fac_bound_pick }, { "prelu", fac_bound_prelu },
-    { "floor", fac_bound_whole }, { "ceil", fac_bound_whole }, { "round", fac_bound_whole }, { "sign", fac_bound_whole } };
-
-static fac_bound_rule *rule_of(const fac_node *n) {
-    for (size_t k = 0; k < sizeof rules / sizeof *rules; k++)
-        if (fac_node_is(n, rules[k].op)) return rules[k].rule;
-    return NULL;
-}
+/* By what the op says of itself (fac_op.rounding). */
+static fac_bound_rule *const rules[FAC_ROUNDS] = {
+    [FAC_ROUND_PRODUCT] = fac_bound_product, [FAC_ROUND_ADD] = fac_bound_add,
+    [FAC_ROUND_MUL] = fac_bound_mul, [FAC_ROUND_DIV] = fac_bound_div,
+    [FAC_ROUND_SUM] = fac_bound_sum, [FAC_ROUND_LARGEST] = fac_bound_largest,
+    [FAC_ROUND_SOFTMAX] = fac_bound_softmax, [FAC_ROUND_LOG_SOFTMAX] = fac_bound_log_softmax,
+    [FAC_ROUND_LOG_SUM_EXP] = fac_bound_log_sum_exp,
+    [FAC_ROUND_BATCH_NORM] = fac_bound_batch_norm, [FAC_ROUND_LAYER_NORM] = fac_bound_layer_norm,
+    [FAC_ROUND_RMS_NORM] = fac_bound_rms_norm, [FAC_ROUND_GROUP_NORM] = fac_bound_group_norm,
+    [FAC_ROUND_LRN] = fac_bound_lrn, [FAC_ROUND_SMOOTH] = fac_bound_smooth,
+    [FAC_ROUND_MONOTONE] = fac_bound_monotone, [FAC_ROUND_COSH] = fac_bound_cosh,
+    [FAC_ROUND_RECIPROCAL] = fac_bound_reciprocal, [FAC_ROUND_POW] = fac_bound_pow,
+    [FAC_ROUND_PICK] = fac_bound_pick, [FAC_ROUND_PRELU] = fac_bound_prelu,
+    [FAC_ROUND_WHOLE] = fac_bound_whole,
+};
 
 /* Results but for the first that somebody reads: rules know nothing of them. */
 static bool has_others(const fac_node *n) {
@@ -149,19 +131,18 @@ static bool any_error(fac_bounds *b, const fac_node *n, fac_value *const in[]) {
 /* Of the arithmetic in f32, before the result is rounded to its type; e_out gets those of other results where there are some. */
 static fac_value *find_error(fac_bounds *b, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *y,
                              fac_value *e_out[]) {
-    fac_bound_rule *rule = rule_of(n);
-    if (keeps(n) || (fac_node_is(n, "cast") && fac_is_float(in[0]) && fac_is_float(y))) return kept_error(b, n, in);
+    fac_bound_rule *rule = rules[n->op->rounding.rule];
+    if (keeps(n) || (FAC_IS(n, cast) && fac_is_float(in[0]) && fac_is_float(y))) return kept_error(b, n, in);
     if (rule && !has_others(n)) return rule(b, n, in, y);
-    if (passes_on(n) && !fac_node_is(n, "cast")) return moved_error(b, to, n, in, e_out);
-    const bool whole = !fac_is_float(y) || fac_node_is(n, "cast");      /* of integers: rounded below */
+    if (passes_on(n) && !FAC_IS(n, cast)) return moved_error(b, to, n, in, e_out);
+    const bool whole = !fac_is_float(y) || FAC_IS(n, cast);      /* of integers: rounded below */
     return whole && !any_error(b, n, in) ? NULL : fac_bound_unknown(b, n);
 }
 
 /* What only moves or picks numbers rounds nothing. */
 static bool rounds(const fac_node *n) {
-    static const char *const picked[] = { "max", "min", "where", "reduce_max", "reduce_min", NULL };
-    if (fac_node_is(n, "cast")) return fac_is_float(n->out[0]) && unit_of(n->out[0]->type.dtype) > unit_of(n->in[0]->type.dtype);
-    return is_coarse(n->out[0]->type.dtype) && !passes_on(n) && strncmp(n->op->name, "max_pool", 8) && !fac_node_among(n, picked);
+    if (FAC_IS(n, cast)) return fac_is_float(n->out[0]) && unit_of(n->out[0]->type.dtype) > unit_of(n->in[0]->type.dtype);
+    return is_coarse(n->out[0]->type.dtype) && !passes_on(n) && n->op->rounding.rule != FAC_ROUND_LARGEST && n->op->rounding.rule != FAC_ROUND_PICK;
 }
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
@@ -183,13 +164,13 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 
 static bool has_rule(void *self, const fac_node *n) {
     (void)self;
-    return rule_of(n) != NULL || fac_op_means(n->op);
+    return rules[n->op->rounding.rule] != NULL || fac_op_means(n->op);
 }
 
 /* In simpler ops where there is no rule; *own: the caller's to free. */
 static const fac_graph *simpler(const fac_graph *g, fac_graph **own) {
     for (const fac_node *n = g->first; n && !*own; n = n->next)
-        if (n->op->expand && !n->op->ref && !n->op->map && !n->op->move && !(n->op->is & FAC_OP_BODIES) && !rule_of(n))
+        if (n->op->expand && !n->op->ref && !n->op->map && !n->op->move && !(n->op->is & FAC_OP_BODIES) && !rules[n->op->rounding.rule])
             if (!(*own = fac_pass_expand(g, has_rule, NULL))) return NULL;
     return *own ? *own : g;
 }

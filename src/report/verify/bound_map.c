@@ -9,25 +9,14 @@
  *   prelu                     e_x max(1, |s|) + (|x| + e_x) e_s + u |y|
  *   floor, ceil, sign ...     nothing where x is exact; else they may jump, and nothing is known */
 #include "ops/shape.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "report/verify/bound.h"
-
-static const struct { const char *op; double L; bool times_x; } smooth[] = {
-    { "gelu", 1.13, true }, { "gelu_tanh", 1.13, true }, { "silu", 1.1, true }, { "hard_swish", 1.5, true }, { "mish", 1.1, true },
-    { "gelu_slope", 0.8, false }, { "gelu_tanh_slope", 0.8, false }, { "silu_slope", 0.5, false },
-    { "hard_sigmoid", 1, false }, { "softsign", 1, false },
-    { "sin", 1, false }, { "cos", 1, false },
-    { "sigmoid", 0.25, false }, { "tanh", 1, false }, { "erf", 1.13, false }, { "softplus", 1, false }, { "atan", 1, false },
-    { "asinh", 1, false }, { "leaky_relu", 1, false } };                            /* those with a slope: at least that */
 
 fac_value *fac_bound_smooth(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
     fac_value *e = fac_bound_of(b, in[0]), *scale = fac_add(size_of(y), number(y->graph, 1));
-    double L = 0;
-    for (size_t k = 0; k < sizeof smooth / sizeof *smooth; k++) {
-        if (!fac_node_is(n, smooth[k].op)) continue;
-        L = smooth[k].L;
-        if (smooth[k].times_x) scale = fac_add(scale, size_of(in[0]));
-    }
+    double L = n->op->rounding.slope;
+    if (n->op->rounding.times_x) scale = fac_add(scale, size_of(in[0]));
     fac_value *round = times(scale, 8 * UNIT);
     if (fac_attr_find(n->op, "slope")) L = fmax(1, fabs(fac_attr_real(n, "slope", L)));
     return e ? fac_add(round, times(e, L)) : round;
@@ -39,12 +28,11 @@ static fac_value *relative(fac_value *y) { return times(size_of(y), 16 * UNIT); 
 
 /* Roots and logarithms have nothing below 0: at 0 a logarithm is infinite, and so is its bound. */
 fac_value *fac_bound_monotone(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
-    static const char *const positive[] = { "sqrt", "log", NULL };
     fac_value *e = fac_bound_of(b, in[0]), *x = wide(in[0]);
     if (!e) return relative(y);
     if (fac_attr_real(n, "alpha", 1) < 0) return fac_bound_unknown(b, n);           /* of elu and its like */
     fac_value *d = margin(x, e), *low = fac_sub(x, d), *value = wide(y);
-    if (fac_node_among(n, positive)) low = at_least(low, 0);
+    if (FAC_IS(n, sqrt) || FAC_IS(n, log)) low = at_least(low, 0);
     fac_value *up = distance(fac_bound_again(n, in, fac_add(x, d), NULL, NULL), value);
     return fac_add(relative(y), fac_max(up, distance(fac_bound_again(n, in, low, NULL, NULL), value)));
 }
@@ -72,7 +60,7 @@ fac_value *fac_bound_pow(fac_bounds *b, const fac_node *n, fac_value *const in[]
 }
 
 fac_value *fac_bound_pick(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
-    const int first = fac_node_is(n, "where");
+    const int first = FAC_IS(n, where);
     fac_value *ea = fac_bound_of(b, in[first]), *eb = fac_bound_of(b, in[first + 1]);
     if (first && fac_bound_of(b, in[0])) return fac_bound_unknown(b, n);
     if (!ea && !eb) return NULL;

@@ -12,7 +12,7 @@
  *   local response normalization, y = x B^-beta with B = bias + alpha mean x^2 >= bias over a window of channels
  *       e_B = alpha mean (2 |x| e_x + e_x^2) + gamma_n B,  e_y = e_x B_low^-beta + |x| (B_low^-beta - B_high^-beta) + u |y| */
 #include "ops/shape.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "report/verify/bound.h"
 
 /* 1 / sqrt(v + epsilon) may be off by as much as a variance that is e smaller makes it. */

@@ -11,7 +11,8 @@
  *                        q_i = exp(x_i + e_i - max x) (1 - exp(-e_i)), by how much p_i may grow; it may shrink by less
  *   log of sum of exp    e = max e_x + gamma_n + u |y|
  *   log_softmax          e_i = e_xi + max e_x + gamma_n + u |y| */
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "report/verify/bound.h"
 
 static fac_value *rounding(fac_value *y, double units) { return times(size_of(y), units * UNIT); }
@@ -33,7 +34,7 @@ fac_value *fac_bound_product(fac_bounds *b, const fac_node *n, fac_value *const 
     e = times(e, gamma_of(fac_product_depth(n) + 2));
     if (ea) e = fac_add(e, positive(n, in, ea, other, NULL));
     if (eb) e = fac_add(e, positive(n, in, ea ? fac_add(absolute, ea) : absolute, eb, NULL));
-    if (ec && !strncmp(n->op->name, "conv", 4)) ec = fac_reshape_sizes(ec, by_channel(ec, y));
+    if (ec && (n->op->layer == FAC_CLASS_CONV || n->op->layer == FAC_CLASS_CONV_TRANSPOSE)) ec = fac_reshape_sizes(ec, by_channel(ec, y));
     if (ec && beta != 1) ec = times(ec, fabs(beta));
     return ec ? fac_add(e, ec) : e;
 }
@@ -67,8 +68,8 @@ static double terms(const fac_node *n) {
     const double before = (double)fac_dims_count(x), behind = (double)fac_dims_count(y);
     double plane = 1;
     for (int k = 2; k < x->n; k++) plane *= (double)x->d[k];
-    if (!strncmp(n->op->name, "avg_pool", 8)) return plane;
-    return !strncmp(n->op->name, "cum_", 4) ? before : behind > 0 ? before / behind : 0;
+    if (n->op->layer == FAC_CLASS_AVG_POOL) return plane;
+    return FAC_IS(n, cum_sum) ? before : behind > 0 ? before / behind : 0;
 }
 
 fac_value *fac_bound_sum(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
@@ -82,7 +83,7 @@ fac_value *fac_bound_largest(fac_bounds *b, const fac_node *n, fac_value *const 
     fac_value *e = fac_bound_of(b, in[0]), *most = e;
     (void)y;
     if (!e) return NULL;
-    if (!fac_node_is(n, "reduce_min")) return fac_bound_again(n, in, most, n->nin > 1 ? in[1] : NULL, NULL);
+    if (!FAC_IS(n, reduce_min)) return fac_bound_again(n, in, most, n->nin > 1 ? in[1] : NULL, NULL);
     return fac_neg(fac_bound_again(n, in, fac_neg(most), in[1], NULL));
 }
 
@@ -114,5 +115,5 @@ fac_value *fac_bound_log_softmax(fac_bounds *b, const fac_node *n, fac_value *co
 fac_value *fac_bound_log_sum_exp(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
     fac_value *e = fac_bound_of(b, in[0]);
     fac_value *round = fac_add(rounding(y, 4 * SLACK), number(y->graph, gamma_of(terms(n) + 64)));
-    return e ? fac_add(round, fac_emit(fac_op_find("reduce_max"), n->attrs, 2, (fac_value *[]){ e, in[1] })) : round;
+    return e ? fac_add(round, fac_emit(&fac_op_reduce_max, n->attrs, 2, (fac_value *[]){ e, in[1] })) : round;
 }

@@ -5,7 +5,8 @@
 #include "facula/program.h"
 #include "facula/verify.h"
 #include "graph/graph_internal.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
+#include "op_list.h"
 #include "report/cost/report.h"
 
 /* ---- one comparison ---- */
@@ -167,19 +168,14 @@ fac_graph *fac_error_bounds(const fac_graph *g, bool coarse, int *error_at, cons
 
 /* ---- what both ask of a node ---- */
 
-static inline bool fac_node_among(const fac_node *n, const char *const *names) {
-    while (*names && !fac_node_is(n, *names)) names++;
-    return *names != NULL;
-}
-
 /* Products of one element of the result. */
 static inline double fac_product_depth(const fac_node *n) {
     const fac_dims *w = &n->in[1]->type.dims;
     double k = 1;
-    const bool transposed = !strncmp(n->op->name, "conv_transpose", 14);            /* its weights are Cin, Cout, ... */
-    if (!strncmp(n->op->name, "conv", 4))
+    const bool transposed = n->op->layer == FAC_CLASS_CONV_TRANSPOSE;            /* its weights are Cin, Cout, ... */
+    if (transposed || n->op->layer == FAC_CLASS_CONV)
         for (int i = 0; i < w->n; i++) k *= i == transposed ? 1 : (double)w->d[i];
-    else if (fac_node_is(n, "gemm")) k = (double)n->in[0]->type.dims.d[!fac_attr_flag(n, "trans_a")];
+    else if (FAC_IS(n, gemm)) k = (double)n->in[0]->type.dims.d[!fac_attr_flag(n, "trans_a")];
     else k = (double)n->in[0]->type.dims.d[n->in[0]->type.dims.n - 1];
     return k;
 }

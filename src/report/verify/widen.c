@@ -2,7 +2,7 @@
  * new type.  A parameter of one number becomes a constant, which says where a function has its
  * corners. */
 #include "base/error.h"
-#include "passes/attr.h"
+#include "graph/attr.h"
 #include "report/verify/verify.h"
 
 static bool is_float(fac_dtype t) { return fac_dtype_get(t)->kind == 'f'; }

@@ -13,13 +13,14 @@
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/attention/attention_rows.h"
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 enum { KEYS = 256, SHARES = 8 };            /* of a block; shares of the work for a thread */
@@ -48,7 +49,7 @@ static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
     const fac_attention_shape *s = &a->shape;
     a->problem = p, a->cpu = cpu;
     if (!fac_attention_shape_of(p, cpu, &p->in[MASK], past, &a->shape)) return false;
-    fac_attr_real(p->node, "softcap", &a->softcap);
+    fac_attr_get_real(p->node, "softcap", &a->softcap);
     a->factor = (float)(1.44269504088896340736 * (a->softcap > 0 ? a->softcap : s->scale));
     a->blocks = (s->rows + wide - 1) / wide;
     a->share = (size_t)(wide * (s->D + s->E + 3 * KEYS + 4) + KEYS);
@@ -81,7 +82,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *cpu = fac_cpu_of(d);
     plan a = { .joined = 0 };
     int64_t window = 0;
-    fac_attr_int(p->node, "window", &window);
+    fac_attr_get_int(p->node, "window", &window);
     if (window || p->node->body[0] || p->out[3].type.dtype != FAC_NONE || p->out[0].type.dtype != FAC_F32) return false;
     for (int i = Q; i <= PAST_VALUE; i++) {
         const bool flags = i == MASK && p->in[i].type.dtype == FAC_BOOL;
@@ -287,4 +288,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_attention = {
-    .name = "attention", .op = "attention", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "attention", .op = &fac_op_attention, .offer = offer, .make = make, .done = done, .run = run };

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/attention/attention_rows.h"
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/ranges.h"
@@ -20,6 +20,7 @@
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };
 enum { KEYS = 128, QUERIES = 128, SHARES = 4 };     /* of a block; shares of the work for a thread */
@@ -309,4 +310,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_attention_grad = {
-    .name = "attention_grad", .op = "attention_grad", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "attention_grad", .op = &fac_op_attention_grad, .offer = offer, .make = make, .done = done, .run = run };

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/attention/attention_rows.h"
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 
 enum { MOST_KEYS = 1 << 24, MOST_SIZE = 1 << 20 };      /* keys that a float counts exactly; numbers of a head */
 
@@ -41,9 +41,9 @@ bool fac_attention_shape_of(const fac_problem *p, const fac_cpu *cpu, const fac_
                             fac_attention_shape *to) {
     int64_t q_heads = 0, kv_heads = 0;
     fac_attention_shape a = { .cpu = cpu, .past = past };
-    fac_attr_int(p->node, "q_heads", &q_heads);
-    fac_attr_int(p->node, "kv_heads", &kv_heads);
-    fac_attr_real(p->node, "scale", &a.scale);
+    fac_attr_get_int(p->node, "q_heads", &q_heads);
+    fac_attr_get_int(p->node, "kv_heads", &kv_heads);
+    fac_attr_get_real(p->node, "scale", &a.scale);
     a.causal = fac_attr_flag(p->node, "causal");
     const fac_dims q = heads_of(&p->in[0], q_heads), k = heads_of(&p->in[1], kv_heads), v = heads_of(&p->in[2], kv_heads);
     a.B = q.d[0], a.H = q.d[1], a.Q = q.d[2], a.D = q.d[3], a.G = k.d[1], a.E = v.d[3];

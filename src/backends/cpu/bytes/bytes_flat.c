@@ -9,6 +9,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/pool.h"
 #include "ops/quant_pair.h"
 
@@ -58,7 +59,7 @@ static fac_status pair_make(fac_device *d, const fac_problem *p, void **out, fac
                       .at = { p->in[FAC_PAIR_A].layout.offset, p->in[FAC_PAIR_B].layout.offset,
                               p->out[0].layout.offset },
                       .sign = p->in[FAC_PAIR_A].type.dtype == FAC_I8,
-                      .mul = !strcmp(p->node->op->name, "qlinear_mul"),
+                      .mul = FAC_IS(p->node, qlinear_mul),
                       .single = fac_dims_count(&p->in[FAC_PAIR_B].type.dims) == 1 };
     *out = q;
     return FAC_OK;
@@ -100,9 +101,9 @@ static fac_status pair_run(const void *plan, fac_device *d, const fac_span *in, 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_qlinear_add = { .name = "qlinear_add/bytes", .op = "qlinear_add",
+const fac_solver fac_cpu_qlinear_add = { .name = "qlinear_add/bytes", .op = &fac_op_qlinear_add,
     .offer = pair_offer, .make = pair_make, .done = done, .run = pair_run };
-const fac_solver fac_cpu_qlinear_mul = { .name = "qlinear_mul/bytes", .op = "qlinear_mul",
+const fac_solver fac_cpu_qlinear_mul = { .name = "qlinear_mul/bytes", .op = &fac_op_qlinear_mul,
     .offer = pair_offer, .make = pair_make, .done = done, .run = pair_run };
 
 /* ---- pools ---- */
@@ -138,7 +139,7 @@ static fac_status pool_make(fac_device *d, const fac_problem *p, void **out, fac
                       .sign = p->in[0].type.dtype == FAC_I8, .y_sign = p->out[0].type.dtype == FAC_I8 };
     q->g.N = p->in[0].type.dims.d[0], q->g.C = p->in[0].type.dims.d[1];
     q->g.window[1].in = p->in[0].type.dims.d[2], q->g.window[2].in = p->in[0].type.dims.d[3];
-    if (!strcmp(p->node->op->name, "max_pool2d"))
+    if (FAC_IS(p->node, max_pool2d))
         fac_pool_geometry_of(2, p->node->attrs, &p->in[0].type.dims, &q->g);
     *out = q;
     return FAC_OK;
@@ -182,7 +183,7 @@ static fac_status max_run(const void *plan, fac_device *d, const fac_span *in, c
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_max_pool_bytes = { .name = "max_pool2d/bytes", .op = "max_pool2d",
+const fac_solver fac_cpu_max_pool_bytes = { .name = "max_pool2d/bytes", .op = &fac_op_max_pool2d,
     .offer = max_offer, .make = pool_make, .done = done, .run = max_run };
 
 static bool mean_offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -225,4 +226,4 @@ static fac_status mean_run(const void *plan, fac_device *d, const fac_span *in, 
 }
 
 const fac_solver fac_cpu_qlinear_mean = { .name = "qlinear_global_avg_pool/bytes",
-    .op = "qlinear_global_avg_pool", .offer = mean_offer, .make = pool_make, .done = done, .run = mean_run };
+    .op = &fac_op_qlinear_global_avg_pool, .offer = mean_offer, .make = pool_make, .done = done, .run = mean_run };

@@ -10,6 +10,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/conv.h"
 
 enum { NONE = -1, FEW_CHANNELS = 4 };
@@ -124,7 +125,7 @@ static bool settle(fac_device *d, const fac_problem *p, const ports *at, plan *q
 
 static const ports *ports_of(const fac_node *n) {
     const bool conv = n->op->attrs_size != 0;
-    if (!strncmp(n->op->name, "qlinear", 7)) return conv ? &of_qconv : &of_qmatmul;
+    if (FAC_IS(n, qlinear_conv) || FAC_IS(n, qlinear_matmul)) return conv ? &of_qconv : &of_qmatmul;
     return conv ? &of_conv : &of_matmul;
 }
 
@@ -197,10 +198,10 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 const fac_solver fac_cpu_conv_integer = {
-    "conv_integer/bytes", "conv_integer", offer, make, done, pack_key, pack, run };
+    "conv_integer/bytes", &fac_op_conv_integer, offer, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_qlinear_conv = {
-    "qlinear_conv/bytes", "qlinear_conv", offer, make, done, pack_key, pack, run };
+    "qlinear_conv/bytes", &fac_op_qlinear_conv, offer, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_matmul_integer = {
-    "matmul_integer/bytes", "matmul_integer", offer, make, done, pack_key, pack, run };
+    "matmul_integer/bytes", &fac_op_matmul_integer, offer, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_qlinear_matmul = {
-    "qlinear_matmul/bytes", "qlinear_matmul", offer, make, done, pack_key, pack, run };
+    "qlinear_matmul/bytes", &fac_op_qlinear_matmul, offer, make, done, pack_key, pack, run };

@@ -3,6 +3,7 @@
 #define FACULA_CPU_CONV_COMMON_H
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/elementwise/epilogue.h"
+#include "op_list.h"
 #include "ops/conv.h"
 
 /* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its body is unknown.
@@ -14,8 +15,8 @@
 bool fac_cpu_conv_masked(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
 /* The same for those that know no masks. */
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
-static inline bool fac_conv_turned(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_grad_x"); }
-static inline bool fac_conv_pooled(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_max_pool"); }
+static inline bool fac_conv_turned(const fac_problem *p) { return FAC_IS(p->node, conv2d_grad_x); }
+static inline bool fac_conv_pooled(const fac_problem *p) { return FAC_IS(p->node, conv2d_max_pool); }
 static inline bool fac_conv_biased(const fac_problem *p) { return !fac_conv_turned(p) && p->in[2].type.dtype != FAC_NONE; }
 
 /* The geometry of the convolution that a conv2d_grad_x or conv2d_grad_w belongs to; false when it is not one of f32 without body

@@ -10,6 +10,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 typedef struct plan {
     fac_conv_geom  g;
@@ -111,7 +112,7 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 static bool offer_depthwise(fac_device *d, fac_problem *p, fac_offer *o) { return offer(false, d, p, o); }
 static bool offer_grouped(fac_device *d, fac_problem *p, fac_offer *o) { return offer(true, d, p, o); }
 
-const fac_solver fac_cpu_conv_depthwise = { "conv2d/depthwise", "conv2d", offer_depthwise, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_depthwise = { "conv2d/depthwise", &fac_op_conv2d, offer_depthwise, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv_grad_x_depthwise = {
-    "conv2d_grad_x/depthwise", "conv2d_grad_x", offer_depthwise, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_conv_grouped = { "conv2d/grouped", "conv2d", offer_grouped, make, done, pack_key, pack, run };
+    "conv2d_grad_x/depthwise", &fac_op_conv2d_grad_x, offer_depthwise, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_grouped = { "conv2d/grouped", &fac_op_conv2d, offer_grouped, make, done, pack_key, pack, run };

@@ -27,6 +27,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 typedef enum kind { ROWS, TWO_ROWS, FLAT, LIST } kind;
 
@@ -403,6 +404,6 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_direct = { "conv2d/direct", "conv2d", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_direct = { "conv2d/direct", &fac_op_conv2d, offer, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv_grad_x_direct = {
-    "conv2d_grad_x/direct", "conv2d_grad_x", offer, make, done, pack_key, pack, run };
+    "conv2d_grad_x/direct", &fac_op_conv2d_grad_x, offer, make, done, pack_key, pack, run };

@@ -10,6 +10,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { ROWS_OF_ITEM = 4 };
 
@@ -139,4 +140,4 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_first = { "conv2d/first", "conv2d", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_first = { "conv2d/first", &fac_op_conv2d, offer, make, done, pack_key, pack, run };

@@ -15,6 +15,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { OUT = FAC_WINOGRAD_ROW_OUT, ROWS_OF_BAND = 8 };
 
@@ -251,4 +252,4 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_first_winograd = { "conv2d/first_winograd", "conv2d", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_first_winograd = { "conv2d/first_winograd", &fac_op_conv2d, offer, make, done, pack_key, pack, run };

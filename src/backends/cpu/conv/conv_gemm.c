@@ -12,6 +12,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 typedef struct plan {
     fac_conv_geom  g;
@@ -169,5 +170,5 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv2d_gemm = { "conv2d/gemm", "conv2d", offer, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_conv3d_gemm = { "conv3d/gemm", "conv3d", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv2d_gemm = { "conv2d/gemm", &fac_op_conv2d, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv3d_gemm = { "conv3d/gemm", &fac_op_conv3d, offer, make, done, pack_key, pack, run };

@@ -11,6 +11,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/conv_grad.h"
 
 typedef struct plan {
@@ -126,5 +127,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_conv2d_grad_x_plane = { "conv2d_grad_x/plane", "conv2d_grad_x", offer, make, done, NULL, NULL, run_x };
-const fac_solver fac_cpu_conv2d_grad_w_plane = { "conv2d_grad_w/plane", "conv2d_grad_w", offer, make, done, NULL, NULL, run_w };
+const fac_solver fac_cpu_conv2d_grad_x_plane = { "conv2d_grad_x/plane", &fac_op_conv2d_grad_x, offer, make, done, NULL, NULL, run_x };
+const fac_solver fac_cpu_conv2d_grad_w_plane = { "conv2d_grad_w/plane", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run_w };

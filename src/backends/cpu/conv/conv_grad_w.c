@@ -13,6 +13,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/conv_grad.h"
 
 enum { TILES_OF_ITEM = 32 };
@@ -146,5 +147,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_conv2d_grad_w = { "conv2d_grad_w/gemm", "conv2d_grad_w", offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_conv3d_grad_w = { "conv3d_grad_w/gemm", "conv3d_grad_w", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_conv2d_grad_w = { "conv2d_grad_w/gemm", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_conv3d_grad_w = { "conv3d_grad_w/gemm", &fac_op_conv3d_grad_w, offer, make, done, NULL, NULL, run };

@@ -10,6 +10,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { ITEMS = 16, STRIP_PIXELS = 256 };
 
@@ -106,4 +107,4 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 const fac_solver fac_cpu_conv_grad_w_depthwise = {
-    "conv2d_grad_w/depthwise", "conv2d_grad_w", offer, make, done, NULL, NULL, run };
+    "conv2d_grad_w/depthwise", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run };

@@ -18,6 +18,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/conv_grad.h"
 
 enum { MOST_PLANAR = 4, ITEMS = 16, STRIP_BYTES = 40 << 10, PIXELS_OF_PART = 512, SUMS_BYTES = 128 << 10, LEAST_GROUP = 4,
@@ -283,6 +284,6 @@ static fac_status make_first(fac_device *d, const fac_problem *p, void **out, fa
 }
 
 const fac_solver fac_cpu_conv_grad_w_direct = {
-    "conv2d_grad_w/direct", "conv2d_grad_w", offer_direct, make_direct, done, NULL, NULL, run };
+    "conv2d_grad_w/direct", &fac_op_conv2d_grad_w, offer_direct, make_direct, done, NULL, NULL, run };
 const fac_solver fac_cpu_conv_grad_w_first = {
-    "conv2d_grad_w/first", "conv2d_grad_w", offer_first, make_first, done, NULL, NULL, run };
+    "conv2d_grad_w/first", &fac_op_conv2d_grad_w, offer_first, make_first, done, NULL, NULL, run };

@@ -16,6 +16,7 @@
 #include "backends/cpu/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/conv_grad.h"
 
 enum { BLOCK_BYTES = 8 << 20, LEAST_TILES = 32, ITEMS = 8, RANGES = 4 };
@@ -228,7 +229,7 @@ FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
 FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)
 FAC_WINOGRAD_VARIANT(5x5, FAC_WINOGRAD_2_5)
 
-#define SOLVER(name) { "conv2d_grad_w/winograd_" #name, "conv2d_grad_w", offer_##name, make_##name, done, NULL, NULL, run }
+#define SOLVER(name) { "conv2d_grad_w/winograd_" #name, &fac_op_conv2d_grad_w, offer_##name, make_##name, done, NULL, NULL, run }
 const fac_solver fac_cpu_conv_grad_w_winograd_2x2 = SOLVER(2x2);
 const fac_solver fac_cpu_conv_grad_w_winograd_4x4 = SOLVER(4x4);
 const fac_solver fac_cpu_conv_grad_w_winograd_5x5 = SOLVER(5x5);

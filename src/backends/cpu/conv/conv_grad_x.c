@@ -14,6 +14,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/conv_grad.h"
 
 enum { PANELS_OF_STEP = 2 };
@@ -152,5 +153,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_conv2d_grad_x = { "conv2d_grad_x/gemm", "conv2d_grad_x", offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_conv3d_grad_x = { "conv3d_grad_x/gemm", "conv3d_grad_x", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_conv2d_grad_x = { "conv2d_grad_x/gemm", &fac_op_conv2d_grad_x, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_conv3d_grad_x = { "conv3d_grad_x/gemm", &fac_op_conv3d_grad_x, offer, make, done, NULL, NULL, run };

@@ -11,6 +11,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/conv_grad.h"
 
 enum { MOST_STRIDE = 4 };
@@ -300,6 +301,6 @@ static fac_status make_depthwise(fac_device *d, const fac_problem *p, void **out
 }
 
 const fac_solver fac_cpu_conv_grad_x_strided = {
-    "conv2d_grad_x/strided", "conv2d_grad_x", offer_dense, make_dense, done, pack_key, pack, run };
+    "conv2d_grad_x/strided", &fac_op_conv2d_grad_x, offer_dense, make_dense, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv_grad_x_strided_depthwise = {
-    "conv2d_grad_x/strided_depthwise", "conv2d_grad_x", offer_depthwise, make_depthwise, done, pack_key, pack, run };
+    "conv2d_grad_x/strided_depthwise", &fac_op_conv2d_grad_x, offer_depthwise, make_depthwise, done, pack_key, pack, run };

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 enum { WIDEST = 16 };                       /* a depthwise kernel, at most */
 
@@ -89,7 +90,7 @@ static int input_of(const fac_graph *body, const fac_value *v) {
 /* Takes a convolution of `now` and a clip behind it, if they are there. */
 static bool take(const fac_graph *body, const fac_node **n, const fac_value **now, part *to) {
     const fac_node *c = *n;
-    if (!c || strcmp(c->op->name, "conv2d") || c->in[0] != *now || c->body[0] || !fac_conv_geometry(c, &to->g)) return false;
+    if (!c || !FAC_IS(c, conv2d) || c->in[0] != *now || c->body[0] || !fac_conv_geometry(c, &to->g)) return false;
     to->w = input_of(body, c->in[1]), to->b = c->nin > 2 ? input_of(body, c->in[2]) : -1;
     if (to->w < 0 || to->w >= FAC_OFFER_PACKED || to->b >= FAC_OFFER_PACKED) return false;
     if (c->nin > 2 && c->in[2] && to->b < 0) return false;
@@ -114,7 +115,7 @@ static bool read_body(const fac_problem *p, plan *q) {
     const fac_value *now = fac_graph_input(body, 0);
     if (!take(body, &n, &now, &q->e) || !take(body, &n, &now, &q->d) || !take(body, &n, &now, &q->p)) return false;
     q->residual = -1;
-    if (n && !strcmp(n->op->name, "add") && q->p.lo == -INFINITY && q->p.hi == INFINITY) {
+    if (n && FAC_IS(n, add) && q->p.lo == -INFINITY && q->p.hi == INFINITY) {
         const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
         if ((q->residual = input_of(body, other)) < 0 || !fac_dims_equal(&other->type.dims, &now->type.dims)) return false;
         now = n->out[0], n = n->next;
@@ -233,6 +234,6 @@ static fac_status make_channels(fac_device *d, const fac_problem *p, void **out,
 }
 
 const fac_solver fac_cpu_conv_inverted = {
-    "fused_conv/inverted", "fused_conv", offer_rows, make_rows, done, pack_key, pack, run_rows };
+    "fused_conv/inverted", &fac_op_fused_conv, offer_rows, make_rows, done, pack_key, pack, run_rows };
 const fac_solver fac_cpu_conv_inverted_channels = {
-    "fused_conv/inverted_channels", "fused_conv", offer_channels, make_channels, done, pack_key, pack, run_channels };
+    "fused_conv/inverted_channels", &fac_op_fused_conv, offer_channels, make_channels, done, pack_key, pack, run_channels };

@@ -26,6 +26,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 typedef fac_winograd_plan plan;
 typedef struct job {
@@ -332,17 +333,17 @@ FAC_WINOGRAD_VARIANT(4x4_5x5, FAC_WINOGRAD_4_5)
 FAC_WINOGRAD_VARIANT(2x2_strided, FAC_WINOGRAD_2_3_STRIDED)
 FAC_WINOGRAD_VARIANT(4x4_strided, FAC_WINOGRAD_4_3_STRIDED)
 
-#define SOLVER(op, name) { op "/winograd_" #name, op, offer_##name, make_##name, done, pack_key, pack, run }
-const fac_solver fac_cpu_conv_winograd_2x2 = SOLVER("conv2d", 2x2);
-const fac_solver fac_cpu_conv_winograd_4x4 = SOLVER("conv2d", 4x4);
-const fac_solver fac_cpu_conv_winograd_5x5 = SOLVER("conv2d", 5x5);
-const fac_solver fac_cpu_conv_winograd_4x4_5x5 = SOLVER("conv2d", 4x4_5x5);
-const fac_solver fac_cpu_conv_winograd_2x2_strided = SOLVER("conv2d", 2x2_strided);
-const fac_solver fac_cpu_conv_winograd_4x4_strided = SOLVER("conv2d", 4x4_strided);
-const fac_solver fac_cpu_conv_pool_winograd_2x2 = SOLVER("conv2d_max_pool", 2x2);
-const fac_solver fac_cpu_conv_pool_winograd_4x4 = SOLVER("conv2d_max_pool", 4x4);
-const fac_solver fac_cpu_conv_pool_winograd_5x5 = SOLVER("conv2d_max_pool", 5x5);
-const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = SOLVER("conv2d_max_pool", 4x4_5x5);
-const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = SOLVER("conv2d_grad_x", 2x2);
-const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = SOLVER("conv2d_grad_x", 4x4);
-const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = SOLVER("conv2d_grad_x", 5x5);
+#define SOLVER(op, name) { #op "/winograd_" #name, &fac_op_##op, offer_##name, make_##name, done, pack_key, pack, run }
+const fac_solver fac_cpu_conv_winograd_2x2 = SOLVER(conv2d, 2x2);
+const fac_solver fac_cpu_conv_winograd_4x4 = SOLVER(conv2d, 4x4);
+const fac_solver fac_cpu_conv_winograd_5x5 = SOLVER(conv2d, 5x5);
+const fac_solver fac_cpu_conv_winograd_4x4_5x5 = SOLVER(conv2d, 4x4_5x5);
+const fac_solver fac_cpu_conv_winograd_2x2_strided = SOLVER(conv2d, 2x2_strided);
+const fac_solver fac_cpu_conv_winograd_4x4_strided = SOLVER(conv2d, 4x4_strided);
+const fac_solver fac_cpu_conv_pool_winograd_2x2 = SOLVER(conv2d_max_pool, 2x2);
+const fac_solver fac_cpu_conv_pool_winograd_4x4 = SOLVER(conv2d_max_pool, 4x4);
+const fac_solver fac_cpu_conv_pool_winograd_5x5 = SOLVER(conv2d_max_pool, 5x5);
+const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = SOLVER(conv2d_max_pool, 4x4_5x5);
+const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = SOLVER(conv2d_grad_x, 2x2);
+const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = SOLVER(conv2d_grad_x, 4x4);
+const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = SOLVER(conv2d_grad_x, 5x5);

@@ -2,7 +2,7 @@
  * what they pick from.  Index number e stands for the element of x at  place(e) stride + sum over loops of coordinate step. */
 #ifndef FACULA_CPU_ELEMENTS_H
 #define FACULA_CPU_ELEMENTS_H
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/picks.h"
 
@@ -31,7 +31,7 @@ static inline bool fac_elements_fit(fac_problem *p) {
 static inline bool fac_elements_of(const fac_problem *p, fac_elements *to) {
     const fac_dims *x = &p->in[0].type.dims, *d = &p->in[1].type.dims;
     int64_t axis, step = 1, each = 1;
-    const int at = fac_attr_int(p->node, "axis", &axis) ? fac_axis(axis, x->n) : -1;
+    const int at = fac_attr_get_int(p->node, "axis", &axis) ? fac_axis(axis, x->n) : -1;
     if (at < 0 || fac_dims_count(x) < 0 || fac_dims_count(d) < 0) return false;
     *to = (fac_elements){ .size = x->d[at], .count = fac_dims_count(d), .dtype = p->in[1].type.dtype };
     to->bytes = (int64_t)fac_copy_size(to->dtype), to->at = p->in[1].layout.offset * to->bytes;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "backends/cpu/elementwise/chain.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 /* Where a value lies: `key` is the fac_value of a body, or the fac_operand of a single node. */
@@ -82,7 +83,7 @@ static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin, c
     for (int i = 0; i < nin; i++)
         if (!in[i] || !computable(types[i])) return false;
     if (!op->map) {
-        if (strcmp(op->name, "cast") || nin != 1) return false;
+        if (op != &fac_op_cast || nin != 1) return false;
         int slot = slot_of(b, in[0], natural(types[0]));
         return slot >= 0 && put_conversion(b, key, result, slot, natural(types[0]), result, natural(result)) >= 0;
     }
@@ -196,7 +197,7 @@ static void give_registers(fac_chain *c) {
 
 bool fac_chain_build(const fac_problem *p, int isa, fac_chain *c) {
     builder b = { .c = c, .isa = isa };
-    bool fused = !strcmp(p->node->op->name, "fused") && p->node->body[0];
+    bool fused = FAC_IS(p->node, fused) && p->node->body[0];
     c->sources = c->steps = c->outs = 0;
     if (p->nin > FAC_CHAIN_SOURCES / 2 || !(fused ? put_body(&b, p) : put_single(&b, p)) || !put_outs(&b, p)) return false;
     c->width = 4;

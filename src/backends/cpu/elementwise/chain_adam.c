@@ -5,6 +5,7 @@
 #include <math.h>
 #include "backends/cpu/elementwise/chain.h"
 #include "facula/op.h"
+#include "op_list.h"
 
 enum { ADD, SUB, MUL, DIV, SQRT, WHERE, LOOPS };
 
@@ -49,15 +50,12 @@ static bool is_step(const reader *r, int slot, fac_chain_adam *a, int *mean, int
 }
 
 bool fac_chain_is_adam(const fac_chain *c, int isa, fac_chain_adam *a) {
-    static const char *const names[LOOPS] = { "add", "sub", "mul", "div", "sqrt", "where" };
+    static const fac_op *const ops[LOOPS] = { &fac_op_add, &fac_op_sub, &fac_op_mul, &fac_op_div, &fac_op_sqrt, &fac_op_where };
     reader r = { .c = c };
     int next[3], old[3], go[3], mean = -1, square = -1;
     *a = (fac_chain_adam){ .out = { -1, -1, -1 } };
     if (c->outs != 3) return false;
-    for (int k = 0; k < LOOPS; k++) {
-        const fac_op *op = fac_op_find(names[k]);
-        r.loop[k] = op && op->map ? op->map->f32[isa] : NULL;
-    }
+    for (int k = 0; k < LOOPS; k++) r.loop[k] = ops[k]->map->f32[isa];
     for (int k = 0; k < 3; k++) {
         const fac_chain_step *choice = made(&r, c->out[k].slot, WHERE);
         go[k] = choice ? choice->in[0] : -1, old[k] = choice ? choice->in[2] : -1;

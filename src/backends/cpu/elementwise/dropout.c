@@ -1,12 +1,13 @@
 /* dropout/f32: dropout in training.  Element i lives or dies by number i of its stream, so shares of the elements are dealt to
  * threads at will and the noise stays what src/ops/dropout.c says. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "op_list.h"
 
 enum { SERIAL = 2 << 10, SHARES = 4, CHUNK = 128 };
 
@@ -59,11 +60,11 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "dropout/f32: no memory for a plan");
     *q = (plan){ .x = p->in[0].layout, .y = p->out[0].layout, .count = fac_dims_count(&p->in[0].type.dims),
                  .counter = p->in[1].type.dtype, .cpu = fac_cpu_of(d) };
-    fac_attr_int(p->node, "stream", &q->stream);
-    fac_attr_real(p->node, "ratio", &q->ratio);
+    fac_attr_get_int(p->node, "stream", &q->stream);
+    fac_attr_get_real(p->node, "ratio", &q->ratio);
     *out = q;
     return FAC_OK;
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_dropout = { "dropout/f32", "dropout", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_dropout = { "dropout/f32", &fac_op_dropout, offer, make, done, NULL, NULL, run };

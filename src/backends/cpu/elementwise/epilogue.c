@@ -4,6 +4,7 @@
 #include <string.h>
 #include "backends/cpu/elementwise/epilogue.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 /* A constant number in the graph: what fac_number made. */
 static bool number(const fac_value *v, float *to) {
@@ -15,10 +16,10 @@ static bool number(const fac_value *v, float *to) {
 
 bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi) {
     *lo = -INFINITY, *hi = INFINITY;
-    if (n->op == fac_op_find("relu")) return *lo = 0, true;
-    if (n->op == fac_op_find("max")) return n->nin == 2 && number(n->in[1], lo);
-    if (n->op == fac_op_find("min")) return n->nin == 2 && number(n->in[1], hi);
-    return n->op == fac_op_find("clip") && n->nin == 3 && number(n->in[1], lo) && number(n->in[2], hi);
+    if (FAC_IS(n, relu)) return *lo = 0, true;
+    if (FAC_IS(n, max)) return n->nin == 2 && number(n->in[1], lo);
+    if (FAC_IS(n, min)) return n->nin == 2 && number(n->in[1], hi);
+    return FAC_IS(n, clip) && n->nin == 3 && number(n->in[1], lo) && number(n->in[2], hi);
 }
 
 /* An elementwise op of one operand. */
@@ -46,7 +47,7 @@ static int operand_of(const fac_problem *p, const fac_value *v) {
 static bool add_mask(const fac_problem *p, const fac_node *n, const fac_value *now, fac_epilogue *e) {
     const fac_node *test = n->in[0]->node;
     float zero;
-    if (n->in[1] != now || !number(n->in[2], &zero) || zero != 0 || !test || test->op != fac_op_find("greater")) return false;
+    if (n->in[1] != now || !number(n->in[2], &zero) || zero != 0 || !test || !FAC_IS(test, greater)) return false;
     e->mask = operand_of(p, test->in[0]);
     return e->mask >= 0 && number(test->in[1], &e->mask_lo);
 }
@@ -64,15 +65,15 @@ bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epi
     bool clipped = false;
     for (const fac_node *n = body->first; n; n = n->next) {
         const fac_node *next = n->next;
-        if (n->op == fac_op_find("greater") && next && next->op == fac_op_find("where") && next->in[0] == n->out[0]) continue;
+        if (FAC_IS(n, greater) && next && FAC_IS(next, where) && next->in[0] == n->out[0]) continue;
         if (n->nout != 1 || n->nin < 1 || n->out[0]->type.dtype != FAC_F32 || e->mask >= 0) return false;
         if (!fac_dims_equal(&n->out[0]->type.dims, &now->type.dims)) return false;
         float lo, hi;
-        if (n->op == fac_op_find("add") && n->nin == 2) {
+        if (FAC_IS(n, add) && n->nin == 2) {
             const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
             if (!other || other == now || clipped || e->loops || e->residual >= 0) return false;
             if ((e->residual = operand_of(p, other)) < 0) return false;
-        } else if (n->op == fac_op_find("where")) {
+        } else if (FAC_IS(n, where)) {
             if (clipped || e->loops || !add_mask(p, n, now, e)) return false;
         } else if (n->in[0] != now) return false;
         else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi)) e->lo = lo, e->hi = hi, clipped = true;

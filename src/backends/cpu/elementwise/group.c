@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 enum { SHARES = 8, SERIAL = 16 << 10, INS = FAC_CHAIN_SOURCES / 2 };
 
@@ -161,4 +162,4 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-const fac_solver fac_cpu_group = { .name = "group", .op = "group", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_group = { .name = "group", .op = &fac_op_group, .offer = offer, .make = make, .done = done, .run = run };

@@ -47,7 +47,7 @@ static bool find(fac_device *d, const fac_problem *p, shadow *s) {
         if (p->out[k].layout.block == 0 && !fac_layout_is_plain(&p->out[k].layout, &p->out[k].type.dims)) return false;
     }
     for (const fac_solver *const *all = d->backend->solvers; any && *all; all++) {
-        if (*all == &fac_cpu_half || ((*all)->op && strcmp((*all)->op, p->node->op->name))) continue;
+        if (*all == &fac_cpu_half || ((*all)->op && (*all)->op != p->node->op)) continue;
         look(p, s);
         s->solver = *all;
         s->offer = (fac_offer){ 0 };

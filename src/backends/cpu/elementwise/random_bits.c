@@ -1,12 +1,13 @@
 /* random_bits: number i is that of its place, so shares of the elements are dealt to threads at
  * will. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "op_list.h"
 
 enum { SERIAL = 2 << 10, SHARES = 4 };
 
@@ -55,12 +56,12 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *q = (plan){ .counter = p->in[0].layout, .y = p->out[0].layout,
                  .count = fac_dims_count(&p->out[0].type.dims),
                  .wide = p->in[0].type.dtype == FAC_I64, .cpu = fac_cpu_of(d) };
-    fac_attr_int(p->node, "stream", &q->stream);
+    fac_attr_get_int(p->node, "stream", &q->stream);
     *out = q;
     return FAC_OK;
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 const fac_solver fac_cpu_random_bits = {
-    "random_bits/philox", "random_bits", offer, make, done, NULL, NULL, run
+    "random_bits/philox", &fac_op_random_bits, offer, make, done, NULL, NULL, run
 };

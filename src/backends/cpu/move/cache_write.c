@@ -8,6 +8,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 typedef struct plan {
@@ -79,4 +80,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_cache_write = {
-    .name = "cache_write", .op = "cache_write", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "cache_write", .op = &fac_op_cache_write, .offer = offer, .make = make, .done = done, .run = run };

@@ -1,18 +1,19 @@
 /* Solver "concat": every input is copied to its part of the output, whatever the layouts.  The result is in channel blocks when
  * most of what comes in is, and every part then begins with a block.  Copies move bits: exact, any element type of whole
  * bytes. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 typedef struct plan { int n; fac_copy copy[]; } plan;
 
 static int axis_of(const fac_problem *p) {
     int64_t axis;
-    return fac_attr_int(p->node, "axis", &axis) ? fac_axis(axis, p->out[0].type.dims.n) : -1;
+    return fac_attr_get_int(p->node, "axis", &axis) ? fac_axis(axis, p->out[0].type.dims.n) : -1;
 }
 
 /* Where each input goes; false when one begins inside a block. */
@@ -77,4 +78,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_concat = { .name = "concat", .op = "concat", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_concat = { .name = "concat", .op = &fac_op_concat, .offer = offer, .make = make, .done = done, .run = run };

@@ -1,7 +1,7 @@
 /* Solver "gather": rows of a contiguous tensor picked by indices.  x [outer][size][inner], y [outer][indices][inner].  Exact, any
  * element type of whole bytes, indices of any integer type; of those out of range the first one is told. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/picks.h"
@@ -9,6 +9,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 enum { SERIAL_BYTES = 64 << 10, SHARES = 8 };
@@ -29,7 +30,7 @@ static int64_t unit_of(fac_dtype t) {
 static bool build(const fac_problem *p, plan *g) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
-    int at = fac_attr_int(p->node, "axis", &axis) ? fac_axis(axis, d->n) : -1;
+    int at = fac_attr_get_int(p->node, "axis", &axis) ? fac_axis(axis, d->n) : -1;
     if (at < 0) return false;
     *g = (plan){ .outer = 1, .size = d->d[at], .picks = fac_dims_count(&p->in[1].type.dims), .index_type = p->in[1].type.dtype,
                  .element = unit_of(p->in[0].type.dtype),
@@ -93,4 +94,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return fac_picks_check(&j.picks, err);
 }
 
-const fac_solver fac_cpu_gather = { .name = "gather", .op = "gather", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_gather = { .name = "gather", .op = &fac_op_gather, .offer = offer, .make = make, .done = done, .run = run };

@@ -5,6 +5,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { SERIAL = 8 << 10, SHARES = 4, AT_ONCE = 256 };
 
@@ -80,4 +81,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_gather_elements = {
-    .name = "gather_elements", .op = "gather_elements", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "gather_elements", .op = &fac_op_gather_elements, .offer = offer, .make = make, .done = done, .run = run };

@@ -3,7 +3,7 @@
  * summed in the order of the indices: the same bits with any number of threads.  Every thread sees every index, so each finds the
  * first one that is out of range. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/picks.h"
@@ -11,6 +11,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 enum { SERIAL_BYTES = 64 << 10 };
@@ -24,7 +25,7 @@ typedef struct plan {
 static bool build(const fac_problem *p, plan *g) {
     const fac_dims *d = &p->out[0].type.dims;
     int64_t axis;
-    int at = fac_attr_int(p->node, "axis", &axis) ? fac_axis(axis, d->n) : -1;
+    int at = fac_attr_get_int(p->node, "axis", &axis) ? fac_axis(axis, d->n) : -1;
     if (at < 0) return false;
     *g = (plan){ .outer = 1, .size = d->d[at], .picks = fac_dims_count(&p->in[1].type.dims), .inner = 1,
                  .index_type = p->in[1].type.dtype, .index_bytes = (int64_t)fac_copy_size(p->in[1].type.dtype),
@@ -96,4 +97,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_gather_grad = {
-    .name = "gather_grad", .op = "gather_grad", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "gather_grad", .op = &fac_op_gather_grad, .offer = offer, .make = make, .done = done, .run = run };

@@ -11,6 +11,7 @@
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include <string.h>
 
 typedef struct plan { int n; fac_copy copy[]; } plan;
@@ -49,8 +50,8 @@ static bool window(const fac_problem *p, int k, fac_layout *out) {
     return true;
 }
 
-static const char *const moves[] = { "transpose", "slice", "split", "expand", NULL };
-static const char *const reshapes[] = { "reshape", "flatten", "squeeze", "unsqueeze", NULL };
+static const fac_op *const moves[] = { &fac_op_transpose, &fac_op_slice, &fac_op_split, &fac_op_expand, NULL };
+static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac_op_squeeze, &fac_op_unsqueeze, NULL };
 
 static double price(const fac_device *d, const fac_problem *p) {
     double bytes = 0;

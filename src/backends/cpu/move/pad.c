@@ -1,11 +1,12 @@
 /* Solver "pad": a constant around (or, where a padding is negative, less of) a tensor.  The output is filled, then the part of x
  * that is left is copied into it.  Exact, any element type of whole bytes; the other modes are left to the reference. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 typedef struct plan { const fac_problem *problem; size_t size; bool empty; fac_copy fill, copy; } plan;
 
@@ -80,4 +81,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_pad = { .name = "pad", .op = "pad", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_pad = { .name = "pad", .op = &fac_op_pad, .offer = offer, .make = make, .done = done, .run = run };

@@ -5,6 +5,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
@@ -37,4 +38,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_reorder = {
-    .name = "reorder", .op = "identity", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "reorder", .op = &fac_op_identity, .offer = offer, .make = make, .done = done, .run = run };

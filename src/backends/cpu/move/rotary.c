@@ -1,11 +1,12 @@
 /* Solver "rotary": pairs of elements of heads turned by the angles of their positions, f32. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 enum { X, COS, SIN, POSITIONS };
@@ -30,7 +31,7 @@ static bool settle(plan *g, const fac_problem *p) {
     const fac_dims *x = &p->in[X].type.dims, *c = &p->in[COS].type.dims;
     int64_t heads = 0;
     const bool flat = x->n == 3;
-    fac_attr_int(p->node, "heads", &heads);
+    fac_attr_get_int(p->node, "heads", &heads);
     *g = (plan){ .batch = x->d[0], .heads = flat ? heads : x->d[1], .rows = x->d[flat ? 1 : 2], .half = c->d[c->n - 1],
                  .table = c->d[0], .interleaved = fac_attr_flag(p->node, "interleaved"), .at_type = p->in[POSITIONS].type.dtype };
     if (!g->heads || !g->table) return false;
@@ -123,4 +124,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_rotary = { .name = "rotary", .op = "rotary", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_rotary = { .name = "rotary", .op = &fac_op_rotary, .offer = offer, .make = make, .done = done, .run = run };

@@ -11,6 +11,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/scatter.h"
 
 enum { SERIAL = 4 << 10, AT_ONCE = 256, SHARES_MOST = 4096 };
@@ -178,4 +179,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_scatter_elements = {
-    .name = "scatter_elements", .op = "scatter_elements", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "scatter_elements", .op = &fac_op_scatter_elements, .offer = offer, .make = make, .done = done, .run = run };

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 enum { MOST_LANES = 16 };
 
@@ -48,7 +49,7 @@ static bool settle(plan *q, const fac_problem *p) {
     if (!body || p->nin != 3 || p->nout != 1 || d->n != 4 || fac_dims_count(d) <= 0) return false;
     if (p->out[0].type.dtype != FAC_F32) return false;
     const fac_node *mul = body->first, *add = mul ? mul->next : NULL, *act = add ? add->next : NULL;
-    if (!add || mul->op != fac_op_find("mul") || add->op != fac_op_find("add") || (act && act->next)) return false;
+    if (!add || !FAC_IS(mul, mul) || !FAC_IS(add, add) || (act && act->next)) return false;
     q->input = -1;
     for (int i = 0; i < 2; i++) {
         const int k = input_of(body, mul->in[i]);
@@ -129,4 +130,4 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_affine = { "affine", "fused", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_affine = { "affine", &fac_op_fused, offer, make, done, pack_key, pack, run };

@@ -14,13 +14,14 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/elementwise/epilogue.h"
 #include "backends/cpu/device/solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { MOST_LANES = 16, FEW_BLOCKS = 8, PARTS = 16, STRIP_PIXELS = 192, WIDEST = 2048 };
 
@@ -212,8 +213,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 static bool settle(plan *p, const fac_problem *problem) {
     const fac_dims *x = &problem->in[0].type.dims;
     if (x->n != 4 || fac_dims_count(x) <= 0 || x->d[3] > WIDEST || problem->out[0].type.dtype != FAC_F32) return false;
-    p->masked = problem->node->op == fac_op_find("batch_norm_act_grad");
-    p->gradient = p->masked || problem->node->op == fac_op_find("batch_norm_grad");
+    p->masked = FAC_IS(problem->node, batch_norm_act_grad);
+    p->gradient = p->masked || FAC_IS(problem->node, batch_norm_grad);
     if (!p->gradient && !fac_attr_flag(problem->node, "training_mode")) return false;
     for (int k = 0; k < problem->nin; k++)
         if (problem->in[k].type.dtype != FAC_F32) return false;
@@ -253,17 +254,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     q->past = q->cpu->simd->streams->put && !q->e.loops &&
               fac_type_bytes(&p->out[0].type) > (size_t)q->cpu->pool.threads * q->cpu->l2;
-    fac_attr_real(p->node, "epsilon", &q->epsilon);
-    fac_attr_real(p->node, "momentum", &q->keep);
-    fac_attr_real(p->node, "lo", &q->lo);
-    fac_attr_real(p->node, "hi", &q->hi);
+    fac_attr_get_real(p->node, "epsilon", &q->epsilon);
+    fac_attr_get_real(p->node, "momentum", &q->keep);
+    fac_attr_get_real(p->node, "lo", &q->lo);
+    fac_attr_get_real(p->node, "hi", &q->hi);
     *out = q;
     return FAC_OK;
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_batch_norm_blocked = { "batch_norm/blocked", "batch_norm", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_batch_norm_blocked = { "batch_norm/blocked", &fac_op_batch_norm, offer, make, done, NULL, NULL, run };
 const fac_solver fac_cpu_batch_norm_act_grad_blocked = {
-    "batch_norm_act_grad/blocked", "batch_norm_act_grad", offer, make, done, NULL, NULL, run };
+    "batch_norm_act_grad/blocked", &fac_op_batch_norm_act_grad, offer, make, done, NULL, NULL, run };
 const fac_solver fac_cpu_batch_norm_grad_blocked = {
-    "batch_norm_grad/blocked", "batch_norm_grad", offer, make, done, NULL, NULL, run };
+    "batch_norm_grad/blocked", &fac_op_batch_norm_grad, offer, make, done, NULL, NULL, run };

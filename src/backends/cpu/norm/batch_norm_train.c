@@ -5,12 +5,13 @@
  * layouts. */
 #include <limits.h>
 #include <math.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 typedef struct plan {
     fac_layout     in[5], out[3];
@@ -103,7 +104,7 @@ static fac_status run_gradient(const void *p, fac_device *d, const fac_span *in,
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_dims *x = &p->in[0].type.dims;
     if (p->node->body[0] || x->n < 2 || fac_dims_count(x) <= 0 || x->d[1] > INT_MAX) return false;
-    if (p->node->op == fac_op_find("batch_norm") && !fac_attr_flag(p->node, "training_mode")) return false;
+    if (FAC_IS(p->node, batch_norm) && !fac_attr_flag(p->node, "training_mode")) return false;
     if (p->out[0].type.dtype != FAC_F32) return false;
     for (int k = 0; k < p->nin; k++) {
         if (p->in[k].type.dtype != FAC_F32) return false;
@@ -123,13 +124,13 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     for (int k = 2; k < x->n; k++) q->plane *= x->d[k];
     for (int k = 0; k < p->nin; k++) q->in[k] = p->in[k].layout;
     for (int k = 0; k < p->nout; k++) q->out[k] = p->out[k].layout;
-    fac_attr_real(p->node, "epsilon", &q->epsilon);
-    fac_attr_real(p->node, "momentum", &q->keep);
+    fac_attr_get_real(p->node, "epsilon", &q->epsilon);
+    fac_attr_get_real(p->node, "momentum", &q->keep);
     *out = q;
     return FAC_OK;
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_batch_norm_train = { "batch_norm/train", "batch_norm", offer, make, done, NULL, NULL, run_train };
+const fac_solver fac_cpu_batch_norm_train = { "batch_norm/train", &fac_op_batch_norm, offer, make, done, NULL, NULL, run_train };
 const fac_solver fac_cpu_batch_norm_grad = {
-    "batch_norm_grad/channel", "batch_norm_grad", offer, make, done, NULL, NULL, run_gradient };
+    "batch_norm_grad/channel", &fac_op_batch_norm_grad, offer, make, done, NULL, NULL, run_gradient };

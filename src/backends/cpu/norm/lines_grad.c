@@ -8,7 +8,7 @@
  * number of threads changes a bit. */
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -16,6 +16,7 @@
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 /* A part adds up MOST_LINES lines in f32 at most: its sums take a 128th of what x does then. */
 enum { SERIAL = 8 << 10, SHARES = 8, COLUMNS = 128,
@@ -41,19 +42,18 @@ static int64_t parts_of(int64_t lines) {
 static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
-    const char *op = p->node->op->name;
-    *r = (plan){ .rms = !strcmp(op, "rms_norm_grad"), .log = !strcmp(op, "log_softmax_grad"), .lines = 1, .size = 1,
+    *r = (plan){ .rms = FAC_IS(p->node, rms_norm_grad), .log = FAC_IS(p->node, log_softmax_grad), .lines = 1, .size = 1,
                  .cpu = cpu, .problem = p };
-    r->norm = r->rms || !strcmp(op, "layer_norm_grad");
-    if ((!r->norm && !r->log && strcmp(op, "softmax_grad")) || p->node->body[0]) return false;
-    if (d->n < 1 || !fac_attr_int(p->node, "axis", &axis)) return false;
+    r->norm = r->rms || FAC_IS(p->node, layer_norm_grad);
+    if ((!r->norm && !r->log && !FAC_IS(p->node, softmax_grad)) || p->node->body[0]) return false;
+    if (d->n < 1 || !fac_attr_get_int(p->node, "axis", &axis)) return false;
     for (int i = 0; i < p->nin; i++)
         if (p->in[i].type.dtype != FAC_NONE && p->in[i].type.dtype != FAC_F32) return false;
     const int at = fac_axis(axis, d->n);
     for (int k = 0; k < d->n; k++) *(k < at ? &r->lines : &r->size) *= d->d[k];
     if (at < 0 || (!r->norm && r->size != d->d[at])) return false;             /* what lies behind the axis is one element */
     if (r->lines * r->size == 0) return !r->norm;
-    if (r->norm && !fac_attr_real(p->node, "epsilon", &r->epsilon)) return false;
+    if (r->norm && !fac_attr_get_real(p->node, "epsilon", &r->epsilon)) return false;
     r->scaled = r->norm && p->in[2].type.dtype != FAC_NONE;
     for (int k = 1; k < p->nout; k++) r->params |= p->out[k].type.dtype != FAC_NONE;
     r->parts = parts_of(r->lines);
@@ -175,7 +175,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_softmax_grad = { "softmax_grad", "softmax_grad", offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_log_softmax_grad = { "log_softmax_grad", "log_softmax_grad", offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_layer_norm_grad = { "layer_norm_grad", "layer_norm_grad", offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_rms_norm_grad = { "rms_norm_grad", "rms_norm_grad", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_softmax_grad = { "softmax_grad", &fac_op_softmax_grad, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_log_softmax_grad = { "log_softmax_grad", &fac_op_log_softmax_grad, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_layer_norm_grad = { "layer_norm_grad", &fac_op_layer_norm_grad, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_rms_norm_grad = { "rms_norm_grad", &fac_op_rms_norm_grad, offer, make, done, NULL, NULL, run };

@@ -3,7 +3,7 @@
  * Contiguous tensors: some hundred pixels of one channel at a time.  Channel blocks of one vector: all channels of one pixel at
  * a time.  The usual exponents 0.5, 0.75 and 1 are square roots and a division, any other is exp(-beta log(base)); base is
  * positive, as bias > 0 and alpha >= 0 are asked for.  Within 1e-6 of y. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -11,6 +11,7 @@
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { SHARES = 8 };
 
@@ -26,8 +27,8 @@ static bool build(const fac_problem *p, plan *r) {
     *r = (plan){ .images = d->d[0], .channels = d->d[1], .plane = 1, .blocked = p->in[0].layout.block > 0, .problem = p };
     for (int k = 2; k < d->n; k++) r->plane *= d->d[k];
     r->tiles = (r->plane + FAC_LINES - 1) / FAC_LINES;
-    return fac_attr_int(p->node, "size", &r->size) && fac_attr_real(p->node, "alpha", &r->alpha) &&
-           fac_attr_real(p->node, "beta", &r->beta) && fac_attr_real(p->node, "bias", &r->bias) && r->bias > 0 && r->alpha >= 0;
+    return fac_attr_get_int(p->node, "size", &r->size) && fac_attr_get_real(p->node, "alpha", &r->alpha) &&
+           fac_attr_get_real(p->node, "beta", &r->beta) && fac_attr_get_real(p->node, "bias", &r->bias) && r->bias > 0 && r->alpha >= 0;
 }
 
 /* The layouts of both sides are blocked alike, or both are plain. */
@@ -109,4 +110,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_lrn = { .name = "lrn", .op = "lrn", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_lrn = { .name = "lrn", .op = &fac_op_lrn, .offer = offer, .make = make, .done = done, .run = run };

@@ -5,7 +5,7 @@
  * added up in f64; the rest is f32.
  * Contiguous tensors; batch_norm also takes channel blocks of one vector, and then its result has them too. */
 #include <math.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -13,6 +13,7 @@
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { SERIAL = 8 << 10, SHARES = 8 };
 
@@ -28,22 +29,22 @@ typedef struct plan {
     bool    past;                       /* results go past the caches */
 } plan;
 
-static kind kind_of(const char *op) {
-    static const struct { const char *op; kind kind; } kinds[] = {
-        { "layer_norm", LAYER },    { "rms_norm", RMS },     { "group_norm", GROUP },
-        { "instance_norm", GROUP }, { "batch_norm", BATCH } };
+static kind kind_of(const fac_op *op) {
+    static const struct { const fac_op *op; kind kind; } kinds[] = {
+        { &fac_op_layer_norm, LAYER },    { &fac_op_rms_norm, RMS },     { &fac_op_group_norm, GROUP },
+        { &fac_op_instance_norm, GROUP }, { &fac_op_batch_norm, BATCH } };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (!strcmp(op, kinds[k].op)) return kinds[k].kind;
+        if (op == kinds[k].op) return kinds[k].kind;
     return NONE;
 }
 
 static bool build(const fac_problem *p, plan *r) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis = 0;
-    *r = (plan){ .kind = kind_of(p->node->op->name), .rows = 1, .size = 1, .groups = 1, .channels = 1, .plane = 1, .problem = p };
-    if (r->kind == NONE || !fac_attr_real(p->node, "epsilon", &r->epsilon)) return false;
+    *r = (plan){ .kind = kind_of(p->node->op), .rows = 1, .size = 1, .groups = 1, .channels = 1, .plane = 1, .problem = p };
+    if (r->kind == NONE || !fac_attr_get_real(p->node, "epsilon", &r->epsilon)) return false;
     if (r->kind <= RMS) {
-        if (!fac_attr_int(p->node, "axis", &axis) || d->n == 0) return false;
+        if (!fac_attr_get_int(p->node, "axis", &axis) || d->n == 0) return false;
         int at = fac_axis(axis, d->n);
         for (int k = 0; k < d->n; k++) *(k < at ? &r->rows : &r->size) *= d->d[k];
         for (int k = 1; k < p->nin; k++)                /* no broadcasting of scale and bias inside a row */
@@ -53,7 +54,7 @@ static bool build(const fac_problem *p, plan *r) {
     if (d->n < 2) return false;
     for (int k = 2; k < d->n; k++) r->plane *= d->d[k];
     r->groups = d->d[1];
-    if (r->kind == GROUP) fac_attr_int(p->node, "groups", &r->groups);
+    if (r->kind == GROUP) fac_attr_get_int(p->node, "groups", &r->groups);
     if (r->groups < 1) return false;
     r->channels = d->d[1] / r->groups;
     r->size = r->channels * r->plane, r->rows = d->d[0] * r->groups;
@@ -66,7 +67,7 @@ static bool build(const fac_problem *p, plan *r) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan r;
     const fac_cpu *c = fac_cpu_of(d);
-    kind k = kind_of(p->node->op->name);
+    kind k = kind_of(p->node->op);
     if (k == NONE || p->node->body[0]) return false;
     for (int i = 0; i < p->nin; i++) {
         fac_operand *x = &p->in[i];

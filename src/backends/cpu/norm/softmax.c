@@ -4,13 +4,14 @@
  * those along rows have parts of at most 128 terms of f32.  With u = 2^-24 a result is off by less
  * than 6 u of itself (exp 3, the factor 1, the product 1) and by what the sum is off: next to
  * nothing where terms differ, 65 u at worst where all are equal. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { SERIAL = 4 << 10, SHARES = 8 };
 
@@ -19,10 +20,10 @@ typedef struct plan { int64_t outer, size, inner, tiles; bool log; const fac_pro
 static bool build(const fac_problem *p, plan *s) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
-    if (!fac_attr_int(p->node, "axis", &axis)) return false;
+    if (!fac_attr_get_int(p->node, "axis", &axis)) return false;
     int at = fac_axis(axis, d->n ? d->n : 1);
     if (at < 0) return false;
-    *s = (plan){ .outer = 1, .size = d->n ? d->d[at] : 1, .inner = 1, .log = !strcmp(p->node->op->name, "log_softmax") };
+    *s = (plan){ .outer = 1, .size = d->n ? d->d[at] : 1, .inner = 1, .log = FAC_IS(p->node, log_softmax) };
     for (int k = 0; k < d->n; k++) {
         if (k < at) s->outer *= d->d[k];
         if (k > at) s->inner *= d->d[k];
@@ -33,7 +34,7 @@ static bool build(const fac_problem *p, plan *s) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan s;
-    if ((strcmp(p->node->op->name, "softmax") && strcmp(p->node->op->name, "log_softmax")) || p->node->body[0]) return false;
+    if ((!FAC_IS(p->node, softmax) && !FAC_IS(p->node, log_softmax)) || p->node->body[0]) return false;
     fac_operand *x = &p->in[0], *y = &p->out[0];
     if (x->type.dtype != FAC_F32 || y->type.dtype != FAC_F32 || !fac_layout_is_plain(&y->layout, &y->type.dims)) return false;
     if (!fac_layout_is_plain(&x->layout, &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);

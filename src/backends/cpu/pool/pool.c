@@ -7,6 +7,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/pool.h"
 
 enum { WIDEST = 128 };                  /* of a window: what the kernel's stack takes */
@@ -74,7 +75,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->g = g;
     q->cpu = fac_cpu_of(d);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
-    q->average = p->node->op == fac_op_find("avg_pool2d");
+    q->average = FAC_IS(p->node, avg_pool2d);
     q->blocks = (g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
     q->bands = g.window[1].out < 14 ? 1 : 2 * q->cpu->pool.threads < g.window[1].out ? 2 * q->cpu->pool.threads : g.window[1].out;
     for (int64_t k = 0; k < g.window[2].out; k++) q->across[k] = fac_pool_divisor(&g, 2, k);
@@ -83,5 +84,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_max_pool = { "max_pool2d/blocked", "max_pool2d", offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_avg_pool = { "avg_pool2d/blocked", "avg_pool2d", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_max_pool = { "max_pool2d/blocked", &fac_op_max_pool2d, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_avg_pool = { "avg_pool2d/blocked", &fac_op_avg_pool2d, offer, make, done, NULL, NULL, run };

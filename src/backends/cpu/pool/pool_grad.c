@@ -8,6 +8,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/pool_grad.h"
 
 typedef struct taps { int32_t first, last, padded; } taps;  /* inside of x; those that do not reach behind the padding */
@@ -115,7 +116,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->g = g;
     q->cpu = fac_cpu_of(d);
     q->x = p->in[0].layout, q->dy = p->in[1].layout, q->dx = p->out[0].layout;
-    q->max = p->node->op == fac_op_find("max_pool2d_grad");
+    q->max = FAC_IS(p->node, max_pool2d_grad);
     q->planes = g.N * g.C;
     fill(&g.window[1], q->table);
     fill(&g.window[2], q->table + g.window[1].out);
@@ -124,5 +125,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_max_pool_grad = { "max_pool2d_grad/plain", "max_pool2d_grad", offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_avg_pool_grad = { "avg_pool2d_grad/plain", "avg_pool2d_grad", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_max_pool_grad = { "max_pool2d_grad/plain", &fac_op_max_pool2d_grad, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_avg_pool_grad = { "avg_pool2d_grad/plain", &fac_op_avg_pool2d_grad, offer, make, done, NULL, NULL, run };

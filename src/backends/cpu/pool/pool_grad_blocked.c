@@ -6,6 +6,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/pool_grad.h"
 
 typedef struct plan {
@@ -62,7 +63,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     int64_t inputs = fac_dims_count(&p->out[0].type.dims), outputs = fac_dims_count(&p->in[1].type.dims);
     const fac_window *h = &g.window[1], *w = &g.window[2];
     if (inputs <= 0 || outputs <= 0 || outputs > INT_MAX || h->kernel > INT_MAX / w->kernel) return false;
-    if (p->node->op == fac_op_find("max_pool2d_grad")) fac_want_blocked(c, &p->in[0], 0);
+    if (FAC_IS(p->node, max_pool2d_grad)) fac_want_blocked(c, &p->in[0], 0);
     fac_want_blocked(c, &p->in[1], 0);
     fac_want_blocked_out(c, &p->out[0]);
     double lanes = (double)((g.C + c->simd->lanes - 1) / c->simd->lanes * c->simd->lanes) / (double)g.C;
@@ -78,7 +79,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
     q->g = g;
     q->cpu = fac_cpu_of(d);
-    q->max = p->node->op == fac_op_find("max_pool2d_grad");
+    q->max = FAC_IS(p->node, max_pool2d_grad);
     if (q->max) q->x = p->in[0].layout;
     q->dy = p->in[1].layout, q->dx = p->out[0].layout;
     q->blocks = (g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
@@ -89,6 +90,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 const fac_solver fac_cpu_max_pool_grad_blocked = {
-    "max_pool2d_grad/blocked", "max_pool2d_grad", offer, make, done, NULL, NULL, run };
+    "max_pool2d_grad/blocked", &fac_op_max_pool2d_grad, offer, make, done, NULL, NULL, run };
 const fac_solver fac_cpu_avg_pool_grad_blocked = {
-    "avg_pool2d_grad/blocked", "avg_pool2d_grad", offer, make, done, NULL, NULL, run };
+    "avg_pool2d_grad/blocked", &fac_op_avg_pool2d_grad, offer, make, done, NULL, NULL, run };

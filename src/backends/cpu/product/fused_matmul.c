@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 enum { OPERANDS = FAC_CHAIN_SOURCES / 2, WIDTH = 512, GAP = 16 };      /* columns at a time, at least; between rows of scratch */
 
@@ -187,4 +188,4 @@ static void done(fac_device *d, void *plan_) {
 }
 
 const fac_solver fac_cpu_fused_matmul = {
-    .name = "fused_matmul", .op = "fused_matmul", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "fused_matmul", .op = &fac_op_fused_matmul, .offer = offer, .make = make, .done = done, .run = run };

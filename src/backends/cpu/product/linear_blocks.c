@@ -14,6 +14,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "tensor/blocks.h"
 #include "tensor/tensor_internal.h"
 
@@ -201,4 +202,4 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 const fac_solver fac_cpu_linear_blocks = {
-    .name = "linear/blocks", .op = "linear", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "linear/blocks", .op = &fac_op_linear, .offer = offer, .make = make, .done = done, .run = run };

@@ -11,6 +11,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum {
     TILES_OF_BLOCK = 32,                /* row tiles whose slab of a, 32 x 14 x 512 floats, is kept in the second cache */
@@ -174,6 +175,6 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_gemm = { "linear/gemm", "linear", offer, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_matmul_gemm = { "matmul/gemm", "matmul", offer, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_gemm_gemm = { "gemm/gemm", "gemm", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_linear_gemm = { "linear/gemm", &fac_op_linear, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_matmul_gemm = { "matmul/gemm", &fac_op_matmul, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_gemm_gemm = { "gemm/gemm", &fac_op_gemm, offer, make, done, pack_key, pack, run };

@@ -14,6 +14,7 @@
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum {
     DEEPEST = 1024,                     /* slab of the sum                  */
@@ -108,7 +109,7 @@ static void cut(plan *p) {
 /* A single matrix b is taken as it lies. */
 static bool takes_b(const fac_problem *p) {
     const fac_operand *b = &p->in[1];
-    return p->node->op == fac_op_find("matmul") && b->type.dims.n == 2 && b->layout.block == 0 && b->layout.stride[0] > 0 &&
+    return FAC_IS(p->node, matmul) && b->type.dims.n == 2 && b->layout.block == 0 && b->layout.stride[0] > 0 &&
            b->layout.stride[1] > 0 && (b->layout.stride[0] == 1 || b->layout.stride[1] == 1);
 }
 
@@ -177,6 +178,6 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_computed = { "linear/computed", "linear", offer, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_matmul_computed = { "matmul/computed", "matmul", offer, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_gemm_computed = { "gemm/computed", "gemm", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_linear_computed = { "linear/computed", &fac_op_linear, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_matmul_computed = { "matmul/computed", &fac_op_matmul, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_gemm_computed = { "gemm/computed", &fac_op_gemm, offer, make, done, pack_key, pack, run };

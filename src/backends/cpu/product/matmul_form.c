@@ -1,6 +1,7 @@
 /* linear, gemm and matmul in one form: see matmul.h. */
 #include "backends/cpu/product/matmul.h"
 #include "facula/ops.h"
+#include "op_list.h"
 
 static void linear(const fac_problem *p, fac_matmul_form *m) {
     const fac_dims *x = &p->in[0].type.dims, *w = &p->in[1].type.dims;
@@ -30,7 +31,7 @@ static int64_t steps(const fac_dims *d, int64_t matrix, const fac_dims *batch, i
 
 bool fac_matmul_takes_a(const fac_problem *p) {
     const fac_operand *a = &p->in[0];
-    return p->node->op == fac_op_find("matmul") && a->type.dims.n == 2 && a->layout.block == 0 && a->layout.stride[0] > 0 &&
+    return FAC_IS(p->node, matmul) && a->type.dims.n == 2 && a->layout.block == 0 && a->layout.stride[0] > 0 &&
            a->layout.stride[1] > 0;
 }
 
@@ -54,9 +55,9 @@ bool fac_matmul_read(const fac_problem *p, fac_dtype type, fac_matmul_form *m) {
     }
     if (p->nout != 1 || p->out[0].type.dtype != type || fac_dims_count(&p->out[0].type.dims) <= 0) return false;
     const fac_op *op = p->node->op;
-    if (op == fac_op_find("linear")) linear(p, m);
-    else if (op == fac_op_find("gemm")) gemm(p, m);
-    else if (op == fac_op_find("matmul")) matmul(p, m);
+    if (op == &fac_op_linear) linear(p, m);
+    else if (op == &fac_op_gemm) gemm(p, m);
+    else if (op == &fac_op_matmul) matmul(p, m);
     else return false;
     m->batches = m->batch.n ? fac_dims_count(&m->batch) : 1;
     if (p->node->nports > 2 && p->in[2].type.dtype) {

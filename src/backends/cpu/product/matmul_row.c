@@ -15,6 +15,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 typedef struct plan {
     fac_matmul_form m;
@@ -208,6 +209,6 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_row = { "linear/row", "linear", offer, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_matmul_row = { "matmul/row", "matmul", offer, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_gemm_row = { "gemm/row", "gemm", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_linear_row = { "linear/row", &fac_op_linear, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_matmul_row = { "matmul/row", &fac_op_matmul, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_gemm_row = { "gemm/row", &fac_op_gemm, offer, make, done, pack_key, pack, run };

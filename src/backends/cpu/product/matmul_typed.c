@@ -13,6 +13,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 enum { CHUNK = FAC_TYPED_CHUNK, SLAB = 384, SHARES = 4 };      /* terms of a sum between two visits of y; items for each thread */
@@ -82,7 +83,7 @@ static bool settle(plan *p, const fac_problem *problem) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan q = { .cpu = fac_cpu_of(d) };
     const fac_op *op = p->node->op;
-    if ((op != fac_op_find("linear") && op != fac_op_find("gemm") && op != fac_op_find("matmul")) || !settle(&q, p)) return false;
+    if ((op != &fac_op_linear && op != &fac_op_gemm && op != &fac_op_matmul) || !settle(&q, p)) return false;
     for (int i = 0; i < p->nin; i++)
         if (p->in[i].type.dtype && (i > 0 || !fac_matmul_takes_a(p))) fac_want_plain(&p->in[i]);
     fac_want_plain(&p->out[0]);

@@ -16,6 +16,7 @@
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { MOST_ROWS = 64, MOST_DOTS = 16, LEAST_BYTES = 32 << 10, TILES_OF_ITEM = 4, SLAB = 16, AHEAD = 4, SHARES = 4 };
 
@@ -133,7 +134,7 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     const fac_dims *x = &problem->in[0].type.dims, *w = &problem->in[1].type.dims;
     for (int i = 0; i < problem->nin; i++)
         if (problem->in[i].type.dtype != FAC_F32 && problem->in[i].type.dtype != FAC_NONE) return false;
-    p->linear = problem->node->op == fac_op_find("linear");
+    p->linear = FAC_IS(problem->node, linear);
     p->biased = p->linear && problem->nin > 2 && problem->in[2].type.dtype != FAC_NONE;
     if (w->n != 2 || x->n < 2 || fac_dims_count(x) <= 0 || fac_dims_count(w) <= 0) return false;
     if (problem->in[1].time != FAC_RUN || fac_type_bytes(&problem->in[1].type) < LEAST_BYTES) return false;
@@ -183,5 +184,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_linear_thin = { "linear/thin", "linear", offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_matmul_thin = { "matmul/thin", "matmul", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_linear_thin = { "linear/thin", &fac_op_linear, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_matmul_thin = { "matmul/thin", &fac_op_matmul, offer, make, done, NULL, NULL, run };

@@ -1,11 +1,12 @@
 /* Solver "arg": arg_max and arg_min of f32 along any axis of a contiguous tensor.  Exact; NaN is above and below everything. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/lines.h"
 
 enum { TOGETHER = 256, SERIAL = 16 << 10, SHARES = 8 };
@@ -15,9 +16,9 @@ typedef struct plan { fac_lines l; int64_t tiles; bool least, last; const fac_pr
 static bool build(const fac_problem *p, plan *a) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
-    *a = (plan){ .least = !strcmp(p->node->op->name, "arg_min"), .problem = p };
+    *a = (plan){ .least = FAC_IS(p->node, arg_min), .problem = p };
     a->last = fac_attr_flag(p->node, "select_last_index");
-    if (!fac_attr_int(p->node, "axis", &axis)) return false;
+    if (!fac_attr_get_int(p->node, "axis", &axis)) return false;
     a->l = fac_lines_of(d, fac_axis(axis, d->n ? d->n : 1));
     a->tiles = (a->l.inner + TOGETHER - 1) / TOGETHER;
     return a->l.size > 0 && a->l.size < INT32_MAX;
@@ -26,7 +27,7 @@ static bool build(const fac_problem *p, plan *a) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *c = fac_cpu_of(d);
     plan a;
-    if ((strcmp(p->node->op->name, "arg_max") && strcmp(p->node->op->name, "arg_min")) || p->node->body[0]) return false;
+    if ((!FAC_IS(p->node, arg_max) && !FAC_IS(p->node, arg_min)) || p->node->body[0]) return false;
     if (p->in[0].type.dtype != FAC_F32 || p->out[0].type.dtype != FAC_I64 || !build(p, &a)) return false;
     fac_want_plain(&p->in[0]);
     fac_want_plain(&p->out[0]);

@@ -12,6 +12,7 @@
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "ops/reduce.h"
 
 enum { SHORT = 64, BATCH = 4096, LINES = 512, FEW_LINES = 128,       /* few: their sums stay in registers */
@@ -33,15 +34,15 @@ typedef struct plan {
     int64_t in_offset, out_offset;
 } plan;
 
-static int fold_of(const char *op) {
-    if (!strcmp(op, "sum") || !strcmp(op, "mean") || !strcmp(op, "sum_like")) return FAC_FOLD_SUM;
-    if (!strcmp(op, "reduce_prod")) return FAC_FOLD_PROD;
-    return !strcmp(op, "reduce_max") ? FAC_FOLD_MAX : !strcmp(op, "reduce_min") ? FAC_FOLD_MIN : -1;
+static int fold_of(const fac_op *op) {
+    if (op == &fac_op_sum || op == &fac_op_mean || op == &fac_op_sum_like) return FAC_FOLD_SUM;
+    if (op == &fac_op_reduce_prod) return FAC_FOLD_PROD;
+    return op == &fac_op_reduce_max ? FAC_FOLD_MAX : op == &fac_op_reduce_min ? FAC_FOLD_MIN : -1;
 }
 
 /* Which axes vanish: bit k for axis k.  sum_like says it by its shapes, the others in an input. */
 static bool axes_of(const fac_problem *p, unsigned *mask) {
-    if (strcmp(p->node->op->name, "sum_like")) return fac_reduce_axes(p->node, mask);
+    if (!FAC_IS(p->node, sum_like)) return fac_reduce_axes(p->node, mask);
     const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
     *mask = 0;
     for (int k = 0, behind = x->n - y->n; k < x->n; k++)
@@ -62,8 +63,8 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t step = 1;
     int lanes = x->block > 0 ? x->axis : -1;
-    *r = (plan){ .fold = fold_of(p->node->op->name), .lanes = -1, .f64 = p->in[0].type.dtype == FAC_F64,
-                 .mean = !strcmp(p->node->op->name, "mean"), .in_offset = x->offset, .out_offset = p->out[0].layout.offset,
+    *r = (plan){ .fold = fold_of(p->node->op), .lanes = -1, .f64 = p->in[0].type.dtype == FAC_F64,
+                 .mean = FAC_IS(p->node, mean), .in_offset = x->offset, .out_offset = p->out[0].layout.offset,
                  .results = fac_dims_count(&p->out[0].type.dims), .parts = 1 };
     if (lanes >= 0 && mask >> lanes & 1) return false;
 
@@ -237,7 +238,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     unsigned mask;
     plan r;
-    if (fold_of(p->node->op->name) < 0) return false;
+    if (fold_of(p->node->op) < 0) return false;
     fac_dtype type = p->in[0].type.dtype;
     if ((type != FAC_F32 && type != FAC_F64) || p->out[0].type.dtype != type || p->node->body[0]) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) || !axes_of(p, &mask)) return false;

@@ -9,6 +9,7 @@
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { CHUNK = 16 << 10, SHARES = 8 };
 
@@ -95,4 +96,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_sum_square_all = {
-    .name = "sum_square_all", .op = "sum_square_all", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "sum_square_all", .op = &fac_op_sum_square_all, .offer = offer, .make = make, .done = done, .run = run };

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/ml/tree.h"
+#include "op_list.h"
 
 enum {
     X,
@@ -200,7 +201,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_tree_ensemble = { .name = "tree_ensemble",
-                                           .op = "tree_ensemble",
+                                           .op = &fac_op_tree_ensemble,
                                            .offer = offer,
                                            .make = make,
                                            .done = done,

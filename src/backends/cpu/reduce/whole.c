@@ -1,8 +1,9 @@
 /* Solver "whole": sums, products, extremes and their places, of whole numbers in their own type,
  * over neighbouring axes of a contiguous tensor.  Sums and products wrap.  Exact. */
 #include "backends/cpu/reduce/whole.h"
+#include "op_list.h"
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -29,15 +30,17 @@ typedef struct plan {
     int64_t tiles, bytes; /* of each row of `inner`; of a number */
 } plan;
 
-static int fold_of(const char *op) {
+static bool is_arg(const fac_node *n) { return FAC_IS(n, arg_max) || FAC_IS(n, arg_min); }
+
+static int fold_of(const fac_op *op) {
     static const struct {
-        const char *op;
+        const fac_op *op;
         int fold;
-    } folds[] = { { "sum", FAC_WHOLE_SUM },        { "reduce_prod", FAC_WHOLE_PROD },
-                  { "reduce_max", FAC_WHOLE_MAX }, { "reduce_min", FAC_WHOLE_MIN },
-                  { "arg_max", FAC_WHOLE_MAX },    { "arg_min", FAC_WHOLE_MIN } };
+    } folds[] = { { &fac_op_sum, FAC_WHOLE_SUM },        { &fac_op_reduce_prod, FAC_WHOLE_PROD },
+                  { &fac_op_reduce_max, FAC_WHOLE_MAX }, { &fac_op_reduce_min, FAC_WHOLE_MIN },
+                  { &fac_op_arg_max, FAC_WHOLE_MAX },    { &fac_op_arg_min, FAC_WHOLE_MIN } };
     for (size_t k = 0; k < sizeof folds / sizeof *folds; k++)
-        if (!strcmp(folds[k].op, op)) return folds[k].fold;
+        if (folds[k].op == op) return folds[k].fold;
     return -1;
 }
 
@@ -62,19 +65,19 @@ static bool lines_of(const fac_dims *d, unsigned mask, fac_lines *l) {
 static bool axes_of(const fac_problem *p, unsigned *mask) {
     int64_t axis;
     const int rank = p->in[0].type.dims.n;
-    if (strncmp(p->node->op->name, "arg_", 4)) return fac_reduce_axes(p->node, mask);
-    if (!fac_attr_int(p->node, "axis", &axis) || !rank) return false;
+    if (!is_arg(p->node)) return fac_reduce_axes(p->node, mask);
+    if (!fac_attr_get_int(p->node, "axis", &axis) || !rank) return false;
     *mask = 1u << fac_axis(axis, rank);
     return true;
 }
 
 static bool build(const fac_problem *p, int isa, plan *t) {
     unsigned mask;
-    *t = (plan){ .fold = fold_of(p->node->op->name), .problem = p };
+    *t = (plan){ .fold = fold_of(p->node->op), .problem = p };
     t->f = fac_whole_kernels(p->in[0].type.dtype, isa);
     if (t->fold < 0 || !t->f || !axes_of(p, &mask) || !lines_of(&p->in[0].type.dims, mask, &t->l))
         return false;
-    t->places = !strncmp(p->node->op->name, "arg_", 4);
+    t->places = is_arg(p->node);
     t->last = t->places && fac_attr_flag(p->node, "select_last_index");
     t->bytes = (int64_t)fac_copy_size(p->in[0].type.dtype);
     t->tiles = (t->l.inner + WIDTH - 1) / WIDTH;

@@ -17,6 +17,7 @@
 #include "backends/opencl/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 enum { VERSION = 1, LAYERS = 65535 };               /* LAYERS: groups that a launch may have in its last dimension */
@@ -211,6 +212,6 @@ static fac_status make_2(fac_device *d, const fac_problem *p, void **out, fac_er
 static fac_status make_4(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make(4, d, p, out, err); }
 
 const fac_solver fac_cl_winograd_grad_w_2x2 = {
-    .name = "conv/winograd_grad_w_2x2", .op = "conv2d_grad_w", .offer = offer_2, .make = make_2, .done = done, .run = run };
+    .name = "conv/winograd_grad_w_2x2", .op = &fac_op_conv2d_grad_w, .offer = offer_2, .make = make_2, .done = done, .run = run };
 const fac_solver fac_cl_winograd_grad_w_4x4 = {
-    .name = "conv/winograd_grad_w_4x4", .op = "conv2d_grad_w", .offer = offer_4, .make = make_4, .done = done, .run = run };
+    .name = "conv/winograd_grad_w_4x4", .op = &fac_op_conv2d_grad_w, .offer = offer_4, .make = make_4, .done = done, .run = run };

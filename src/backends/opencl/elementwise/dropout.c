@@ -1,12 +1,13 @@
 /* Solver "dropout": the noise of the host, bit for bit. */
 #include <math.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_dropout.h"
+#include "op_list.h"
 
 enum { GROUP = 128, AHEAD = 2, HOLDS = 2048 };    /* HOLDS: items of a compute unit */
 
@@ -26,8 +27,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     if (!count) return FAC_OK;
-    fac_attr_real(p->node, "ratio", &ratio);
-    fac_attr_int(p->node, "stream", &stream);
+    fac_attr_get_real(p->node, "ratio", &ratio);
+    fac_attr_get_int(p->node, "stream", &stream);
     const uint64_t below = ((uint64_t)ceil(ratio * 0x1p53) << 11) - 1;
     const int near = fac_cl_near_all(o, p);
     const int ahead = o->limits.gpu && count / near >= (int64_t)o->limits.units * HOLDS * AHEAD ? AHEAD : 1;
@@ -61,4 +62,4 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_dropout_solver = {
-    .name = "dropout", .op = "dropout", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "dropout", .op = &fac_op_dropout, .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

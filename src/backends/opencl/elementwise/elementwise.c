@@ -5,6 +5,7 @@
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 
 enum { GROUP = 256, FEW = 16, LONG_RUN = 4096, ACCESS = 16, MOST_NEAR = 8,
        ASKED = 32, HOLDS = 2048,   /* bytes that an item asks for at once; items of a compute unit */
@@ -354,7 +355,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_walk w;
     const fac_op *op = p->node->op;
-    if (!op->map && strcmp(op->name, "cast") && strcmp(op->name, "fused")) return false;
+    if (!op->map && op != &fac_op_cast && op != &fac_op_fused) return false;
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         if (x->layout.block) x->layout = fac_layout_plain(&x->type.dims);

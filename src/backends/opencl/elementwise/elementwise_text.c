@@ -5,6 +5,7 @@
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 enum { VALUES = 160, ARGS = 4 };
@@ -176,7 +177,7 @@ static bool add_node(writer *w, const fac_op *op, const void *attrs, int nin, co
     for (int i = 0; i < nin; i++)
         if (!in[i] || (arg[i] = find(w, in[i])) < 0) return false;
     if (op->map) return add_map_node(w, op, attrs, nin, arg, key, result);
-    return nin == 1 && !strcmp(op->name, "cast") && add_cast_node(w, arg, key, result);
+    return nin == 1 && op == &fac_op_cast && add_cast_node(w, arg, key, result);
 }
 
 /* ---- operands ---- */
@@ -250,7 +251,7 @@ static bool add_nodes(writer *w, const fac_problem *p) {
         return add_node(w, p->node->op, p->node->attrs, p->nin, in, &p->out[0], p->out[0].type.dtype) &&
                add_store(w, &p->out[0], p->nin, p->out[0].type.dtype);
     }
-    if (strcmp(p->node->op->name, "fused") || (int)g->ninputs != p->nin || (int)g->noutputs != p->nout) return false;
+    if (!FAC_IS(p->node, fused) || (int)g->ninputs != p->nin || (int)g->noutputs != p->nout) return false;
     for (int i = 0; i < p->nin; i++)
         if (!add_load(w, g->inputs[i], i, p->in[i].type.dtype)) return false;
     if (!add_graph(w, g)) return false;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 /* One node of the body: a problem whose operands are those of the group. */
 typedef struct part {
@@ -121,4 +122,4 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_group_solver = {
-    .name = "group", .op = "group", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "group", .op = &fac_op_group, .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

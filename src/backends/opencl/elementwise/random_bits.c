@@ -1,9 +1,10 @@
 /* Solver "random_bits": the numbers of the host, bit for bit. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_random_bits.h"
+#include "op_list.h"
 
 enum { GROUP = 64 };
 
@@ -20,7 +21,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     if (!count) return FAC_OK;
-    fac_attr_int(p->node, "stream", &stream);
+    fac_attr_get_int(p->node, "stream", &stream);
     fac_text_print(&options, "-DV=1 -DT=ulong -DI=%s", fac_cl_tag(p->in[0].type.dtype));
     fac_status status = fac_cl_call_new(o, plan, fac_cl_random_bits, &options, "random_bits", &c,
                                         err);
@@ -39,6 +40,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_random_bits_solver = {
-    .name = "random_bits", .op = "random_bits", .offer = offer, .make = make,
+    .name = "random_bits", .op = &fac_op_random_bits, .offer = offer, .make = make,
     .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };

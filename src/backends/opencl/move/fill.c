@@ -1,23 +1,23 @@
 /* Solver "fill": range, eye_like, one_hot, shape, size: what follows from shapes and a few numbers. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_fill.h"
+#include "op_list.h"
 
 enum { GROUP = 64 };
 
-static bool is(const fac_problem *p, const char *op) { return !strcmp(p->node->op->name, op); }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
-    if (!is(p, "range") && !is(p, "eye_like") && !is(p, "one_hot") && !is(p, "shape") && !is(p, "size")) return false;
+    if (!FAC_IS(p->node, range) && !FAC_IS(p->node, eye_like) && !FAC_IS(p->node, one_hot) && !FAC_IS(p->node, shape) && !FAC_IS(p->node, size)) return false;
     if (!fac_cl_settle_plain(o, p)) return false;
-    for (int i = 0; i < 3 && is(p, "range"); i++)
+    for (int i = 0; i < 3 && FAC_IS(p->node, range); i++)
         if (!p->in[i].known || p->in[i].known->symbolic) return false;
-    if (is(p, "range") && fac_dtype_get(p->out[0].type.dtype)->kind == 'f') return false;
+    if (FAC_IS(p->node, range) && fac_dtype_get(p->out[0].type.dtype)->kind == 'f') return false;
     offer->seconds = fac_cl_price(o, p, 1);
     return true;
 }
@@ -26,18 +26,18 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 static void numbers(const fac_problem *p, fac_text *options, int64_t *x, int *n) {
     const fac_dims *in = &p->in[0].type.dims, *out = &p->out[0].type.dims;
     int64_t given = 0;
-    if (is(p, "range")) {
+    if (FAC_IS(p->node, range)) {
         fac_text_add(options, " -DRANGE");
         x[(*n)++] = p->in[0].known->v[0];
         x[(*n)++] = p->in[2].known->v[0];
-    } else if (is(p, "eye_like")) {
+    } else if (FAC_IS(p->node, eye_like)) {
         fac_text_add(options, " -DEYE");
-        fac_attr_int(p->node, "k", &given);
+        fac_attr_get_int(p->node, "k", &given);
         x[(*n)++] = out->d[1];
         x[(*n)++] = given;
-    } else if (is(p, "one_hot")) {
+    } else if (FAC_IS(p->node, one_hot)) {
         const bool real = fac_dtype_get(p->in[0].type.dtype)->kind == 'f';
-        fac_attr_int(p->node, "axis", &given);
+        fac_attr_get_int(p->node, "axis", &given);
         const int axis = fac_axis(given, out->n);
         int64_t inner = 1;
         for (int k = axis + 1; k < out->n; k++) inner *= out->d[k];
@@ -47,19 +47,19 @@ static void numbers(const fac_problem *p, fac_text *options, int64_t *x, int *n)
                        p->in[0].type.dtype == FAC_BF16 ? "fac_load_bf16(p,i)" : "((NUMBER)(p)[i])");
         x[(*n)++] = out->d[axis];
         x[(*n)++] = inner;
-    } else if (is(p, "size")) {
+    } else if (FAC_IS(p->node, size)) {
         fac_text_add(options, " -DLISTED=1");
         x[(*n)++] = fac_dims_count(in);
     } else {
         fac_text_print(options, " -DLISTED=%d", (int)fac_dims_count(out) ? (int)fac_dims_count(out) : 1);
-        fac_attr_int(p->node, "start", &given);
+        fac_attr_get_int(p->node, "start", &given);
         for (int64_t k = 0; k < fac_dims_count(out); k++) x[(*n)++] = in->d[given + k];
     }
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const int64_t count = fac_dims_count(&p->out[0].type.dims);
-    const char *name = is(p, "range") ? "range" : is(p, "eye_like") ? "eye" : is(p, "one_hot") ? "one_hot" : "listed";
+    const char *name = FAC_IS(p->node, range) ? "range" : FAC_IS(p->node, eye_like) ? "eye" : FAC_IS(p->node, one_hot) ? "one_hot" : "listed";
     int64_t x[FAC_DIMS + 2];
     int n = 0;
     fac_text options = { 0 };
@@ -70,7 +70,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_status status = fac_cl_call_new(o, plan, fac_cl_fill, &options, name, &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
-    if (is(p, "one_hot")) {
+    if (FAC_IS(p->node, one_hot)) {
         fac_cl_call_in(c, p, 0);
         fac_cl_call_in(c, p, 2);
     }

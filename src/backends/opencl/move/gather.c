@@ -1,19 +1,19 @@
 /* Solver "gather": gather, gather_elements, gather_nd on contiguous operands. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/move/copy.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_gather.h"
 #include "cl_index.h"
+#include "op_list.h"
 #include "ops/lines.h"
 
 enum { GROUP = 128 };
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
-    const char *op = p->node->op->name;
-    if (strcmp(op, "gather") && strcmp(op, "gather_elements") && strcmp(op, "gather_nd")) return false;
+    if (!FAC_IS(p->node, gather) && !FAC_IS(p->node, gather_elements) && !FAC_IS(p->node, gather_nd)) return false;
     if (!fac_cl_settle_plain(o, p)) return false;
     offer->seconds = fac_cl_price(o, p, 1);
     return true;
@@ -33,9 +33,9 @@ static void shape_of(const fac_problem *p, shape *s) {
     const fac_layout plain = fac_layout_plain(x);
     int64_t given = 0;
     *s = (shape){ .dims = 1 };
-    fac_attr_int(p->node, "axis", &given);
-    if (!strcmp(p->node->op->name, "gather_nd")) {
-        fac_attr_int(p->node, "batch_dims", &given);
+    fac_attr_get_int(p->node, "axis", &given);
+    if (FAC_IS(p->node, gather_nd)) {
+        fac_attr_get_int(p->node, "batch_dims", &given);
         const int batch = (int)given, depth = (int)i->d[i->n - 1];
         const int64_t numbers[] = { product(x, batch + depth, x->n), product(i, batch, i->n - 1), product(x, batch, x->n),
                                     depth };
@@ -45,7 +45,7 @@ static void shape_of(const fac_problem *p, shape *s) {
         return;
     }
     const int axis = fac_axis(given, x->n);
-    if (!strcmp(p->node->op->name, "gather")) {
+    if (FAC_IS(p->node, gather)) {
         const fac_lines l = fac_lines_of(x, axis);
         const int64_t numbers[] = { l.size, fac_dims_count(i), l.inner, 0 };
         memcpy(s->number, numbers, sizeof numbers);
@@ -73,7 +73,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (!count) return FAC_OK;
     shape_of(p, &s);
     const size_t bytes = (size_t)fac_dtype_get(p->in[0].type.dtype)->block_bytes;
-    const int64_t as_one = !strcmp(p->node->op->name, "gather") ? together(o, p, bytes, s.number[2]) : 1;
+    const int64_t as_one = FAC_IS(p->node, gather) ? together(o, p, bytes, s.number[2]) : 1;
     s.number[2] /= as_one;
     fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DI=%s -DR=%d", fac_cl_bits(bytes * (size_t)as_one),
                    fac_cl_tag(p->in[1].type.dtype), s.dims);

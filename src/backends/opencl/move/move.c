@@ -8,13 +8,14 @@
 #include "backends/opencl/device/solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
+#include "op_list.h"
 
 static size_t element(const fac_problem *p) { return (size_t)fac_dtype_get(p->out[0].type.dtype)->block_bytes; }
 
 /* Movable: whole bytes that some integer type has. */
-static bool takes(const fac_problem *p, const char *const *names) {
+static bool takes(const fac_problem *p, const fac_op *const *ops) {
     const fac_dtype_info *t = fac_dtype_get(p->out[0].type.dtype);
-    return fac_op_is_one_of(p->node->op, names) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
+    return fac_op_is_one_of(p->node->op, ops) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
             *fac_cl_bits((size_t)t->block_bytes);
 }
 
@@ -78,9 +79,9 @@ static void unblock(fac_problem *p) {
     }
 }
 
-static const char *const copies[] = { "identity", "stop", "transpose", "slice", "split", "expand", NULL };
-static const char *const joins[] = { "concat", NULL };
-static const char *const reshapes[] = { "reshape", "flatten", "squeeze", "unsqueeze", NULL };
+static const fac_op *const copies[] = { &fac_op_identity, &fac_op_stop, &fac_op_transpose, &fac_op_slice, &fac_op_split, &fac_op_expand, NULL };
+static const fac_op *const joins[] = { &fac_op_concat, NULL };
+static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac_op_squeeze, &fac_op_unsqueeze, NULL };
 
 static bool offer_copy(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_cl_moved m;
@@ -155,7 +156,7 @@ static fac_status make_reshape(fac_device *d, const fac_problem *p, void **out, 
 const fac_solver fac_cl_copy_solver = {
     .name = "copy", .offer = offer_copy, .make = make_copy, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
 const fac_solver fac_cl_concat = {
-    .name = "concat", .op = "concat", .offer = offer_concat, .make = make_concat, .done = fac_cl_plan_done, .run =
+    .name = "concat", .op = &fac_op_concat, .offer = offer_concat, .make = make_concat, .done = fac_cl_plan_done, .run =
             fac_cl_plan_run };
 const fac_solver fac_cl_reshape = {
     .name = "reshape", .offer = offer_reshape, .make = make_reshape, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

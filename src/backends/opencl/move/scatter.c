@@ -2,13 +2,14 @@
  *
  * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their order without atomics. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_index.h"
 #include "cl_scatter.h"
+#include "op_list.h"
 #include "ops/lines.h"
 
 enum { GROUP = 64 };
@@ -30,14 +31,13 @@ static int64_t product(const fac_dims *d, int from, int to) {
 }
 
 static void scatter_of(const fac_problem *p, scatter *s) {
-    const char *op = p->node->op->name;
     const fac_dims *y = &p->out[0].type.dims, *i = &p->in[1].type.dims;
     const fac_layout plain = fac_layout_plain(y);
     int64_t given = 0;
     *s = (scatter){ .x = 0, .indices = 1, .updates = 2, .outer = 1, .slices = 1, .inner = 1, .step = 1, .dims = 1 };
-    fac_attr_int(p->node, "axis", &given);
+    fac_attr_get_int(p->node, "axis", &given);
     s->count = fac_dims_count(i);
-    if (!strcmp(op, "scatter_nd")) {
+    if (FAC_IS(p->node, scatter_nd)) {
         s->depth = i->d[i->n - 1];
         s->count = product(i, 0, i->n - 1);
         s->slices = product(y, 0, (int)s->depth);
@@ -45,7 +45,7 @@ static void scatter_of(const fac_problem *p, scatter *s) {
         s->dims = s->depth ? (int)s->depth : 1;
         for (int k = 0; k < s->depth; k++) s->size[k] = y->d[k];
         s->line = s->count;
-    } else if (!strcmp(op, "scatter_elements")) {
+    } else if (FAC_IS(p->node, scatter_elements)) {
         const int axis = fac_axis(given, y->n);
         const fac_lines l = fac_lines_of(i, axis);
         s->elements = true;
@@ -65,9 +65,8 @@ static void scatter_of(const fac_problem *p, scatter *s) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
-    const char *op = p->node->op->name;
     scatter s;
-    if (strcmp(op, "scatter_nd") && strcmp(op, "scatter_elements") && strcmp(op, "gather_grad")) return false;
+    if (!FAC_IS(p->node, scatter_nd) && !FAC_IS(p->node, scatter_elements) && !FAC_IS(p->node, gather_grad)) return false;
     if (!fac_cl_settle_plain(o, p)) return false;
     scatter_of(p, &s);
     offer->work = 2 * (size_t)s.count * sizeof(int64_t);
@@ -77,7 +76,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 
 static const char *meeting(const fac_problem *p) {
     const char *how = fac_attr_choice(p->node, "reduction");
-    if (!strcmp(p->node->op->name, "gather_grad") || !strcmp(how, "add")) return "ADD";
+    if (FAC_IS(p->node, gather_grad) || !strcmp(how, "add")) return "ADD";
     return !strcmp(how, "mul") ? "MUL" : !strcmp(how, "max") ? "MAXIMUM" : !strcmp(how, "min") ? "MINIMUM" : "NONE";
 }
 

@@ -4,7 +4,7 @@
  * memory, so one kernel does all of them and every mode of padding.  pad_grad: the other way round, lists of places. */
 #include <stdint.h>
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/move/copy.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/solvers.h"
@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "cl_table.h"
 #include "facula/ops.h"
+#include "op_list.h"
 #include "ops/pad.h"
 #include "ops/slice.h"
 
@@ -44,15 +45,14 @@ static int64_t pad_before(const fac_problem *p, int pads, int axes, int a, int r
 
 /* Coordinate i of axis a in the moved input along the same axis; NOWHERE. */
 static int64_t source(const fac_problem *p, int a, int64_t i) {
-    const char *op = p->node->op->name;
     const int rank = p->out[0].type.dims.n;
-    if (!strcmp(op, "tile")) return i % p->in[0].type.dims.d[a];
-    if (!strcmp(op, "pad")) {
+    if (FAC_IS(p->node, tile)) return i % p->in[0].type.dims.d[a];
+    if (FAC_IS(p->node, pad)) {
         const int64_t size = p->in[0].type.dims.d[a], at = i - pad_before(p, 1, 3, a, rank);
         if (at >= 0 && at < size) return at;
         return mode_of(p) == FAC_PAD_CONSTANT ? NOWHERE : fac_pad_from(mode_of(p), at, size);
     }
-    if (!strcmp(op, "slice_grad")) {
+    if (FAC_IS(p->node, slice_grad)) {
         const int k = listed(p, 3, p->in[1].known->n, a, rank);
         if (k < 0) return i;
         const fac_slice_range r = fac_slice_range_of(size_at(p, a), entry(p, 1, k, 0), entry(p, 2, k, 0), entry(p, 4, k, 1));
@@ -78,22 +78,20 @@ static void ask(const fac_problem *p, int64_t *table, const int64_t *first) {
     }
 }
 
-static bool mixes(const fac_problem *p) { return strstr(p->node->op->name, "depth") != NULL; }
-static int moved_input(const fac_problem *p) { return strcmp(p->node->op->name, "slice_grad") ? 0 : 5; }
+static bool mixes(const fac_problem *p) { return FAC_IS(p->node, depth_to_space) || FAC_IS(p->node, space_to_depth); }
+static int moved_input(const fac_problem *p) { return FAC_IS(p->node, slice_grad) ? 5 : 0; }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
-    static const char *const names[] = { "pad", "tile", "slice_grad", "trilu", "depth_to_space", "space_to_depth", NULL };
-    int k = 0;
-    while (names[k] && strcmp(names[k], p->node->op->name)) k++;
+    static const fac_op *const names[] = { &fac_op_pad, &fac_op_tile, &fac_op_slice_grad, &fac_op_trilu, &fac_op_depth_to_space, &fac_op_space_to_depth, NULL };
     const fac_dtype_info *t = fac_dtype_get(p->out[0].type.dtype);
-    if (!names[k] || !*fac_cl_bits((size_t)t->block_bytes) || t->block_elements != 1 || t->kind == 't' ||
+    if (!fac_op_is_one_of(p->node->op, names) || !*fac_cl_bits((size_t)t->block_bytes) || t->block_elements != 1 || t->kind == 't' ||
         p->node->body[0]) return false;
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         if (x->type.dtype != FAC_NONE && x->layout.block) x->layout = fac_layout_plain(&x->type.dims);
         x->layout.halo = 0;
     }
-    if (k == 0) fac_cl_lay_alike(&p->in[0], &p->out[0]);
+    if (FAC_IS(p->node, pad)) fac_cl_lay_alike(&p->in[0], &p->out[0]);
     o->seconds = fac_cl_price(fac_opencl_of(d), p, 1);
     return true;
 }
@@ -129,7 +127,7 @@ static void order(const fac_problem *p, int *dim) {
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const int rank = dims_of(p);
-    const bool triangle = !strcmp(p->node->op->name, "trilu"), fill = !strcmp(p->node->op->name, "pad") &&
+    const bool triangle = FAC_IS(p->node, trilu), fill = FAC_IS(p->node, pad) &&
             p->in[2].type.dtype != FAC_NONE;
     int64_t first[FAC_DIMS];
     int dim[FAC_DIMS];
@@ -234,5 +232,5 @@ static fac_status make_grad(fac_device *d, const fac_problem *p, void **out, fac
 const fac_solver fac_cl_table_solver = {
     .name = "table", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
 const fac_solver fac_cl_pad_grad = {
-    .name = "pad_grad", .op = "pad_grad", .offer = offer_grad, .make = make_grad, .done = fac_cl_plan_done, .run =
+    .name = "pad_grad", .op = &fac_op_pad_grad, .offer = offer_grad, .make = make_grad, .done = fac_cl_plan_done, .run =
             fac_cl_plan_run };

@@ -5,13 +5,14 @@
  * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone.  With
  * channels last each operand may be a slice of another's channels, as parts of a concat and of its gradient are. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_problem.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
+#include "op_list.h"
 #include "ops/bits.h"
 #include "cl_batch_norm.h"
 #include "cl_batch_norm_apply.h"
@@ -60,7 +61,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     shape s;
     const int own = fac_cl_norm_own(p->node);
     const fac_dtype computing = fac_cl_norm_computing(p);
-    if (!fac_cl_norm_is_grad(p->node) && !own && strcmp(p->node->op->name, "batch_norm")) return false;
+    if (!fac_cl_norm_is_grad(p->node) && !own && !FAC_IS(p->node, batch_norm)) return false;
     if (!simple_body(o, p) || !fac_cl_norm_layouts(o, p)) return false;
     fac_cl_norm_of(o, p, &s);
     if (fac_cl_norm_has_bits(p) && s.near < FAC_BITS) {     /* an item writes whole bytes */
@@ -105,8 +106,8 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
 /* Between which results of the activation a gradient passes. */
 static void add_limits(fac_cl_call *c, const fac_problem *p) {
     double lo = 0, hi = 0;
-    fac_attr_real(p->node, "lo", &lo);
-    fac_attr_real(p->node, "hi", &hi);
+    fac_attr_get_real(p->node, "lo", &lo);
+    fac_attr_get_real(p->node, "hi", &hi);
     fac_cl_call_real(c, lo, fac_cl_norm_computing(p));
     fac_cl_call_real(c, hi, fac_cl_norm_computing(p));
 }
@@ -144,8 +145,8 @@ static void add_settled_numbers(fac_cl_call *c, const fac_problem *p, const shap
     double epsilon = 0, momentum = 0;
     int64_t has = 0;
     for (int k = 1; k < p->nout && k < MASK; k++) has |= p->out[k].type.dtype != FAC_NONE ? k : 0;
-    fac_attr_real(p->node, "epsilon", &epsilon);
-    fac_attr_real(p->node, "momentum", &momentum);
+    fac_attr_get_real(p->node, "epsilon", &epsilon);
+    fac_attr_get_real(p->node, "momentum", &momentum);
     fac_cl_call_number(c, s->count);
     fac_cl_call_real(c, epsilon, fac_cl_norm_computing(p));
     fac_cl_call_real(c, s->given ? 1 : momentum, fac_cl_norm_computing(p));

@@ -1,10 +1,11 @@
 /* Solver "batch_norm_pair": two batch norms of training that are added, and both their gradients, by statistics that are operands;
  * with channels last on a GPU, any float type.  See kernels/batch_norm_pair.cl. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
+#include "op_list.h"
 #include "ops/batch_norm_pair.h"
 #include "ops/bits.h"
 #include "cl_batch_norm_pair.h"
@@ -12,8 +13,8 @@
 enum { MASK = FAC_NORM_PAIR_OUT, GROUP = 256, PIXELS = 4, SHORT_PIXELS = 2, LONG_ACCESS = 4,      /* more elements: fewer pixels */
        NORM = 7, GRAD_OF = 6 };     /* inputs of one norm */
 
-static bool is_grad(const fac_problem *p) { return !strcmp(p->node->op->name, "batch_norm_grad_pair"); }
-static bool is_relu(const fac_problem *p) { return !strcmp(p->node->op->name, "batch_norm_pair_relu"); }
+static bool is_grad(const fac_problem *p) { return FAC_IS(p->node, batch_norm_grad_pair); }
+static bool is_relu(const fac_problem *p) { return FAC_IS(p->node, batch_norm_pair_relu); }
 static bool has_bits(const fac_problem *p) { return is_relu(p) && p->nout > MASK && p->out[MASK].type.dtype != FAC_NONE; }
 static int  ports_of(const fac_problem *p) { return is_grad(p) ? 1 + 2 * GRAD_OF : 2 * NORM; }
 
@@ -32,7 +33,7 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_cl_dense s;
-    if (!is_grad(p) && !is_relu(p) && strcmp(p->node->op->name, "batch_norm_pair")) return false;
+    if (!is_grad(p) && !is_relu(p) && !FAC_IS(p->node, batch_norm_pair)) return false;
     if (!simple_body(o, p) || !fac_cl_dense_of(o, p, &s)) return false;
     if (has_bits(p) && s.near % FAC_BITS) return false;         /* an item writes whole bytes */
     offer->seconds = fac_cl_dense_seconds(o, p, 1);
@@ -93,7 +94,7 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_dense
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     for (int k = 0; k < (is_grad(p) ? 2 : 4); k++) {
         double x = 0;
-        fac_attr_real(p->node, reals[k], &x);
+        fac_attr_get_real(p->node, reals[k], &x);
         fac_cl_call_real(c, x, fac_cl_folding(p->in[0].type.dtype));
     }
 }

@@ -1,7 +1,8 @@
 /* What the solver "batch_norm" makes of a problem: see batch_norm_problem.h. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_problem.h"
 #include "backends/opencl/device/probe.h"
+#include "op_list.h"
 #include "ops/batch_norm_given.h"
 
 enum { SUMMING = 256, GROUPS = 2, EACH = 8,     /* items of a group that sums, groups on a unit, accesses of an item at least, */
@@ -56,8 +57,8 @@ static void hold_all(const fac_opencl *o, shape *s) {
 static bool is_last(const fac_operand *x) { return !fac_layout_is_plain(&x->layout, &x->type.dims) && fac_cl_norm_step(x); }
 
 int fac_cl_norm_own(const fac_node *n) {
-    if (!strcmp(n->op->name, "batch_norm_given") || fac_cl_norm_is_relu(n)) return 5;
-    return !strcmp(n->op->name, "batch_norm_grad_given") ? 3 : 0;
+    if (FAC_IS(n, batch_norm_given) || fac_cl_norm_is_relu(n)) return 5;
+    return FAC_IS(n, batch_norm_grad_given) ? 3 : 0;
 }
 
 void fac_cl_norm_of(fac_opencl *o, const fac_problem *p, shape *s) {

@@ -3,6 +3,7 @@
 #define FACULA_OPENCL_BATCH_NORM_PROBLEM_H
 #include <string.h>
 #include "backends/opencl/reduce/fold.h"
+#include "op_list.h"
 
 typedef struct fac_cl_norm {
     fac_cl_fold f;
@@ -19,12 +20,12 @@ typedef struct fac_cl_norm {
 enum { FAC_CL_NORM_MASK = 3 };                  /* output of batch_norm_given_relu: bits of what is above 0 */
 
 static inline fac_dtype fac_cl_norm_computing(const fac_problem *p) { return fac_cl_folding(p->in[0].type.dtype); }
-static inline bool fac_cl_norm_is_masked(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_act_grad"); }
+static inline bool fac_cl_norm_is_masked(const fac_node *n) { return FAC_IS(n, batch_norm_act_grad); }
 static inline bool fac_cl_norm_is_grad(const fac_node *n) {
-    return !strcmp(n->op->name, "batch_norm_grad") || fac_cl_norm_is_masked(n) || !strcmp(n->op->name, "batch_norm_grad_given");
+    return FAC_IS(n, batch_norm_grad) || fac_cl_norm_is_masked(n) || FAC_IS(n, batch_norm_grad_given);
 }
 /* With an addend of its own, if any, and bits. */
-static inline bool fac_cl_norm_is_relu(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_given_relu"); }
+static inline bool fac_cl_norm_is_relu(const fac_node *n) { return FAC_IS(n, batch_norm_given_relu); }
 static inline bool fac_cl_norm_has_bits(const fac_problem *p) {
     return fac_cl_norm_is_relu(p->node) && p->nout > FAC_CL_NORM_MASK && p->out[FAC_CL_NORM_MASK].type.dtype != FAC_NONE;
 }

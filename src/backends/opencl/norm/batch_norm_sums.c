@@ -1,7 +1,7 @@
 /* Solver "batch_norm_sums": the two sums that the gradient of a batch norm begins with, by statistics that are operands; with
  * channels last on a GPU, any float type.  See kernels/batch_norm_sums.cl. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"
 #include "backends/opencl/device/probe.h"
 #include "backends/opencl/device/solvers.h"
@@ -9,6 +9,7 @@
 #include "cl_batch_norm_sums.h"
 #include "cl_last.h"
 #include "cl_team.h"
+#include "op_list.h"
 
 enum { X, DY, MEAN, VAR, GROUP = 256, BESIDE = 8,   /* items of a group, and how many of them are side by side at most */
        HELD = 512,                  /* items that a unit holds at once */
@@ -37,7 +38,7 @@ static bool shape_of(fac_opencl *o, fac_problem *p, shape *s) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     shape s;
-    if (strcmp(p->node->op->name, "batch_norm_sums") || p->node->body[0] || !shape_of(o, p, &s)) return false;
+    if (!FAC_IS(p->node, batch_norm_sums) || p->node->body[0] || !shape_of(o, p, &s)) return false;
     offer->work = (size_t)(s.parts * 2 * s.image.channels) * s.item;
     offer->seconds = fac_cl_dense_seconds(o, p, s.settles ? 1 : 2);
     return true;
@@ -60,7 +61,7 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     double epsilon = 0;
     int64_t has = 0;
     for (int k = 0; k < p->nout; k++) has |= p->out[k].type.dtype != FAC_NONE ? k + 1 : 0;
-    fac_attr_real(p->node, "epsilon", &epsilon);
+    fac_attr_get_real(p->node, "epsilon", &epsilon);
     for (int i = X; i <= VAR; i++) fac_cl_call_in(c, p, i);
     fac_cl_call_work(c, 0, s->item);
     for (int k = 0; k < 2; k++) fac_cl_call_out(c, p, has & (k + 1) ? k : 1 - k);

@@ -1,7 +1,7 @@
 /* Solvers "cross_entropy" and "cross_entropy_grad": lines of scores that lie one behind the other, and their labels, in one
  * launch each.  Where classes are not neighbours, both do what the ops expand to. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/probe.h"
@@ -10,6 +10,7 @@
 #include "cl_cross_entropy.h"
 #include "cl_last.h"
 #include "cl_team.h"
+#include "op_list.h"
 #include "ops/class_loss.h"
 
 /* So many lines the last group adds up without a launch of its own; items of the group of that launch. */
@@ -171,8 +172,8 @@ static fac_status make_grad(fac_device *d, const fac_problem *p, void **out, fac
 }
 
 const fac_solver fac_cl_cross_entropy_solver = {
-    .name = "cross_entropy", .op = "cross_entropy", .offer = offer, .make = make, .done = fac_cl_plan_done,
+    .name = "cross_entropy", .op = &fac_op_cross_entropy, .offer = offer, .make = make, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };
 const fac_solver fac_cl_cross_entropy_grad_solver = {
-    .name = "cross_entropy_grad", .op = "cross_entropy_grad", .offer = offer_grad, .make = make_grad, .done = fac_cl_plan_done,
+    .name = "cross_entropy_grad", .op = &fac_op_cross_entropy_grad, .offer = offer_grad, .make = make_grad, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };

@@ -1,7 +1,7 @@
 /* Solvers "softmax_grad", "log_softmax_grad", "layer_norm_grad" and "rms_norm_grad", for GPUs: one pass over lines that stay in
  * registers.  Longer ones, and other devices, do what the ops expand to. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/probe.h"
@@ -10,6 +10,7 @@
 #include "cl_norm_grad.h"
 #include "cl_softmax_grad.h"
 #include "cl_team.h"
+#include "op_list.h"
 
 /* Few elements of a row in an item's registers, and at most; registers of a compute unit, and of an item with few elements or more:
  * all groups are there at once, since each leaves partial sums.  AHEAD: rows on their way. */
@@ -50,7 +51,7 @@ static void lines_of(const fac_opencl *o, const fac_problem *p, int axis, fac_cl
 
 static int axis_of(const fac_problem *p) {
     int64_t axis = 0;
-    fac_attr_int(p->node, "axis", &axis);
+    fac_attr_get_int(p->node, "axis", &axis);
     return fac_axis(axis, p->in[0].type.dims.n ? p->in[0].type.dims.n : 1);
 }
 
@@ -74,7 +75,7 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     const int held = fac_cl_fold_held(o, &f, FAC_CL_FEW);
     fac_cl_fold_options(&f, &options);
     if (held && held * f.width <= 2 * HELD) fac_text_print(&options, " -DHELD=%d", held);
-    if (!strcmp(p->node->op->name, "log_softmax_grad")) fac_text_add(&options, " -DLOGARITHM");
+    if (FAC_IS(p->node, log_softmax_grad)) fac_text_add(&options, " -DLOGARITHM");
     FAC_TRY(add_kernel(o, p, plan, fac_cl_softmax_grad, &options, "softmax_grad", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
@@ -154,11 +155,11 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_cl_call *c = NULL;
     rows r;
     rows_of(o, p, &r);
-    fac_attr_real(p->node, "epsilon", &epsilon);
+    fac_attr_get_real(p->node, "epsilon", &epsilon);
     fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s%s", r.near, r.near > 1 ? " -DALIGNED" : "", r.team, r.held,
                    (int64_t)r.held * r.team * r.near == r.size ? " -DFULL" : "",
                    scaled ? " -DSCALED" : "", sums ? " -DSUMS" : "");
-    if (!strcmp(p->node->op->name, "rms_norm_grad")) fac_text_add(&options, " -DRMS");
+    if (FAC_IS(p->node, rms_norm_grad)) fac_text_add(&options, " -DRMS");
     if (r.next) fac_text_print(&options, " -DAHEAD=%d", AHEAD);
     if (fac_cl_has_path(o, FAC_CL_MMA) && item(p) == 4)     /* where not the size of a group says it */
         fac_text_print(&options, "%s -cl-nv-maxrregcount=%d", r.registers < REGISTERS / r.team ? " -DCAPPED" : "", r.registers);
@@ -184,14 +185,14 @@ static fac_status make_norm(fac_device *d, const fac_problem *p, void **out, fac
 }
 
 const fac_solver fac_cl_softmax_grad_solver = {
-    .name = "softmax_grad", .op = "softmax_grad", .offer = offer_softmax, .make = make_softmax, .done = fac_cl_plan_done,
+    .name = "softmax_grad", .op = &fac_op_softmax_grad, .offer = offer_softmax, .make = make_softmax, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };
 const fac_solver fac_cl_log_softmax_grad_solver = {
-    .name = "log_softmax_grad", .op = "log_softmax_grad", .offer = offer_softmax, .make = make_softmax, .done = fac_cl_plan_done,
+    .name = "log_softmax_grad", .op = &fac_op_log_softmax_grad, .offer = offer_softmax, .make = make_softmax, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };
 const fac_solver fac_cl_layer_norm_grad_solver = {
-    .name = "layer_norm_grad", .op = "layer_norm_grad", .offer = offer_norm, .make = make_norm, .done = fac_cl_plan_done,
+    .name = "layer_norm_grad", .op = &fac_op_layer_norm_grad, .offer = offer_norm, .make = make_norm, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };
 const fac_solver fac_cl_rms_norm_grad_solver = {
-    .name = "rms_norm_grad", .op = "rms_norm_grad", .offer = offer_norm, .make = make_norm, .done = fac_cl_plan_done,
+    .name = "rms_norm_grad", .op = &fac_op_rms_norm_grad, .offer = offer_norm, .make = make_norm, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };

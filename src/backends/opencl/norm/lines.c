@@ -1,7 +1,7 @@
 /* Solvers "softmax" (and log_softmax) and "arg" (arg_max, arg_min, hardmax): what is done to each line of a tensor along one
  * axis. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/solvers.h"
@@ -9,18 +9,18 @@
 #include "cl_best.h"
 #include "cl_softmax.h"
 #include "cl_team.h"
+#include "op_list.h"
 
 typedef struct lines { fac_cl_fold f; int64_t size, step, out; } lines;
 
-static bool is(const fac_node *n, const char *op) { return !strcmp(n->op->name, op); }
-static bool is_arg(const fac_node *n) { return is(n, "arg_max") || is(n, "arg_min"); }
+static bool is_arg(const fac_node *n) { return FAC_IS(n, arg_max) || FAC_IS(n, arg_min); }
 
 /* The lines of x along the node's axis; of y the dims may lack that axis.  near: vectors are of use to the kernel. */
 static void lines_of(const fac_opencl *o, const fac_problem *p, bool near, lines *l) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
     const int rank = x->type.dims.n;
     int64_t given = 0;
-    fac_attr_int(p->node, "axis", &given);
+    fac_attr_get_int(p->node, "axis", &given);
     const int axis = fac_axis(given, rank ? rank : 1);
     *l = (lines){ .size = 1 };
     for (int k = 0, next = 0; k < rank; k++) {
@@ -49,9 +49,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 }
 
 static bool offer_softmax(fac_device *d, fac_problem *p, fac_offer *o) {
-    return (is(p->node, "softmax") || is(p->node, "log_softmax")) && offer(d, p, o);
+    return (FAC_IS(p->node, softmax) || FAC_IS(p->node, log_softmax)) && offer(d, p, o);
 }
-static bool offer_arg(fac_device *d, fac_problem *p, fac_offer *o) { return (is_arg(p->node) || is(p->node, "hardmax")) &&
+static bool offer_arg(fac_device *d, fac_problem *p, fac_offer *o) { return (is_arg(p->node) || FAC_IS(p->node, hardmax)) &&
                                                                      offer(d, p, o); }
 
 static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const lines *l, const char *kernel,
@@ -88,7 +88,7 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
     lines_of(o, p, true, &l);
     const int held = fac_cl_fold_held(o, &l.f, FAC_CL_FEW);
-    if (is(p->node, "log_softmax")) fac_text_add(&options, " -DLOGARITHM");
+    if (FAC_IS(p->node, log_softmax)) fac_text_add(&options, " -DLOGARITHM");
     else if (y == FAC_F32 || y == FAC_F64) fac_text_add(&options, " -DKEEP");
     fac_cl_fold_held_options(o, &l.f, held, false, &options);
     if (!held && o->limits.gpu) fac_text_add(&options, " -DONLINE");
@@ -110,7 +110,7 @@ static fac_status add_arg(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan
     }
     l.f.columns &= o->limits.gpu;
     if (!l.f.columns) l.f.units = l.f.lines;
-    return add_call(o, p, plan, &l, fac_cl_best, "arg", is(p->node, "hardmax") ? " -DHOT" : is(p->node, "arg_min") ?
+    return add_call(o, p, plan, &l, fac_cl_best, "arg", FAC_IS(p->node, hardmax) ? " -DHOT" : FAC_IS(p->node, arg_min) ?
                     fac_attr_flag(p->node, "select_last_index") ? " -DSMALLEST -DLAST" : " -DSMALLEST" :
                     fac_attr_flag(p->node, "select_last_index") ? " -DLAST" : "", err);
 }

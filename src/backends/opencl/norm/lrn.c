@@ -1,10 +1,11 @@
 /* Solver "lrn": local response normalization over channels. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_lrn.h"
+#include "op_list.h"
 
 enum { GROUP = 64 };
 
@@ -26,10 +27,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     if (!fac_dims_count(d)) return FAC_OK;
-    fac_attr_int(p->node, "size", &size);
-    fac_attr_real(p->node, "alpha", &alpha);
-    fac_attr_real(p->node, "beta", &beta);
-    fac_attr_real(p->node, "bias", &bias);
+    fac_attr_get_int(p->node, "size", &size);
+    fac_attr_get_real(p->node, "alpha", &alpha);
+    fac_attr_get_real(p->node, "beta", &beta);
+    fac_attr_get_real(p->node, "bias", &bias);
     for (int k = 2; k < d->n; k++) plane *= d->d[k];
     const int width = last || plane < 4 ? 1 : fac_cl_width(o, t);
     const int64_t units = last ? fac_dims_count(d) : d->d[0] * d->d[1] * ((plane + width - 1) / width);
@@ -55,4 +56,4 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_lrn_solver = {
-    .name = "lrn", .op = "lrn", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "lrn", .op = &fac_op_lrn, .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

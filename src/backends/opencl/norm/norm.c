@@ -1,13 +1,14 @@
 /* Solver "norm": layer_norm, rms_norm, group_norm, instance_norm.  All are rows of neighbours with statistics of their own; they
  * differ in what a row is and which scale and bias belong to an element. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_norm.h"
 #include "cl_team.h"
+#include "op_list.h"
 
 /* The dims of a row, and how scale (0) and bias (1) move along them and from row to row. */
 typedef struct rows {
@@ -16,10 +17,9 @@ typedef struct rows {
     int64_t d[FAC_DIMS], by[2][FAC_DIMS];
 } rows;
 
-static bool is(const fac_node *n, const char *op) { return !strcmp(n->op->name, op); }
 
 static bool takes(const fac_node *n) {
-    return is(n, "layer_norm") || is(n, "rms_norm") || is(n, "group_norm") || is(n, "instance_norm");
+    return FAC_IS(n, layer_norm) || FAC_IS(n, rms_norm) || FAC_IS(n, group_norm) || FAC_IS(n, instance_norm);
 }
 
 static void put(rows *r, int64_t d, int64_t scale, int64_t bias) {
@@ -43,15 +43,15 @@ static void rows_of(const fac_problem *p, rows *r) {
     const fac_dims *x = &p->in[0].type.dims;
     const fac_operand none = { 0 }, *scale = p->nin > 1 ? &p->in[1] : &none, *bias = p->nin > 2 ? &p->in[2] : &none;
     *r = (rows){ .count = 1, .size = 1, .mod = 1 };
-    if (is(p->node, "layer_norm") || is(p->node, "rms_norm")) {
+    if (FAC_IS(p->node, layer_norm) || FAC_IS(p->node, rms_norm)) {
         int64_t axis = 0;
-        fac_attr_int(p->node, "axis", &axis);
+        fac_attr_get_int(p->node, "axis", &axis);
         const int first = fac_axis(axis, x->n ? x->n : 1);
         for (int k = 0; k < x->n; k++) *(k < first ? &r->count : &r->size) *= x->d[k];
         for (int k = first; k < x->n; k++) put(r, x->d[k], step_along(scale, x, k), step_along(bias, x, k));
     } else {
         int64_t groups = x->d[1], plane = 1;
-        fac_attr_int(p->node, "groups", &groups);
+        fac_attr_get_int(p->node, "groups", &groups);
         for (int k = 2; k < x->n; k++) plane *= x->d[k];
         const int64_t channels = groups ? x->d[1] / groups : 0;
         r->count = x->d[0] * groups;
@@ -106,7 +106,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     rows r;
     rows_of(p, &r);
     if (!r.count || !r.size) return FAC_OK;
-    fac_attr_real(p->node, "epsilon", &epsilon);
+    fac_attr_get_real(p->node, "epsilon", &epsilon);
     fac_cl_axes_put(&f.kept, r.count, r.size, r.size);
     fac_cl_axes_put(&f.reduced, r.size, 1, 0);
     f.near = near_of(o, p, &r);
@@ -118,7 +118,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
         if (r.by[i][r.dims - 1] > 1) f.width = 1;
     /* of 16 bits a fold of the team costs as much as what lies between */
     const int held = fac_cl_fold_held(o, &f, f.width > FAC_CL_FEW / 4 ? 2 * FAC_CL_FEW : FAC_CL_FEW);
-    fac_text_print(&options, "-DT=%s -DX=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t), r.dims, is(p->node, "rms_norm") ?
+    fac_text_print(&options, "-DT=%s -DX=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t), r.dims, FAC_IS(p->node, rms_norm) ?
                    " -DRMS" : "");
     option(&options, "SCALE", p->nin > 1 ? &p->in[1] : NULL);
     option(&options, "BIAS", p->nin > 2 ? &p->in[2] : NULL);

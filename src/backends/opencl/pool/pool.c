@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cl_pool.h"
 #include "op_list.h"
+#include "ops/families.h"
 #include "ops/order.h"
 #include "ops/pool_grad.h"
 
@@ -26,7 +27,7 @@ typedef struct pooling {
 } pooling;
 
 static bool pooling_of(const fac_problem *p, pooling *s) {
-    *s = (pooling){ .average = !strncmp(p->node->op->name, "avg", 3), .positive = p->node->op == &fac_op_max_pool2d_relu_grad };
+    *s = (pooling){ .average = fac_op_averages(p->node->op), .positive = p->node->op == &fac_op_max_pool2d_relu_grad };
     if (fac_pool_grad_geometry(p->node, &s->g)) s->grad = true;
     else if (!fac_pool_geometry(p->node, &s->g)) return false;
     s->in = s->grad ? &p->out[0] : &p->in[0];

@@ -9,6 +9,7 @@
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "op_list.h"
+#include "ops/families.h"
 #include "ops/pool_grad.h"
 #include "cl_pool_quads.h"
 #include "cl_pool_quads_grad.h"
@@ -24,7 +25,7 @@ typedef struct pooling {
 } pooling;
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
-    *s = (pooling){ .average = !strncmp(p->node->op->name, "avg", 3) };
+    *s = (pooling){ .average = fac_op_averages(p->node->op) };
     s->positive = p->node->op == &fac_op_max_pool2d_relu_grad;
     if (fac_pool_grad_geometry(p->node, &s->g)) s->grad = true;
     else if (!fac_pool_geometry(p->node, &s->g)) return false;

@@ -3,6 +3,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
+#include "ops/families.h"
 #include "ops/pool.h"
 #include "cl_pool_strip.h"
 
@@ -16,7 +17,7 @@ typedef struct pooling {
 } pooling;
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
-    *s = (pooling){ .average = !strncmp(p->node->op->name, "avg", 3) };
+    *s = (pooling){ .average = fac_op_averages(p->node->op) };
     if (!fac_pool_geometry(p->node, &s->g) || s->g.rank != 2 || !fac_cl_settle(o, p)) return false;
     const fac_window *h = &s->g.window[1], *w = &s->g.window[2];
     const fac_dtype t = p->in[0].type.dtype;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 enum { OPERANDS = 24, ALIGN = 1024 };
 
@@ -111,4 +112,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cl_fused_matmul = {
-    .name = "fused_matmul", .op = "fused_matmul", .offer = offer, .make = make, .done = done, .run = run };
+    .name = "fused_matmul", .op = &fac_op_fused_matmul, .offer = offer, .make = make, .done = done, .run = run };

@@ -10,24 +10,25 @@
 #include "base/error.h"
 #include "cl_reduce.h"
 #include "cl_team.h"
+#include "op_list.h"
 #include "ops/order.h"
 #include "ops/reduce.h"
 
 enum { MOST_AHEAD = 8, SECTOR = 32 };           /* SECTOR: bytes of memory that come together */
 
-typedef struct rule { const char *op, *fold; } rule;
-static const rule rules[] = { { "sum", "PLUS" }, { "mean", "PLUS" }, { "sum_like", "PLUS" }, { "reduce_prod", "TIMES" },
-                              { "reduce_max", "LARGER" }, { "reduce_min", "SMALLER" } };
+typedef struct rule { const fac_op *op; const char *fold; } rule;
+static const rule rules[] = { { &fac_op_sum, "PLUS" }, { &fac_op_mean, "PLUS" }, { &fac_op_sum_like, "PLUS" }, { &fac_op_reduce_prod, "TIMES" },
+                              { &fac_op_reduce_max, "LARGER" }, { &fac_op_reduce_min, "SMALLER" } };
 
 static const char *fold_of(const fac_node *n) {
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++)
-        if (!strcmp(rules[k].op, n->op->name)) return rules[k].fold;
+        if (rules[k].op == n->op) return rules[k].fold;
     return NULL;
 }
 
 /* Which axes vanish: bit k for axis k.  sum_like says it by its shapes, the others in an input. */
 static bool axes_of(const fac_problem *p, unsigned *mask) {
-    if (strcmp(p->node->op->name, "sum_like")) return fac_reduce_axes(p->node, mask);
+    if (!FAC_IS(p->node, sum_like)) return fac_reduce_axes(p->node, mask);
     const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
     *mask = 0;
     for (int k = 0, behind = x->n - y->n; k < x->n; k++)
@@ -37,7 +38,7 @@ static bool axes_of(const fac_problem *p, unsigned *mask) {
 
 static bool fold_problem(const fac_opencl *o, const fac_problem *p, fac_cl_fold *f) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
-    const bool like = !strcmp(p->node->op->name, "sum_like");
+    const bool like = FAC_IS(p->node, sum_like);
     unsigned mask;
     int next = 0;
     *f = (fac_cl_fold){ .parts = 1 };
@@ -138,7 +139,7 @@ static void second(const fac_opencl *o, const fac_cl_fold *f, fac_cl_fold *first
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype;
-    const bool mean = !strcmp(p->node->op->name, "mean");
+    const bool mean = FAC_IS(p->node, mean);
     const char *x = fac_cl_tag(t), *y = fac_cl_tag(p->out[0].type.dtype), *between = fac_cl_tag(fac_cl_folding(t));
     fac_cl_fold f, first, rest;
     fac_cl_call *c = NULL;

@@ -1,22 +1,23 @@
 /* Solvers "scan" (cum_sum, cum_prod) and "top_k": lines of contiguous operands, a group of work items each. */
 #include <string.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_scan.h"
+#include "op_list.h"
 #include "ops/lines.h"
 
 enum { TEAM = 64, SHORT = 32 };
 
-static bool is_scan(const fac_node *n) { return !strcmp(n->op->name, "cum_sum") || !strcmp(n->op->name, "cum_prod"); }
+static bool is_scan(const fac_node *n) { return FAC_IS(n, cum_sum) || FAC_IS(n, cum_prod); }
 
 static fac_lines lines_of(const fac_problem *p) {
     const fac_dims *x = &p->in[0].type.dims;
     int64_t axis = 0;
     if (is_scan(p->node)) axis = p->in[1].known->v[0];
-    else fac_attr_int(p->node, "axis", &axis);
+    else fac_attr_get_int(p->node, "axis", &axis);
     return fac_lines_of(x, fac_axis(axis, x->n ? x->n : 1));
 }
 
@@ -38,7 +39,7 @@ static bool offer_scan(fac_device *d, fac_problem *p, fac_offer *o) { return is_
 
 static fac_status add_scan(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype;
-    const bool sum = !strcmp(p->node->op->name, "cum_sum");
+    const bool sum = FAC_IS(p->node, cum_sum);
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     if (!fac_dims_count(&p->in[0].type.dims)) return FAC_OK;
@@ -98,4 +99,4 @@ static fac_status make_top(fac_device *d, const fac_problem *p, void **out, fac_
 const fac_solver fac_cl_scan_solver = {
     .name = "scan", .offer = offer_scan, .make = make_scan, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
 const fac_solver fac_cl_top_k = {
-    .name = "top_k", .op = "top_k", .offer = offer_any, .make = make_top, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "top_k", .op = &fac_op_top_k, .offer = offer_any, .make = make_top, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

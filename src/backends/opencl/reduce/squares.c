@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cl_squares.h"
 #include "cl_team.h"
+#include "op_list.h"
 
 enum { CHUNK = 16384, INPUTS = 24, TEAM = 256, ACCESS = 16 };
 
@@ -120,5 +121,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_sum_square_all = {
-    .name = "sum_square_all", .op = "sum_square_all", .offer = offer, .make = make, .done = fac_cl_plan_done, .run =
+    .name = "sum_square_all", .op = &fac_op_sum_square_all, .offer = offer, .make = make, .done = fac_cl_plan_done, .run =
             fac_cl_plan_run };

@@ -1,8 +1,9 @@
 /* attention/wgmma: softmax(scale q k^T + mask) v in one pass, see attention.h and kernels/nv_attention.cl. */
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
+#include "op_list.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 enum { LAUNCHES = 3, MAPS = 3 };
@@ -12,9 +13,9 @@ typedef struct plan { fac_nv_attention a; fac_nv_attention_cut cut; fac_nv_image
 static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     const fac_dtype *precision = fac_attr_at(p->node, "precision", FAC_A_DTYPE);
     double softcap = 0;
-    fac_attr_real(p->node, "softcap", &softcap);
+    fac_attr_get_real(p->node, "softcap", &softcap);
     int64_t window = 0;
-    fac_attr_int(p->node, "window", &window);
+    fac_attr_get_int(p->node, "window", &window);
     if (window) return false;
     if (softcap > 0 || (precision && *precision == FAC_F64)) return false;
     for (int i = PAST_KEY; i <= LENGTHS; i++)
@@ -87,5 +88,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_attention_wgmma = {
-    .name = "attention/wgmma", .op = "attention", .offer = offer, .make = make, .done = fac_cl_plan_done,
+    .name = "attention/wgmma", .op = &fac_op_attention, .offer = offer, .make = make, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };

@@ -3,6 +3,7 @@
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
+#include "op_list.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };
 enum { IMAGES = 7, LAUNCHES = IMAGES + 3, MAPS = 4, ROWS = 128 };    /* ROWS: of two groups, whole tiles of images */
@@ -146,5 +147,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_attention_grad_wgmma = {
-    .name = "attention_grad/wgmma", .op = "attention_grad", .offer = offer, .make = make, .done = fac_cl_plan_done,
+    .name = "attention_grad/wgmma", .op = &fac_op_attention_grad, .offer = offer, .make = make, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };

@@ -1,6 +1,6 @@
 /* What attention and its gradient are asked for: see attention.h. */
 #include <math.h>
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "backends/opencl/nvidia/attention/attention.h"
 
 enum { WIDEST = 128, MOST_GROUPS = 65535, MOST_ROWS = 1 << 30 };
@@ -46,9 +46,9 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps, f
     *a = (fac_nv_attention){ .dtype = p->in[0].type.dtype };
     if (p->node->body[0] || !fac_nv_mode_of(a->dtype, p->precision, &a->mode)) return false;
     if (a->mode == FAC_NV_3XTF32 && p->precision == FAC_PRECISION_HIGHEST) return false;     /* errors up to 8e-6 */
-    fac_attr_int(p->node, "q_heads", &q_heads);
-    fac_attr_int(p->node, "kv_heads", &kv_heads);
-    fac_attr_real(p->node, "scale", &a->scale);
+    fac_attr_get_int(p->node, "q_heads", &q_heads);
+    fac_attr_get_int(p->node, "kv_heads", &kv_heads);
+    fac_attr_get_real(p->node, "scale", &a->scale);
     a->causal = fac_attr_flag(p->node, "causal");
     for (int i = 0; i < 3; i++) fac_nv_heads_want(&p->in[i]);
     fac_nv_heads_want(y);

@@ -1,7 +1,7 @@
 /* Convolutions read for the matrix units: see conv.h. */
 #include <string.h>
 #include "backends/opencl/nvidia/conv/conv.h"
-#include "backends/cpu/device/attr.h"
+#include "graph/attr.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
 #include "ops/conv_pool.h"
@@ -59,8 +59,8 @@ static bool read_norm(const fac_node *of, fac_problem *p, fac_nv_conv *c) {
         p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     }
     *n = (fac_nv_norm){ -1, -1, -1, -1, -1, -1, -1, -1, 1, 0, 0, 0 };
-    fac_attr_int(of, "apart", &n->apart);
-    fac_attr_real(of, "epsilon", &n->epsilon), fac_attr_real(of, "lo", &n->lo), fac_attr_real(of, "hi", &n->hi);
+    fac_attr_get_int(of, "apart", &n->apart);
+    fac_attr_get_real(of, "epsilon", &n->epsilon), fac_attr_get_real(of, "lo", &n->lo), fac_attr_get_real(of, "hi", &n->hi);
     if (p->nin > ADD) n->add = add_extra(p, ADD, c);
     if (y) n->y = add_extra(p, Y, c);
     if (mask) n->mask = add_extra(p, MASK, c);

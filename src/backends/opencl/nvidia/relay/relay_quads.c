@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
+#include "ops/families.h"
 #include "ops/pool.h"
 #include "ops/reduce.h"
 #include "tensor/tensor_internal.h"
@@ -70,7 +71,7 @@ static bool read_pool(const fac_opencl *o, fac_problem *p, quads *q) {
     memset(q, 0, sizeof *q);
     if (!fac_pool_geometry(p->node, &g) || g.rank != 2 || g.C % 4 || !fac_cl_quad_type(p->in[0].type.dtype)) return false;
     if (p->nout > 1 && p->out[1].type.dtype != FAC_NONE) return false;
-    *q = (quads){ .N = g.N, .C = g.C, .h = g.window[1], .w = g.window[2], .average = !strncmp(p->node->op->name, "avg", 3) };
+    *q = (quads){ .N = g.N, .C = g.C, .h = g.window[1], .w = g.window[2], .average = fac_op_averages(p->node->op) };
     if (q->h.kernel * q->w.kernel > POOL_TAPS || (q->average && !scale_of(&g, q))) return false;
     fac_cl_quad_lay(&p->in[0]);
     fac_operand *y = &p->out[0];
