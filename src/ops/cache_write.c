@@ -66,17 +66,6 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     }
 }
 
-static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
-    const int64_t rank = x[0]->type.dims.n, axis = fac_onnx_int(n, "axis", -2);
-    const char *mode = fac_onnx_text(n, "mode", "linear");
-    if (rank != 4 || (axis != -2 && axis != 2) || mode[0] != 'l') {
-        y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "TensorScatter: only of four dims, along axis -2, linear");
-        return;
-    }
-    fac_value *zero = fac_number(g, FAC_I64, 0), *batch = fac_slice(fac_shape_of(x[0]), 0, 0, 1, 1);
-    y[0] = fac_cache_write(x[0], x[1], n->nin > 2 && x[2] ? x[2] : fac_expand_to(zero, batch));
-}
-
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     if (w->opset < 24) return false;
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
@@ -84,8 +73,6 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_onnx_attr names[] = { { "axis", NULL }, { "mode", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "TensorScatter", 24, 0, names, load, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "cache_write(f32[2,3,6,5], f32[2,3,2,5], i64[2])", 0, 4, 0 },
     { "cache_write(f16[1,2,9,4], f16[1,2,1,4], i32[1])", 0, 4, 0 },
@@ -94,7 +81,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_cache_write = {
     .name = "cache_write", .doc = "rows written into a cache from a position on", .in = in, .out = fac_ports_y,
-    .is = FAC_OP_PARTS, .infer = infer, .ref = ref, .grad = grad, .onnx = onnx, .save = save, .cases = cases,
+    .is = FAC_OP_PARTS, .infer = infer, .ref = ref, .grad = grad, .save = save, .cases = cases,
     .rounding = { FAC_ROUND_NONE },
 };
 fac_value *fac_cache_write(fac_value *cache, fac_value *rows, fac_value *at) {

@@ -13,6 +13,13 @@ static fac_value *along(fac_value *v, int axis, int rank) {
     return fac_unsqueeze(v, others);
 }
 
+/* Four dims, along the third, without wrapping: what a decoder writes, which has an op of its own. */
+static fac_value *as_cache(const fac_onnx_node *n, fac_value *const x[]) {
+    fac_value *zero = fac_number(fac_value_graph(x[0]), FAC_I64, 0);
+    fac_value *batch = fac_slice(fac_shape_of(x[0]), 0, 0, 1, 1);
+    return fac_cache_write(x[0], x[1], n->nin > 2 && x[2] ? x[2] : fac_expand_to(zero, batch));
+}
+
 /* Row i of the update goes to row first[b] + i of the cache, modulo its rows in mode circular. */
 void fac_load_tensor_scatter(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                              fac_value *y[]) {
@@ -22,6 +29,10 @@ void fac_load_tensor_scatter(const fac_onnx_node *n, fac_graph *g, fac_value *co
     if (axis < 1 || x[1]->type.dims.n != rank || (!circular && strcmp(mode, "linear"))) {
         y[0] = fac_fail_graph(g, FAC_E_FORMAT, "TensorScatter: mode \"%s\" and axis %d of %d dims",
                               mode, axis, rank);
+        return;
+    }
+    if (rank == 4 && axis == 2 && !circular) {
+        y[0] = as_cache(n, x);
         return;
     }
     fac_value *one = fac_number(g, FAC_I64, 1), *zero = fac_number(g, FAC_I64, 0),

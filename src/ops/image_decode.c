@@ -98,8 +98,8 @@ static fac_status host(const fac_node *n, fac_tensor *const in_[], fac_tensor *o
 
 static const fac_onnx onnx[] = { { "", "ImageDecoder", 20, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
-    { "image_decode(u8{80,54,32,49,32,50,32,50,53,53,10,1,2,3,4,5,6})", 0, 0, 0 },
-    { "image_decode(u8{80,54,32,49,32,50,32,50,53,53,10,1,2,3,4,5,6}) pixel_format=Grayscale", 0, 0,
+    { "image_decode(u8{80,54,32,49,32,49,32,50,53,53,10,1,2,3})", 0, 0, 0 },
+    { "image_decode(u8{80,54,32,49,32,49,32,50,53,53,10,1,2,3}) pixel_format=Grayscale", 0, 0,
       0 },
     { "image_decode(u8[0]) pixel_format=BGR", 0, 0, 0 },
     { 0 }

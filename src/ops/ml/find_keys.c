@@ -121,7 +121,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 
 static const fac_case cases[] = {
     { "find_keys(i64[7], i64{2,0,-1,0})", -2, 3, 0 },
-    { "find_keys(f32[2,3]{1,0,3,2,5,0}, f32{0,3,2})", 0, 0, 0 },
+    { "find_keys(f32[2,3]{1,0,1,1,0,1}, f32{0})", 0, 0, 0 },
     { "find_keys(text{\"b\",\"a\",\"\",\"c\"}, text{\"a\",\"b\"})", 0, 0, 0 },
     { "find_keys(i64[0], i64{1})", 0, 0, 0 },
     { "find_keys(i32[], i32{1,2})", 0, 3, 0 },
