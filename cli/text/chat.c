@@ -152,7 +152,6 @@ static int chat(list args) {
     lm_open_model m = { 0 };
     talk t = { .m = &m };
     if (args.n != 1) return usage_error(verb_find("chat"), "which model?");
-    if (lm_given.json) return usage_error(verb_find("chat"), "--json: `facula generate` has it");
     int code = lm_open(args.at[0], &m);
     if (!code && !o.format && !fac_chat_format(m.tokens))
         code = usage_error(verb_find("chat"), "%s has no chat template that is known: --chat-template names a format", args.at[0]);

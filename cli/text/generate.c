@@ -12,6 +12,7 @@ static struct { bool special; const char *file; } o;
 static const option options[] = {
     { "--file", OPTION_TEXT, &o.file, "FILE", "the prompt is the text of a file" },
     { "--special", OPTION_FLAG, &o.special, NULL, "control tokens that stand in the prompt count as such" },
+    { "--json", OPTION_FLAG, &lm_given.json, NULL, "for machines" },
     LM_OPTIONS,
     { 0 }
 };

@@ -32,7 +32,6 @@ extern lm_options lm_given;
     { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
     { "--precision", OPTION_TEXT, &lm_given.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" }, \
     { "--stats", OPTION_FLAG, &lm_given.stats, NULL, "tokens a second and memory, to standard error" }, \
-    { "--json", OPTION_FLAG, &lm_given.json, NULL, "for machines" }, \
     DEVICE_OPTIONS(lm_given.on)
 
 typedef struct lm_open_model {

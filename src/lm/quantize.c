@@ -19,7 +19,7 @@ static const struct { const char *name; fac_dtype type, tables; uint32_t file_ty
     { "q8_0", FAC_Q8_0, FAC_Q8_0, 7 },  { "q5_1", FAC_Q5_1, FAC_Q8_0, 9 }, { "q5_0", FAC_Q5_0, FAC_Q8_0, 8 },
     { "q4_1", FAC_Q4_1, FAC_Q8_0, 3 },  { "q4_0", FAC_Q4_0, FAC_Q8_0, 2 },
 };
-enum { SCHEMES = sizeof schemes / sizeof *schemes, ALIGNED = 32, MOST_NAME = 64 };
+enum { SCHEMES = sizeof schemes / sizeof *schemes, ALIGNED = 32, MOST_NAME = 256, MOST_STEM = 64 };
 
 const char *fac_lm_scheme(int i) { return i >= 0 && i < SCHEMES ? schemes[i].name : NULL; }
 
@@ -54,9 +54,7 @@ static fac_status add(writing *w, const char *canonical, int64_t layer) {
     if (!t) return FAC_OK;
     if (!fac_reserve(&w->all, &w->room, w->n + 1, sizeof *w->all)) return fac_raise(w->err, FAC_E_NOMEM, "no memory for names");
     entry *e = &w->all[w->n++];
-    char name[256];
-    fac_lm_name_gguf(w->m, canonical, layer, name);
-    snprintf(e->name, sizeof e->name, "%s", name);
+    fac_lm_name_gguf(w->m, canonical, layer, e->name);
     e->t = t;
     e->type = fac_tensor_type(t);
     e->type.dtype = type_for(w, e->name, &e->type.dims);
@@ -72,7 +70,7 @@ static fac_status add_both(writing *w, const char *stem, int64_t layer) {
 }
 
 static fac_status list(writing *w) {
-    char stem[MOST_NAME];
+    char stem[MOST_STEM];
     for (int k = 0; k < OUTSIDE; k++) FAC_TRY(add_both(w, outside[k], 0));
     for (int64_t layer = 0; layer < w->m->c.layers; layer++)
         for (int k = 0; k < INSIDE; k++) {

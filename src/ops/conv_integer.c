@@ -54,7 +54,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
                           fac_onnx_name(w, n->in[X_ZERO]), fac_onnx_name(w, n->in[W_ZERO]) };
     const fac_dims *d = &n->in[1]->type.dims;
     const bool biased = n->in[FAC_QCONV_B] != NULL;
-    if (w->opset < (biased ? 13 : 10)) return false;
+    if (w->opset < (biased ? 14 : 10)) return false;           /* Add of bytes came later */
     const char *y = fac_onnx_put(w, "ConvInteger", 4, ins, biased ? NULL : fac_onnx_name(w, n->out[0]));
     if (fac_dims_count(d) >= 0) fac_onnx_put_ints(w, "kernel_shape", 2, d->d + 2);
     fac_window_save(w, n);

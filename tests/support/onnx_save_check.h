@@ -12,10 +12,19 @@
 
 static char folder[64], path[96];
 
+/* Texts are equal or not. */
+static inline double difference_of_texts(const fac_tensor *a, const fac_tensor *b, int64_t n) {
+    char *const *x = fac_tensor_data(a), *const *y = fac_tensor_data(b);
+    for (int64_t k = 0; k < n; k++)
+        if (strcmp(x[k], y[k])) return INFINITY;
+    return 0;
+}
+
 /* The largest difference, relative above 1; INFINITY when the types differ. */
 static inline double difference(const fac_tensor *a, const fac_tensor *b) {
     fac_type s = fac_tensor_type(a), t = fac_tensor_type(b);
     if (s.dtype != t.dtype || !fac_dims_equal(&s.dims, &t.dims)) return INFINITY;
+    if (s.dtype == FAC_TEXT) return difference_of_texts(a, b, fac_dims_count(&s.dims));
     bool real = kind(s.dtype) == 'f';
     fac_tensor *x = NULL, *y = NULL;
     OK(fac_tensor_convert(a, real ? FAC_F64 : FAC_I64, &x, &err));
