@@ -279,6 +279,7 @@ static fac_status own_texts(const run *r, fac_tensor *const given[], size_t n, f
         fac_tensor *t = given[i] ? given[i] : r->out[i];
         const fac_type type = fac_tensor_type(t);
         const size_t bytes = type.dtype == FAC_TEXT ? fac_type_bytes(&type) : 0;
+        if (bytes) FAC_TRY(fac_storage_home(fac_tensor_storage(t), err));
         if (bytes) FAC_TRY(fac_tensor_write(t, fac_tensor_data(t), bytes, err));
     }
     return FAC_OK;
@@ -299,7 +300,7 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->from, r->to, p->timed, &p->opts, err);
     if (p->updates) fac_end_updates(r->plan);
     if (!status && r->plan->copied_bytes) status = fac_copy_updates(r->plan, r->frame, err);
-    return status ? status : own_texts(r, out, g->noutputs, err);
+    return status;
 }
 
 fac_status fac_program_run_within(fac_program *p, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
@@ -312,6 +313,7 @@ fac_status fac_program_run_within(fac_program *p, fac_tensor *const in[], fac_te
     if (!status) status = r.plan->cut ? fac_cut_run(r.plan->cut, in, out, within, err) : run_once(p, &r, in, out, within, err);
     if (r.frame) fac_frame_end(r.plan, r.frame);
     if (!fac_in_sight(p->device)) status = end_lending(p, &r, status, err);
+    if (!status && !r.plan->cut) status = own_texts(&r, out, p->graph->noutputs, err);
     for (size_t i = 0; r.in && i < p->graph->ninputs; i++) fac_tensor_free(r.in[i]);
     for (size_t i = 0; r.out && i < p->graph->noutputs; i++) {
         if (status) fac_tensor_free(r.out[i]);
