@@ -13,7 +13,7 @@ static fac_value *along(fac_value *v, int axis, int rank) {
     return fac_unsqueeze(v, others);
 }
 
-/* Four dims, along the third, without wrapping: what a decoder writes, which has an op of its own. */
+/* Four dims, along the third, without wrapping: what a decoder writes has an op of its own. */
 static fac_value *as_cache(const fac_onnx_node *n, fac_value *const x[]) {
     fac_value *zero = fac_number(fac_value_graph(x[0]), FAC_I64, 0);
     fac_value *batch = fac_slice(fac_shape_of(x[0]), 0, 0, 1, 1);
