@@ -287,14 +287,14 @@ static void missing(void **state) {
     add(&g, node("Loopy", "b", "c"));
     add(&g, node("Frobnicate", "c", "d"));
     add(&g, domain(node("Foo", "d", "e"), "com.acme"));
-    w_sub(&g, INPUT, w_value("f8", F8, "4"));
+    w_sub(&g, INPUT, w_value("z", COMPLEX, "4"));
     out(&g, "e");
     bytes m = w_model(g, 8, 17), again = { 0 };
     w_raw(&again, m.p, m.n);
     w_opset(&m, 8, "com.acme", 3);
     refuses_with(m, NULL, FAC_E_UNSUPPORTED,
                  "node \"here\": op Frobnicate of domain ai.onnx, opset 17, is not supported (2 times); also missing: "
-                 "Loopy (1), com.acme:Foo (1), element type float8e4m3fn (1)");
+                 "Loopy (1), com.acme:Foo (1), element type complex64 (1)");
     refuses_with(again, NULL, FAC_E_FORMAT, "node \"e\": op Foo is of domain \"com.acme\", which the model does not import");
     g = (bytes){ 0 };
     in(&g, "x", "4");

@@ -12,7 +12,7 @@
 #include "onnx_writer.h"
 
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15, FUNCTIONS = 25, ATTRIBUTE = 5, DOMAIN = 7 };
-enum { F32 = 1, I64 = 7, F8 = 17 };
+enum { F32 = 1, I64 = 7, COMPLEX = 14 };
 
 /* ---- building ---- */
 
