@@ -1,4 +1,5 @@
 /* Structural hashes: fields through tables, values by their place, never by name or address. */
+#include <string.h>
 #include "base/memory.h"
 #include "graph/graph_internal.h"
 
@@ -26,6 +27,12 @@ static fac_hash hash_known(fac_hash h, const fac_contents *c) {
     return fac_hash_int(h, c ? c->symbolic : 0);
 }
 
+static fac_hash hash_texts(fac_hash h, char *const *text, int64_t n) {
+    h = fac_hash_int(h, 3);
+    for (int64_t k = 0; k < n; k++) h = fac_hash_bytes(h, text[k], strlen(text[k]) + 1);
+    return h;
+}
+
 /* Small constants are structure (axes, the 0.5 of a formula), large ones are data. */
 fac_hash fac_const_hash(fac_hash h, const fac_value *v) {
     enum { SMALL = 64 };
@@ -37,6 +44,8 @@ fac_hash fac_const_hash(fac_hash h, const fac_value *v) {
         return fac_hash_bytes(fac_hash_int(h, 1), bytes, n);
     const int64_t *strides = fac_tensor_strides(v->tensor);
     const void *data = fac_tensor_data(v->tensor);
+    if (v->type.dtype == FAC_TEXT && data && n <= SMALL && fac_tensor_contiguous(v->tensor))
+        return hash_texts(h, data, fac_dims_count(&v->type.dims));
     h = fac_hash_int(fac_hash_int(h, 2), (uint64_t)(uintptr_t)(data ? data : v->tensor));
     for (int k = 0; k < v->type.dims.n; k++) h = fac_hash_int(h, (uint64_t)strides[k]);
     return fac_hash_int(h, fac_tensor_version(v->tensor));
