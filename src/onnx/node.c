@@ -140,7 +140,7 @@ static void refuse_unasked(const fac_import_node *self, fac_graph *g, const fac_
 /* Those whose load() does not ask how many dims an input has; load_by_tables never does. */
 static bool takes_any_rank(const char *type) {
     static const char *const names[] = {
-        "ArgMax", "ArgMin", "BatchNormalization", "BitShift", "CastLike", "Celu", "Clip",
+        "ArgMax", "ArgMin", "BatchNormalization", "BitShift", "Cast", "CastLike", "Celu", "Clip",
         "ConstantOfShape", "Conv", "ConvTranspose", "DepthToSpace", "Elu", "Flatten", "Gelu",
         "Gemm", "GroupNormalization", "HardSigmoid", "Hardmax", "If", "InstanceNormalization",
         "IsInf", "LRN", "LayerNormalization", "LeakyRelu", "LogSoftmax", "Max", "Mean", "Min",
