@@ -85,14 +85,14 @@ safetensors() {
     printf "\\$(printf %03o ${#1})\\0\\0\\0\\0\\0\\0\\0%s" "$1"
     head -c "$2" /dev/zero
 }
-bias='{"dtype":"F32","shape":[6],"data_offsets":[0,24]}' half='{"dtype":"F8_E4M3","shape":[6],"data_offsets":[24,30]}'
+bias='{"dtype":"F32","shape":[6],"data_offsets":[0,24]}' half='{"dtype":"F6_E2M3","shape":[6],"data_offsets":[24,30]}'
 safetensors "{\"conv1.bias\":$bias,\"scale\":$half}" 30 >beside.safetensors
 safetensors "{\"other\":$bias,\"conv1.bias\":$half}" 30 >wanted.safetensors
 expect 0 '1 of 1 tensor has found its place' "$facula" edit lenet.onnx --restore beside.safetensors -o restored.onnx
-expect 1 'wanted.safetensors: conv1.bias cannot be read: element type "F8_E4M3"' \
+expect 1 'wanted.safetensors: conv1.bias cannot be read: element type "F6_E2M3"' \
     "$facula" edit lenet.onnx --restore wanted.safetensors -o none.onnx
 check test ! -e none.onnx
-expect 1 'conv1.bias has element type "F8_E4M3"' "$facula" run zoo:lenet --random --weights wanted.safetensors
+expect 1 'conv1.bias has element type "F6_E2M3"' "$facula" run zoo:lenet --random --weights wanted.safetensors
 # ---- floats that a type cannot say, sizes that stay open, branches that sizes decide ----
 cat >mask.txt <<'T'
 input x f32[4,6]

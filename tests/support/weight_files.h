@@ -350,7 +350,7 @@ FILES void weight_file(fac_text *to, int which) {
         break;
     case SAFETENSORS_OTHERS:
         safetensors_file(to, "{\"freqs\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]},"
-                             "\"scale\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,4],\"data_offsets\":[8,16]},"
+                             "\"scale\":{\"dtype\":\"F6_E2M3\",\"shape\":[2,4],\"data_offsets\":[8,16]},"
                              "\"a\":{\"dtype\":\"F32\",\"shape\":[8],\"data_offsets\":[16,48]}}", x, sizeof x);
         break;
     case PTH_OTHERS: case PTH_LEGACY_OTHERS:

@@ -10,7 +10,7 @@ static void others(const fac_weights *w, int kind, const float *x, const float *
         [NPZ_OTHERS] = { { "object", "elements of type '|O': Python objects", 0 },
                         { "freqs", "elements of type '<c16'", 1 } },
         [SAFETENSORS_OTHERS] = { { "freqs", "element type \"C64\"", 0 },
-                                { "scale", "element type \"F8_E4M3\"", 0 } },
+                                { "scale", "element type \"F6_E2M3\"", 0 } },
         [PTH_OTHERS] = { { "freqs", "elements of type complex128", 0 },
                         { "packed", "a quantized tensor", 0 } },
         [PTH_LEGACY_OTHERS] = { { "freqs", "elements of type complex64", 0 },
