@@ -22,6 +22,6 @@ const fac_op fac_op_abs = {
     MAP_OP("abs", "|x|", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE | FAC_OP_PICKS,
         .grad = grad,
     .steps = fac_steps_zero,
-    .rounding = { FAC_ROUND_KEEPS },
+    .rounding = { .rule = FAC_ROUND_KEEPS },
 };
 fac_value *fac_abs(fac_value *x) { return fac_emit(&fac_op_abs, NULL, 1, &x); }

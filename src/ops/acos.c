@@ -20,6 +20,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_acos = { MAP1_OP("acos", "inverse cosine"), .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_acos(fac_value *x) { return fac_emit(&fac_op_acos, NULL, 1, &x); }

@@ -20,6 +20,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_acosh = { MAP1_OP("acosh", "inverse hyperbolic cosine"), .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_acosh(fac_value *x) { return fac_emit(&fac_op_acosh, NULL, 1, &x); }

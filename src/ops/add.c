@@ -40,6 +40,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_add = {
     MAP_OP("add", "x + y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS
         | FAC_OP_RING, .grad = grad,
-    .rounding = { FAC_ROUND_ADD },
+    .rounding = { .rule = FAC_ROUND_ADD },
 };
 fac_value *fac_add(fac_value *a, fac_value *b) { return fac_emit(&fac_op_add, NULL, 2, (fac_value *[]){ a, b }); }

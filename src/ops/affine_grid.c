@@ -121,7 +121,7 @@ const fac_op fac_op_affine_grid = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_affine_grid(fac_value *theta, fac_value *size, bool align_corners) {
     return fac_emit(&fac_op_affine_grid, &(attrs){ align_corners }, 2,

@@ -16,6 +16,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_and = {
     MAP_OP("and", "both", fac_ports_bool_xy, infer), .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_and(fac_value *a, fac_value *b) { return fac_emit(&fac_op_and, NULL, 2, (fac_value *[]){ a, b }); }

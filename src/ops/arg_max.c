@@ -31,7 +31,7 @@ const fac_op fac_op_arg_max = {
     .name = "arg_max", .doc = "index of the largest element along one axis", .in = fac_ports_num_x, .out = fac_ports_y,
     .attrs = fac_arg_table, .attrs_size = sizeof(fac_arg_attrs), .is = FAC_OP_NO_GRAD, .infer = fac_arg_infer, .ref = ref,
     .cost = fac_arg_cost, .onnx = onnx, .save = fac_onnx_plain, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_arg_max(fac_value *x, int64_t axis, bool keep) {
     return fac_emit(&fac_op_arg_max, &(fac_arg_attrs){ axis, keep, false }, 1, &x);

@@ -69,7 +69,7 @@ const fac_op fac_op_as_strided = {
     .attrs = fac_strided_table, .attrs_size = sizeof(fac_strided), .infer = infer, .move = move,
     .view = view,
     .expand = expand, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 /* ---- what is simpler ---- */

@@ -69,7 +69,7 @@ const fac_op fac_op_as_strided_assign = {
     .out = fac_ports_y,
     .attrs = fac_strided_table, .attrs_size = sizeof(fac_strided), .infer = infer,
     .expand = expand, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_as_strided_assign(fac_value *x, fac_value *y, fac_dims sizes, fac_dims strides,
                                  int64_t offset) {

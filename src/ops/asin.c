@@ -20,6 +20,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_asin = { MAP1_OP("asin", "inverse sine"), .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_asin(fac_value *x) { return fac_emit(&fac_op_asin, NULL, 1, &x); }

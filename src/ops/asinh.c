@@ -20,6 +20,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_asinh = { MAP1_OP("asinh", "inverse hyperbolic sine"), .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_asinh(fac_value *x) { return fac_emit(&fac_op_asinh, NULL, 1, &x); }

@@ -20,6 +20,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_atan = { MAP1_OP("atan", "inverse tangent"), .grad = grad,
-    .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_atan(fac_value *x) { return fac_emit(&fac_op_atan, NULL, 1, &x); }

@@ -30,7 +30,7 @@ const fac_op fac_op_atan2 = {
     MAP_OP("atan2", "angle of the point (y, x)", fac_ports_xy, fac_infer_broadcast),
     .is = FAC_OP_INPLACE,
     .grad = grad,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_atan2(fac_value *a, fac_value *b) {
     return fac_emit(&fac_op_atan2, NULL, 2, (fac_value *[]){ a, b });

@@ -20,6 +20,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_atanh = { MAP1_OP("atanh", "inverse hyperbolic tangent"), .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_atanh(fac_value *x) { return fac_emit(&fac_op_atanh, NULL, 1, &x); }

@@ -361,7 +361,7 @@ const fac_op fac_op_attention = {
     .name = "attention", .doc = "softmax(q k^T) v for every head", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(fac_attention_opts), .infer = infer, .expand = expand, .grad = grad, .grads = grads, .cost = cost,
     .onnx = onnx, .save = save, .cases = cases,
-    .torch = "Attention", .mixed = FAC_MIXED_PRODUCT, .rounding = { FAC_ROUND_NONE },
+    .torch = "Attention", .mixed = FAC_MIXED_PRODUCT, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask, fac_value *past_key, fac_value *past_value,
                          fac_value *lengths, const fac_attention_opts *opts) {

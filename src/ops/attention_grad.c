@@ -112,7 +112,7 @@ extern const fac_op fac_op_attention_grad;
 const fac_op fac_op_attention_grad = {
     .name = "attention_grad", .doc = "the gradient of attention", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(fac_attention_grad_opts), .infer = infer, .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_attention_grad(fac_value *q, fac_value *k, fac_value *v, fac_value *y, fac_value *dy, fac_value *lse,
                               fac_value *mask, const fac_attention_grad_opts *opts) {

@@ -66,7 +66,7 @@ const fac_op fac_op_avg_pool2d = {
     .grad = fac_avg_pool_grad, .cost = fac_pool_cost, .onnx = onnx, .save = fac_pool_save, .cases = cases,
     .define = fac_avg_pool_define,
     .layer = FAC_CLASS_AVG_POOL, .torch = "AvgPool2d", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_SUM },
+    .rounding = { .rule = FAC_ROUND_SUM },
 };
 fac_value *fac_avg_pool2d(fac_value *x, int64_t kernel_height, int64_t kernel_width, const fac_pool2d_opts *opts) {
     fac_pool2d_attrs a = { .kernel = { kernel_height, kernel_width } };

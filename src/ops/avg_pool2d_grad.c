@@ -23,7 +23,7 @@ const fac_op fac_op_avg_pool2d_grad = {
     .name = "avg_pool2d_grad", .doc = "the gradient of two-dimensional average pooling", .in = fac_avg_pool_grad_in,
     .out = fac_pool_grad_out, .attrs = fac_pool2d_table, .attrs_size = sizeof(fac_pool2d_attrs), .infer = fac_pool_grad_infer,
     .ref = fac_avg_pool2d_grad_ref, .grad = fac_avg_pool_grad_grad, .cost = fac_pool_grad_cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_avg_pool2d_grad(fac_value *x, fac_value *dy, int64_t kernel_height, int64_t kernel_width,
                                const fac_pool2d_opts *opts) {

@@ -27,7 +27,7 @@ const fac_op fac_op_avg_pool3d = {
     .grad = fac_avg_pool_grad, .cost = fac_pool_cost, .save = fac_pool_save, .cases = cases,
     .define = fac_avg_pool_define,
     .layer = FAC_CLASS_AVG_POOL, .torch = "AvgPool3d", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_SUM },
+    .rounding = { .rule = FAC_ROUND_SUM },
 };
 fac_value *fac_avg_pool3d(fac_value *x, const int64_t kernel[3], const fac_pool3d_opts *opts) {
     fac_pool3d_attrs a = { .kernel = { kernel[0], kernel[1], kernel[2] } };

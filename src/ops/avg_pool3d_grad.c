@@ -16,7 +16,7 @@ const fac_op fac_op_avg_pool3d_grad = {
     .name = "avg_pool3d_grad", .doc = "the gradient of three-dimensional average pooling", .in = fac_avg_pool_grad_in,
     .out = fac_pool_grad_out, .attrs = fac_pool3d_table, .attrs_size = sizeof(fac_pool3d_attrs), .infer = fac_pool_grad_infer,
     .ref = fac_avg_pool3d_grad_ref, .grad = fac_avg_pool_grad_grad, .cost = fac_pool_grad_cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_avg_pool3d_grad(fac_value *x, fac_value *dy, const int64_t kernel[3],
                                const fac_pool3d_opts *opts) {

@@ -213,7 +213,7 @@ const fac_op fac_op_batch_norm = {
     .save = save, .cases = cases,
     .define = define,
     .layer = FAC_CLASS_BATCH_NORM, .torch = "BatchNorm", .mixed = FAC_MIXED_DATA, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_BATCH_NORM },
+    .rounding = { .rule = FAC_ROUND_BATCH_NORM },
 };
 fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean, fac_value *var, double epsilon) {
     return fac_emit(&fac_op_batch_norm, &(attrs){ epsilon, 0, false }, 5, (fac_value *[]){ x, scale, bias, mean, var });

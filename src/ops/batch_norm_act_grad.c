@@ -58,5 +58,5 @@ extern const fac_op fac_op_batch_norm_act_grad;
 const fac_op fac_op_batch_norm_act_grad = {
     .name = "batch_norm_act_grad", .doc = "the gradient of batch normalization and an activation", .in = in, .out = out,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

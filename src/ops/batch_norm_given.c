@@ -79,5 +79,5 @@ const fac_op fac_op_batch_norm_given = {
     .name = "batch_norm_given", .doc = "batch normalization in training by statistics that are there", .in = in, .out = out,
     .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = fac_batch_norm_given_infer,
     .ref = fac_batch_norm_given_ref, .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -77,5 +77,5 @@ const fac_op fac_op_batch_norm_given_relu = {
     .name = "batch_norm_given_relu", .doc = "batch_norm_given, an addend and relu, with bits of what relu lets pass", .in = in,
     .out = out, .attrs = table, .attrs_size = sizeof(fac_norm_given), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
     .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -95,7 +95,7 @@ extern const fac_op fac_op_batch_norm_grad;
 const fac_op fac_op_batch_norm_grad = {
     .name = "batch_norm_grad", .doc = "the gradient of batch normalization in training", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_batch_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, double epsilon) {
     return fac_emit(&fac_op_batch_norm_grad, &(attrs){ epsilon }, 3, (fac_value *[]){ x, dy, scale });

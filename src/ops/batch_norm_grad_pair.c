@@ -84,5 +84,5 @@ const fac_op fac_op_batch_norm_grad_pair = {
     .name = "batch_norm_grad_pair", .doc = "the gradients of two batch normalizations that were added, by sums that are there",
     .in = in, .out = out, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
     .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -103,5 +103,5 @@ const fac_op fac_op_batch_norm_pair = {
     .name = "batch_norm_pair", .doc = "the sum of two batch normalizations in training by statistics that are there", .in = in,
     .out = out, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = fac_batch_norm_pair_infer, .ref = ref,
     .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -72,5 +72,5 @@ const fac_op fac_op_batch_norm_pair_relu = {
     .name = "batch_norm_pair_relu", .doc = "batch_norm_pair and relu, with bits of what relu lets pass", .in = in, .out = out,
     .attrs = table, .attrs_size = sizeof(fac_norm_pair), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .expand = expand,
     .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -71,5 +71,5 @@ const fac_op fac_op_batch_norm_sums = {
     .name = "batch_norm_sums", .doc = "what the gradient of batch normalization sums, by statistics that are there", .in = in,
     .out = out, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .expand = expand,
     .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -42,7 +42,7 @@ const fac_op fac_op_bernoulli = {
     .name = "bernoulli", .doc = "true with probability p", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_bernoulli(fac_value *p, fac_value *counter, int64_t stream) {
     return fac_emit(&fac_op_bernoulli, &(attrs){ stream }, 2, (fac_value *[]){ p, counter });

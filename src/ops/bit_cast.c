@@ -72,7 +72,7 @@ const fac_op fac_op_bit_cast = {
     .name = "bit_cast", .doc = "the same bits as another dtype", .in = in, .out = out,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .view = view,
     .onnx = onnx, .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_bit_cast(fac_value *x, fac_dtype to) {
     return fac_emit(&fac_op_bit_cast, &(attrs){ to }, 1, &x);

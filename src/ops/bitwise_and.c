@@ -19,6 +19,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_bitwise_and = {
     MAP_OP("bitwise_and", "bits of both", ports, infer), .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_bitwise_and(fac_value *a, fac_value *b) { return fac_emit(&fac_op_bitwise_and, NULL, 2, (fac_value *[]){ a, b }); }

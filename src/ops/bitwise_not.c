@@ -18,6 +18,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_bitwise_not = {
     MAP_OP("bitwise_not", "all bits flipped", ports, infer), .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_bitwise_not(fac_value *x) { return fac_emit(&fac_op_bitwise_not, NULL, 1, &x); }

@@ -82,7 +82,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_cache_write = {
     .name = "cache_write", .doc = "rows written into a cache from a position on", .in = in, .out = fac_ports_y,
     .is = FAC_OP_PARTS, .infer = infer, .ref = ref, .grad = grad, .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_cache_write(fac_value *cache, fac_value *rows, fac_value *at) {
     return fac_emit(&fac_op_cache_write, NULL, 3, (fac_value *[]){ cache, rows, at });

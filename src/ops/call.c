@@ -58,7 +58,7 @@ const fac_op fac_op_call = {
     .name = "call", .doc = "what its body makes of the inputs", .in = in, .out = out, .attrs = table, .attrs_size = sizeof(attrs),
     .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer, .expand = expand, .expands = expands, .cost = cost, .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 void fac_call(fac_graph *g, const char *name, fac_graph *body, int n, fac_value *const in_[], fac_value *out_[]) {

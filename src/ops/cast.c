@@ -158,6 +158,6 @@ const fac_op fac_op_cast = {
     .name = "cast", .doc = "x as another dtype", .in = ports, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
     .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_cast(fac_value *x, fac_dtype to) { return fac_emit(&fac_op_cast, &(attrs){ .to = to }, 1, &x); }

@@ -113,7 +113,7 @@ const fac_op fac_op_causal_conv = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_causal_conv(fac_value *x, fac_value *w, fac_value *bias, fac_value *past,
                            bool silu) {

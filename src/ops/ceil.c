@@ -16,6 +16,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_ceil = {
     MAP_OP("ceil", "the next integer above", fac_ports_x, fac_infer_same), .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
     .steps = fac_steps_whole,
-    .rounding = { FAC_ROUND_WHOLE },
+    .rounding = { .rule = FAC_ROUND_WHOLE },
 };
 fac_value *fac_ceil(fac_value *x) { return fac_emit(&fac_op_ceil, NULL, 1, &x); }

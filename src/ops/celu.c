@@ -55,7 +55,7 @@ const fac_op fac_op_celu = {
     MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = save, .grad = grad,
     .define = define, .steps = fac_steps_zero,
-    .rounding = { FAC_ROUND_MONOTONE },
+    .rounding = { .rule = FAC_ROUND_MONOTONE },
 };
 fac_value *fac_celu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_celu, &(attrs){ alpha }, 1, &x);

@@ -96,7 +96,7 @@ const fac_op fac_op_center_crop_pad = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_center_crop_pad(fac_value *x, fac_value *shape, fac_dims axes) {
     return fac_emit(&fac_op_center_crop_pad, &(attrs){ axes }, 2, (fac_value *[]){ x, shape });

@@ -83,7 +83,7 @@ static int steps(const fac_node *n, double at[]) {
 const fac_op fac_op_clip = {
     MAP_OP("clip", "min(max(x, y), z)", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .save = save, .grad = grad,
     .define = define, .steps = steps,
-    .rounding = { FAC_ROUND_KEEPS },
+    .rounding = { .rule = FAC_ROUND_KEEPS },
 };
 
 fac_value *fac_clip(fac_value *x, fac_value *lo, fac_value *hi) {

@@ -215,7 +215,7 @@ const fac_op fac_op_col2im = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_col2im(fac_value *x, fac_value *image, fac_value *block,
                       const fac_col2im_opts *opts) {

@@ -75,6 +75,6 @@ const fac_op fac_op_concat = {
     .name = "concat", .doc = "tensors joined along an axis", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
     .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_JOINED, .rounding = { FAC_ROUND_MOVES },
+    .images = FAC_IMAGES_JOINED, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_concat(fac_value *const in_[], int n, int axis) { return fac_emit(&fac_op_concat, &(attrs){ axis }, n, in_); }

@@ -44,7 +44,7 @@ const fac_op fac_op_conv1d = {
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_conv1d_opts), .infer = fac_conv_infer, .expand = expand,
     .cost = fac_conv_cost, .save = fac_conv_save, .cases = cases,
     .layer = FAC_CLASS_CONV, .torch = "Conv1d", .mixed = FAC_MIXED_PRODUCT, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_PRODUCT },
+    .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_conv1d(fac_value *x, fac_value *w, fac_value *b, const fac_conv1d_opts *opts) {
     return fac_emit(&fac_op_conv1d, opts, 3, (fac_value *[]){ x, w, b });

@@ -94,7 +94,7 @@ const fac_op fac_op_conv2d = {
     .ref = fac_conv2d_ref, .grad = fac_conv_grad, .cost = fac_conv_cost, .onnx = onnx, .save = fac_conv_save, .cases = cases,
     .is = FAC_OP_RING,
     .layer = FAC_CLASS_CONV, .torch = "Conv2d", .mixed = FAC_MIXED_PRODUCT, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_PRODUCT },
+    .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_conv2d(fac_value *x, fac_value *w, fac_value *b, const fac_conv2d_opts *opts) {
     return fac_emit(&fac_op_conv2d, opts, 3, (fac_value *[]){ x, w, b });

@@ -154,5 +154,5 @@ const fac_op fac_op_conv2d_grad_x_norm = {
     .name = "conv2d_grad_x_norm", .doc = "the gradient of a convolution by its input with the sums that the norm before it needs",
     .in = in, .out = out, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
     .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

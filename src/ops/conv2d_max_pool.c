@@ -103,5 +103,5 @@ const fac_op fac_op_conv2d_max_pool = {
     .name = "conv2d_max_pool", .doc = "the largest of each window of what a convolution makes", .in = fac_conv_in,
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_conv_pool_attrs), .is = FAC_OP_NO_GRAD, .infer = infer,
     .ref = ref, .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

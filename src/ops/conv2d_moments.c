@@ -56,5 +56,5 @@ const fac_op fac_op_conv2d_moments = {
     .name = "conv2d_moments", .doc = "a convolution with the mean and variance of each channel", .in = fac_conv_in, .out = out,
     .attrs = fac_conv2d_table, .attrs_size = sizeof(fac_conv2d_opts), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
     .expand = expand, .cost = fac_conv_cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -36,7 +36,7 @@ const fac_op fac_op_conv3d = {
     .ref = fac_conv3d_ref, .grad = fac_conv_grad, .cost = fac_conv_cost, .save = fac_conv_save, .cases = cases,
     .is = FAC_OP_RING,
     .layer = FAC_CLASS_CONV, .torch = "Conv3d", .mixed = FAC_MIXED_PRODUCT, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_PRODUCT },
+    .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_conv3d(fac_value *x, fac_value *w, fac_value *b, const fac_conv3d_opts *opts) {
     return fac_emit(&fac_op_conv3d, opts, 3, (fac_value *[]){ x, w, b });

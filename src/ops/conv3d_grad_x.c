@@ -17,7 +17,7 @@ const fac_op fac_op_conv3d_grad_x = {
     .in = fac_conv_grad_x_in, .out = fac_conv_grad_x_out, .attrs = fac_conv3d_table, .attrs_size = sizeof(fac_conv3d_opts),
     .infer = fac_conv_grad_infer, .ref = fac_conv3d_grad_x_ref, .grad = fac_conv_grad_x_grad, .cost = fac_conv_grad_cost,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_conv3d_grad_x(fac_value *dy, fac_value *w, fac_value *x, const fac_conv3d_opts *opts) {
     return fac_emit(&fac_op_conv3d_grad_x, opts, 3, (fac_value *[]){ dy, w, x });

@@ -85,7 +85,7 @@ const fac_op fac_op_conv_integer = {
     .attrs = fac_conv2d_table, .attrs_size = sizeof(fac_conv2d_opts), .infer = infer, .ref = ref,
     .cost = fac_conv_cost, .onnx = onnx, .save = save,
     .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_conv_integer(fac_value *x, fac_value *w, fac_value *b, fac_value *x_zero,
                             fac_value *w_zero, const fac_conv2d_opts *opts) {

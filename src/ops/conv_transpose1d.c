@@ -46,7 +46,7 @@ const fac_op fac_op_conv_transpose1d = {
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_conv_transpose1d_opts), .infer = fac_conv_transpose_infer,
     .expand = expand, .cost = fac_conv_transpose_cost, .save = fac_conv_transpose_save, .cases = cases,
     .layer = FAC_CLASS_CONV_TRANSPOSE, .torch = "ConvTranspose1d", .mixed = FAC_MIXED_PRODUCT,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_conv_transpose1d(fac_value *x, fac_value *w, fac_value *b, const fac_conv_transpose1d_opts *opts) {
     return fac_emit(&fac_op_conv_transpose1d, opts, 3, (fac_value *[]){ x, w, b });

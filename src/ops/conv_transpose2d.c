@@ -96,7 +96,7 @@ const fac_op fac_op_conv_transpose2d = {
     .cases = cases,
     .is = FAC_OP_RING,
     .layer = FAC_CLASS_CONV_TRANSPOSE, .torch = "ConvTranspose2d", .mixed = FAC_MIXED_PRODUCT,
-    .rounding = { FAC_ROUND_PRODUCT },
+    .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_conv_transpose2d(fac_value *x, fac_value *w, fac_value *b, const fac_conv_transpose2d_opts *opts) {
     return fac_emit(&fac_op_conv_transpose2d, opts, 3, (fac_value *[]){ x, w, b });

@@ -39,7 +39,7 @@ const fac_op fac_op_conv_transpose3d = {
     .save = fac_conv_transpose_save, .cases = cases,
     .is = FAC_OP_RING,
     .layer = FAC_CLASS_CONV_TRANSPOSE, .torch = "ConvTranspose3d", .mixed = FAC_MIXED_PRODUCT,
-    .rounding = { FAC_ROUND_PRODUCT },
+    .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_conv_transpose3d(fac_value *x, fac_value *w, fac_value *b, const fac_conv_transpose3d_opts *opts) {
     return fac_emit(&fac_op_conv_transpose3d, opts, 3, (fac_value *[]){ x, w, b });

@@ -30,7 +30,7 @@ const fac_op fac_op_copysign = {
     MAP_OP("copysign", "|x| with the sign of y", fac_ports_xy, fac_infer_broadcast),
     .is = FAC_OP_INPLACE,
     .grad = grad,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_copysign(fac_value *a, fac_value *b) {
     return fac_emit(&fac_op_copysign, NULL, 2, (fac_value *[]){ a, b });

@@ -18,6 +18,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_cos = { MAP1_OP("cos", "cosine"), .grad = grad,
-    .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_cos(fac_value *x) { return fac_emit(&fac_op_cos, NULL, 1, &x); }

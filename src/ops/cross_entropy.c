@@ -63,5 +63,5 @@ const fac_op fac_op_cross_entropy = {
     .name = "cross_entropy", .doc = "minus the log of softmax at the label: mean, sum or of each sample", .in = in, .out = out,
     .attrs = table, .attrs_size = sizeof(fac_class_loss), .infer = infer, .expand = expand, .grad = grad, .cost = cost,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

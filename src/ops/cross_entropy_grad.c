@@ -61,5 +61,5 @@ extern const fac_op fac_op_cross_entropy_grad;
 const fac_op fac_op_cross_entropy_grad = {
     .name = "cross_entropy_grad", .doc = "the gradient of cross_entropy", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(fac_class_loss), .infer = infer, .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

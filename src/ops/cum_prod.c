@@ -46,7 +46,7 @@ const fac_op fac_op_cum_prod = {
     .name = "cum_prod", .doc = "running products along an axis", .in = fac_cum_in, .out = fac_ports_y, .attrs = fac_cum_table,
     .attrs_size = sizeof(fac_cum_attrs), .is = FAC_OP_GROWS, .infer = fac_cum_infer, .ref = ref,
     .cost = fac_cum_cost, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_cum_prod(fac_value *x, int axis, bool exclusive, bool reverse) {
     return fac_cum_emit(&fac_op_cum_prod, x, axis, exclusive, reverse);

@@ -33,7 +33,7 @@ const fac_op fac_op_cum_sum = {
     .attrs_size = sizeof(fac_cum_attrs), .infer = fac_cum_infer, .ref = ref, .cost = fac_cum_cost, .onnx = onnx, .save = save,
     .grad = grad, .cases = cases,
     .is = FAC_OP_RING,
-    .rounding = { FAC_ROUND_SUM },
+    .rounding = { .rule = FAC_ROUND_SUM },
 };
 fac_value *fac_cum_sum(fac_value *x, int axis, bool exclusive, bool reverse) {
     return fac_cum_emit(&fac_op_cum_sum, x, axis, exclusive, reverse);

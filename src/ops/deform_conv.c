@@ -279,7 +279,7 @@ const fac_op fac_op_deform_conv = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_deform_conv(fac_value *x, fac_value *w, fac_value *offsets, fac_value *b,
                            fac_value *mask, const fac_deform_conv_opts *opts) {

@@ -72,7 +72,7 @@ const fac_op fac_op_depth_to_space = {
     .name = "depth_to_space", .doc = "channels become blocks of pixels", .in = fac_ports_any_x, .out = fac_ports_y,
         .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_FIRST, .rounding = { FAC_ROUND_MOVES },
+    .images = FAC_IMAGES_FIRST, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_depth_to_space(fac_value *x, int64_t block, bool channels_first) {
     return fac_emit(&fac_op_depth_to_space, &(attrs){ block, channels_first }, 1, &x);

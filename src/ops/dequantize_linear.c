@@ -107,7 +107,7 @@ const fac_op fac_op_dequantize_linear = {
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_dequantize_opts), .infer = infer,
     .ref = ref, .expand = expand, .onnx = onnx, .save = save, .cases = cases,
     .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_dequantize_linear(fac_value *x, fac_value *scale, fac_value *zero,
                                  const fac_dequantize_opts *opts) {

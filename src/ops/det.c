@@ -138,6 +138,6 @@ const fac_op fac_op_det = {
     .cost = cost,
     .onnx = onnx,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_det(fac_value *x) { return fac_emit(&fac_op_det, NULL, 1, &x); }

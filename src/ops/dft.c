@@ -254,7 +254,7 @@ const fac_op fac_op_dft = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_dft(fac_value *x, fac_value *length, fac_value *axis, bool inverse, bool onesided) {
     return fac_emit(&fac_op_dft, &(attrs){ inverse, onesided }, 3,

@@ -46,6 +46,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_digamma = {
     MAP1_OP("digamma", "slope of the logarithm of the gamma function"), .grad = grad,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_digamma(fac_value *x) { return fac_emit(&fac_op_digamma, NULL, 1, &x); }

@@ -39,6 +39,6 @@ const fac_op fac_op_div = {
     MAP_OP("div", "x / y; integers truncate, x / 0 = 0", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
     .grad = grad,
     .define = define,
-    .rounding = { FAC_ROUND_DIV },
+    .rounding = { .rule = FAC_ROUND_DIV },
 };
 fac_value *fac_div(fac_value *a, fac_value *b) { return fac_emit(&fac_op_div, NULL, 2, (fac_value *[]){ a, b }); }

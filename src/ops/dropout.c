@@ -128,7 +128,7 @@ const fac_op fac_op_dropout = {
     .save = save, .cases = cases,
     .define = define,
     .torch = "Dropout", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_dropout(fac_value *x, double ratio) { return fac_emit(&fac_op_dropout, &(attrs){ .ratio = ratio }, 1, &x); }
 fac_value *fac_dropout_train(fac_value *x, double ratio, fac_value *counter) {

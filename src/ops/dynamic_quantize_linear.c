@@ -65,7 +65,7 @@ const fac_op fac_op_dynamic_quantize_linear = {
     .name = "dynamic_quantize_linear", .doc = "numbers to u8 with the range that they have",
     .in = fac_ports_x, .out = out, .infer = infer, .ref = ref, .expand = expand, .onnx = onnx,
     .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_dynamic_quantize_linear(fac_value *x) {
     return fac_emit(&fac_op_dynamic_quantize_linear, NULL, 1, &x);

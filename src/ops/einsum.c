@@ -369,7 +369,7 @@ const fac_op fac_op_einsum = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_einsum(const char *equation, fac_value *const x[], int n) {
     return fac_emit(&fac_op_einsum, &(attrs){ equation }, n, x);

@@ -44,7 +44,7 @@ const fac_op fac_op_elu = {
     MAP1_OP("elu", "x, or alpha (e^x - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
     .define = define, .steps = fac_steps_zero,
-    .layer = FAC_CLASS_ACTIVATION, .torch = "ELU", .rounding = { FAC_ROUND_MONOTONE },
+    .layer = FAC_CLASS_ACTIVATION, .torch = "ELU", .rounding = { .rule = FAC_ROUND_MONOTONE },
 };
 fac_value *fac_elu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_elu, &(attrs){ alpha }, 1, &x);

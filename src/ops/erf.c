@@ -22,6 +22,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_erf = {
     MAP1_OP("erf", "error function"), .grad = grad, .steps = fac_steps_flat,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_SMOOTH, 1.13 },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1.13 },
 };
 fac_value *fac_erf(fac_value *x) { return fac_emit(&fac_op_erf, NULL, 1, &x); }

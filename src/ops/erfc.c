@@ -37,6 +37,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_erfc = {
     MAP1_OP("erfc", "complementary error function"), .grad = grad,
     .save = save, .define = define, .steps = fac_steps_flat,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_erfc(fac_value *x) { return fac_emit(&fac_op_erfc, NULL, 1, &x); }

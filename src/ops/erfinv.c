@@ -22,6 +22,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_erfinv = {
     MAP1_OP("erfinv", "inverse of the error function"), .grad = grad,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_erfinv(fac_value *x) { return fac_emit(&fac_op_erfinv, NULL, 1, &x); }

@@ -18,6 +18,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_exp = {
     MAP_OP("exp", "e^x", fac_ports_x, fac_infer_same),
     .is = FAC_OP_INPLACE | FAC_OP_GROWS, .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_MONOTONE },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_MONOTONE },
 };
 fac_value *fac_exp(fac_value *x) { return fac_emit(&fac_op_exp, NULL, 1, &x); }

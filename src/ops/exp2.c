@@ -35,6 +35,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_exp2 = {
     MAP1_OP("exp2", "2 to the power x"), .grad = grad,
     .save = save, .define = define,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_exp2(fac_value *x) { return fac_emit(&fac_op_exp2, NULL, 1, &x); }

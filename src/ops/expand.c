@@ -82,7 +82,7 @@ const fac_op fac_op_expand = {
     .name = "expand", .doc = "x broadcast to a shape", .in = in, .out = fac_ports_y, .is = FAC_OP_KNOWS, .infer = infer,
         .move = move,
     .view = view, .onnx = onnx, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_expand_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_expand, NULL, 2, (fac_value *[]){ x, shape });

@@ -35,6 +35,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_expm1 = {
     MAP1_OP("expm1", "e^x - 1"), .grad = grad,
     .save = save, .define = define,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_expm1(fac_value *x) { return fac_emit(&fac_op_expm1, NULL, 1, &x); }

@@ -40,7 +40,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_eye_like = {
     .name = "eye_like", .doc = "ones on a diagonal, zeros elsewhere", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_eye_like(fac_value *x, fac_dtype dtype, int64_t k) {
     return fac_emit(&fac_op_eye_like, &(attrs){ dtype, k }, 1, &x);

@@ -40,6 +40,6 @@ const fac_op fac_op_flatten = {
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx,
     .save = fac_onnx_plain,
         .grad = grad, .cases = cases,
-    .torch = "Flatten", .images = FAC_IMAGES_FIRST, .rounding = { FAC_ROUND_MOVES },
+    .torch = "Flatten", .images = FAC_IMAGES_FIRST, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_flatten(fac_value *x, int axis) { return fac_emit(&fac_op_flatten, &(attrs){ axis }, 1, &x); }

@@ -25,6 +25,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_fmod = { MAP_OP("fmod", "remainder with the sign of x", fac_ports_num_xy, fac_infer_broadcast),
     .is = FAC_OP_INPLACE, .save = save, .grad = grad,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_fmod(fac_value *a, fac_value *b) { return fac_emit(&fac_op_fmod, NULL, 2, (fac_value *[]){ a, b }); }

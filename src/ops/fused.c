@@ -14,5 +14,5 @@ extern const fac_op fac_op_fused;
 const fac_op fac_op_fused = {
     .name = "fused", .doc = "elementwise ops, computed in one pass", .in = in, .out = out, .is = FAC_OP_BODIES | FAC_OP_INPLACE,
     .infer = fac_bodies_infer, .expand = fac_bodies_expand, .cost = fac_bodies_cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

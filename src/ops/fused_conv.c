@@ -26,5 +26,5 @@ extern const fac_op fac_op_fused_conv;
 const fac_op fac_op_fused_conv = {
     .name = "fused_conv", .doc = "convolutions one behind the other, and the elementwise ops between them, in one pass", .in = in,
     .out = out, .is = FAC_OP_BODIES, .infer = infer, .expand = fac_bodies_expand, .cost = fac_bodies_cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -35,5 +35,5 @@ extern const fac_op fac_op_fused_matmul;
 const fac_op fac_op_fused_matmul = {
     .name = "fused_matmul", .doc = "a matrix product and the elementwise ops behind it, in one pass", .in = in, .out = out,
     .is = FAC_OP_BODIES | FAC_OP_INPLACE, .infer = infer, .expand = fac_bodies_expand, .cost = fac_bodies_cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

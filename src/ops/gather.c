@@ -68,7 +68,7 @@ const fac_op fac_op_gather = {
     .name = "gather", .doc = "slices of x picked by indices", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
     .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_gather(fac_value *x, fac_value *indices, int axis) {
     return fac_emit(&fac_op_gather, &(attrs){ axis }, 2, (fac_value *[]){ x, indices });

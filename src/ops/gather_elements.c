@@ -54,7 +54,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_gather_elements = {
     .name = "gather_elements", .doc = "elements of x picked by one index each", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_gather_elements(fac_value *x, fac_value *indices, int axis) {
     return fac_emit(&fac_op_gather_elements, &(attrs){ axis }, 2, (fac_value *[]){ x, indices });

@@ -65,5 +65,5 @@ static const fac_case cases[] = {
 const fac_op fac_op_gather_grad = {
     .name = "gather_grad", .doc = "dy summed where gather picked it from", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -90,7 +90,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_gather_nd = {
     .name = "gather_nd", .doc = "slices of x at given places", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_gather_nd(fac_value *x, fac_value *indices, int batch_dims) {
     return fac_emit(&fac_op_gather_nd, &(attrs){ batch_dims }, 2, (fac_value *[]){ x, indices });

@@ -38,6 +38,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_gelu_slope = { MAP1_OP("gelu_slope", "the derivative of gelu"), .save = save, .grad = grad,
-    .rounding = { FAC_ROUND_SMOOTH, 0.8 },
+    .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 0.8 },
 };
 fac_value *fac_gelu_slope(fac_value *x) { return fac_emit(&fac_op_gelu_slope, NULL, 1, &x); }

@@ -139,7 +139,7 @@ const fac_op fac_op_gemm = {
     .save = fac_onnx_plain, .cases = cases,
     .define = define, .is = FAC_OP_RING,
     .layer = FAC_CLASS_LINEAR, .torch = "Linear", .mixed = FAC_MIXED_PRODUCT, .images = FAC_IMAGES_ROWS,
-    .rounding = { FAC_ROUND_PRODUCT },
+    .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_gemm(fac_value *a, fac_value *b, fac_value *c, const fac_gemm_opts *opts) {
     return fac_emit(&fac_op_gemm, opts, 3, (fac_value *[]){ a, b, c });

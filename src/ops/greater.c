@@ -28,6 +28,6 @@ static void define(const fac_node *n, fac_value *out[]) { out[0] = fac_less(n->i
 const fac_op fac_op_greater = {
     MAP_OP("greater", "is x > y?", fac_ports_num_xy, infer), .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
     .define = define, .steps = fac_steps_beside,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_greater(fac_value *a, fac_value *b) { return fac_emit(&fac_op_greater, NULL, 2, (fac_value *[]){ a, b }); }

@@ -30,7 +30,7 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_greater_or_equal = {
     MAP_OP("greater_or_equal", "is x >= y?", fac_ports_num_xy, infer), .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
     .define = define, .steps = fac_steps_beside,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_greater_or_equal(fac_value *a, fac_value *b) {
     return fac_emit(&fac_op_greater_or_equal, NULL, 2, (fac_value *[]){ a, b });

@@ -329,7 +329,7 @@ const fac_op fac_op_grid_sample = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_grid_sample(fac_value *x, fac_value *grid, fac_grid_mode mode,

@@ -15,5 +15,5 @@ extern const fac_op fac_op_group;
 const fac_op fac_op_group = {
     .name = "group", .doc = "independent nodes, computed in one step", .in = in, .out = out, .is = FAC_OP_BODIES | FAC_OP_INPLACE,
     .infer = fac_bodies_infer, .expand = fac_bodies_expand, .cost = fac_bodies_cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

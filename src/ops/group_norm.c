@@ -167,7 +167,7 @@ const fac_op fac_op_group_norm = {
     .cases = cases,
     .define = define,
     .layer = FAC_CLASS_GROUP_NORM, .torch = "GroupNorm", .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_GROUP_NORM },
+    .rounding = { .rule = FAC_ROUND_GROUP_NORM },
 };
 fac_value *fac_group_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t groups, double epsilon) {
     return fac_emit(&fac_op_group_norm, &(attrs){ groups, epsilon }, 3, (fac_value *[]){ x, scale, bias });

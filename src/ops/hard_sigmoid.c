@@ -56,7 +56,7 @@ const fac_op fac_op_hard_sigmoid = {
     MAP1_OP("hard_sigmoid", "min(max(slope x + offset, 0), 1)"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
     .define = define, .steps = steps,
-    .torch = "Hardsigmoid", .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .torch = "Hardsigmoid", .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_hard_sigmoid(fac_value *x, double slope, double offset) {
     return fac_emit(&fac_op_hard_sigmoid, &(attrs){ slope, offset }, 1, &x);

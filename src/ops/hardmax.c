@@ -46,7 +46,7 @@ const fac_op fac_op_hardmax = {
         | FAC_OP_PICKS,
     .infer = fac_softmax_infer, .ref = ref, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_hardmax(fac_value *x, int64_t axis) {
     return fac_emit(&fac_op_hardmax, &(fac_softmax_attrs){ axis }, 1, &x);

@@ -40,7 +40,7 @@ const fac_op fac_op_hypot = {
     MAP_OP("hypot", "length of (x, y)", fac_ports_xy, fac_infer_broadcast),
     .is = FAC_OP_INPLACE,
     .grad = grad, .save = save,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_hypot(fac_value *a, fac_value *b) {
     return fac_emit(&fac_op_hypot, NULL, 2, (fac_value *[]){ a, b });

@@ -36,6 +36,6 @@ const fac_op fac_op_identity = {
     .name = "identity", .doc = "x", .in = fac_ports_any_x, .out = fac_ports_y, .is = FAC_OP_KNOWS,
     .infer = infer, .move = move, .view = view, .onnx = onnx, .grad = grad, .cases = cases,
     .torch = "Identity", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_identity(fac_value *x) { return fac_emit(&fac_op_identity, NULL, 1, &x); }

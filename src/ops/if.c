@@ -202,7 +202,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_if = {
     .name = "if", .doc = "one body or the other", .in = in, .out = out, .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer,
     .expand = expand, .expands = expands, .grad = grad, .cost = cost, .onnx = onnx, .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 void fac_if(fac_graph *g, fac_value *cond, fac_graph *then_body, fac_graph *else_body, int n, fac_value *const in_[],

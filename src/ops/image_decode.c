@@ -118,7 +118,7 @@ const fac_op fac_op_image_decode = { .name = "image_decode",
                                      .onnx = onnx,
                                      .save = fac_onnx_plain,
                                      .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_image_decoded(fac_value *bytes, fac_pixels pixels) {

@@ -104,7 +104,7 @@ const fac_op fac_op_instance_norm = {
     .save = save, .cases = cases,
     .define = define,
     .layer = FAC_CLASS_INSTANCE_NORM, .torch = "InstanceNorm", .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_GROUP_NORM },
+    .rounding = { .rule = FAC_ROUND_GROUP_NORM },
 };
 fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon) {
     return fac_emit(&fac_op_instance_norm, &(attrs){ epsilon }, 3, (fac_value *[]){ x, scale, bias });

@@ -367,5 +367,5 @@ const fac_op fac_op_interpolate = {
     .onnx = fac_interpolate_onnx,
     .save = fac_interpolate_save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -100,7 +100,7 @@ const fac_op fac_op_interpolate_by = {
     .cost = fac_interpolate_cost,
     .save = fac_interpolate_save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_interpolate_by(fac_value *x, fac_value *scales, fac_value *sizes, fac_value *roi,

@@ -103,7 +103,7 @@ const fac_op fac_op_interpolate_nearest = {
     .cost = fac_interpolate_cost,
     .save = fac_interpolate_save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 extern const fac_op fac_op_interpolate;

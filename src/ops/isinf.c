@@ -46,7 +46,7 @@ const fac_op fac_op_isinf = {
     MAP_OP("isinf", "is x infinite?", fac_ports_x, infer),
     .save = save, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD,
     .steps = steps,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_isinf(fac_value *x, bool positive, bool negative) {
     return fac_emit(&fac_op_isinf, &(attrs){ positive, negative }, 1, &x);

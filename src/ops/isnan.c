@@ -24,6 +24,6 @@ static int steps(const fac_node *n, double at[]) {
 
 const fac_op fac_op_isnan = {
     MAP_OP("isnan", "is x NaN?", fac_ports_x, infer), .is = FAC_OP_NO_GRAD, .steps = steps,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_isnan(fac_value *x) { return fac_emit(&fac_op_isnan, NULL, 1, &x); }

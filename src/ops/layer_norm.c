@@ -166,7 +166,7 @@ const fac_op fac_op_layer_norm = {
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
     .define = define,
-    .layer = FAC_CLASS_LAYER_NORM, .torch = "LayerNorm", .rounding = { FAC_ROUND_LAYER_NORM },
+    .layer = FAC_CLASS_LAYER_NORM, .torch = "LayerNorm", .rounding = { .rule = FAC_ROUND_LAYER_NORM },
 };
 fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_layer_norm, &(attrs){ axis, epsilon, FAC_NONE }, 3, (fac_value *[]){ x, scale, bias });

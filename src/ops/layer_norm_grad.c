@@ -52,7 +52,7 @@ extern const fac_op fac_op_layer_norm_grad;
 const fac_op fac_op_layer_norm_grad = {
     .name = "layer_norm_grad", .doc = "the gradient of layer_norm", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_layer_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_layer_norm_grad, &(attrs){ axis, epsilon }, 3, (fac_value *[]){ x, dy, scale });

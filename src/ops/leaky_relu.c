@@ -41,7 +41,7 @@ const fac_op fac_op_leaky_relu = {
     MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
     .define = define, .steps = fac_steps_zero,
-    .layer = FAC_CLASS_ACTIVATION, .torch = "LeakyReLU", .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .layer = FAC_CLASS_ACTIVATION, .torch = "LeakyReLU", .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_leaky_relu(fac_value *x, double slope) {
     return fac_emit(&fac_op_leaky_relu, &(attrs){ slope }, 1, &x);

@@ -25,6 +25,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_less = {
     MAP_OP("less", "is x < y?", fac_ports_num_xy, infer), .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
     .steps = fac_steps_beside,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_less(fac_value *a, fac_value *b) { return fac_emit(&fac_op_less, NULL, 2, (fac_value *[]){ a, b }); }

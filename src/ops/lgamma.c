@@ -21,6 +21,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_lgamma = {
     MAP1_OP("lgamma", "logarithm of the gamma function"), .grad = grad,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_lgamma(fac_value *x) { return fac_emit(&fac_op_lgamma, NULL, 1, &x); }

@@ -94,7 +94,7 @@ const fac_op fac_op_linear = {
     .infer = infer, .ref = ref, .save = save, .grad = grad, .cost = cost, .cases = cases,
     .is = FAC_OP_RING,
     .layer = FAC_CLASS_LINEAR, .torch = "Linear", .mixed = FAC_MIXED_PRODUCT, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_PRODUCT },
+    .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_linear(fac_value *x, fac_value *w, fac_value *b) {
     return fac_emit(&fac_op_linear, NULL, 3, (fac_value *[]){ x, w, b });

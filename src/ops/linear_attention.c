@@ -307,7 +307,7 @@ const fac_op fac_op_linear_attention = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_linear_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *past,
                                 fac_value *decay, fac_value *beta,

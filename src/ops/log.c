@@ -16,6 +16,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_log = { MAP1_OP("log", "natural logarithm"), .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_MONOTONE },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_MONOTONE },
 };
 fac_value *fac_log(fac_value *x) { return fac_emit(&fac_op_log, NULL, 1, &x); }

@@ -37,6 +37,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_log10 = {
     MAP1_OP("log10", "logarithm to base 10"), .grad = grad,
     .save = save, .define = define,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_log10(fac_value *x) { return fac_emit(&fac_op_log10, NULL, 1, &x); }

@@ -35,6 +35,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_log1p = {
     MAP1_OP("log1p", "ln(1 + x)"), .grad = grad,
     .save = save, .define = define,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_log1p(fac_value *x) { return fac_emit(&fac_op_log1p, NULL, 1, &x); }

@@ -58,7 +58,7 @@ const fac_op fac_op_log_softmax = {
     .save = fac_onnx_plain, .cases = cases,
     .define = define,
     .layer = FAC_CLASS_SOFTMAX, .torch = "LogSoftmax", .images = FAC_IMAGES_LAST_AXIS,
-    .rounding = { FAC_ROUND_LOG_SOFTMAX },
+    .rounding = { .rule = FAC_ROUND_LOG_SOFTMAX },
 };
 fac_value *fac_log_softmax(fac_value *x, int64_t axis) {
     return fac_emit(&fac_op_log_softmax, &(fac_softmax_attrs){ axis }, 1, &x);

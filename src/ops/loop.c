@@ -285,7 +285,7 @@ const fac_op fac_op_loop = {
     .attrs_size = sizeof(fac_loop_attrs),
     .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer, .expand = expand, .expands = expands, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 void fac_iterate(fac_graph *g, fac_graph *body, fac_value *trips, fac_value *cond, int carried, int n, fac_value *const in_[],

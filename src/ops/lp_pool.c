@@ -231,7 +231,7 @@ const fac_op fac_op_lp_pool = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_lp_pool(fac_value *x, const fac_lp_pool_opts *opts) {
     return fac_emit(&fac_op_lp_pool, opts, 1, &x);

@@ -110,7 +110,7 @@ const fac_op fac_op_lrn = {
     .save = fac_onnx_plain,
     .cases = cases,
     .define = define,
-    .torch = "LocalResponseNorm", .images = FAC_IMAGES_FIRST, .rounding = { FAC_ROUND_LRN },
+    .torch = "LocalResponseNorm", .images = FAC_IMAGES_FIRST, .rounding = { .rule = FAC_ROUND_LRN },
 };
 fac_value *fac_lrn(fac_value *x, int64_t size, double alpha, double beta, double bias) {
     return fac_emit(&fac_op_lrn, &(attrs){ size, alpha, beta, bias }, 1, &x);

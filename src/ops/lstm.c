@@ -67,7 +67,7 @@ const fac_op fac_op_lstm = {
     .attrs_size = sizeof(fac_recurrent_opts), .infer = infer, .expand = expand, .save = save,
     .cost = cost, .onnx = onnx, .cases = cases,
     .layer = FAC_CLASS_RECURRENT, .torch = "LSTM", .mixed = FAC_MIXED_PRODUCT,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_value *lengths, fac_value *h0, fac_value *c0,
                     fac_value *p, const fac_recurrent_opts *opts) {

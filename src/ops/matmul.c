@@ -119,6 +119,6 @@ const fac_op fac_op_matmul = {
     .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
     .is = FAC_OP_RING,
     .layer = FAC_CLASS_MATMUL, .torch = "MatMul", .mixed = FAC_MIXED_PRODUCT, .images = FAC_IMAGES_MATRICES,
-    .rounding = { FAC_ROUND_PRODUCT },
+    .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_matmul(fac_value *a, fac_value *b) { return fac_emit(&fac_op_matmul, NULL, 2, (fac_value *[]){ a, b }); }

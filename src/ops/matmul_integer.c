@@ -59,7 +59,7 @@ const fac_op fac_op_matmul_integer = {
     .name = "matmul_integer", .doc = "the product of bytes with sums in i32", .in = in, .out = out,
     .infer = infer, .ref = ref, .expand = expand, .cost = fac_quant_product_cost, .onnx = onnx,
     .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_matmul_integer(fac_value *a, fac_value *b, fac_value *a_zero, fac_value *b_zero) {
     return fac_emit(&fac_op_matmul_integer, NULL, 4, (fac_value *[]){ a, b, a_zero, b_zero });

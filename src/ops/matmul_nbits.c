@@ -153,7 +153,7 @@ const fac_op fac_op_matmul_nbits = {
     .name = "matmul_nbits", .doc = "the product with weights of 2, 4 or 8 bits in blocks", .in = in,
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_nbits_opts), .infer = infer,
     .ref = ref, .expand = expand, .cost = cost, .onnx = onnx, .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_matmul_nbits(fac_value *x, fac_value *q, fac_value *scale, fac_value *zero,
                             fac_value *bias, const fac_nbits_opts *opts) {

@@ -28,7 +28,7 @@ const fac_op fac_op_max_pool1d = {
     .attrs = fac_pool1d_table, .attrs_size = sizeof(fac_pool1d_attrs), .infer = fac_pool_infer, .expand = expand,
     .cost = fac_pool_cost, .save = fac_pool_save, .cases = cases,
     .layer = FAC_CLASS_MAX_POOL, .torch = "MaxPool1d", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_LARGEST },
+    .rounding = { .rule = FAC_ROUND_LARGEST },
 };
 fac_value *fac_max_pool1d(fac_value *x, int64_t kernel, const fac_pool1d_opts *opts) {
     fac_pool1d_attrs a = { .kernel = kernel };

@@ -73,7 +73,7 @@ const fac_op fac_op_max_pool2d = {
     .save = fac_pool_save, .cases = cases,
     .is = FAC_OP_PICKS,
     .layer = FAC_CLASS_MAX_POOL, .torch = "MaxPool2d", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_LARGEST },
+    .rounding = { .rule = FAC_ROUND_LARGEST },
 };
 fac_value *fac_max_pool2d(fac_value *x, int64_t kernel_height, int64_t kernel_width, const fac_pool2d_opts *opts) {
     fac_pool2d_attrs a = { .kernel = { kernel_height, kernel_width } };

@@ -23,5 +23,5 @@ const fac_op fac_op_max_pool2d_relu_grad = {
     .name = "max_pool2d_relu_grad", .doc = "the gradient of relu and two-dimensional max pooling", .in = fac_max_pool_grad_in,
     .out = fac_pool_grad_out, .attrs = fac_pool2d_table, .attrs_size = sizeof(fac_pool2d_attrs), .is = FAC_OP_NO_GRAD,
     .infer = fac_pool_grad_infer, .ref = ref, .cost = fac_pool_grad_cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -18,7 +18,7 @@ const fac_op fac_op_max_pool3d = {
     .ref = fac_max_pool3d_ref, .grad = fac_max_pool_grad, .cost = fac_pool_cost, .save = fac_pool_save, .cases = cases,
     .is = FAC_OP_PICKS,
     .layer = FAC_CLASS_MAX_POOL, .torch = "MaxPool3d", .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_FIRST,
-    .rounding = { FAC_ROUND_LARGEST },
+    .rounding = { .rule = FAC_ROUND_LARGEST },
 };
 fac_value *fac_max_pool3d(fac_value *x, const int64_t kernel[3], const fac_pool3d_opts *opts) {
     fac_pool3d_attrs a = { .kernel = { kernel[0], kernel[1], kernel[2] } };

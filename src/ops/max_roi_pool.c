@@ -119,7 +119,7 @@ const fac_op fac_op_max_roi_pool = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_max_roi_pool(fac_value *x, fac_value *boxes, int64_t height, int64_t width,
                             double scale) {

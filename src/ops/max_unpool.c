@@ -167,7 +167,7 @@ const fac_op fac_op_max_unpool = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_max_unpool(fac_value *x, fac_value *indices, fac_value *shape,
                           const fac_max_unpool_opts *opts) {

@@ -65,6 +65,6 @@ const fac_op fac_op_mean = {
     .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad, .cost = fac_reduce_cost,
     .onnx = onnx, .save = save, .cases = cases,
     .define = define,
-    .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_UNREDUCED, .rounding = { FAC_ROUND_SUM },
+    .mixed = FAC_MIXED_FOLLOWS, .images = FAC_IMAGES_UNREDUCED, .rounding = { .rule = FAC_ROUND_SUM },
 };
 fac_value *fac_mean(fac_value *x, fac_dims axes, bool keep) { return fac_reduce_emit(&fac_op_mean, x, axes, keep); }

@@ -90,7 +90,7 @@ const fac_op fac_op_mean_variance_norm = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_mean_variance_norm(fac_value *x, fac_dims axes) {
     return fac_emit(&fac_op_mean_variance_norm, &(attrs){ axes }, 1, &x);

@@ -128,7 +128,7 @@ const fac_op fac_op_mel_weights = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_mel_weights(fac_value *mels, fac_value *length, fac_value *rate, fac_value *low,
                            fac_value *high, fac_dtype dtype) {

@@ -36,6 +36,6 @@ const fac_op fac_op_min = {
         | FAC_OP_KNOWS | FAC_OP_PICKS,
     .save = fac_onnx_plain, .grad = grad,
     .steps = fac_steps_beside,
-    .rounding = { FAC_ROUND_PICK },
+    .rounding = { .rule = FAC_ROUND_PICK },
 };
 fac_value *fac_min(fac_value *a, fac_value *b) { return fac_emit(&fac_op_min, NULL, 2, (fac_value *[]){ a, b }); }

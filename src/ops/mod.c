@@ -44,6 +44,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_mod = {
     MAP_OP("mod", "remainder with the sign of y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
     .save = save, .grad = grad,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_mod(fac_value *a, fac_value *b) { return fac_emit(&fac_op_mod, NULL, 2, (fac_value *[]){ a, b }); }

@@ -35,6 +35,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_mul = {
     MAP_OP("mul", "x * y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS
         | FAC_OP_RING, .grad = grad,
-    .rounding = { FAC_ROUND_MUL },
+    .rounding = { .rule = FAC_ROUND_MUL },
 };
 fac_value *fac_mul(fac_value *a, fac_value *b) { return fac_emit(&fac_op_mul, NULL, 2, (fac_value *[]){ a, b }); }

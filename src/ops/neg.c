@@ -33,6 +33,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_neg = {
     MAP_OP("neg", "-x", fac_ports_num_x, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS | FAC_OP_RING,
         .save = save, .grad = grad,
-    .rounding = { FAC_ROUND_KEEPS },
+    .rounding = { .rule = FAC_ROUND_KEEPS },
 };
 fac_value *fac_neg(fac_value *x) { return fac_emit(&fac_op_neg, NULL, 1, &x); }

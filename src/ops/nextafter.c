@@ -42,7 +42,7 @@ const fac_op fac_op_nextafter = {
     .name = "nextafter", .doc = "the next number after x towards y", .in = fac_ports_xy,
     .out = fac_ports_y,
     .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_nextafter(fac_value *a, fac_value *b) {
     const fac_dims x = fac_value_type(a).dims, y = fac_value_type(b).dims;

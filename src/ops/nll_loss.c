@@ -88,5 +88,5 @@ const fac_op fac_op_nll_loss = {
     .name = "nll_loss", .doc = "minus the score of the label: mean, sum or of each sample", .in = fac_nll_ports,
     .out = fac_ports_y, .attrs = fac_nll_table, .attrs_size = sizeof(fac_nll_attrs), .infer = infer, .expand = expand,
     .onnx = onnx, .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

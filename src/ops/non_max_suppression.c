@@ -200,7 +200,7 @@ const fac_op fac_op_non_max_suppression = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_non_max_suppression(fac_value *boxes, fac_value *scores, fac_value *most,

@@ -73,7 +73,7 @@ extern const fac_op fac_op_nonzero;
 const fac_op fac_op_nonzero = {
     .name = "nonzero", .doc = "indices of what is not 0", .in = in, .out = fac_ports_y, .is = FAC_OP_NO_GRAD, .infer = infer,
     .ref = ref, .onnx = onnx, .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_nonzero(fac_value *x) {

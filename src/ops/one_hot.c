@@ -79,7 +79,7 @@ const fac_op fac_op_one_hot = {
     .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD | FAC_OP_PICKS, .infer = infer, .ref = ref,
         .onnx = onnx,
     .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_one_hot(fac_value *x, fac_value *depth, fac_value *values, int axis) {
     return fac_emit(&fac_op_one_hot, &(attrs){ axis }, 3, (fac_value *[]){ x, depth, values });

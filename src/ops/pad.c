@@ -166,7 +166,7 @@ const fac_op fac_op_pad = {
     .name = "pad", .doc = "x with more elements around", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
     .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_pad(fac_value *x, fac_value *pads, fac_value *value, fac_value *axes, fac_pad_mode mode) {
     return fac_emit(&fac_op_pad, &(attrs){ mode }, 4, (fac_value *[]){ x, pads, value, axes });

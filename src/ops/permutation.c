@@ -38,7 +38,7 @@ const fac_op fac_op_permutation = {
     .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_permutation(fac_value *counter, int64_t stream, fac_value *n) {
     return fac_emit(&fac_op_permutation, &(attrs){ stream }, 2, (fac_value *[]){ counter, n });

@@ -76,6 +76,6 @@ const fac_op fac_op_pow = {
     MAP_OP("pow", "x to the power y", fac_ports_num_xy, fac_infer_broadcast), .is = FAC_OP_INPLACE,
     .save = fac_onnx_plain, .grad = grad,
     .define = define,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_POW },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_POW },
 };
 fac_value *fac_pow(fac_value *a, fac_value *b) { return fac_emit(&fac_op_pow, NULL, 2, (fac_value *[]){ a, b }); }

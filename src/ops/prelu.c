@@ -38,6 +38,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 const fac_op fac_op_prelu = {
     MAP_OP("prelu", "x, or y x where x < 0", ports, infer), .is = FAC_OP_INPLACE, .grad = grad,
         .define = define, .steps = fac_steps_zero,
-    .layer = FAC_CLASS_PRELU, .torch = "PReLU", .rounding = { FAC_ROUND_PRELU },
+    .layer = FAC_CLASS_PRELU, .torch = "PReLU", .rounding = { .rule = FAC_ROUND_PRELU },
 };
 fac_value *fac_prelu(fac_value *x, fac_value *slope) { return fac_emit(&fac_op_prelu, NULL, 2, (fac_value *[]){ x, slope }); }

@@ -59,7 +59,7 @@ const fac_op fac_op_qlinear_add = {
     .name = "qlinear_add", .doc = "sums of bytes that stand for numbers", .in = fac_quant_pair_in,
     .out = fac_quant_pair_out, .infer = fac_quant_pair_infer, .ref = ref, .expand = expand,
     .onnx = onnx, .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_add(fac_value *a, fac_value *b, const fac_qlinear_scales *s) {
     return fac_quant_pair_emit(&fac_op_qlinear_add, a, b, s);

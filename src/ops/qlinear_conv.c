@@ -101,7 +101,7 @@ const fac_op fac_op_qlinear_conv = {
     .attrs = fac_conv2d_table, .attrs_size = sizeof(fac_conv2d_opts), .infer = infer, .ref = ref,
     .expand = expand, .cost = fac_conv_cost, .onnx = onnx, .save = save, .cases = cases,
     .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_conv(fac_value *x, fac_value *w, fac_value *b, const fac_qlinear_scales *s,
                             const fac_conv2d_opts *opts) {

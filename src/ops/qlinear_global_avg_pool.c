@@ -85,7 +85,7 @@ const fac_op fac_op_qlinear_global_avg_pool = {
     .name = "qlinear_global_avg_pool", .doc = "means of whole planes of bytes", .in = in, .out = out,
     .infer = infer, .ref = ref, .expand = expand, .expands = expands, .cost = cost, .onnx = onnx,
     .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_global_avg_pool(fac_value *x, fac_value *x_scale, fac_value *x_zero,
                                        fac_value *y_scale, fac_value *y_zero) {

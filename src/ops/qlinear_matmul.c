@@ -104,7 +104,7 @@ const fac_op fac_op_qlinear_matmul = {
     .name = "qlinear_matmul", .doc = "the product of bytes to bytes", .in = in, .out = out,
     .infer = infer, .ref = ref, .expand = expand, .cost = fac_quant_product_cost, .onnx = onnx,
     .save = save, .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_matmul(fac_value *a, fac_value *b, fac_value *bias,
                               const fac_qlinear_scales *s) {

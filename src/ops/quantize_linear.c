@@ -160,7 +160,7 @@ const fac_op fac_op_quantize_linear = {
     .out = out, .attrs = table, .attrs_size = sizeof(fac_quantize_opts), .infer = infer, .ref = ref,
     .expand = expand, .onnx = onnx, .save = save, .cases = cases,
     .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_quantize_linear(fac_value *x, fac_value *scale, fac_value *zero,
                                const fac_quantize_opts *opts) {

@@ -109,7 +109,7 @@ const fac_op fac_op_quantized_lstm = {
     .name = "quantized_lstm", .doc = "long short-term memory with weights of bytes",
     .in = in, .out = out, .attrs = table, .attrs_size = sizeof(fac_recurrent_opts), .infer = infer,
     .expand = expand, .cost = cost, .onnx = onnx, .cases = cases, .is = FAC_OP_NO_GRAD,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_quantized_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b,
                                      const fac_lstm_bytes *s, const fac_recurrent_opts *opts) {

@@ -49,7 +49,7 @@ const fac_op fac_op_randint = {
     .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_randint(fac_value *counter, int64_t stream, fac_value *shape, fac_value *low,
                        fac_value *high) {

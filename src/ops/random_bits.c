@@ -42,7 +42,7 @@ const fac_op fac_op_random_bits = {
     .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
     .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_random_words(fac_value *counter, int64_t stream, fac_value *shape) {
     return fac_emit(&fac_op_random_bits, &(attrs){ stream }, 2, (fac_value *[]){ counter, shape });

@@ -49,7 +49,7 @@ const fac_op fac_op_random_normal = {
     .in = fac_random_ports, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(fac_random_attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_normal(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype) {
     return fac_emit(&fac_op_random_normal, &(fac_random_attrs){ stream, dtype }, 2,

@@ -80,7 +80,7 @@ const fac_op fac_op_range = {
     .name = "range", .doc = "start, start + delta, .. before limit", .in = in, .out = fac_ports_y,
         .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
     .infer = infer, .ref = ref, .onnx = onnx, .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_arange(fac_value *start, fac_value *limit, fac_value *delta) {
     return fac_emit(&fac_op_range, NULL, 3, (fac_value *[]){ start, limit, delta });

@@ -22,6 +22,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_reciprocal = {
     MAP_OP("reciprocal", "1 / x", fac_ports_x, fac_infer_same), .is = FAC_OP_INPLACE
         | FAC_OP_INVERSE, .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_RECIPROCAL },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_RECIPROCAL },
 };
 fac_value *fac_reciprocal(fac_value *x) { return fac_emit(&fac_op_reciprocal, NULL, 1, &x); }

@@ -24,7 +24,7 @@ const fac_op fac_op_reduce_l1 = {
     .name = "reduce_l1", .doc = "the sum of absolute values over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out,
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .expand = expand, .cost = cost,
     .onnx = onnx, .save = fac_reduce_save, .cases = cases,
-    .images = FAC_IMAGES_UNREDUCED, .rounding = { FAC_ROUND_NONE },
+    .images = FAC_IMAGES_UNREDUCED, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_reduce_l1(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_l1, x, axes, keep);

@@ -54,7 +54,7 @@ const fac_op fac_op_reduce_l2 = {
     .name = "reduce_l2", .doc = "the Euclidean norm over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out,
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .expand = expand, .cost = cost,
     .onnx = onnx, .save = fac_reduce_save, .cases = cases,
-    .images = FAC_IMAGES_UNREDUCED, .rounding = { FAC_ROUND_NONE },
+    .images = FAC_IMAGES_UNREDUCED, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_reduce_l2(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_l2, x, axes, keep);

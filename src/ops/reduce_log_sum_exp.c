@@ -40,7 +40,7 @@ const fac_op fac_op_reduce_log_sum_exp = {
     .in = fac_reduce_num_in, .out = fac_reduce_num_out,
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .expand = expand, .cost = cost,
     .onnx = onnx, .save = fac_reduce_save, .cases = cases,
-    .rounding = { FAC_ROUND_LOG_SUM_EXP },
+    .rounding = { .rule = FAC_ROUND_LOG_SUM_EXP },
 };
 fac_value *fac_reduce_log_sum_exp(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_log_sum_exp, x, axes, keep);

@@ -54,7 +54,7 @@ const fac_op fac_op_reduce_max = {
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad,
     .cost = fac_reduce_cost, .onnx = onnx, .save = save, .cases = cases,
     .is = FAC_OP_PICKS,
-    .images = FAC_IMAGES_UNREDUCED, .rounding = { FAC_ROUND_LARGEST },
+    .images = FAC_IMAGES_UNREDUCED, .rounding = { .rule = FAC_ROUND_LARGEST },
 };
 fac_value *fac_reduce_max(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_max, x, axes, keep);

@@ -41,6 +41,6 @@ const fac_op fac_op_reduce_prod = {
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .is = FAC_OP_GROWS,
     .infer = fac_reduce_infer, .ref = ref, .grad = grad,
     .cost = fac_reduce_cost, .onnx = onnx, .save = fac_reduce_save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_reduce_prod(fac_value *x, fac_dims axes, bool keep) { return fac_reduce_emit(&fac_op_reduce_prod, x, axes, keep); }

@@ -25,7 +25,7 @@ const fac_op fac_op_reduce_sum_square = {
     .name = "reduce_sum_square", .doc = "the sum of squares over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out,
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .expand = expand, .cost = cost,
     .onnx = onnx, .save = fac_reduce_save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_reduce_sum_square(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_sum_square, x, axes, keep);

@@ -24,6 +24,6 @@ const fac_op fac_op_relu = {
     MAP_OP("relu", "max(x, 0)", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE
         | FAC_OP_PICKS, .grad = grad,
     .steps = fac_steps_zero,
-    .layer = FAC_CLASS_RELU, .torch = "ReLU", .rounding = { FAC_ROUND_KEEPS },
+    .layer = FAC_CLASS_RELU, .torch = "ReLU", .rounding = { .rule = FAC_ROUND_KEEPS },
 };
 fac_value *fac_relu(fac_value *x) { return fac_emit(&fac_op_relu, NULL, 1, &x); }

@@ -141,7 +141,7 @@ const fac_op fac_op_reshape = {
     .attrs_size = sizeof(attrs), .is = FAC_OP_KNOWS, .infer = infer, .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx,
     .save = save,
     .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_FIRST, .rounding = { FAC_ROUND_MOVES },
+    .images = FAC_IMAGES_FIRST, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_reshape_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_reshape, NULL, 2, (fac_value *[]){ x, shape });

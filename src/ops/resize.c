@@ -78,7 +78,7 @@ const fac_op fac_op_resize = {
     .in = in, .out = fac_ports_y,
     .infer = infer, .move = move, .expand = expand, .expands = expands, .grad = grad,
     .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_resize_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_resize, NULL, 2, (fac_value *[]){ x, shape });

@@ -120,7 +120,7 @@ const fac_op fac_op_reverse_sequence = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_reverse_sequence(fac_value *x, fac_value *lengths, int batch_axis, int time_axis) {
     return fac_emit(&fac_op_reverse_sequence, &(attrs){ batch_axis, time_axis }, 2,

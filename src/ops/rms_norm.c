@@ -137,7 +137,7 @@ const fac_op fac_op_rms_norm = {
     .save = save,
     .cases = cases,
     .define = define,
-    .layer = FAC_CLASS_LAYER_NORM, .torch = "RMSNorm", .rounding = { FAC_ROUND_RMS_NORM },
+    .layer = FAC_CLASS_LAYER_NORM, .torch = "RMSNorm", .rounding = { .rule = FAC_ROUND_RMS_NORM },
 };
 fac_value *fac_rms_norm(fac_value *x, fac_value *scale, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_rms_norm, &(attrs){ axis, epsilon }, 2, (fac_value *[]){ x, scale });

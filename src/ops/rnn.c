@@ -41,7 +41,7 @@ const fac_op fac_op_rnn = {
     .name = "rnn", .doc = "recurrent layer", .in = in, .out = out, .attrs = table, .attrs_size = sizeof(fac_recurrent_opts),
     .infer = infer, .expand = expand, .save = save, .cost = cost, .onnx = onnx, .cases = cases,
     .layer = FAC_CLASS_RECURRENT, .torch = "RNN", .mixed = FAC_MIXED_PRODUCT,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_rnn(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_value *lengths, fac_value *h0,
                    const fac_recurrent_opts *opts) {

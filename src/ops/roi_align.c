@@ -288,7 +288,7 @@ const fac_op fac_op_roi_align = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_roi_align(fac_value *x, fac_value *boxes, fac_value *images,

@@ -188,7 +188,7 @@ const fac_op fac_op_rotary = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_rotary(fac_value *x, fac_value *cos, fac_value *sin, fac_value *positions,

@@ -264,7 +264,7 @@ const fac_op fac_op_scan = {
     .name = "scan", .doc = "its body for every slice of inputs", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer, .expand = expand, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 void fac_scan(fac_graph *g, fac_graph *body, const fac_scan_opts *opts, int n, fac_value *const in_[], fac_value *out_[]) {

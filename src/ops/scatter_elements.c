@@ -86,7 +86,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_scatter_elements = {
     .name = "scatter_elements", .doc = "x with elements replaced, one index each", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .onnx = onnx, .save = fac_scatter_save, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_scatter_elements(fac_value *x, fac_value *indices, fac_value *updates, int axis, fac_scatter_reduction reduction) {
     return fac_emit(&fac_op_scatter_elements, &(attrs){ axis, reduction }, 3, (fac_value *[]){ x, indices, updates });

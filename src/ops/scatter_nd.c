@@ -76,7 +76,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_scatter_nd = {
     .name = "scatter_nd", .doc = "x with slices replaced at given places", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .onnx = onnx, .save = fac_scatter_save, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_scatter_nd(fac_value *x, fac_value *indices, fac_value *updates, fac_scatter_reduction reduction) {
     return fac_emit(&fac_op_scatter_nd, &(attrs){ reduction }, 3, (fac_value *[]){ x, indices, updates });

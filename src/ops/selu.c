@@ -51,7 +51,7 @@ const fac_op fac_op_selu = {
     MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
     .define = define, .steps = fac_steps_zero,
-    .rounding = { FAC_ROUND_MONOTONE },
+    .rounding = { .rule = FAC_ROUND_MONOTONE },
 };
 fac_value *fac_selu(fac_value *x, double alpha, double gamma) {
     return fac_emit(&fac_op_selu, &(attrs){ alpha, gamma }, 1, &x);

@@ -64,6 +64,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_shape = {
     .name = "shape", .doc = "the dims of x", .in = in, .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(attrs),
     .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS, .infer = infer, .ref = ref, .onnx = onnx, .save = save, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_shape_of(fac_value *x) { return fac_emit(&fac_op_shape, NULL, 1, &x); }

@@ -41,6 +41,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_shift_left = {
     MAP_OP("shift_left", "x shifted left by y bits", ports, infer),
     .save = save, .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_shift_left(fac_value *a, fac_value *b) { return fac_emit(&fac_op_shift_left, NULL, 2, (fac_value *[]){ a, b }); }

@@ -49,7 +49,7 @@ const fac_op fac_op_shrink = {
     .attrs_size = sizeof(attrs),
     .grad = grad,
     .save = save,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_shrink(fac_value *x, double lambd, double bias) {
     return fac_emit(&fac_op_shrink, &(attrs){ lambd, bias }, 1, &x);

@@ -21,6 +21,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_sigmoid = {
     MAP1_OP("sigmoid", "1 / (1 + exp(-x))"), .grad = grad, .steps = fac_steps_flat,
-    .torch = "Sigmoid", .rounding = { FAC_ROUND_SMOOTH, 0.25 },
+    .torch = "Sigmoid", .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 0.25 },
 };
 fac_value *fac_sigmoid(fac_value *x) { return fac_emit(&fac_op_sigmoid, NULL, 1, &x); }

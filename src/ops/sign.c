@@ -18,6 +18,6 @@ const fac_op fac_op_sign = {
     MAP_OP("sign", "-1, 0 or 1", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE
         | FAC_OP_NO_GRAD | FAC_OP_PICKS,
     .steps = fac_steps_zero,
-    .rounding = { FAC_ROUND_WHOLE },
+    .rounding = { .rule = FAC_ROUND_WHOLE },
 };
 fac_value *fac_sign(fac_value *x) { return fac_emit(&fac_op_sign, NULL, 1, &x); }

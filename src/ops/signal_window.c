@@ -134,7 +134,7 @@ const fac_op fac_op_signal_window = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_signal_window(fac_value *size, fac_signal_window_kind kind, bool symmetric,
                              fac_dtype dtype) {

@@ -21,6 +21,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_signbit = {
     MAP_OP("signbit", "is the sign of x set?", fac_ports_x, infer),
     .is = FAC_OP_NO_GRAD, .steps = fac_steps_zero,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_signbit(fac_value *x) { return fac_emit(&fac_op_signbit, NULL, 1, &x); }

@@ -31,6 +31,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_silu_slope = { MAP1_OP("silu_slope", "the derivative of silu"), .save = save, .grad = grad,
-    .rounding = { FAC_ROUND_SMOOTH, 0.5 },
+    .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 0.5 },
 };
 fac_value *fac_silu_slope(fac_value *x) { return fac_emit(&fac_op_silu_slope, NULL, 1, &x); }

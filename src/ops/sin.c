@@ -16,6 +16,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_sin = { MAP1_OP("sin", "sine"), .grad = grad,
-    .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_sin(fac_value *x) { return fac_emit(&fac_op_sin, NULL, 1, &x); }

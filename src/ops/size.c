@@ -30,6 +30,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_size = {
     .name = "size", .doc = "the number of elements of x", .in = in, .out = fac_ports_y, .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
     .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_size_of(fac_value *x) { return fac_emit(&fac_op_size, NULL, 1, &x); }

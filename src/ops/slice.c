@@ -165,7 +165,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_slice = {
     .name = "slice", .doc = "x[start:end:step] along some axes", .in = in, .out = fac_ports_y, .is = FAC_OP_KNOWS, .infer = infer,
     .move = move, .view = view, .onnx = onnx, .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_VIEW, .rounding = { FAC_ROUND_MOVES },
+    .images = FAC_IMAGES_VIEW, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_slice(fac_value *x, int axis, int64_t start, int64_t end, int64_t step) {
     fac_graph *g = fac_value_graph(x);

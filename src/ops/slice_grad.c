@@ -52,5 +52,5 @@ static const fac_case cases[] = {
 const fac_op fac_op_slice_grad = {
     .name = "slice_grad", .doc = "dy where a slice of x came from, zeros elsewhere", .in = in, .out = fac_ports_y, .infer = infer,
     .move = move, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };

@@ -42,5 +42,5 @@ const fac_op fac_op_softmax_cross_entropy = {
     .name = "softmax_cross_entropy", .doc = "nll_loss of log_softmax along axis 1", .in = fac_nll_ports, .out = out,
     .attrs = fac_nll_table, .attrs_size = sizeof(fac_nll_attrs), .infer = infer, .expand = expand, .onnx = onnx, .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -27,7 +27,7 @@ const fac_op fac_op_softmax_grad = {
     .name = "softmax_grad", .doc = "the gradient of softmax", .in = fac_softmax_grad_in, .out = fac_softmax_grad_out,
     .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .infer = fac_softmax_grad_infer, .expand = expand,
     .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_softmax_grad(fac_value *y, fac_value *dy, int64_t axis) {
     return fac_emit(&fac_op_softmax_grad, &(fac_softmax_attrs){ axis }, 2, (fac_value *[]){ y, dy });

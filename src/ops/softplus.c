@@ -24,6 +24,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 
 const fac_op fac_op_softplus = {
     MAP1_OP("softplus", "ln(1 + e^x)"), .grad = grad, .define = define, .steps = fac_steps_flat,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_softplus(fac_value *x) { return fac_emit(&fac_op_softplus, NULL, 1, &x); }

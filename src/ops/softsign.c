@@ -27,6 +27,6 @@ static void define(const fac_node *n, fac_value *out[]) {
 
 const fac_op fac_op_softsign = {
     MAP1_OP("softsign", "x / (1 + |x|)"), .grad = grad, .define = define, .steps = fac_steps_zero,
-    .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_softsign(fac_value *x) { return fac_emit(&fac_op_softsign, NULL, 1, &x); }

@@ -140,7 +140,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_split = {
     .name = "split", .doc = "x cut along an axis", .in = in, .out = out_ports, .attrs = table, .attrs_size = sizeof(attrs),
     .infer = infer, .move = move, .view = view, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_AXIS, .rounding = { FAC_ROUND_MOVES },
+    .images = FAC_IMAGES_AXIS, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 
 void fac_split(fac_value *x, int axis, int n, fac_value *out[]) {

@@ -19,6 +19,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_sqrt = { MAP1_OP("sqrt", "square root"), .grad = grad,
-    .rounding = { FAC_ROUND_MONOTONE },
+    .rounding = { .rule = FAC_ROUND_MONOTONE },
 };
 fac_value *fac_sqrt(fac_value *x) { return fac_emit(&fac_op_sqrt, NULL, 1, &x); }

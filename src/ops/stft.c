@@ -232,7 +232,7 @@ const fac_op fac_op_stft = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_stft(fac_value *x, fac_value *window, fac_value *step, fac_value *length,
                     bool onesided) {

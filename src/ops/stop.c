@@ -24,6 +24,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_stop = {
     .name = "stop", .doc = "x, through which no gradient flows", .in = fac_ports_any_x, .out = fac_ports_y, .is = FAC_OP_NO_GRAD,
     .infer = fac_infer_same, .move = move, .view = view, .save = save, .cases = cases,
-    .mixed = FAC_MIXED_FOLLOWS, .rounding = { FAC_ROUND_MOVES },
+    .mixed = FAC_MIXED_FOLLOWS, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_stop(fac_value *x) { return fac_emit(&fac_op_stop, NULL, 1, &x); }

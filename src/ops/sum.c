@@ -34,6 +34,6 @@ const fac_op fac_op_sum = {
     .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad, .cost = fac_reduce_cost,
     .onnx = onnx, .save = fac_reduce_save, .cases = cases,
     .is = FAC_OP_RING,
-    .images = FAC_IMAGES_UNREDUCED, .rounding = { FAC_ROUND_SUM },
+    .images = FAC_IMAGES_UNREDUCED, .rounding = { .rule = FAC_ROUND_SUM },
 };
 fac_value *fac_sum(fac_value *x, fac_dims axes, bool keep) { return fac_reduce_emit(&fac_op_sum, x, axes, keep); }

@@ -63,7 +63,7 @@ const fac_op fac_op_sum_like = {
     .name = "sum_like", .doc = "sums over the dims along which something shaped as like was broadcast", .in = in,
     .out = fac_reduce_num_out, .infer = infer, .ref = ref, .save = save, .grad = grad, .cost = fac_reduce_cost, .cases = cases,
     .is = FAC_OP_RING,
-    .rounding = { FAC_ROUND_SUM },
+    .rounding = { .rule = FAC_ROUND_SUM },
 };
 fac_value *fac_sum_like(fac_value *x, fac_value *like) {
     if (x && like && x->leaf != FAC_POISON && fac_dims_equal(&x->type.dims, &like->type.dims)) return x;     /* nothing to sum */

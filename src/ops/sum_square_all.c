@@ -48,6 +48,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_sum_square_all = {
     .name = "sum_square_all", .doc = "the sum of the squares of all elements of all inputs", .in = xs, .out = y, .infer = infer,
     .ref = ref, .expand = expand, .cost = cost, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_sum_square_all(fac_value *const in[], int n) { return fac_emit(&fac_op_sum_square_all, NULL, n, in); }

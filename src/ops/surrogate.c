@@ -25,6 +25,6 @@ static const fac_case cases[] = { { "surrogate(f32[2,3], f32[2,3])", -1, 1, 0 },
 extern const fac_op fac_op_surrogate;
 const fac_op fac_op_surrogate = {
     .name = "surrogate", .doc = "y, whose gradient goes to path", .in = in, .out = fac_ports_y, .infer = infer, .expand = expand, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_surrogate(fac_value *y, fac_value *path) { return fac_emit(&fac_op_surrogate, NULL, 2, (fac_value *[]){ y, path }); }

@@ -19,6 +19,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_tan = { MAP1_OP("tan", "tangent"), .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_NONE },
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_tan(fac_value *x) { return fac_emit(&fac_op_tan, NULL, 1, &x); }

@@ -23,6 +23,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_tanh = {
     MAP1_OP("tanh", "hyperbolic tangent"), .grad = grad, .steps = fac_steps_flat,
-    .torch = "Tanh", .rounding = { FAC_ROUND_SMOOTH, 1 },
+    .torch = "Tanh", .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_tanh(fac_value *x) { return fac_emit(&fac_op_tanh, NULL, 1, &x); }

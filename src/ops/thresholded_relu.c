@@ -45,7 +45,7 @@ const fac_op fac_op_thresholded_relu = {
     MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
     .define = define, .steps = steps,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_thresholded_relu(fac_value *x, double threshold) {
     return fac_emit(&fac_op_thresholded_relu, &(attrs){ threshold }, 1, &x);

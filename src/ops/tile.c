@@ -48,7 +48,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_tile = {
     .name = "tile", .doc = "x repeated along its axes", .in = in, .out = fac_ports_y, .infer = infer, .move = move,
         .onnx = onnx, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_tile(fac_value *x, fac_dims repeats) {
     return fac_emit(&fac_op_tile, NULL, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), repeats) });

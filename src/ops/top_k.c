@@ -129,7 +129,7 @@ const fac_op fac_op_top_k = {
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
     .is = FAC_OP_PICKS,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_top_k(fac_value *x, int64_t k, int axis, bool smallest) {
     return fac_emit(&fac_op_top_k, &(attrs){ axis, smallest }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), fac_shape(k)) });

@@ -62,6 +62,6 @@ const fac_op fac_op_transpose = {
     .name = "transpose", .doc = "dims in another order", .in = fac_ports_any_x, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_KNOWS, .infer = infer, .move = move, .view = view, .onnx = onnx,
     .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_VIEW, .rounding = { FAC_ROUND_MOVES },
+    .images = FAC_IMAGES_VIEW, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_transpose(fac_value *x, fac_dims order) { return fac_emit(&fac_op_transpose, &(attrs){ order }, 1, &x); }

@@ -52,7 +52,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_trilu = {
     .name = "trilu", .doc = "the upper or lower triangle of matrices", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
-    .rounding = { FAC_ROUND_MOVES },
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 static fac_value *triangle(fac_value *x, int64_t k, bool lower) {
     return fac_emit(&fac_op_trilu, &(attrs){ lower }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), fac_shape(k)) });

@@ -27,6 +27,6 @@ const fac_op fac_op_trunc = {
     MAP_OP("trunc", "the next integer towards 0", fac_ports_x, fac_infer_same),
     .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
     .save = save, .steps = fac_steps_whole,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_trunc(fac_value *x) { return fac_emit(&fac_op_trunc, NULL, 1, &x); }

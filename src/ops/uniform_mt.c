@@ -92,7 +92,7 @@ const fac_op fac_op_uniform_mt = { .name = "uniform_mt",
                                    .infer = infer,
                                    .ref = ref,
                                    .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_uniform_mt(fac_value *shape, int64_t seed) {

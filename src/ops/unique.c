@@ -261,7 +261,7 @@ const fac_op fac_op_unique = { .name = "unique",
                                .onnx = onnx,
                                .save = save,
                                .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_unique(fac_value *x, bool sorted) {

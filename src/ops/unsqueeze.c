@@ -42,7 +42,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_unsqueeze = {
     .name = "unsqueeze", .doc = "x with more dims of size 1", .in = in, .out = fac_ports_y, .is = FAC_OP_KNOWS, .infer = infer,
     .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx, .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_FIRST, .rounding = { FAC_ROUND_MOVES },
+    .images = FAC_IMAGES_FIRST, .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_unsqueeze(fac_value *x, fac_dims axes) {
     return fac_emit(&fac_op_unsqueeze, NULL, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), axes) });

@@ -42,7 +42,7 @@ const fac_op fac_op_where = {
     MAP_OP("where", "y where x, else z", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS
         | FAC_OP_PICKS, .grad = grad,
     .steps = fac_steps_flag,
-    .mixed = FAC_MIXED_FOLLOWS, .rounding = { FAC_ROUND_PICK },
+    .mixed = FAC_MIXED_FOLLOWS, .rounding = { .rule = FAC_ROUND_PICK },
 };
 fac_value *fac_where(fac_value *cond, fac_value *a, fac_value *b) {
     return fac_emit(&fac_op_where, NULL, 3, (fac_value *[]){ cond, a, b });

@@ -140,7 +140,7 @@ const fac_op fac_op_find_keys = { .name = "find_keys",
                                   .ref = ref,
                                   .save = save,
                                   .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_find_keys(fac_value *x, fac_value *keys, bool must) {

@@ -100,7 +100,7 @@ const fac_op fac_op_pairwise_coupling = { .name = "pairwise_coupling",
                                           .infer = infer,
                                           .ref = ref,
                                           .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_pairwise_coupling(fac_value *r) {

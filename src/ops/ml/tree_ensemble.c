@@ -321,5 +321,5 @@ const fac_op fac_op_tree_ensemble = { .name = "tree_ensemble",
                                       .cost = cost,
                                       .save = save,
                                       .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

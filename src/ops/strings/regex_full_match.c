@@ -63,7 +63,7 @@ const fac_op fac_op_regex_full_match = { .name = "regex_full_match",
                                          .ref = ref,
                                          .onnx = onnx,
                                          .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_regex_full_match(fac_value *x, const char *pattern) {

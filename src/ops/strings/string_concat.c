@@ -79,7 +79,7 @@ const fac_op fac_op_string_concat = { .name = "string_concat",
                                       .host = host,
                                       .onnx = onnx,
                                       .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_string_concat(fac_value *a, fac_value *b) {

@@ -157,7 +157,7 @@ const fac_op fac_op_string_normalizer = { .name = "string_normalizer",
                                           .onnx = onnx,
                                           .save = save,
                                           .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_string_normalizer(fac_value *x, fac_value *stopwords, bool ignore_case,

@@ -195,7 +195,7 @@ const fac_op fac_op_string_split = { .name = "string_split",
                                      .onnx = onnx,
                                      .save = save,
                                      .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_string_split(fac_value *x, const char *delimiter, int64_t most) {

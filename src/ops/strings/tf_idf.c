@@ -271,7 +271,7 @@ const fac_op fac_op_tf_idf = { .name = "tf_idf",
                                .onnx = onnx,
                                .save = save,
                                .cases = cases,
-    .rounding = { FAC_ROUND_NONE },
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 
 fac_value *fac_tf_idf(fac_value *x, fac_value *pool, fac_value *starts, fac_value *places,
