@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden values of weights in blocks, made by the package gguf: pip install gguf; python scripts/golden_blocks.py
 
-Prints rows of tests/test_gguf.c: for each type the FNV-1a hash of the f32 bits of 64 blocks of bytes
+Prints rows of tests/tensor/test_gguf.c: for each type the FNV-1a hash of the f32 bits of 64 blocks of bytes
 from a linear congruential generator (scales are made small and finite), and of blocks rounded from
 numbers of the same generator.
 """
