@@ -168,7 +168,7 @@ static void step(fac_recorder *r, int rounds) {
         flushing = best(flushing, done - recorded);
     }
     double warm = 1;
-    for (int i = 0; i < 4 * rounds; i++) {      /* nobody wants what was recorded: no run */
+    for (int i = 0; i < 4 * rounds; i++) {      /* no result is wanted: no run */
         const double start = now();
         fac_lazy_free(record(&p, false));
         OK(fac_flush(r, &err));

@@ -1,8 +1,8 @@
-/* facula/lazy.h: tensors that are computed when somebody looks, for bindings.
+/* facula/lazy.h: tensors that are computed on the first read, for bindings.
  *
  * A recorder belongs to one device.  fac_record() appends an op to its segment, a graph that grows
  * and computes nothing, and returns values.  fac_flush() computes the segment: the values that
- * somebody still holds get contents, all else is fused away.  Segments that repeat are found again
+ * are still held get contents, all else is fused away.  Segments that repeat are found again
  * by a key that grows while they are recorded, so a second identical step plans nothing.
  *
  * What a segment reads is an input of its program, or a state, which the program is bound to:

@@ -73,7 +73,7 @@ TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy);
 
 TensorObject *py_alias(TensorObject *x);            /* the same value, without its history */
 
-/* ---- lazy.c: calls that are recorded, and computed when somebody looks ---- */
+/* ---- lazy.c: calls that are recorded, and computed on the first read ---- */
 
 int         py_lazy_init(PyObject *module);
 bool        py_lazy_on(void);

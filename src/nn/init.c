@@ -112,7 +112,7 @@ static fac_status draw(const fac_init *init, const stream *s, const fac_dims *di
     return FAC_OK;
 }
 
-/* ---- drawn when somebody looks: a model that is only counted, planned or given other weights never pays for its own ---- */
+/* ---- drawn on the first read: a model that is only counted, planned or given other weights never pays for its own ---- */
 
 typedef struct drawing { fac_init init; stream s; fac_type type; } drawing;
 

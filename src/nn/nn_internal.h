@@ -24,7 +24,7 @@ static inline void fac_nn_fill(int64_t *to, int n, int64_t x) {
 static inline fac_init fac_init_constant(double x) { return (fac_init){ FAC_INIT_CONSTANT, .mean = x }; }
 static inline fac_init fac_init_within(double bound) { return (fac_init){ FAC_INIT_UNIFORM, .low = -bound, .high = bound }; }
 
-/* A new tensor of this type, from the random stream that belongs to the name: drawn when somebody looks first. */
+/* A new tensor of this type, from the random stream that belongs to the name: drawn on the first read. */
 fac_status fac_init_tensor(const fac_init *init, uint64_t seed, const char *name, fac_type type, fac_tensor **out, fac_error *err);
 
 /* ---- state_dict.c ---- */

@@ -250,7 +250,7 @@ static fac_status scan_input(scan *s, const fac_proto_value *v, bool inside, fac
     return scan_dtype(s, "input", v->name, v->type.dense.type, err);
 }
 
-/* Versions of one domain must agree, and none may be of a time that nobody here knows. */
+/* Versions of one domain must agree, and none may be later than those facula knows. */
 static fac_status scan_opsets(const fac_import *im, fac_error *err) {
     const fac_proto_opsets *all = &im->model.opsets;
     if (all->n > FAC_MANY)

@@ -128,7 +128,7 @@ static const pass passes[] = {
     { "siblings", PARTS, .accepts = fac_pass_siblings, .does = "convolutions of one image become one" },
     { "joins", PARTS, .plain = fac_pass_joins, .does = "concats begin as others do" },
     { "chains", .plain = fac_pass_chains, .does = "chains of elementwise ops become one node" },
-    { "sweep", .plain = sweep, .does = "what nobody reads any more is dropped" },
+    { "sweep", .plain = sweep, .does = "values without a reader are dropped" },
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

@@ -1,4 +1,4 @@
-/* Hooks and observers: somebody looks at the tensors of each node that has run, and a hook may put others in their place.
+/* Hooks and observers: they see the tensors of each node that has run, and a hook may put others in their place.
  *
  * Every node of such a plan is a step whose results have memory of their own, in whatever layout its solver chose.  What is
  * put there behind the step is what all later steps read (reorders and packs included, which are steps before their reader).

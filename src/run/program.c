@@ -247,7 +247,7 @@ static fac_status output_memory(fac_program *p, size_t i, const fac_type *type, 
     const bool here = fac_in_sight(p->device);
     if (given) FAC_TRY(check_output(p, p->graph->outputs[i].name, type, given, err));
     else if (here) FAC_TRY(fac_tensor_new_on(p->device->memory_ops, p->device, *type, false, &r->out[i], err));
-    else FAC_TRY(fac_tensor_new_aside(*type, &r->out[i], err));     /* host memory when somebody looks */
+    else FAC_TRY(fac_tensor_new_aside(*type, &r->out[i], err));     /* host memory on the first read */
     fac_tensor *t = given ? given : r->out[i];
     if (here) return fac_tensor_begin_write(t, &r->to[i].memory, err);
     FAC_TRY(fac_lend_out(p->device, t, &r->loans[p->graph->ninputs + i], err));

@@ -2,7 +2,7 @@
  *
  * A storage has a version, and so has the copy of its contents in host memory and each mirror of it: those of the storage's
  * version are current, and one at least is.  A program writes a parameter or a result in its device's mirror; the host's copy
- * is made current when somebody looks (fac_tensor_data, a read, another device), and not before.
+ * is made current on use (fac_tensor_data, a read, another device), and not before.
  *
  * Locks: a storage's own guards its mirrors and where its contents are; a device's guards its list of them.  The second is taken
  * inside the first; whoever goes through a device's list only tries the first. */
@@ -47,7 +47,7 @@ fac_mirror *fac_mirror_current(fac_storage *s, const fac_device *device);
 void       fac_mirror_written(fac_mirror *m);
 void       fac_mirror_done(fac_mirror *m);
 
-/* A contiguous host tensor whose memory does not exist before somebody looks: for results that are made in a mirror. */
+/* A contiguous host tensor whose memory does not exist before the first read: for results that are made in a mirror. */
 fac_status fac_tensor_new_aside(fac_type type, fac_tensor **out, fac_error *err);
 
 /* Host memory has the contents afterwards.  Cheap when it has. */

@@ -19,7 +19,7 @@ typedef struct fac_memory_ops {
     fac_status (*zero)(fac_device *d, void *memory, size_t at, size_t bytes, fac_error *err);       /* optional */
 } fac_memory_ops;
 
-/* Contents that are made when somebody looks first: make fills all bytes of the storage.  release (may be NULL) gives self back
+/* Contents that are made on the first read: make fills all bytes of the storage.  release (may be NULL) gives self back
  * then, or when nobody ever looked. */
 typedef struct fac_late {
     fac_status (*make)(void *self, void *to, size_t bytes, fac_error *err);
@@ -113,11 +113,11 @@ size_t fac_window_bytes(const fac_type *type, const int64_t *strides, int64_t of
 /* ---- tensors in files ---- */
 
 /* A tensor of the bytes of a file from `at` on, which are checked to be inside.  It borrows them, retaining the file; where
- * they are not aligned for their type they are copied when somebody looks first, and the pages that were read for it are let
+ * they are not aligned for their type they are copied on the first read, and the pages that were read for it are let
  * go. */
 fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
                                 fac_error *err);
-/* The same of elements whose first byte is the highest: copied and turned around when somebody looks first. */
+/* The same of elements whose first byte is the highest: copied and turned around on the first read. */
 fac_status fac_tensor_from_big_endian(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
                                       fac_error *err);
 #endif

@@ -1,4 +1,4 @@
-/* The recorder: nothing is computed before somebody looks, segments are found again, states,
+/* The recorder: nothing is computed before a read, segments are found again, states,
  * numbers, outputs in the caller's memory, errors. */
 #include "lazy_check.h"
 #include "op_list.h"

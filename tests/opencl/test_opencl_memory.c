@@ -1,4 +1,4 @@
-/* Where contents are: parameters that stay on the device through a training, results that come when somebody looks, trainings
+/* Where contents are: parameters that stay on the device through a training, results that come on the first read, trainings
  * that move between devices, memory that is short, errors that come late.  Skipped where no driver is. */
 #include <unistd.h>
 #include "opencl_pair.h"

@@ -239,7 +239,7 @@ static void tensors_borrow_from_files(void **state) {
     fac_tensor_free(strided);
 }
 
-/* Bytes that are not aligned are copied when somebody looks first, and the file is there until then. */
+/* Bytes that are not aligned are copied on the first read, and the file is there until then. */
 static void unaligned_bytes_are_copied_late(void **state) {
     (void)state;
     const char bytes[17] = "0123456789abcdef";
