@@ -16,6 +16,7 @@ from typing import Any as _Any
 from . import device as _device
 from .build import BuildError, build
 from .compile import backend, register, share_threads
+from .layers import ocl_conv2d, ocl_matmul, swap, unswap
 from .notes import Explanation, FallbackError, explain, strict
 
 share_threads()
@@ -41,4 +42,5 @@ def _load() -> _Any:
 
 ocl = _load()
 
-__all__ = ["BuildError", "Explanation", "FallbackError", "backend", "build", "devices", "explain", "ocl", "strict"]
+__all__ = ["BuildError", "Explanation", "FallbackError", "backend", "build", "devices", "explain", "ocl", "ocl_conv2d", "ocl_matmul",
+           "strict", "swap", "unswap"]

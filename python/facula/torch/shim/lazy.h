@@ -96,6 +96,7 @@ struct Recorder {
   std::vector<Call> calls;
   std::vector<State*> states;           // of the open segment, in the order of their first use
   uint64_t segment = 1, hash = 0;
+  uint64_t last[8] = {0};               // of the last calls
   uint32_t next_value = 0;
   int device = 0;
   bool each = false;                    // a flush after each call
