@@ -24,6 +24,7 @@
 #include "facula/onnx.h"
 #include "facula/passes.h"
 #include "facula/program.h"
+#include "facula/quantize.h"
 #include "facula/lazy.h"
 #include "facula/recompute.h"
 #include "facula/tune.h"
