@@ -102,11 +102,11 @@ typedef struct tally { int count, different, kinds[MUTANT_KINDS]; } tally;
 
 /* What the first kind of inputs tells apart is different in all rounds, too. */
 static fac_verdict verdict_on(const fac_graph *g, const fac_graph *bad) {
-    fac_verify_opts opts = { .seed = seed, .mode = FAC_VERIFY_DATA, .rounds = 1 };
+    fac_verify_opts opts = { .seed = seed, .mode = FAC_VERIFY_DATA, .rounds = 1, .brief = true };
     fac_verdict v;
     OK(fac_verify(g, bad, device, &opts, &v, &err));
     if (v.same == FAC_DIFFERENT) return v;
-    opts = (fac_verify_opts){ .seed = seed };
+    opts = (fac_verify_opts){ .seed = seed, .brief = true };
     OK(fac_verify(g, bad, device, &opts, &v, &err));
     return v;
 }
