@@ -36,6 +36,8 @@
 #include "facula/tile.h"
 #include "facula/tokenizer.h"
 #include "facula/lm.h"
+#include "facula/http.h"
+#include "facula/serve.h"
 #include "facula/reduce.h"
 #include "facula/verify.h"
 #include "facula/edit.h"
