@@ -25,9 +25,13 @@ static void fill(fac_tensor *t, uint64_t *s, int lo, int hi) {
         x[i] = (float)(lo + below(s, hi - lo + 1));
         bits[i] = (uint8_t)below(s, 256);
     }
-    const bool bytes = type.dtype == FAC_U8;
-    assert_int_equal(fac_tensor_write(t, bytes ? (void *)bits : x, n * (bytes ? 1 : sizeof *x),
-                                      NULL), FAC_OK);
+    const void *from = x;
+    size_t size = sizeof *x;
+    if (type.dtype == FAC_U8) {
+        from = bits;
+        size = 1;
+    }
+    assert_int_equal(fac_tensor_write(t, from, n * size, NULL), FAC_OK);
     free(x);
     free(bits);
 }
@@ -85,6 +89,7 @@ static const char *const x_bases[] = { "-", "f32{1}", "f32{1, 2}", "f32{2, 1}", 
                                        "f32{3, -1}" };
 
 /* Random sizes; the smaller half of them has kernels that hang over. */
+static const char *const optional[] = { "-", "f32[KK]" };
 static void random_problem(uint64_t *s, char *to, size_t size) {
     const int lanes = 16, groups = below(s, 4) ? 1 : 2;
     const int C = groups > 1 ? lanes * (1 + below(s, 3)) : 1 + below(s, 70);
@@ -99,7 +104,7 @@ static void random_problem(uint64_t *s, char *to, size_t size) {
              "dilation=%d,%d "
              "pad=%d,%d,%d,%d groups=%d dims=%d,%d,%d,%d%s", 1 + below(s, 3), groups * C, H, W, M,
                  all, bytes,
-             b ? "f32[KK]" : "-", x_bases[below(s, 7)], M, all, scale ? "f32[KK]" : "-", stride,
+             optional[b], x_bases[below(s, 7)], M, all, optional[scale], stride,
                  1 + below(s, 2),
              dilation, 1 + below(s, 2), below(s, R + 1), below(s, S + 1), below(s, 3), below(s, 2),
                  groups, all, C, R,

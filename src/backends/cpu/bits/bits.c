@@ -129,7 +129,9 @@ static size_t weight_words(const fac_bit_conv *p) {
 static size_t inside_words(const fac_bit_conv *p) {
     return p->sign ? (size_t)(p->rows * p->columns * p->of_weights * outputs_of(p)) : 0;
 }
-size_t fac_bit_packed(const fac_bit_conv *p) { return (weight_words(p) + inside_words(p)) * sizeof(uint32_t); }
+size_t fac_bit_packed(const fac_bit_conv *p) {
+    return (weight_words(p) + inside_words(p)) * sizeof(uint32_t);
+}
 size_t fac_bit_work(const fac_bit_conv *p) { return p->numbers + p->counts + p->bits; }
 
 /* ---- weights ---- */
