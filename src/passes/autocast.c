@@ -19,6 +19,8 @@
 #include "passes/range.h"
 #include "passes/single.h"
 
+enum { VIEW_INPUTS = 5 };
+
 typedef struct cast { fac_dtype low; } cast;
 
 static bool is_wide(const fac_value *v) { return v && v->type.dtype == FAC_F32; }
@@ -29,11 +31,29 @@ static fac_value *widened(const cast *c, const fac_value *v) {
     return FAC_IS(n, cast) && n->in[0]->type.dtype == c->low ? n->in[0] : NULL;
 }
 
-/* Numbers become numbers of the type: what looks for a relu6 or a scale finds them. */
+/* Is v another view of what a node makes, as transpose and reshape give? */
+static bool is_view(const fac_value *v) {
+    const fac_node *n = v->node;
+    return n && n->op->view && n->op->move && n->nin >= 1 && n->nout == 1 && !n->body[0] && is_wide(n->in[0]) &&
+           n->in[0]->node && n->in[0]->time == FAC_RUN;
+}
+
+/* Numbers become numbers of the type: what looks for a relu6 or a scale finds them.  What is moved is narrowed before it is
+ * moved, so that the cast stands behind what computes, which may take it. */
 static fac_value *narrow(const cast *c, fac_value *v) {
     fac_value *low = widened(c, v);
     double number;
     if (low) return low;
+    if (is_view(v)) {
+        fac_value *args[VIEW_INPUTS] = { NULL }, *moved[1];
+        const fac_node *n = v->node;
+        for (int i = 1; i < n->nin && i < VIEW_INPUTS; i++) args[i] = n->in[i];
+        args[0] = narrow(c, n->in[0]);
+        if (n->nin <= VIEW_INPUTS && args[0]) {
+            fac_node_copy(v->graph, n, args, moved);
+            return moved[0];
+        }
+    }
     return fac_scalar_known(v, &number) && !v->type.dims.n ? fac_number(v->graph, c->low, number) : fac_cast(v, c->low);
 }
 
@@ -90,8 +110,12 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 
 fac_graph *fac_graph_autocast(const fac_graph *g, fac_dtype low) {
     cast c = { low };
-    if (low == FAC_BF16 || low == FAC_F16)
-        return fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = visit, .keep_dead = true }, NULL);
+    if (low == FAC_BF16 || low == FAC_F16) {
+        fac_graph *whole = fac_pass_gelu(g);        /* erf would stay in f32 between products of its own */
+        fac_graph *mixed = whole ? fac_graph_rebuild(whole, &(fac_rebuild){ .self = &c, .visit = visit, .keep_dead = true }, NULL) : NULL;
+        fac_graph_free(whole);
+        return mixed;
+    }
     fac_graph *copy = fac_graph_clone(g);
     if (copy) fac_graph_raise(copy, FAC_E_ARGUMENT, "mixed precision is bf16 or f16, not %s", fac_dtype_get(low)->name);
     return copy;
