@@ -16,6 +16,7 @@ turns, too.  Errors are the largest difference of the result from
 PyTorch's in f64, relative to the largest value.  When --budget is used up what is not measured is named, and the table
 ends cleanly.  Needs torch and torchvision with CUDA, and transformers for BERT and GPT-2.
 """
+
 import argparse
 import datetime
 import json
@@ -35,7 +36,15 @@ from gpu_networks import Facula, arithmetic, error_of
 from timing import rival_ms
 
 TOKENS = {"bert_base": 128, "bert_base_512": 512, "gpt2": 128, "gpt2_1024": 1024}
-NETWORKS = ["vit_b_16", "bert_base", "convnext_tiny", "swin_t", "gpt2", "bert_base_512", "gpt2_1024"]
+NETWORKS = [
+    "vit_b_16",
+    "bert_base",
+    "convnext_tiny",
+    "swin_t",
+    "gpt2",
+    "bert_base_512",
+    "gpt2_1024",
+]
 
 
 class Hidden(torch.nn.Module):
@@ -44,6 +53,7 @@ class Hidden(torch.nn.Module):
     def __init__(self):
         super().__init__()
         from transformers import BertConfig, BertModel
+
         self.m = BertModel(BertConfig(attn_implementation="sdpa"), add_pooling_layer=False)
 
     def forward(self, tokens):
@@ -56,6 +66,7 @@ class Next(torch.nn.Module):
     def __init__(self):
         super().__init__()
         from transformers import GPT2Config, GPT2LMHeadModel
+
         self.m = GPT2LMHeadModel(GPT2Config(attn_implementation="sdpa", use_cache=False))
 
     def forward(self, tokens):
@@ -69,7 +80,7 @@ def model_of(name):
     if name.startswith("gpt2"):
         return Next().eval()
     model = getattr(torchvision.models, name)(weights=None).eval()
-    for m in model.modules():                   # torchvision begins heads with zeros, and results would be zero
+    for m in model.modules():  # torchvision begins heads with zeros, and results would be zero
         if isinstance(m, torch.nn.Linear) and m.out_features == 1000:
             torch.nn.init.normal_(m.weight, std=0.02)
     return model
@@ -85,15 +96,19 @@ def input_of(name, batch):
 def export(model, x, path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(model, (x,), path, input_names=["x"], output_names=["y"], opset_version=18, dynamo=False)
+        torch.onnx.export(
+            model, (x,), path, input_names=["x"], output_names=["y"], opset_version=18, dynamo=False
+        )
 
 
 def cell(a, name, batch, precision, model, x, facula, before, exact, folder):
     """One line: times of eager, compiled and facula in turns, and errors."""
+
     def step_of(f):
         def step():
             with torch.inference_mode(), arithmetic(precision):
                 return f(x)
+
         return step
 
     torch._dynamo.reset()
@@ -105,8 +120,13 @@ def cell(a, name, batch, precision, model, x, facula, before, exact, folder):
         steps["compiled"] = compiled
     there = os.path.join(folder, "y.npy")
     facula.ask(batch, precision, "infer", 0, os.path.join(folder, "x.npy"), there)
-    line = {"network": name, "batch": batch, "precision": precision, "facula_error": error_of(
-        torch.from_numpy(numpy.load(there)).cuda(), exact), "pytorch_error": error_of(eager(), exact)}
+    line = {
+        "network": name,
+        "batch": batch,
+        "precision": precision,
+        "facula_error": error_of(torch.from_numpy(numpy.load(there)).cuda(), exact),
+        "pytorch_error": error_of(eager(), exact),
+    }
     times = {k: [] for k in [*steps, "facula"] + (["before"] if before else [])}
     for _ in range(a.rounds):
         for k, step in steps.items():
@@ -123,10 +143,16 @@ def cell(a, name, batch, precision, model, x, facula, before, exact, folder):
 
 
 def text(line):
-    compiled = f"{line['compiled_ms']:.3f} | **{line['compiled_ratio']:.2f}**" if "compiled_ms" in line else " | "
+    compiled = (
+        f"{line['compiled_ms']:.3f} | **{line['compiled_ratio']:.2f}**"
+        if "compiled_ms" in line
+        else " | "
+    )
     before = f" {line['before_ms']:.3f} |" if "before_ms" in line else ""
-    return (f"| {line['network']} | {line['batch']} | {line['precision']} | {line['eager_ms']:.3f} | {compiled} | "
-            f"{line['facula_ms']:.3f} | {line['eager_ratio']:.2f} | {line['facula_error']:.1e} / {line['pytorch_error']:.1e} |{before}")
+    return (
+        f"| {line['network']} | {line['batch']} | {line['precision']} | {line['eager_ms']:.3f} | {compiled} | "
+        f"{line['facula_ms']:.3f} | {line['eager_ratio']:.2f} | {line['facula_error']:.1e} / {line['pytorch_error']:.1e} |{before}"
+    )
 
 
 def network(a, name, batch, left, lines, skipped):
@@ -144,16 +170,23 @@ def network(a, name, batch, left, lines, skipped):
             wide = model_of(name).double().cuda()
             exact = wide(x if name in TOKENS else x.double())
             del wide
-        facula, before = Facula(a.facula, a.device, path), Facula(a.before, a.device, path) if a.before else None
+        facula, before = Facula(a.facula, a.device, path), (
+            Facula(a.before, a.device, path) if a.before else None
+        )
         for precision in work:
             if left() < 0:
                 skipped.append((name, batch, precision))
                 continue
             try:
-                lines.append(cell(a, name, batch, precision, model, x, facula, before, exact, folder))
+                lines.append(
+                    cell(a, name, batch, precision, model, x, facula, before, exact, folder)
+                )
                 print(text(lines[-1]), flush=True)
             except (RuntimeError, OSError) as e:
-                print(f"| {name} | {batch} | {precision} | {str(e).splitlines()[0]} | | | | | |", flush=True)
+                print(
+                    f"| {name} | {batch} | {precision} | {str(e).splitlines()[0]} | | | | | |",
+                    flush=True,
+                )
                 if facula.process.poll() is not None:
                     facula = Facula(a.facula, a.device, path)
             if a.json:
@@ -166,7 +199,9 @@ def network(a, name, batch, left, lines, skipped):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("names", nargs="*", default=NETWORKS)
     p.add_argument("--facula", default="build/facula")
     p.add_argument("--before", metavar="OTHER", help="another build of facula")
@@ -177,20 +212,47 @@ def main():
     p.add_argument("--seconds", type=float, default=0.2, help="of each turn")
     p.add_argument("--no-compile", action="store_true", help="eager PyTorch alone")
     p.add_argument("--json", help="where all times go, too")
-    p.add_argument("--budget", type=float, default=1e9, help="seconds after which no new line is begun")
+    p.add_argument(
+        "--budget", type=float, default=1e9, help="seconds after which no new line is begun"
+    )
     a = p.parse_args()
     start, lines, skipped = time.perf_counter(), [], []
-    version = subprocess.run([a.facula, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True)
-    print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, driver {driver.stdout.split()[0]}, "
-          f"PyTorch {torch.__version__}, {version}\n")
-    print("| network | batch | precision | eager ms | compiled ms | compiled / facula | facula ms | eager / facula | "
-          "error facula / PyTorch |" + (" before ms |" if a.before else "") + "\n" + "| --- " * (10 if a.before else 9) + "|", flush=True)
+    version = subprocess.run(
+        [a.facula, "--version"], capture_output=True, text=True
+    ).stdout.splitlines()[0]
+    driver = subprocess.run(
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+    )
+    print(
+        f"{datetime.date.today()}, {torch.cuda.get_device_name()}, driver {driver.stdout.split()[0]}, "
+        f"PyTorch {torch.__version__}, {version}\n"
+    )
+    print(
+        "| network | batch | precision | eager ms | compiled ms | compiled / facula | facula ms | eager / facula | "
+        "error facula / PyTorch |"
+        + (" before ms |" if a.before else "")
+        + "\n"
+        + "| --- " * (10 if a.before else 9)
+        + "|",
+        flush=True,
+    )
     for name in a.names:
         for batch in a.batch.split(","):
-            network(a, name, int(batch), lambda: a.budget - (time.perf_counter() - start), lines, skipped)
+            network(
+                a,
+                name,
+                int(batch),
+                lambda: a.budget - (time.perf_counter() - start),
+                lines,
+                skipped,
+            )
     if skipped:
-        print(f"\nnot measured, the budget of {a.budget:g} s is used up: " + ", ".join(f"{n} b{b} {p}" for n, b, p in skipped))
+        print(
+            f"\nnot measured, the budget of {a.budget:g} s is used up: "
+            + ", ".join(f"{n} b{b} {p}" for n, b, p in skipped)
+        )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-/* Gathers of one place along an axis become slices, which are views: exporters read queries, keys and values so from what one
- * product made of all three. */
+/* Gathers of one place along an axis become slices, which are views: exporters read queries, keys
+ * and values so from what one product made of all three. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     double at;
     (void)self, (void)to;
     if (!FAC_IS(n, gather) || n->out[0]->time != FAC_RUN || !in[0]->node) return false;

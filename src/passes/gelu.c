@@ -1,5 +1,5 @@
-/* x (1 + erf(x / sqrt 2)) / 2, spelled out as exporters do below opset 20, becomes one gelu, which joins the
- * product before it.  Hendrycks and Gimpel 2016.
+/* x (1 + erf(x / sqrt 2)) / 2, spelled out as exporters do below opset 20, becomes one gelu, which
+ * joins the product before it.  Hendrycks and Gimpel 2016.
  *
  * The half stands behind the product with x, or at either of its factors. */
 #include <float.h>
@@ -34,9 +34,11 @@ static bool without(fac_both v, double c, fac_both *rest) {
 /* Is v  1 + erf(x / sqrt 2)?  *x is what stands there. */
 static bool bell(fac_both v, fac_value **x) {
     fac_both erf, inner;
-    if (!only_of(v, &fac_op_add) || !without(v, 1, &erf) || !only_of(erf, &fac_op_erf)) return false;
+    if (!only_of(v, &fac_op_add) || !without(v, 1, &erf) || !only_of(erf, &fac_op_erf))
+        return false;
     const fac_both scaled = fac_both_in(erf, 0);
-    if (only_of(scaled, &fac_op_div) && is_number(fac_both_in(scaled, 1).now, 1.41421356237309504880)) {
+    if (only_of(scaled, &fac_op_div) &&
+        is_number(fac_both_in(scaled, 1).now, 1.41421356237309504880)) {
         inner = fac_both_in(scaled, 0);
     } else if (!only_of(scaled, &fac_op_mul) || !without(scaled, 0.70710678118654752440, &inner)) {
         return false;
@@ -53,9 +55,12 @@ static fac_value *product(fac_both a, fac_both b) {
 }
 
 /* v / 2 of v, which nobody else reads. */
-static bool half(fac_both v, fac_both *of) { return only_of(v, &fac_op_mul) && without(v, 0.5, of); }
+static bool half(fac_both v, fac_both *of) {
+    return only_of(v, &fac_op_mul) && without(v, 0.5, of);
+}
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     (void)self, (void)to;
     if (!FAC_IS(n, mul) || n->out[0]->time != FAC_RUN) return false;
     if (n->out[0]->type.dtype != FAC_F32 && n->out[0]->type.dtype != FAC_F64) return false;
@@ -63,8 +68,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     for (int i = 0; i < 2 && !x; i++) {
         const fac_both a = { n->in[i], in[i] }, b = { n->in[1 - i], in[1 - i] };
         fac_both inner;
-        if (is_number(a.now, 0.5) && only_of(b, &fac_op_mul)) x = product(fac_both_in(b, 0), fac_both_in(b, 1));
-        else if (half(a, &inner)) x = product(inner, b);
+        if (is_number(a.now, 0.5) && only_of(b, &fac_op_mul))
+            x = product(fac_both_in(b, 0), fac_both_in(b, 1));
+        else if (half(a, &inner))
+            x = product(inner, b);
     }
     if (!x || !fac_dims_equal(&x->type.dims, &n->out[0]->type.dims)) return false;
     out[0] = fac_gelu(x);

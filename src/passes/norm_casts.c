@@ -1,6 +1,6 @@
-/* In mixed precision norms compute in f32 between narrow products:  narrow(norm(widen(x)))  and  narrow(norm(x)).  Kernels
- * compute in f32 whatever they read and write, so the first is the norm of x in the narrow type, with the same bits, and the
- * second a norm whose body is the cast. */
+/* In mixed precision norms compute in f32 between narrow products:  narrow(norm(widen(x)))  and
+ * narrow(norm(x)).  Kernels compute in f32 whatever they read and write, so the first is the norm
+ * of x in the narrow type, with the same bits, and the second a norm whose body is the cast. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "passes/casts.h"
@@ -9,14 +9,20 @@
 
 enum { PORTS = 3 };
 
-typedef struct norms { fac_accept *accept; void *self; } norms;
+typedef struct norms {
+    fac_accept *accept;
+    void *self;
+} norms;
 
 /* The norm that the cast n alone reads; NULL: there is none, or somebody reads its statistics. */
 static fac_node *norm_before(const fac_node *n, fac_value *const in[]) {
-    static const fac_op *const names[] = { &fac_op_layer_norm, &fac_op_rms_norm, &fac_op_group_norm, &fac_op_instance_norm, NULL };
+    static const fac_op *const names[] = { &fac_op_layer_norm, &fac_op_rms_norm, &fac_op_group_norm,
+                                           &fac_op_instance_norm, NULL };
     const fac_node *was = n->in[0]->node;
     fac_node *m = in[0]->node;
-    if (!m || !was || !fac_op_is_one_of(m->op, names) || m->op != was->op || m->body[0] || m->nin > PORTS) return NULL;
+    if (!m || !was || !fac_op_is_one_of(m->op, names) || m->op != was->op || m->body[0] ||
+        m->nin > PORTS)
+        return NULL;
     if (in[0]->index || !fac_used_once(n->in[0])) return NULL;
     for (int k = 1; k < was->nout; k++)
         if (was->out[k] && (was->out[k]->uses || was->out[k]->roots)) return NULL;
@@ -55,7 +61,8 @@ static bool taken(const norms *s, const fac_node *m, fac_value *v) {
     return true;
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     const norms *s = self;
     if (!fac_is_float_cast(n)) return false;
     const fac_node *m = norm_before(n, in);
