@@ -46,6 +46,7 @@ static int load_weights(job *j, const char *dir, fac_weights *w) {
     if (!code && !j->m.graph) code = train_model(how, &j->s.like, &j->m);
     bool fresh;                                     /* a head that the training replaced: its weights come now */
     if (!code) code = train_fit_head(how, j->s.like.classes, &j->m, &fresh);
+    if (!code) code = train_quantize(how, &j->m);
     if (!code && fac_graph_load_weights(j->m.graph, w, NULL, NULL, &err)) code = fail(&err);
     return code;
 }

@@ -30,6 +30,13 @@ static int save(const train_job *j) {
     snprintf(path, sizeof path, "%s/model.onnx", o->out);
     fac_graph *quiet = fac_graph_inference(j->m.graph);
     if (!quiet) return fail_text("out of memory");
+    if (o->quantize.n) {
+        fac_graph *plain;
+        const fac_status wrong = fac_graph_dequantize(quiet, &plain, &err);
+        fac_graph_free(quiet);
+        if (wrong) return fail(&err);
+        quiet = plain;
+    }
     const int code = describe(j, quiet);
     fac_status status = code ? FAC_OK : fac_onnx_save(quiet, path, NULL, &err);
     fac_graph_free(quiet);
@@ -113,6 +120,8 @@ static int run(list args) {
     if (code) return code;
     const char *wrong = train_wrong(o);
     if (wrong) return usage_error(v, "%s", wrong);
+    if (o->out && !o->resume && o->weights && same_file(o->weights, o->out))
+        return usage_error(v, "%s: the folder of --weights " INPUT_TOO, o->out);
     code = o->out ? check_outputs(o->out) : EXIT_OK;
     if (code) return code;
     code = work(&j);

@@ -15,7 +15,7 @@ typedef struct train_options {
     long   epochs, batch, accumulate, seed, warmup, patience, evaluate_every;
     double lr, momentum, weight_decay, label_smoothing, clip, clip_value, ema, gamma;
     bool   nesterov, spare_vectors;
-    list   freeze;
+    list   freeze, quantize;
     /* not recorded */
     const char *out, *resume;
     long   show;
@@ -45,6 +45,7 @@ typedef struct train_job {
 } train_job;
 /* Of a model of the zoo or of a file; ours fit the data from the start. */
 int  train_fit_head(const train_options *o, int classes, model *m, bool *fresh);
+int  train_quantize(const train_options *o, model *m);      /* as --quantize says */
 int  train_load(train_options *o, train_job *j);        /* device, data and model, which fit each other */
 int  train_prepare(train_options *o, train_job *j);     /* and a trainer */
 int  train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t);
@@ -61,6 +62,11 @@ extern const train_set train_sets[];                    /* ends with a NULL name
 int train_defaults(train_options *o);                   /* fills in what was not given */
 int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test);
 int train_model(const train_options *o, const fac_dataset *like, model *out);   /* like NULL: only of models that need no data */
+/* Weights of --weights for a model of our own.  later: they belong to the quantized network,
+ * which is to be asked again. */
+int train_begin_with(const train_options *o, fac_graph *g, bool quantized, bool *later);
+/* The file of weights that --weights means: of a folder, its model.safetensors. */
+int train_weights_file(const char *path, char *to, size_t size);
 bool train_model_ours(const char *name);                /* it fits itself to the samples */
 /* The same for texts. */
 int  text_data(train_options *o, fac_dataset *train, fac_dataset *test);

@@ -1,5 +1,7 @@
 /* facula train: models of our own, for any size of samples, and those of the zoo and of files. */
 #include <string.h>
+#include <sys/stat.h>
+#include "files.h"
 #include "train.h"
 
 /* Three hidden layers. */
@@ -75,9 +77,36 @@ static fac_value *add_net(const char *name, int net, fac_value *x, int classes, 
 
 bool train_model_ours(const char *name) { return find(name) < NETS; }
 
+int train_weights_file(const char *path, char *to, size_t size) {
+    struct stat s;
+    if (!stat(path, &s) && S_ISDIR(s.st_mode))
+        return path_join(to, size, path, "model.safetensors", "");
+    const int n = snprintf(to, size, "%s", path);
+    return (size_t)n < size ? EXIT_OK : fail_text("%s: a path that is too long", path);
+}
+
+/* Does the file know of quantizers that the network does not have yet? */
+static bool has_more(const fac_weights *w, fac_graph *g) {
+    for (int i = 0; i < fac_weights_count(w); i++)
+        if (!fac_graph_find(g, fac_weights_name(w, i))) return true;
+    return false;
+}
+
+int train_begin_with(const train_options *o, fac_graph *g, bool quantized, bool *later) {
+    fac_error err = { 0 };
+    fac_weights *w;
+    char file[4096];
+    int code = train_weights_file(o->weights, file, sizeof file);
+    if (code) return code;
+    if (fac_weights_load(file, &w, &err)) return fail(&err);
+    *later = !quantized && o->quantize.n && has_more(w, g);
+    const fac_status status = *later ? FAC_OK : fac_graph_load_weights(g, w, NULL, NULL, &err);
+    fac_weights_free(w);
+    return status ? fail(&err) : EXIT_OK;
+}
+
 static int build(const train_options *o, const fac_dataset *like, int net, model *out) {
     fac_error err = { 0 };
-    if (o->weights) return fail_text("--weights goes with zoo:NAME; continue a training with --resume");
     if (nets[net].images && like->item.n != 3) return fail_text("the model %s needs images", nets[net].name);
     fac_graph *g = fac_graph_new();
     if (!g) return fail_text("out of memory");
@@ -98,6 +127,12 @@ int train_model(const train_options *o, const fac_dataset *like, model *out) {
     const int net = find(o->model);
     *out = (model){ 0 };
     if (sound_is_set(o->set)) return like ? sound_model(o, like, out) : EXIT_OK;
-    if (!like) return net < NETS ? EXIT_OK : model_load(o->model, o->weights, NULL, o->seed, out);
+    if (!like && net < NETS) return EXIT_OK;
+    if (!like) {
+        char file[4096];
+        const int code = o->weights ? train_weights_file(o->weights, file, sizeof file) : EXIT_OK;
+        const char *weights = o->weights ? file : NULL;
+        return code ? code : model_load(o->model, weights, NULL, o->seed, out);
+    }
     return net < NETS ? build(o, like, net, out) : EXIT_OK;
 }

@@ -9,7 +9,12 @@ train_options train_given;
 const option train_rows[] = {
     { "--data", OPTION_TEXT, &O.data, "DIR", "where the data set is" },
     { "--model", OPTION_TEXT, &O.model, "NAME", "a name from below, zoo:NAME or FILE.onnx; default by data set" },
-    { "--weights", OPTION_TEXT, &O.weights, "FILE", "start from these (zoo:NAME); random without" },
+    { "--weights", OPTION_TEXT, &O.weights, "FILE", "start from these; or DIR, the --out folder "
+                                                    "of another training; random\n"
+      "                             without" },
+    { "--quantize", OPTION_LIST, &O.quantize, "SCHEME", "layers of few bits, such as lq:w1a2; or "
+                                                        "'conv2*=lq:w2a2' for layers of\n"
+      "                             these names; may be repeated, see below" },
     { "--freeze", OPTION_LIST, &O.freeze, "PATTERN", "parameters that stay as they are: 'conv1.*'; may be repeated" },
     { "--epochs", OPTION_INT, &O.epochs, "N", "how often over all samples", OPTION_COUNT },
     { "--batch", OPTION_INT, &O.batch, "N", "samples in a step", "[1, 1048576]" },
@@ -69,6 +74,10 @@ bool train_recorded(const option *o) {
 const char *train_wrong(const train_options *o) {
     numerics how;
     if (!precision_parse(o->precision, &how)) return "--precision is " PRECISION_NAMES;
+    for (int i = 0; i < o->quantize.n; i++) {
+        const char *wrong = fac_quantizing_wrong(o->quantize.at[i]);
+        if (wrong) return wrong;
+    }
     return NULL;
 }
 
@@ -90,6 +99,16 @@ void train_list(void) {
     printf("\nmodels of our own fit the samples: mlp, cnn, resnet, text-cnn, sound-cnn; "
            "mlp:16,16,tanh has hidden\nlayers of these widths, with relu, tanh, sigmoid, gelu "
            "or linear after each\n");
+    printf("\nschemes of --quantize: W bits of weights, A of what layers read; the first and the "
+           "last layer stay floats:\n"
+           "  lq:wWaA      learned levels (LQ-Nets), 1 to 4 bits; 32: floats\n"
+           "  dorefa:wWaA  even levels within [-1, 1] and [0, 1], 1 to 4 bits\n"
+           "  lsq:wWaA     even levels with learned steps, weights of 2 to 8 bits, activations "
+           "of 1 to 8\n"
+           "  abc:wWaA     sums of W and A signs (ABC-Net), 1 to 8\n"
+           "  bnn xnor bireal reactnet   signs times signs: plain, with a factor for each "
+           "filter, with a smoother\n"
+           "               gradient, with learned thresholds too;  bwn: signs times floats\n");
     printf("\ndata sets and their defaults (optimizer adam):\n");
     for (const train_set *s = train_sets; s->name; s++)
         printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s --augment %s%s%s\n", s->name,

@@ -55,6 +55,32 @@ int train_fit_head(const train_options *o, int classes, model *m, bool *fresh) {
     return EXIT_OK;
 }
 
+int train_quantize(const train_options *o, model *m) {
+    fac_error err = { 0 };
+    fac_graph *quantized;
+    if (!o->quantize.n) return EXIT_OK;
+    const char **schemes = calloc((size_t)o->quantize.n + 1, sizeof *schemes);
+    if (!schemes) return fail_text("out of memory");
+    for (int i = 0; i < o->quantize.n; i++) schemes[i] = o->quantize.at[i];
+    const fac_quantizing how = { .n = o->quantize.n, .schemes = schemes };
+    const fac_status status = fac_graph_quantize(m->graph, &how, &quantized, NULL, &err);
+    free(schemes);
+    if (status) return fail(&err);
+    fac_graph_free(m->graph);
+    m->graph = quantized;
+    return EXIT_OK;
+}
+
+/* Weights first, as bases begin with how they are spread; those of a quantized training
+ * afterwards. */
+static int quantize_and_begin(const train_options *o, model *m) {
+    bool later = false;
+    const bool ours = o->weights && train_model_ours(o->model);
+    int code = ours ? train_begin_with(o, m->graph, false, &later) : EXIT_OK;
+    if (!code) code = train_quantize(o, m);
+    return code || !later ? code : train_begin_with(o, m->graph, true, &later);
+}
+
 /* With --size a model that takes another one is given this one. */
 static int resize_input(const train_options *o, train_job *j) {
     fac_error err = { 0 };
@@ -87,7 +113,8 @@ int train_load(train_options *o, train_job *j) {
         return fail_text("the model must have one input and an output");
     code = resize_input(o, j);
     if (!code) code = train_fit_head(o, j->train.classes, &j->m, &j->fresh_head);
-    return code ? code : check_model(j);
+    if (!code) code = check_model(j);
+    return code ? code : quantize_and_begin(o, &j->m);
 }
 
 int train_prepare(train_options *o, train_job *j) {

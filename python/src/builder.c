@@ -100,6 +100,86 @@ static PyObject *emit(PyObject *o, PyObject *args) {
     return list;
 }
 
+/* ---- operators by name ---- */
+
+static bool values_from(BuilderObject *b, PyObject *numbers, fac_value *in[]) {
+    for (Py_ssize_t i = 0; i < PyList_Size(numbers); i++) {
+        PyObject *number = PyList_GetItem(numbers, i);
+        in[i] = NULL;
+        if (number != Py_None && !(in[i] = at(b, number))) return false;
+    }
+    return true;
+}
+
+static PyObject *kept_results(BuilderObject *b, fac_value *first, int want) {
+    PyObject *list = PyList_New(want);
+    for (int k = 0; list && k < want; k++) {
+        PyObject *number = keep(b, k ? fac_value_other(first, k) : first);
+        if (!number) Py_CLEAR(list);
+        else PyList_SetItem(list, k, number);
+    }
+    return list;
+}
+
+/* apply(operator, attributes or None, results, [value or None...]): the values of its results. */
+static PyObject *apply(PyObject *o, PyObject *args) {
+    const char *name, *attrs;
+    int want;
+    PyObject *numbers;
+    if (!PyArg_ParseTuple(args, "sziO!:apply", &name, &attrs, &want, &PyList_Type, &numbers)
+        || !open_still(of(o))) return NULL;
+    const fac_op *op = fac_op_find(name);
+    if (!op) {
+        PyErr_Format(PyExc_ValueError, "there is no operator '%s'", name);
+        return NULL;
+    }
+    Py_ssize_t n = PyList_Size(numbers);
+    fac_value **in = PyMem_Calloc((size_t)n + 1, sizeof *in);
+    if (!in) return PyErr_NoMemory();
+    PyObject *list = NULL;
+    if (values_from(of(o), numbers, in)) {
+        fac_value *first = fac_apply(of(o)->graph, op, attrs, (int)n, in);
+        list = kept_results(of(o), first, want);
+    }
+    PyMem_Free(in);
+    return list;
+}
+
+static PyObject *ints(PyObject *o, PyObject *sizes) {
+    if (!open_still(of(o))) return NULL;
+    Py_ssize_t n = PySequence_Size(sizes);
+    fac_dims dims;
+    if (n < 0 || !py_dims_from(sizes, &dims)) return NULL;
+    return keep(of(o), fac_ints(of(o)->graph, dims));
+}
+
+static PyObject *number(PyObject *o, PyObject *args) {
+    PyObject *as;
+    double x;
+    fac_dtype dtype;
+    if (!PyArg_ParseTuple(args, "Od:number", &as, &x) || !open_still(of(o))) return NULL;
+    if (!py_dtype_from(as, FAC_F32, &dtype)) return NULL;
+    return keep(of(o), fac_number(of(o)->graph, dtype, x));
+}
+
+static PyObject *type_of(PyObject *o, PyObject *number) {
+    fac_value *v = open_still(of(o)) ? at(of(o), number) : NULL;
+    if (!v) return NULL;
+    fac_type type = fac_value_type(v);
+    return Py_BuildValue("(NN)", py_dtype(type.dtype), py_dims(&type.dims));
+}
+
+static PyObject *update(PyObject *o, PyObject *args) {
+    PyObject *state, *next;
+    if (!PyArg_ParseTuple(args, "OO:update", &state, &next) || !open_still(of(o))) return NULL;
+    fac_value *to = at(of(o), state), *from = to ? at(of(o), next) : NULL;
+    if (!from) return NULL;
+    fac_update(to, from);
+    fac_error err;
+    if (fac_graph_check(of(o)->graph, &err)) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *output(PyObject *o, PyObject *args) {
     const char *name;
     PyObject *number;
@@ -134,6 +214,11 @@ static PyMethodDef methods[] = {
     { "leaf", leaf, METH_VARARGS, "(\"param\", \"state\" or \"const\", name, Tensor): a value." },
     { "emit", emit, METH_VARARGS, "(Node, [value or None...]): the values of its results." },
     { "output", output, METH_VARARGS, "(name, value)" },
+    { "apply", apply, METH_VARARGS, "(operator, attributes, results, [value or None...]): values." },
+    { "ints", ints, METH_O, "A constant int64[n]." },
+    { "number", number, METH_VARARGS, "(dtype, x): a constant scalar." },
+    { "type", type_of, METH_O, "(dtype, shape) of a value." },
+    { "update", update, METH_VARARGS, "(state, value): what the state becomes after a run." },
     { "scope", scope, METH_VARARGS, "(name, None) opens one, (\"\", None) closes it, (path, class) says what it is." },
     { "finish", finish, METH_NOARGS, "The Graph." }, { 0 } };
 static PyType_Slot slots[] = {

@@ -160,6 +160,7 @@ PyObject *py_graph(fac_graph *g);                   /* takes g; NULL: no memory 
 /* ---- the tools ---- */
 
 extern PyMethodDef py_look_methods[], py_edit_methods[], py_data_methods[], py_compare_methods[];
+extern PyMethodDef py_lend_methods[];
 
 /* A dictionary's entry that is made here; takes the reference.  false: an exception. */
 bool py_put(PyObject *dict, const char *key, PyObject *value);

@@ -9,7 +9,6 @@ typedef struct ProgramObject {
     int           nin, nout;
 } ProgramObject;
 static PyTypeObject *program_type;
-enum { PORTS = 512 };
 
 static void dealloc(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
@@ -34,10 +33,6 @@ static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwarg
     }
     const fac_graph *g = ((GraphObject *)graph)->graph;
     int nin = fac_graph_inputs(g), nout = fac_graph_outputs(g);
-    if (nin > PORTS || nout > PORTS) {
-        PyErr_Format(PyExc_ValueError, "%d inputs and %d outputs, at most %d of each can be", nin, nout, (int)PORTS);
-        return NULL;
-    }
     fac_program *p;
     fac_error err;
     fac_status status;
@@ -51,44 +46,35 @@ static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwarg
     return (PyObject *)self;
 }
 
-static bool operands(const ProgramObject *self, PyObject *list, fac_tensor *in[]) {
-    if (!PyList_Check(list) || PyList_Size(list) != self->nin) {
-        PyErr_Format(PyExc_ValueError, "a list of %d tensors was expected", self->nin);
-        return false;
+/* The tensors of a list, each retained; a port that may be absent is None.  NULL: an exception. */
+static fac_tensor **operands(PyObject *list, int n, bool absent) {
+    if (!PyList_Check(list) || PyList_Size(list) != n) {
+        PyErr_Format(PyExc_ValueError, "a list of %d tensors was expected", n);
+        return NULL;
     }
-    for (int i = 0; i < self->nin; i++) {
+    fac_tensor **in = PyMem_Calloc((size_t)n + 1, sizeof *in);
+    if (!in) return (fac_tensor **)PyErr_NoMemory();
+    for (int i = 0; i < n; i++) {
         PyObject *x = PyList_GetItem(list, i);
-        if (!py_is_tensor(x)) {
-            PyErr_Format(PyExc_TypeError, "input %d is no Tensor but a %S", i, (PyObject *)Py_TYPE(x));
-            return false;
-        }
-        in[i] = py_value(x);
-        if (!in[i]) return false;
+        if (x == Py_None && absent) continue;
+        if (!py_is_tensor(x))
+            PyErr_Format(PyExc_TypeError, "tensor %d is no Tensor but a %S", i, (PyObject *)Py_TYPE(x));
+        fac_tensor *t = py_is_tensor(x) ? py_value(x) : NULL;
+        in[i] = t ? fac_tensor_retain(t) : NULL;
+        if (t) continue;
+        while (i-- > 0) fac_tensor_free(in[i]);
+        PyMem_Free(in);
+        return NULL;
     }
-    return true;
+    return in;
 }
 
-static void hold(fac_tensor *in[], int n) {
-    for (int i = 0; i < n; i++) in[i] = fac_tensor_retain(in[i]);
-}
-static void drop(fac_tensor *in[], int n) {
+static void drop(fac_tensor **in, int n) {
     for (int i = 0; i < n; i++) fac_tensor_free(in[i]);
+    PyMem_Free(in);
 }
 
-static PyObject *run(PyObject *o, PyObject *list) {
-    ProgramObject *self = (ProgramObject *)o;
-    fac_tensor *in[PORTS], *out[PORTS];
-    if (!operands(self, list, in)) return NULL;
-    hold(in, self->nin);
-    for (int k = 0; k < self->nout; k++) out[k] = NULL;
-    fac_error err;
-    fac_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = fac_program_run(self->program, in, out, &err);
-    for (int k = 0; !status && k < self->nout; k++) (void)fac_tensor_data(out[k]);     /* waits, without the GIL */
-    Py_END_ALLOW_THREADS
-    drop(in, self->nin);
-    if (status) return py_raise(&err);
+static PyObject *results_of(ProgramObject *self, fac_tensor *out[]) {
     PyObject *results = PyList_New(self->nout);
     for (int k = 0; k < self->nout; k++) {
         TensorObject *y = py_tensor(out[k], self->device);
@@ -96,7 +82,33 @@ static PyObject *run(PyObject *o, PyObject *list) {
         else if (results) PyList_SetItem(results, k, (PyObject *)y);
         else Py_DECREF(y);
     }
+    PyMem_Free(out);
     return results;
+}
+
+static PyObject *run(PyObject *o, PyObject *args) {
+    ProgramObject *self = (ProgramObject *)o;
+    PyObject *inputs, *outputs = NULL;
+    if (!PyArg_ParseTuple(args, "O|O:run", &inputs, &outputs)) return NULL;
+    fac_tensor **in = operands(inputs, self->nin, false), **out;
+    if (!in) return NULL;
+    if (outputs) out = operands(outputs, self->nout, true);
+    else out = PyMem_Calloc((size_t)self->nout + 1, sizeof *out);
+    if (!out) {
+        drop(in, self->nin);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    fac_error err;
+    fac_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = fac_program_run(self->program, in, out, &err);
+    for (int k = 0; !status && k < self->nout; k++) (void)fac_tensor_data(out[k]);  /* waits */
+    Py_END_ALLOW_THREADS
+    drop(in, self->nin);
+    if (!status) return results_of(self, out);
+    if (outputs) drop(out, self->nout);
+    else PyMem_Free(out);
+    return py_raise(&err);
 }
 
 static PyObject *stat_dict(const fac_plan_stat *s) {
@@ -106,9 +118,8 @@ static PyObject *stat_dict(const fac_plan_stat *s) {
 
 static PyObject *plan(PyObject *o, PyObject *list) {
     ProgramObject *self = (ProgramObject *)o;
-    fac_tensor *in[PORTS];
-    if (!operands(self, list, in)) return NULL;
-    hold(in, self->nin);
+    fac_tensor **in = operands(list, self->nin, false);
+    if (!in) return NULL;
     fac_plan_stat stat = { 0 };
     fac_error err;
     fac_status status;
@@ -117,6 +128,12 @@ static PyObject *plan(PyObject *o, PyObject *list) {
     Py_END_ALLOW_THREADS
     drop(in, self->nin);
     return status ? py_raise(&err) : stat_dict(&stat);
+}
+
+/* What facula.torch's shim runs: the address of the fac_program, which lives as long as this. */
+static PyObject *address(PyObject *o, PyObject *none) {
+    (void)none;
+    return PyLong_FromVoidPtr(((ProgramObject *)o)->program);
 }
 
 static PyObject *profile(PyObject *o, PyObject *on) {
@@ -149,7 +166,8 @@ static PyObject *steps(PyObject *o, PyObject *none) {
 }
 
 static PyMethodDef methods[] = {
-    { "run", run, METH_O, "([Tensor...]): the results, a list." },
+    { "run", run, METH_VARARGS, "([Tensor...], [Tensor or None...]): the results, written to those that are given." },
+    { "address", address, METH_NOARGS, "Of the fac_program, for C." },
     { "plan", plan, METH_O, "([Tensor...]): memory and steps of the plan for these sizes." },
     { "profile", profile, METH_O, "Counts the time of each step from now on." },
     { "steps", steps, METH_NOARGS, "What each step did since profile(True)." }, { 0 } };

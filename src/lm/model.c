@@ -288,6 +288,8 @@ void fac_lm_free(fac_lm *m) {
 
 /* ---- facts ---- */
 
+bool fac_lm_encodes(const fac_lm *m) { return m->c.is & FAC_LM_ENCODER; }
+
 fac_lm_facts fac_lm_about(const fac_lm *m) {
     const fac_lm_config *c = &m->c;
     fac_lm_facts f = { .architecture = c->family, .layers = c->layers, .width = c->width, .heads = c->heads,

@@ -1,6 +1,7 @@
 /* Between the files of training. */
 #ifndef FACULA_TRAIN_INTERNAL_H
 #define FACULA_TRAIN_INTERNAL_H
+#include "facula/op.h"
 #include "facula/train.h"
 #include "train/look.h"
 
@@ -22,6 +23,10 @@ struct fac_trainer {
 fac_value *fac_train_loss(fac_graph *g, double smoothing, bool soft);
 /* The step refuses to be taken with a loss that is not finite: every parameter then becomes what it was. */
 void fac_train_guard(fac_graph *g, fac_value *loss);
+
+/* basis_form.c: a quantizer whose basis is a state, which the step learns; false: n is something
+ * else. */
+bool fac_train_basis(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
 
 /* memory.c */
 fac_status  fac_train_memory_new(fac_trainer *t, fac_error *err);

@@ -1,4 +1,5 @@
-/* The training form of a graph: its batch norms take the statistics of the batch, and update their running ones as torch does:
+/* The training form of a graph: bases of quantizers are learned (see basis_form.c), and its batch
+ * norms take the statistics of the batch, and update their running ones as torch does:
  *   running <- 0.9 running + 0.1 of the batch, the variance of the batch being the unbiased one, divided by count - 1.
  * The op's own outputs are biased, so that part of the update is scaled by count / (count - 1). */
 #include "facula/ops.h"
@@ -34,6 +35,7 @@ static fac_value *unbiased(fac_value *x, fac_value *old, fac_value *biased) {
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
+    if (fac_train_basis(to, n, in, out)) return true;
     if (!is_batch_norm(n) || n->nin != INPUTS || in[MEAN]->leaf != FAC_STATE || in[VAR]->leaf != FAC_STATE) return false;
     fac_batch_norm_attrs how = *(const fac_batch_norm_attrs *)n->attrs;
     if (how.training) return false;

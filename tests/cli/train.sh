@@ -45,12 +45,23 @@ refuse 2 "no schedule" toy:xor --schedule sometimes
 refuse 2 "from 1 to" toy:xor --epochs -1
 refuse 2 "highest, high, medium, bf16 or f16" toy:xor --precision low
 refuse 2 "below 1" toy:xor --ema 1
+refuse 2 "no such scheme" toy:xor --quantize binary
+refuse 2 "out of range" toy:xor --quantize lq:w9a1
+refuse 1 "matches no layer" toy:xor --quantize 'conv*=lq:w1a2'
+refuse 1 "no-such-file" toy:xor --weights "$dir/no-such-file"
 refuse 1 "no toy data set" toy:moons
 refuse 1 "train-images" mnist --data "$dir"
 refuse 1 "the samples are 2" toy:xor --model zoo:lenet
 refuse 1 "run.json" --resume "$dir"
 refuse 1 "no parameter" toy:xor --freeze '*'
 refuse 1 "of another model or optimizer" toy:xor --resume "$dir/whole" --optimizer sgd --momentum 0.5
+
+# layers of few bits: from the weights of another training, from their own, and as ONNX without quantizers
+quantized="--threads 1 --quantize lq:w2a2 --quantize fc3=lq:w1a2 --epochs 2 --json"
+"$facula" train toy:xor --weights "$dir/whole" $quantized --out "$dir/small" > /dev/null || bad "--quantize"
+"$facula" train toy:xor --weights "$dir/small" $quantized --out "$dir/smaller" > /dev/null || bad "--weights of few bits"
+case $("$facula" evaluate "$dir/small" --against "$dir/small/model.onnx" --json | tr -d ' \t\n') in
+*'"same_answers":50,"largest_difference":0,'*) ;; *) bad "evaluate of few bits" ;; esac
 
 # the network as ONNX, and both forms on the same samples
 answers=$("$facula" evaluate "$dir/whole" --against "$dir/whole/model.onnx" --json | tr -d ' \t\n')
