@@ -1,0 +1,143 @@
+"""The pages in a browser: each is opened and each control moved; nothing may complain, nobody else is asked, and what is
+drawn is looked at as pixels.  usage: pages.py FACULA [PICTURE.png].  Skipped (77) where there is no chromium."""
+import os
+import sys
+import time
+
+from browser import Browser
+from studio import Studio
+
+facula = os.path.abspath(sys.argv[1])
+slow = float(os.environ.get("FACULA_SLOW", "3"))        # goals are those of an idle core
+
+
+def near(a, b, most=40):
+    return sum(abs(x - y) for x, y in zip(a[:3], b[:3])) < most
+
+
+def move_all(b):
+    """Each control that is seen changes once; how many there were."""
+    return b.js("""(async () => {
+        const nap = ms => new Promise(r => setTimeout(r, ms)), main = document.querySelector("#main");
+        for (const d of main.querySelectorAll("details")) d.open = true;
+        await nap(300);
+        const all = [...main.querySelectorAll("select, input, textarea")].filter(e => e.offsetParent && e.isConnected);
+        let n = 0;
+        for (const e of all.slice(0, 80)) {
+            if (!e.isConnected) continue;
+            if (!e.labels?.length && !e.getAttribute("aria-label")) throw new Error("no label: " + e.outerHTML);
+            if (e.type === "checkbox") e.click();
+            else if (e.type === "range") { const now = e.value; e.value = +e.value < +e.max ? +e.value + +e.step : e.min;
+                if (now !== e.value) for (const k of ["input", "change"]) e.dispatchEvent(new Event(k, { bubbles: true })); }
+            else if (e.tagName === "SELECT") { const o = [...e.options].filter(o => !/opencl/.test(o.value));
+                e.value = o[(o.findIndex(x => x.value === e.value) + 1) % o.length].value; e.dispatchEvent(new Event("change")); }
+            else e.dispatchEvent(new Event("change"));
+            n++;
+            await nap(25);
+        }
+        return n;
+    })()""")
+
+
+def quiet(b, studio):
+    assert not b.complaints, b.complaints
+    assert not b.js("!document.querySelector('#toast').hidden && document.querySelector('#toast').textContent"), \
+        b.js("document.querySelector('#toast').textContent")
+    assert b.js("document.documentElement.scrollWidth <= innerWidth + 1"), "wider than the window"
+    unnamed = b.js("[...document.querySelectorAll('button, a')].filter(e => !e.textContent.trim() && !e.getAttribute('aria-label')"
+                   " && !e.title).length")
+    assert unnamed == 0, f"{unnamed} buttons without a name"
+
+
+def first_paint(b, studio):
+    start = time.monotonic()
+    b.open(studio.address)
+    b.wait("document.querySelector('#play')")
+    paint = b.js("performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0")
+    size = b.js("performance.getEntriesByType('resource').filter(r => r.name.includes('/page/')).reduce((n, r) => n + r.encodedBodySize, 0)")
+    modules = b.js("performance.getEntriesByType('resource').filter(r => r.name.endsWith('.js')).length")
+    print(f"first paint {paint:.0f} ms, all of it {1000 * (time.monotonic() - start):.0f} ms; {size} bytes, {modules} modules")
+    assert 0 < paint < 300 * slow and size < 150000 and modules < 15
+    assert not b.js("location.href.includes('key=')"), "the key stays in the address"
+
+
+def points(b, studio):
+    change = "(s, v) => { const e = document.querySelector(s); e.value = v; e.dispatchEvent(new Event('input')); " \
+             "e.dispatchEvent(new Event('change')); }"
+    b.js("document.querySelector('[data-set=xor]').click()")
+    b.js(f"({change})('#speed', 100)")
+    b.js("document.querySelector('#play').click()")
+    b.wait("[...document.querySelectorAll('#main dd')].some(d => d.textContent === '100.0 %')", 60)
+    b.js("document.querySelector('#play').click()")
+    time.sleep(0.3)
+    one, two, three, four = b.pixels("#map", [(.97, .03), (.03, .03), (.03, .97), (.97, .97)])
+    assert near(one, three) and near(two, four) and not near(one, two), ("xor's corners", one, two, three, four)
+    assert one[2] > one[0] and two[0] > two[2], "class 0 is blue, class 1 orange"
+    dark = b.js("(() => { const c = document.querySelector('#net'); return new Set(new Uint32Array(c.getContext('2d')"
+                ".getImageData(0, 0, c.width, c.height).data.buffer)).size })()")
+    assert dark > 100, f"the network is drawn in {dark} colours"
+    box = b.js("(() => { const r = document.querySelector('#map').getBoundingClientRect(); return [r.x, r.y, r.width] })()")
+    for kind in ("mousePressed", "mouseReleased"):
+        b.call("Input.dispatchMouseEvent", type=kind, x=box[0] + box[2] / 2, y=box[1] + box[2] / 2, button="left", clickCount=1)
+    b.wait("document.querySelector('[data-set=own]').getAttribute('aria-pressed') === 'true'")
+    b.js("document.querySelector('[data-set=spiral]').click()")
+    b.wait("document.querySelector('[data-set=spiral]').getAttribute('aria-pressed') === 'true'")
+    assert b.js("location.hash").find("set=spiral") > 0, "the address can be shared"
+    moved = move_all(b)
+    assert moved > 14, moved
+    b.js("document.querySelector('[data-set=circle]').click()")
+    b.js(f"({change})('#activation', 'tanh')")
+    b.js("document.querySelector('#more').click()")
+    time.sleep(.5)
+    assert b.js("document.querySelectorAll('#editor .layer').length") == 3
+    assert "mlp:16,16,16,tanh" in b.js("(async () => { const d = document.querySelector('#export'); d.open = false; "
+                                       "await new Promise(r => setTimeout(r, 50)); d.open = true; "
+                                       "await new Promise(r => setTimeout(r, 400)); return document.querySelector('#command').textContent })()")
+    b.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+    assert b.js("document.activeElement !== document.body"), "the keyboard gets nowhere"
+
+
+PAGES = {"points": points}
+
+
+def show(b, studio, name):
+    b.js(f"document.querySelector('nav [data-page={name}]').click()")
+    b.wait(f"document.querySelector('nav [data-page={name}]').getAttribute('aria-current') === 'page'")
+    time.sleep(.5)
+
+
+def small(studio):
+    """360 pixels wide and dark."""
+    with Browser(360, 740, dark=True) as b:
+        b.open(studio.address)
+        b.wait("document.querySelector('#main h1')")
+        for name in PAGES:
+            show(b, studio, name)
+            quiet(b, studio)
+        assert b.js("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 24)", "not dark"
+
+
+def take_picture(studio, path):
+    with Browser(1500, 1010) as b:
+        b.open(studio.address.replace("#", "#page=points&set=spiral&net=16,16,tanh&lr=0.01&count=200&batch=20&epochs=1000&"))
+        b.wait("document.querySelector('#play')")
+        b.js("(() => { const e = document.querySelector('#speed'); e.value = 100; e.dispatchEvent(new Event('change')) })()")
+        b.js("document.querySelector('#play').click()")
+        time.sleep(7)
+        b.picture(path)
+
+
+if __name__ == "__main__":
+    with Studio(facula) as studio:
+        if len(sys.argv) > 2:
+            take_picture(studio, sys.argv[2])
+            raise SystemExit(0)
+        with Browser() as b:
+            first_paint(b, studio)
+            for name, test in PAGES.items():
+                show(b, studio, name)
+                test(b, studio)
+                quiet(b, studio)
+                print("ok", name, flush=True)
+        small(studio)
+        print("ok small and dark")
