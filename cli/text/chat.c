@@ -75,7 +75,7 @@ static fac_status rewind_to(talk *t, const int32_t *ids, int64_t n, int64_t *kep
 static int write_answer(talk *t, const int32_t *ids, int64_t n) {
     fac_error err = { 0 };
     fac_generate_stat stat;
-    const fac_generate_opts how = lm_how();
+    const fac_generate_opts how = lm_how(t->m);
     int64_t kept;
     t->bytes = 0;
     if (rewind_to(t, ids, n, &kept, &err)) return fail(&err);

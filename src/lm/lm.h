@@ -6,6 +6,7 @@
 #include "facula/graph.h"
 #include "facula/io.h"
 #include "facula/lm.h"
+#include "lm/grammar.h"
 #include "tensor/gguf.h"
 
 enum {                                      /* fac_lm_config.is */
@@ -90,9 +91,9 @@ typedef struct fac_candidate {
     int32_t id;
     double p;
 } fac_candidate;
-/* fac_sample in the caller's room for `vocabulary` candidates. */
-int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n,
-                      fac_candidate *room);
+/* fac_sample in the caller's room for `vocabulary` candidates; allowed: which tokens, NULL: all. */
+int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary, const bool *allowed, const int32_t *past,
+                      int64_t n, fac_candidate *room);
 /* log of the sum of exp(logits): what is taken from a logit to get its log probability */
 double fac_log_sum(const float *logits, int64_t n);
 
@@ -108,6 +109,7 @@ typedef struct fac_writer {
     int32_t                 *past;          /* all tokens of the slot: those before, the prompt, the answer */
     int64_t                  n;
     fac_candidate           *room;
+    fac_matcher              matcher;       /* where o->grammar is */
 } fac_writer;
 /* What the first line of the struct says is the caller's; past: what was read before and the prompt. */
 fac_status fac_writer_begin(fac_writer *w, const int32_t *past, int64_t n, fac_error *err);

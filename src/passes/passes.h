@@ -60,11 +60,20 @@ fac_graph *fac_pass_products(const fac_graph *g);
  * query that a mask of -inf hides all keys from gives zeros instead of NaN. */
 fac_graph *fac_pass_attention(const fac_graph *g, fac_accept *accept, void *self);
 
+/* x (1 + erf(x / sqrt 2)) / 2 becomes one gelu.  Changes rounding. */
+fac_graph *fac_pass_gelu(const fac_graph *g);
+
+/* Gathers of one place along an axis become slices. */
+fac_graph *fac_pass_gather_slices(const fac_graph *g);
+
 /* y = batch_norm(conv2d(x, w, b)) becomes a convolution with weights scaled by ordinary ops on parameters, which the planner
  * hoists into the prepare part.  Changes rounding. */
 fac_graph *fac_pass_batch_norm(const fac_graph *g);
 
-/* Bias, residual add and activation behind a convolution or matrix product become its bias port and its body, where
+/* Views between a product and elementwise ops go behind these. */
+fac_graph *fac_pass_sink_views(const fac_graph *g);
+
+/* Bias, residual add, activation and cast behind a convolution or matrix product become its bias port and its body, where
  * accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
@@ -85,6 +94,10 @@ fac_graph *fac_pass_conv_chains(const fac_graph *g, fac_price *price, void *self
  * says that a kernel takes it. */
 fac_graph *fac_pass_siblings(const fac_graph *g, fac_accept *accept, void *self);
 
+/* Products of one x with constant matrices that only attention reads become one, where accept(self, node) says that a kernel takes
+ * it. */
+fac_graph *fac_pass_sibling_products(const fac_graph *g, fac_accept *accept, void *self);
+
 /* Concats that begin as another one reads its result. */
 fac_graph *fac_pass_joins(const fac_graph *g);
 
@@ -100,6 +113,9 @@ fac_graph *fac_pass_relu_pools(const fac_graph *g, fac_accept *accept, void *sel
 
 /* The same behind a batch norm of training: a residual add, relu or clip. */
 fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self);
+
+/* Casts around norms become part of these, where accept(self, node) says that a kernel takes it. */
+fac_graph *fac_pass_norm_casts(const fac_graph *g, fac_accept *accept, void *self);
 
 /* Convolutions in front of batch norms of training give the statistics of what they make, where price(self, node) says that they
  * take about as long, and the norms take these.  Changes rounding. */

@@ -10,6 +10,8 @@
 #include "studio_link.h"
 #include "studio_net.h"
 #include "studio_points.h"
+#include "studio_runs.h"
+#include "studio_sandbox.h"
 
 static const asset assets[] = {
     { "/", "text/html; charset=utf-8", studio_html },
@@ -21,6 +23,8 @@ static const asset assets[] = {
     { "/page/form.js", "text/javascript; charset=utf-8", studio_form },
     { "/page/net.js", "text/javascript; charset=utf-8", studio_net },
     { "/page/points.js", "text/javascript; charset=utf-8", studio_points },
+    { "/page/runs.js", "text/javascript; charset=utf-8", studio_runs },
+    { "/page/sandbox.js", "text/javascript; charset=utf-8", studio_sandbox },
 };
 enum { ASSETS = sizeof assets / sizeof *assets };
 

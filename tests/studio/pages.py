@@ -1,7 +1,9 @@
 """The pages in a browser: each is opened and each control moved; nothing may complain, nobody else is asked, and what is
 drawn is looked at as pixels.  usage: pages.py FACULA [PICTURE.png].  Skipped (77) where there is no chromium."""
 import os
+import subprocess
 import sys
+import tempfile
 import time
 
 from browser import Browser
@@ -97,7 +99,70 @@ def points(b, studio):
     assert b.js("document.activeElement !== document.body"), "the keyboard gets nowhere"
 
 
-PAGES = {"points": points}
+def changed(b, selector):
+    """How many colours a canvas is drawn in."""
+    return b.js(f"""(() => {{ const c = document.querySelector({selector!r});
+        return new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size }})()""")
+
+
+def runs(b, studio):
+    b.wait("document.querySelectorAll('#runs tbody tr').length === 2")
+    b.wait("[...document.querySelectorAll('#runs tbody tr')].some(r => r.textContent.includes('done'))")
+    time.sleep(.5)
+    assert changed(b, "#chart0") > 30 and changed(b, "#chart1") > 30
+    assert b.js("document.querySelectorAll('#runs img').length") == 0, "names are text"
+    assert "<img" in b.js("document.querySelector('#runs').textContent"), "of a foreign run.json"
+    assert move_all(b) >= 6
+    b.js("[...document.querySelectorAll('#runs input')].forEach(e => { if (!e.checked) e.click() })")
+
+
+def sandbox(b, studio):
+    tab = "(name => document.querySelector(`[data-tab=${name}]`).click())"
+    said = "document.querySelector('#main').textContent"
+    b.wait("document.querySelector('#curve')")
+    time.sleep(.3)
+    assert changed(b, "#curve") > 10
+    assert move_all(b) >= 6
+    time.sleep(.5)
+    assert changed(b, "#map-f") > 20, "a map of two numbers"
+    b.js(f"{tab}('gradients')")
+    b.wait(f"{said}.includes('All gradients are there')")
+    assert b.js("[...document.querySelectorAll('tbody tr')].some(r => /^x.*22$/.test(r.textContent))"), "d/dx of (x*x)*y + 10*x at 2, 3"
+    b.js("document.querySelector('#forward').click(); document.querySelector('#backward').click()")
+    b.wait(f"{said}.includes('Backwards through add')")
+    assert changed(b, "#graph") > 10 and move_all(b) >= 7
+    b.js(f"{tab}('tensors')")
+    b.wait("document.querySelectorAll('#strip span').length === 24")
+    b.js("(() => { const e = document.querySelector('#order'); e.value = '2,0,1'; e.dispatchEvent(new Event('change')) })()")
+    b.wait("document.querySelector('#facts').textContent.includes('shape [4,2,3], strides [1,12,4]')")
+    b.js("document.querySelector('#cells button[data-i=\"5\"]').click()")
+    assert "= 20;" in b.js("document.querySelector('#told').textContent"), b.js("document.querySelector('#told').textContent")
+    assert move_all(b) >= 7
+    b.js(f"{tab}('broadcasting')")
+    b.wait("document.querySelectorAll('#stretched .cells span').length === 24")
+    assert move_all(b) >= 2
+    b.js(f"{tab}('modules')")
+    b.wait("document.querySelectorAll('#params tbody tr').length === 6")
+    assert "fc2" in b.js("document.querySelector('#tree').textContent")
+    assert move_all(b) >= 4
+
+
+PAGES = {"points": points, "runs": runs, "sandbox": sandbox}
+
+
+def make_runs():
+    """A folder of two trainings, one with hostile names."""
+    where = tempfile.mkdtemp()
+    subprocess.run([facula, "train", "toy:circle", "--epochs", "40", "--quiet", "--out", os.path.join(where, "one")], check=True,
+                   stdout=subprocess.DEVNULL)
+    two = os.path.join(where, "<b>two")
+    os.makedirs(two)
+    with open(os.path.join(two, "run.json"), "w") as f:
+        f.write('{"set": "<img src=x onerror=alert(1)>", "model": "\\u0007", "optimizer": "adam", "lr": 1}')
+    for name in ("log.jsonl", "steps.jsonl"):
+        with open(os.path.join(two, name), "w") as f:
+            f.writelines(f'{{"epoch":{k},"step":{10 * k},"lr":0.1,"train_loss":{1 / k},"test_accuracy":{1 - 1 / k}}}\n' for k in range(1, 30))
+    return where
 
 
 def show(b, studio, name):
@@ -128,7 +193,7 @@ def take_picture(studio, path):
 
 
 if __name__ == "__main__":
-    with Studio(facula) as studio:
+    with Studio(facula, "--watch", make_runs()) as studio:
         if len(sys.argv) > 2:
             take_picture(studio, sys.argv[2])
             raise SystemExit(0)
