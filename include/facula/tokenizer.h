@@ -20,7 +20,8 @@ extern "C" {
 
 typedef struct fac_tokenizer fac_tokenizer;
 
-/* From a .gguf, a tokenizer.json, a tokenizer.bin of llama2.c, or a folder that has one of them.  FAC_E_UNSUPPORTED names a
+/* From a .gguf, a tokenizer.json, a tokenizer.bin of llama2.c, or a folder that has one of them, or vocab.json
+ * and merges.txt.  FAC_E_UNSUPPORTED names a
  * part of a tokenizer that is not known here; FAC_E_FORMAT, FAC_E_IO, FAC_E_NOMEM. */
 fac_status fac_tokenizer_load(const char *path, fac_tokenizer **out, fac_error *err);
 void       fac_tokenizer_free(fac_tokenizer *t);                        /* NULL is fine */
