@@ -33,13 +33,33 @@ static bool early(const fac_value *v) { return !v || v->time != FAC_RUN; }
 
 typedef struct levels {
     fac_value *x, *basis;           /* basis NULL: signs */
+    fac_value *factor;              /* of signs, or NULL */
     bool       relu;
 } levels;
 
+/* A product of something with factors that are there before the run: one number,
+    or one for each index
+ * of dim 0 of the other. */
+static fac_value *factor_of(fac_value *v, fac_value **other) {
+    const fac_node *n = v->node;
+    for (int i = 0; FAC_IS(n, mul) && i < 2; i++) {
+        const fac_dims *s = &n->in[i]->type.dims, *d = &v->type.dims;
+        const int64_t count = fac_dims_count(s);
+        if (!early(n->in[i]) || !n->in[1 - i]->node || !fac_dims_equal(&n->in[1 - i]->type.dims, d))
+            continue;
+        if (count != 1 && (s->n != d->n || count != s->d[0] || count != d->d[0])) continue;
+        *other = behind(n->in[1 - i]);
+        return fac_reshape_sizes(n->in[i], fac_shape(count));
+    }
+    return NULL;
+}
+
 static bool read_levels(fac_value *v, levels *to) {
-    const fac_node *n = (v = behind(v))->node;
+    fac_value *signs = NULL, *factor = factor_of(v = behind(v), &signs);
+    const bool one = factor && FAC_IS(signs->node, binarize) && factor->type.dims.d[0] == 1;
+    const fac_node *n = one ? signs->node : v->node;
     if (!n || v->type.dtype != FAC_F32) return false;
-    *to = (levels){ .x = behind(n->in[0]) };
+    *to = (levels){ .x = behind(n->in[0]), .factor = one ? factor : NULL };
     if (FAC_IS(n, quantize_basis)) {
         if (!fac_attr_flag(n, "positive") || n->in[1]->type.dims.n != 1 || !early(n->in[1]))
             return false;
@@ -69,8 +89,13 @@ static fac_value *ones(const fac_value *w) {
 }
 
 static bool read_weight(fac_value *v, weight *to) {
-    fac_value *w = behind(v);
+    fac_value *w = behind(v), *other = NULL;
     const fac_node *n = w->node;
+    fac_value *factor = n && early(w) ? factor_of(w, &other) : NULL;
+    if (factor && read_weight(other, to)) {
+        to->basis = fac_mul(to->basis, factor);
+        return true;
+    }
     if (!n || !early(w) || w->type.dtype != FAC_F32 || fac_dims_count(&w->type.dims) < 1)
         return false;
     to->dims = w->type.dims;
@@ -125,6 +150,7 @@ static bool put_layer(const work *k, fac_graph *to, const fac_node *n, fac_value
     levels x;
     weight w;
     if (!read_levels(in[0], &x) || !read_weight(in[1], &w)) return false;
+    if (x.factor) w.basis = fac_mul(w.basis, x.factor);
     fac_value *b = n->nin > 2 ? in[2] : NULL;
     if (b && (b->type.dims.n != 1 || b->type.dims.d[0] != w.dims.d[0])) return false;
     fac_value *y = FAC_IS(n, conv2d) ? emit(to, &x, &w, b, n->attrs) : linear(to, n, &x, &w, b);

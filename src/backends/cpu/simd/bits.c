@@ -15,6 +15,7 @@ enum { RUN = 7 };
 enum { RUN = 2 };
 #endif
 enum { WORDS = 31 };                    /* whose bytes add up to less than 256 */
+#define LANES ((1u << VL) - 1)
 
 INLINE uvec load_bits(const uint32_t *p) {
     uvec v;
@@ -169,26 +170,44 @@ INLINE_POPCOUNT void tile_of_lanes(const fac_bit_tile *t, const int runs, const 
 
 INLINE vec as_float(ivec v) { return __builtin_convertvector(v, vec); }
 
-INLINE ivec product(const fac_bit_finish *t, int p, int m, int j) {
-    ivec d;
-    memcpy(&d, t->acc[m] + j * t->plane + p * t->pixel, sizeof d);
-    d = 2 * d - t->sums[j * FAC_BIT_RUN + p];
-    if (!t->inside[p]) return d;
-    ivec inside;
-    memcpy(&inside, t->inside[p] + m * t->inside_plane, sizeof inside);
-    return 2 * d - inside;
+INLINE ivec load_counts(const int32_t *p) {
+    ivec v;
+    memcpy(&v, p, sizeof v);
+    return v;
 }
 
-static void finish(const fac_bit_finish *t) {
+/* Of so many planes of weights and of pixels; inside: pixels are +-1. */
+INLINE void finish_of(const fac_bit_finish *t, const int of_weights, const int planes,
+                      const bool inside) {
+    vec f[FAC_BIT_PLANES];
+    const vec b = load(t->b);
+    for (int m = 0; m < of_weights; m++) f[m] = load(t->f[m]);
     for (int p = 0; p < t->n; p++) {
-        vec y = load(t->b);
-        for (int m = 0; m < t->of_weights; m++) {
-            vec sum = t->u[0] * as_float(product(t, p, m, 0));
-            for (int j = 1; j < t->planes; j++) sum += t->u[j] * as_float(product(t, p, m, j));
-            y += load(t->f[m]) * sum;
+        vec y = b;
+        UNROLL
+        for (int m = 0; m < of_weights; m++) {
+            vec sum = { 0 };
+            UNROLL
+            for (int j = 0; j < planes; j++) {
+                ivec d = load_counts(t->acc[m] + j * t->plane + p * t->pixel);
+                d = d + d - t->sums[j * FAC_BIT_RUN + p];
+                if (inside) d = d + d - load_counts(t->inside[p] + m * t->inside_plane);
+                sum += t->u[j] * as_float(d);
+            }
+            y += f[m] * sum;
         }
         store(t->y + p * t->y_pixel, y);
     }
+}
+
+static void finish(const fac_bit_finish *t) {
+    if (t->inside[0]) {
+        if (t->of_weights == 1) finish_of(t, 1, 1, true);
+        else finish_of(t, t->of_weights, 1, true);
+    } else if (t->of_weights == 1 && t->planes == 1) finish_of(t, 1, 1, false);
+    else if (t->of_weights == 1 && t->planes == 2) finish_of(t, 1, 2, false);
+    else if (t->of_weights == 2 && t->planes == 2) finish_of(t, 2, 2, false);
+    else finish_of(t, t->of_weights, t->planes, false);
 }
 
 /* ---- from numbers to bits ---- */
@@ -209,45 +228,68 @@ INLINE unsigned above(vec x, float t) {
 
 INLINE unsigned below_zero(vec x) { return above(-x, 0); }
 
-static void pack_block(const fac_bit_pack *t, vec x, int shift, unsigned valid, uint32_t *to) {
-    if (t->sign) {
-        to[0] |= (~below_zero(x) & valid) << shift;
-        return;
-    }
+/* The bits of one block in each plane. */
+INLINE void block_bits(const fac_bit_pack *t, vec x, unsigned bits[FAC_BIT_PLANES]) {
     unsigned m[FAC_BIT_THRESHOLDS];
     for (int k = 0; k < t->thresholds; k++) m[k] = above(x, t->threshold[k]);
     for (int j = 0; j < t->planes; j++) {
-        unsigned bits = t->start >> j & 1 ? valid : 0;
-        for (int k = 0; k < t->thresholds; k++) bits ^= t->flips[j] >> k & 1 ? m[k] : 0;
-        to[j * t->to_plane] |= (bits & valid) << shift;
+        bits[j] = t->start >> j & 1 ? ~0u : 0;
+        for (int k = 0; k < t->thresholds; k++) bits[j] ^= t->flips[j] >> k & 1 ? m[k] : 0;
     }
 }
 
-/* Two planes of three thresholds, the code growing with the level: what activations mostly are. */
-INLINE bool is_usual(const fac_bit_pack *t) {
-    return !t->sign && !t->start && t->planes == 2 && t->flips[0] == 7 && t->flips[1] == 2;
+/* What activations mostly are: signs; one plane of one threshold; two of three,
+    whose codes grow. */
+enum { ANY, SIGNS, ONE, TWO };
+static int kind_of(const fac_bit_pack *t) {
+    if (t->sign) return SIGNS;
+    if (t->start) return ANY;
+    if (t->planes == 1 && t->flips[0] == 1) return ONE;
+    return t->planes == 2 && t->flips[0] == 7 && t->flips[1] == 2 ? TWO : ANY;
+}
+
+INLINE void pack_as(const fac_bit_pack *t, const int kind, const bool relu) {
+    const int blocks = (t->channels + VL - 1) / VL;
+    const unsigned valid = t->channels < 32 ? (1u << t->channels) - 1 : ~0u;
+    const float t0 = t->threshold[0], t1 = t->threshold[1], t2 = t->threshold[2];
+    for (int64_t p = 0; p < t->pixels; p++) {
+        uint32_t word[FAC_BIT_PLANES] = { 0 };
+        UNROLL
+        for (int b = 0; b < blocks; b++) {
+            const int shift = b * VL;
+            vec x = load(t->x + p * t->x_pixel + b * t->x_block);
+            if (relu) x = vmax(x, all(0));
+            if (kind == SIGNS) word[0] |= (~below_zero(x) & LANES) << shift;
+            if (kind == ONE) word[0] |= above(x, t0) << shift;
+            if (kind == TWO) {
+                const unsigned m1 = above(x, t1);
+                word[0] |= (above(x, t0) ^ m1 ^ above(x, t2)) << shift;
+                word[1] |= m1 << shift;
+            }
+            if (kind != ANY) continue;
+            unsigned bits[FAC_BIT_PLANES];
+            block_bits(t, x, bits);
+            for (int j = 0; j < t->planes; j++) word[j] |= (bits[j] & LANES) << shift;
+        }
+        uint32_t *to = t->to + p * t->to_pixel;
+        to[0] = word[0] & valid;
+        for (int j = 1; j < t->planes; j++) to[j * t->to_plane] = word[j] & valid;
+    }
+}
+
+/* Thresholds above 0 cut what a relu would. */
+static bool needs_relu(const fac_bit_pack *t) {
+    return t->relu && (t->sign || t->threshold[0] < 0);
 }
 
 static void pack(const fac_bit_pack *t) {
-    const int blocks = (t->channels + VL - 1) / VL;
-    const bool usual = is_usual(t), one = !t->sign && !t->start && t->planes == 1;
-    for (int64_t p = 0; p < t->pixels; p++) {
-        uint32_t *to = t->to + p * t->to_pixel;
-        for (int j = 0; j < t->planes; j++) to[j * t->to_plane] = 0;
-        for (int b = 0; b < blocks; b++) {
-            const int left = t->channels - b * VL;
-            const unsigned valid = left < VL ? (1u << left) - 1 : (unsigned)((1ull << VL) - 1);
-            vec x = load(t->x + p * t->x_pixel + b * t->x_block);
-            if (t->relu) x = vmax(x, all(0));
-            if (usual) {
-                const unsigned m0 = above(x, t->threshold[0]), m1 = above(x, t->threshold[1]);
-                const unsigned m2 = above(x, t->threshold[2]);
-                to[0] |= ((m0 ^ m1 ^ m2) & valid) << b * VL;
-                to[t->to_plane] |= (m1 & valid) << b * VL;
-            } else if (one) to[0] |= (above(x, t->threshold[0]) & valid) << b * VL;
-            else pack_block(t, x, b * VL, valid, to);
-        }
-    }
+    const int kind = kind_of(t);
+    if (needs_relu(t) && t->sign) pack_as(t, SIGNS, true);
+    else if (needs_relu(t)) pack_as(t, ANY, true);
+    else if (kind == SIGNS) pack_as(t, SIGNS, false);
+    else if (kind == ONE) pack_as(t, ONE, false);
+    else if (kind == TWO) pack_as(t, TWO, false);
+    else pack_as(t, ANY, false);
 }
 
 static void count(const uint32_t *x, int64_t x_pixel, int words, int64_t pixels, int32_t *to) {
