@@ -92,6 +92,20 @@ static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
     return j;
 }
 
+static cJSON *json_idle(const fac_analysis *a) {
+    cJSON *all = cJSON_CreateArray();
+    const fac_idle *idle;
+    for (int i = 0; (idle = fac_analysis_idle(a, i)); i++) {
+        cJSON *j = cJSON_CreateObject();
+        cJSON_AddStringToObject(j, "module", idle->module);
+        if (idle->kind) cJSON_AddStringToObject(j, "kind", idle->kind);
+        cJSON_AddNumberToObject(j, "before", idle->before);
+        cJSON_AddItemToObject(j, "output", json_type(fac_analysis_graph(a), &idle->out));
+        cJSON_AddItemToArray(all, j);
+    }
+    return all;
+}
+
 static cJSON *json_kinds(const fac_analysis *a, fac_convention c) {
     kind_row kinds[KINDS];
     const int n = kinds_collect(a, kinds);
@@ -135,6 +149,7 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
     cJSON_AddItemToObject(root, "kinds", json_kinds(a, c));
     for (int i = 0; fac_analysis_layer(a, i); i++) cJSON_AddItemToArray(layers, json_layer(a, i, c));
     cJSON_AddItemToObject(root, "layers", layers);
+    cJSON_AddItemToObject(root, "idle", json_idle(a));
     return json_print(root);
 }
 

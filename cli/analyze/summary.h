@@ -9,6 +9,7 @@ typedef struct branch {
     const fac_layer *layer;             /* the first layer of a leaf; NULL for a container */
     const fac_layer *final;             /* the last layer inside: it makes what a container makes */
     const char    *class;               /* of the module, where the model says it */
+    const fac_idle *idle;               /* the module does nothing in a run; NULL: it does */
     int            calls;               /* how often the leaf runs */
     double         params, buffers, shared, macs, counted, activations, weights, read;
     struct branch *child, *last, *next;

@@ -103,12 +103,32 @@ static bool insert(const fac_graph *g, branch *root, const fac_layer *l, double 
     return true;
 }
 
+/* A module that does nothing has a row as others have. */
+static bool insert_idle(branch *root, const fac_idle *idle) {
+    branch *b = root;
+    for (const char *s = idle->module; *s;) {
+        const size_t n = strcspn(s, ".");
+        if (!(b = child_of(b, s, n, false))) return false;
+        s += n + (s[n] != 0);
+    }
+    b->idle = idle;
+    b->class = idle->kind;
+    return true;
+}
+
 branch *tree_new(const fac_analysis *a, fac_convention convention) {
     branch *root = calloc(1, sizeof *root);
     bool good = root != NULL;
-    for (int i = 0; good && fac_analysis_layer(a, i); i++)
-        good = insert(fac_analysis_graph(a), root, fac_analysis_layer(a, i),
-                      fac_layer_count(a, i, convention));
+    const fac_idle *idle = fac_analysis_idle(a, 0);
+    int nidle = 0;
+    const int layers = fac_analysis_totals(a).layers;
+    for (int i = 0; good && i <= layers; i++) {
+        for (; good && idle && idle->before <= i; idle = fac_analysis_idle(a, ++nidle))
+            good = insert_idle(root, idle);
+        if (good && i < layers)
+            good = insert(fac_analysis_graph(a), root, fac_analysis_layer(a, i),
+                          fac_layer_count(a, i, convention));
+    }
     if (!good) tree_free(root);
     return good ? root : NULL;
 }
@@ -150,6 +170,7 @@ static const char *in_cell(const scene *s, const branch *b, char *to, size_t siz
 }
 static const char *out_cell(const scene *s, const branch *b, char *to, size_t size) {
     const fac_layer *l = b->layer ? b->layer : b->final;
+    if (!l && b->idle) return type_dims(s->g, &b->idle->out, to, size);
     return l ? type_dims(s->g, &l->out, to, size) : "";
 }
 static const char *kernel_cell(const scene *s, const branch *b, char *to, size_t size) {
@@ -175,7 +196,7 @@ static const char *share_cell(const scene *s, const branch *b, char *to, size_t 
 }
 static const char *memory_cell(const scene *s, const branch *b, char *to, size_t size) {
     (void)s;
-    return bytes_text(b->activations, to, size);
+    return b->idle && !b->final ? "--" : bytes_text(b->activations, to, size);
 }
 static const char *weights_cell(const scene *s, const branch *b, char *to, size_t size) {
     (void)s;

@@ -13,7 +13,7 @@ static struct {
     list shapes, inputs;
     long seed, rounds, batch;
     double rtol, atol;
-    bool json, whole, verbose;
+    bool json, whole, verbose, brief;
 } o = { .rtol = 1e-4, .atol = 1e-5 };
 /* 0: as fac_verify has it, which also knows how exactly each type can be compared. */
 static double tolerance(double x, bool any) { return !any ? 0 : x > 0 ? x : -1; }
@@ -29,6 +29,8 @@ static const option options[] = {
     { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5 of the largest number of an output", "[0, inf)" },
     { "--whole", OPTION_FLAG, &o.whole, NULL, "--mode bound: do not cut the networks where their values agree" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "--mode bound: each pair of values at which the networks were cut" },
+    { "--brief", OPTION_FLAG, &o.brief, NULL,
+      "the verdict alone, sooner: no search for the first value that differs" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
@@ -191,7 +193,7 @@ static int run(list args) {
     const bool any = option_given(&o.rtol) || option_given(&o.atol);
     fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds, .batch = o.batch,
                              .rtol = tolerance(o.rtol, any), .atol = tolerance(o.atol, any),
-                             .whole = o.whole };
+                             .whole = o.whole, .brief = o.brief };
     job j = { 0 };
     const int code = work(&j, args, &opts);
     for (int i = 0; i < j.nin && j.in; i++) fac_tensor_free(j.in[i]);

@@ -68,6 +68,14 @@ typedef struct fac_totals {
     int    layers, peak_layer;
 } fac_totals;
 
+/* A module that does nothing in a run, such as a dropout that is off: no layer stands in it. */
+typedef struct fac_idle {
+    const char *module;             /* its path: "classifier.0"                              */
+    const char *kind;               /* its class: "Dropout"; NULL: the model does not say it */
+    int         before;             /* the layer before which it stands; their number: none  */
+    fac_type    out;                /* what goes through it; dtype FAC_NONE: unknown         */
+} fac_idle;
+
 /* batch (0: 1) is bound to the first dim of the first input, if that is open, wherever its symbol stands; 1 to every other
  * open dim.  A graph whose sizes still cannot be known is analysed as it is: unknown sizes count 0, and fac_analysis_open()
  * says why.  FAC_E_NOMEM; errors of the graph itself. */
@@ -76,6 +84,7 @@ void       fac_analysis_free(fac_analysis *a);                      /* NULL is f
 
 fac_totals       fac_analysis_totals(const fac_analysis *a);
 const fac_layer *fac_analysis_layer(const fac_analysis *a, int i);  /* in the order of execution; NULL behind the last */
+const fac_idle  *fac_analysis_idle(const fac_analysis *a, int i);   /* in their order; NULL after the last */
 const fac_graph *fac_analysis_graph(const fac_analysis *a);         /* with its sizes bound; what is counted */
 const char      *fac_analysis_open(const fac_analysis *a);          /* why sizes are unknown; NULL: all are known */
 /* The first If whose branch follows from the sizes alone, so that other sizes may take the other one; NULL: there is none. */

@@ -37,6 +37,7 @@ typedef struct fac_lm_facts {
     bool        rounds;                 /* x is rounded to 8 bits for weights in blocks */
 } fac_lm_facts;
 fac_lm_facts fac_lm_about(const fac_lm *m);
+bool fac_lm_encodes(const fac_lm *m); /* gives embeddings (fac_lm_embed), and writes no text */
 
 /* The model as a graph: ids i64[batch, N] -> logits f32[batch, N, vocabulary], without caches; for export, inspection, training.
  * Its parameters are the model's own tensors.  Of an encoder: ids -> embedding f32[batch, width]. */
@@ -44,6 +45,8 @@ fac_status fac_lm_graph(const fac_lm *m, int64_t batch, fac_graph **out, fac_err
 
 typedef struct fac_session fac_session;
 fac_status fac_session_new(fac_lm *m, fac_session **out, fac_error *err);
+/* With so many slots, whatever the model's options say: a prompt is read fastest in a session of one. */
+fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_error *err);
 void       fac_session_free(fac_session *s);                            /* NULL is fine */
 /* More tokens for a slot, which the next step reads.  FAC_E_ARGUMENT: a slot or an id that is none, more than the context. */
 fac_status fac_session_feed(fac_session *s, int slot, const int32_t *ids, int64_t n, fac_error *err);
@@ -54,11 +57,18 @@ const float *fac_session_logits(const fac_session *s, int slot);
 int64_t    fac_session_length(const fac_session *s, int slot);          /* tokens read and to be read */
 fac_status fac_session_cut(fac_session *s, int slot, int64_t length, fac_error *err);   /* forgets what comes after */
 fac_status fac_session_copy(fac_session *s, int from, int to, int64_t length, fac_error *err);  /* slot `to` becomes that prefix */
+/* The same from a slot of another session of the model, which stays as it is. */
+fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int to, int64_t length,
+                             fac_error *err);
 typedef struct fac_session_stat { int64_t plans, runs; size_t cache_bytes, copied; } fac_session_stat;
 fac_session_stat fac_session_about(const fac_session *s);               /* copied: bytes of caches that a run copies */
 
 /* ---- sampling ---- */
 
+typedef struct fac_logit_bias {
+    int32_t id;
+    float bias; /* added to its logit; -INFINITY: never */
+} fac_logit_bias;
 /* In the order in which they work; zeros: the most probable token. */
 typedef struct fac_sampler {
     double   repeat, presence, frequency;   /* penalties of the `last` tokens: l > 0 ? l / r : l r; - p; - f count.  repeat 0: 1 */
@@ -66,11 +76,28 @@ typedef struct fac_sampler {
     int      top_k;                         /* 0: all */
     double   top_p, min_p;                  /* 0: all; the least set whose probabilities add up to p; those >= p times the largest */
     double   temperature;                   /* 0: the most probable one */
+    const fac_logit_bias *bias;             /* after the penalties; ids that are none are passed over */
+    int      nbias;
     uint64_t seed;                          /* with the position it decides the draw, so batching changes nothing */
 } fac_sampler;
 /* One token by its logits, after the n tokens of past.  logprob (may be NULL): its logarithm before any of the above.  Ties: the
  * lower id.  -1: no memory. */
 int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n, double *logprob);
+
+/* ---- grammars: what an answer must look like ---- */
+
+typedef struct fac_grammar fac_grammar; /* never changes: any thread may use it */
+/* From GBNF, the notation of llama.cpp: rules NAME ::= ..., of which one is `root`; "texts", [classes], (groups),
+ * alternatives |, repetitions * + ? {m,n}, . for any character, # comments.  FAC_E_FORMAT names the line.
+ * The tokenizer must outlive it. */
+fac_status fac_grammar_new(const fac_tokenizer *t, const char *gbnf, fac_grammar **out,
+                           fac_error *err);
+/* JSON that a schema describes (https://json-schema.org): type, properties (in their order), required, items, minItems,
+ * maxItems, minLength, maxLength, enum, const, anyOf, oneOf, $ref to $defs.  NULL: any object.
+ * FAC_E_UNSUPPORTED names what else would restrict it. */
+fac_status fac_grammar_json(const fac_tokenizer *t, const char *schema, fac_grammar **out,
+                            fac_error *err);
+void fac_grammar_free(fac_grammar *g); /* NULL is fine */
 
 /* ---- generating ---- */
 
@@ -83,6 +110,9 @@ typedef struct fac_generate_opts {
     const char *const *stop;                /* texts that end it, and are not told; nstop of them */
     int                nstop, slot;
     bool               ignore_end;          /* go on after the model's own end */
+    bool               shift;               /* when the context is full: forget the older half after `keep` tokens, go on */
+    int64_t            keep;                /* tokens at the beginning that are never forgotten */
+    const fac_grammar *grammar;             /* tokens that do not fit are never chosen; NULL: none */
 } fac_generate_opts;
 typedef struct fac_generate_stat {
     int64_t    prompt, generated;           /* tokens */

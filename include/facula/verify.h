@@ -61,6 +61,8 @@ typedef struct fac_verify_opts {
     int      n;                     /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
     fac_tensor *const *inputs;      /* they say the open sizes */
     bool     whole;                 /* BOUND: errors run through whole networks; bounds of deep ones are astronomical */
+    bool     brief;                 /* the verdict alone: the first value that differs, which
+                                       takes more runs of both, is not looked for */
     void   (*segment)(void *self, const fac_verify_segment *s);     /* BOUND: called for each in the end; may be NULL */
     void    *self;
 } fac_verify_opts;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/quote.h"
 #include "http/http.h"
 
 enum { PIECE = 32 << 10, WAIT_MS = 200 };
@@ -159,22 +159,12 @@ void fac_http_stream(fac_http_request *r, const char *type, fac_http_next next,
 
 /* ---- errors ---- */
 
-static void add_quoted(fac_text *t, const char *s) {
-    for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        if (c < 0x20)
-            fac_text_print(t, "\\u%04x", c);
-        else
-            fac_text_print(t, c == '"' || c == '\\' ? "\\%c" : "%c", c);
-    }
-}
-
 static void say_error(fac_http_request *r, int status, const char *code, const char *message) {
     fac_text t = { 0 };
     const char *type = status >= 500 ? "server_error" : "invalid_request_error";
-    fac_text_add(&t, "{\"error\":{\"message\":\"");
-    add_quoted(&t, message);
-    fac_text_print(&t, "\",\"type\":\"%s\",\"param\":null,\"code\":", type);
+    fac_text_add(&t, "{\"error\":{\"message\":");
+    fac_text_quote(&t, message, strlen(message));
+    fac_text_print(&t, ",\"type\":\"%s\",\"param\":null,\"code\":", type);
     fac_text_print(&t, code ? "\"%s\"}}" : "null}}", code);
     if (t.failed)
         fac_http_json(r, status, "{}");

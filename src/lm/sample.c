@@ -5,25 +5,23 @@
 #include "base/rng.h"
 #include "lm/lm.h"
 
-typedef struct candidate { float logit; int32_t id; double p; } candidate;
-
 static int by_logit(const void *a, const void *b) {
-    const candidate *x = a, *y = b;
+    const fac_candidate *x = a, *y = b;
     if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool is_better(const candidate *a, const candidate *b) { return by_logit(a, b) < 0; }
+static bool is_better(const fac_candidate *a, const fac_candidate *b) { return by_logit(a, b) < 0; }
 
 /* ---- penalties ---- */
 
-static void punish(const fac_sampler *s, candidate *c, int count) {
+static void punish(const fac_sampler *s, fac_candidate *c, int count) {
     const double repeat = s->repeat > 0 ? s->repeat : 1;
     c->logit = (float)(c->logit > 0 ? (double)c->logit / repeat : (double)c->logit * repeat);
     c->logit -= (float)(s->presence + s->frequency * count);
 }
 
-static void penalties(const fac_sampler *s, candidate *c, int64_t vocabulary, const int32_t *past, int64_t n) {
+static void penalties(const fac_sampler *s, fac_candidate *c, int64_t vocabulary, const int32_t *past, int64_t n) {
     const int64_t last = s->last > 0 ? s->last : 64, from = n > last ? n - last : 0;
     if ((s->repeat <= 0 || s->repeat == 1) && s->presence == 0 && s->frequency == 0) return;
     for (int64_t k = from; k < n; k++) {
@@ -37,10 +35,16 @@ static void penalties(const fac_sampler *s, candidate *c, int64_t vocabulary, co
     }
 }
 
+static void add_biases(const fac_sampler *s, fac_candidate *c, int64_t vocabulary) {
+    for (int k = 0; k < s->nbias; k++)
+        if (s->bias[k].id >= 0 && s->bias[k].id < vocabulary)
+            c[s->bias[k].id].logit += s->bias[k].bias;
+}
+
 /* ---- who is left ---- */
 
 /* The k best come first, in order: a heap whose root is the worst of them. */
-static int64_t best_of(candidate *c, int64_t n, int64_t k) {
+static int64_t best_of(fac_candidate *c, int64_t n, int64_t k) {
     if (k <= 0 || k >= n) {
         qsort(c, (size_t)n, sizeof *c, by_logit);
         return n;
@@ -48,7 +52,7 @@ static int64_t best_of(candidate *c, int64_t n, int64_t k) {
     qsort(c, (size_t)k, sizeof *c, by_logit);
     for (int64_t i = k; i < n; i++) {
         if (!is_better(&c[i], &c[k - 1])) continue;
-        const candidate one = c[i];
+        const fac_candidate one = c[i];
         int64_t at = k - 1;
         for (; at > 0 && is_better(&one, &c[at - 1]); at--) c[at] = c[at - 1];
         c[at] = one;
@@ -56,14 +60,14 @@ static int64_t best_of(candidate *c, int64_t n, int64_t k) {
     return k;
 }
 
-static void probabilities(candidate *c, int64_t n, double temperature) {
+static void probabilities(fac_candidate *c, int64_t n, double temperature) {
     double sum = 0;
     for (int64_t k = 0; k < n; k++) sum += c[k].p = exp(((double)c[k].logit - (double)c[0].logit) / temperature);
     for (int64_t k = 0; k < n; k++) c[k].p /= sum;
 }
 
 /* The least set that adds up to p; always one. */
-static int64_t top_p(const candidate *c, int64_t n, double p) {
+static int64_t top_p(const fac_candidate *c, int64_t n, double p) {
     double sum = 0;
     if (p <= 0 || p >= 1) return n;
     for (int64_t k = 0; k < n; k++)
@@ -71,29 +75,30 @@ static int64_t top_p(const candidate *c, int64_t n, double p) {
     return n;
 }
 
-static int64_t min_p(const candidate *c, int64_t n, double p) {
+static int64_t min_p(const fac_candidate *c, int64_t n, double p) {
     int64_t k = 1;
     if (p <= 0) return n;
     while (k < n && c[k].p >= p * c[0].p) k++;
     return k;
 }
 
-static int32_t draw(const fac_sampler *s, const candidate *c, int64_t n, int64_t position) {
+static int32_t draw(const fac_sampler *s, const fac_candidate *c, int64_t n, int64_t position) {
     double u = fac_random_uniform(s->seed, 1, (uint64_t)position);
     for (int64_t k = 0; k < n; k++)
         if ((u -= c[k].p) < 0) return c[k].id;
     return c[n - 1].id;
 }
 
-static double log_of(const float *logits, int64_t n, int32_t id) {
+double fac_log_sum(const float *logits, int64_t n) {
     double most = -INFINITY, sum = 0;
     for (int64_t k = 0; k < n; k++) most = (double)logits[k] > most ? (double)logits[k] : most;
     for (int64_t k = 0; k < n; k++) sum += exp((double)logits[k] - most);
-    return (double)logits[id] - most - log(sum);
+    return most + log(sum);
 }
 
-static int32_t choose(const fac_sampler *s, candidate *c, int64_t vocabulary, const int32_t *past, int64_t n) {
+static int32_t choose(const fac_sampler *s, fac_candidate *c, int64_t vocabulary, const int32_t *past, int64_t n) {
     penalties(s, c, vocabulary, past, n);
+    add_biases(s, c, vocabulary);
     if (!(s->temperature > 0)) {
         best_of(c, vocabulary, 1);
         return c[0].id;
@@ -106,12 +111,19 @@ static int32_t choose(const fac_sampler *s, candidate *c, int64_t vocabulary, co
     return draw(s, c, left, n);
 }
 
+int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary, const bool *allowed, const int32_t *past,
+                      int64_t n, fac_candidate *room) {
+    for (int64_t k = 0; k < vocabulary; k++) room[k] = (fac_candidate){ logits[k], (int32_t)k, 0 };
+    for (int64_t k = 0; k < vocabulary && allowed; k++)
+        if (!allowed[k]) room[k].logit = -INFINITY;
+    return choose(s, room, vocabulary, past, n);
+}
+
 int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n, double *logprob) {
-    candidate *c = fac_alloc((size_t)vocabulary, sizeof *c);
+    fac_candidate *c = fac_alloc((size_t)vocabulary, sizeof *c);
     if (!c) return -1;
-    for (int64_t k = 0; k < vocabulary; k++) c[k] = (candidate){ logits[k], (int32_t)k, 0 };
-    const int32_t id = choose(s, c, vocabulary, past, n);
+    const int32_t id = fac_sample_in(s, logits, vocabulary, NULL, past, n, c);
     fac_release(c);
-    if (logprob) *logprob = log_of(logits, vocabulary, id);
+    if (logprob) *logprob = (double)logits[id] - fac_log_sum(logits, vocabulary);
     return id;
 }

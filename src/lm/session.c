@@ -19,6 +19,7 @@ struct fac_session {
     slot        *slots;
     int32_t     *fed;                       /* [slots, context] */
     float       *logits;                    /* [slots, vocabulary] */
+    int          nslots;
     int64_t      capacity, runs;
     fac_tensor  *in[CHUNKS][5], *out;       /* inputs of each chunk; logits of a run */
     size_t       copied;
@@ -34,12 +35,13 @@ static void free_caches(fac_tensor **all, int64_t n) {
     fac_release(all);
 }
 
-static fac_status new_caches(const fac_lm *m, int64_t capacity, fac_tensor ***out, fac_error *err) {
+static fac_status new_caches(const fac_session *s, int64_t capacity, fac_tensor ***out, fac_error *err) {
+    const fac_lm *m = s->m;
     const int64_t n = ncaches(m);
     fac_tensor **all = fac_alloc((size_t)n, sizeof *all);
     fac_status status = all ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for caches");
     for (int64_t k = 0; k < n && !status; k++)
-        status = fac_tensor_new(NULL, FAC_F32, fac_shape(m->slots, m->c.kv_heads, capacity, m->c.head), &all[k], err);
+        status = fac_tensor_new(NULL, FAC_F32, fac_shape(s->nslots, m->c.kv_heads, capacity, m->c.head), &all[k], err);
     if (status) free_caches(all, n);
     else *out = all;
     return status;
@@ -68,7 +70,7 @@ static fac_status copy_rows(const fac_session *s, const fac_tensor *a, int64_t a
 static fac_status make_program(fac_session *s, fac_tensor **caches, int64_t capacity, fac_program **out, fac_error *err) {
     fac_graph *g;
     const fac_program_opts o = { .precision = s->m->opts.precision };
-    FAC_TRY(fac_lm_build(s->m, s->m->slots, capacity, caches, &g, err));
+    FAC_TRY(fac_lm_build(s->m, s->nslots, capacity, caches, &g, err));
     const fac_status status = fac_program_new(g, s->m->device, &o, out, err);
     fac_graph_free(g);
     return status;
@@ -82,10 +84,10 @@ static fac_status grow(fac_session *s, int64_t rows, fac_error *err) {
     if (capacity == s->capacity) return FAC_OK;
     fac_tensor **caches;
     fac_program *program = NULL;
-    FAC_TRY(new_caches(s->m, capacity, &caches, err));
+    FAC_TRY(new_caches(s, capacity, &caches, err));
     fac_status status = make_program(s, caches, capacity, &program, err);
     for (int64_t k = 0; k < ncaches(s->m) && s->caches && !status; k++)
-        for (int b = 0; b < s->m->slots && !status; b++)
+        for (int b = 0; b < s->nslots && !status; b++)
             status = copy_rows(s, s->caches[k], s->capacity, b, caches[k], capacity, b, s->slots[b].length, err);
     if (status) {
         fac_program_free(program);
@@ -103,7 +105,7 @@ static fac_status grow(fac_session *s, int64_t rows, fac_error *err) {
 /* ---- making ---- */
 
 static fac_status make_inputs(fac_session *s, fac_error *err) {
-    const int64_t B = s->m->slots;
+    const int64_t B = s->nslots;
     for (int c = 0; c < CHUNKS; c++)
         for (int k = 0; k < 5; k++)
             FAC_TRY(fac_tensor_new(NULL, FAC_I64, k <= POSITIONS ? fac_shape(B, chunks[c]) : fac_shape(B), &s->in[c][k], err));
@@ -111,13 +113,19 @@ static fac_status make_inputs(fac_session *s, fac_error *err) {
 }
 
 fac_status fac_session_new(fac_lm *m, fac_session **out, fac_error *err) {
+    return fac_session_new_slots(m, m->slots, out, err);
+}
+
+fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_error *err) {
+    if (slots < 1) return fac_raise(err, FAC_E_ARGUMENT, "a session of %d slots", slots);
     if (m->c.is & FAC_LM_ENCODER) return fac_raise(err, FAC_E_UNSUPPORTED, "%s gives embeddings, and writes no text", m->c.family);
     fac_session *s = fac_alloc(1, sizeof *s);
     if (!s) return fac_raise(err, FAC_E_NOMEM, "no memory for a session");
     s->m = m;
-    s->slots = fac_alloc((size_t)m->slots, sizeof *s->slots);
-    s->fed = fac_alloc((size_t)m->slots * (size_t)m->context, sizeof *s->fed);
-    s->logits = fac_alloc((size_t)m->slots * (size_t)m->c.vocabulary, sizeof *s->logits);
+    s->nslots = slots;
+    s->slots = fac_alloc((size_t)slots, sizeof *s->slots);
+    s->fed = fac_alloc((size_t)slots * (size_t)m->context, sizeof *s->fed);
+    s->logits = fac_alloc((size_t)slots * (size_t)m->c.vocabulary, sizeof *s->logits);
     const bool room = s->slots && s->fed && s->logits;
     fac_status status = room ? make_inputs(s, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a session");
     if (!status) status = grow(s, FIRST_ROWS, err);
@@ -142,8 +150,8 @@ void fac_session_free(fac_session *s) {
 /* ---- reading ---- */
 
 static fac_status check_slot(const fac_session *s, int at, fac_error *err) {
-    if (at >= 0 && at < s->m->slots) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "slot %d of %d", at, s->m->slots);
+    if (at >= 0 && at < s->nslots) return FAC_OK;
+    return fac_raise(err, FAC_E_ARGUMENT, "slot %d of %d", at, s->nslots);
 }
 
 fac_status fac_session_feed(fac_session *s, int at, const int32_t *ids, int64_t n, fac_error *err) {
@@ -165,7 +173,7 @@ fac_status fac_session_feed(fac_session *s, int at, const int32_t *ids, int64_t 
 static int chunk_for(const fac_session *s) {
     int64_t most = 0;
     int c = 0;
-    for (int b = 0; b < s->m->slots; b++) most = s->slots[b].pending > most ? s->slots[b].pending : most;
+    for (int b = 0; b < s->nslots; b++) most = s->slots[b].pending > most ? s->slots[b].pending : most;
     if (!most) return -1;
     while (c + 1 < CHUNKS && chunks[c] < most) c++;
     return c;
@@ -181,7 +189,7 @@ static fac_status fill(fac_session *s, int c, fac_error *err) {
         FAC_TRY(fac_tensor_begin_write(s->in[c][k], &data, err));
         x[k] = data;
     }
-    for (int b = 0; b < s->m->slots; b++) {
+    for (int b = 0; b < s->nslots; b++) {
         const slot *t = &s->slots[b];
         const int64_t n = taken(t, c), last = s->m->context - 1;
         for (int64_t k = 0; k < Q; k++) {
@@ -199,14 +207,14 @@ static fac_status fill(fac_session *s, int c, fac_error *err) {
 static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
     int64_t rows = 0;
     const int64_t vocabulary = s->m->c.vocabulary;
-    for (int b = 0; b < s->m->slots; b++) rows = s->slots[b].length + chunks[c] > rows ? s->slots[b].length + chunks[c] : rows;
+    for (int b = 0; b < s->nslots; b++) rows = s->slots[b].length + chunks[c] > rows ? s->slots[b].length + chunks[c] : rows;
     FAC_TRY(grow(s, rows, err));
     FAC_TRY(fill(s, c, err));
     FAC_TRY(fac_program_run(s->program, s->in[c], &s->out, err));
     const float *y = fac_tensor_data(s->out);
     if (!y) return fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
     s->runs++;
-    for (int b = 0; b < s->m->slots; b++) {
+    for (int b = 0; b < s->nslots; b++) {
         slot *t = &s->slots[b];
         const int64_t n = taken(t, c);
         t->length += n;
@@ -219,18 +227,18 @@ static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
 }
 
 fac_status fac_session_step(fac_session *s, fac_error *err) {
-    for (int b = 0; b < s->m->slots; b++) s->slots[b].fresh = false;
+    for (int b = 0; b < s->nslots; b++) s->slots[b].fresh = false;
     for (int c; (c = chunk_for(s)) >= 0;) FAC_TRY(read_chunk(s, c, err));
     return FAC_OK;
 }
 
 const float *fac_session_logits(const fac_session *s, int at) {
-    const bool have = at >= 0 && at < s->m->slots && s->slots[at].fresh;
+    const bool have = at >= 0 && at < s->nslots && s->slots[at].fresh;
     return have ? s->logits + at * s->m->c.vocabulary : NULL;
 }
 
 int64_t fac_session_length(const fac_session *s, int at) {
-    return at >= 0 && at < s->m->slots ? s->slots[at].length + s->slots[at].pending : 0;
+    return at >= 0 && at < s->nslots ? s->slots[at].length + s->slots[at].pending : 0;
 }
 
 fac_status fac_session_cut(fac_session *s, int at, int64_t length, fac_error *err) {
@@ -243,19 +251,30 @@ fac_status fac_session_cut(fac_session *s, int at, int64_t length, fac_error *er
 }
 
 fac_status fac_session_copy(fac_session *s, int from, int to, int64_t length, fac_error *err) {
-    FAC_TRY(check_slot(s, from, err));
+    return fac_session_bring(s, from, s, to, length, err);
+}
+
+fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int to, int64_t length,
+                             fac_error *err) {
+    if (a->m != s->m) return fac_raise(err, FAC_E_ARGUMENT, "a slot of another model's session");
+    FAC_TRY(check_slot(a, from, err));
     FAC_TRY(check_slot(s, to, err));
-    if (length < 0 || length > s->slots[from].length)
-        return fac_raise(err, FAC_E_ARGUMENT, "a prefix of %lld tokens, %lld were read", (long long)length, (long long)s->slots[from].length);
-    for (int64_t k = 0; k < ncaches(s->m) && from != to; k++)
-        FAC_TRY(copy_rows(s, s->caches[k], s->capacity, from, s->caches[k], s->capacity, to, length, err));
-    memmove(s->fed + to * s->m->context, s->fed + from * s->m->context, (size_t)length * sizeof *s->fed);
+    if (length < 0 || length > a->slots[from].length)
+        return fac_raise(err, FAC_E_ARGUMENT, "a prefix of %lld tokens, %lld were read",
+                         (long long)length, (long long)a->slots[from].length);
+    if (a == s && from == to) return fac_session_cut(s, to, length, err);
+    FAC_TRY(grow(s, length, err));
+    for (int64_t k = 0; k < ncaches(s->m); k++)
+        FAC_TRY(copy_rows(s, a->caches[k], a->capacity, from, s->caches[k], s->capacity, to,
+                          length, err));
+    memmove(s->fed + to * s->m->context, a->fed + from * s->m->context,
+            (size_t)length * sizeof *s->fed);
     s->slots[to] = (slot){ length, 0, false };
     return FAC_OK;
 }
 
 fac_session_stat fac_session_about(const fac_session *s) {
-    const size_t each = (size_t)(s->m->slots * s->m->c.kv_heads * s->capacity * s->m->c.head) * sizeof(float);
+    const size_t each = (size_t)(s->nslots * s->m->c.kv_heads * s->capacity * s->m->c.head) * sizeof(float);
     fac_plan_stat stat = { 0 };
     if (s->runs) fac_program_plan(s->program, s->in[0], &stat, NULL);
     return (fac_session_stat){ .runs = s->runs, .cache_bytes = each * (size_t)ncaches(s->m), .copied = stat.copied };

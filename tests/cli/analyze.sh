@@ -17,6 +17,8 @@ expect 0 '├─Conv2d: 1-1' "$facula" summary zoo:lenet --table
 expect 0 'Params size (bytes): 246,824' "$facula" summary zoo:lenet --table
 expect 0 'Linear (fc3): 1-11' "$facula" summary zoo:lenet --table --names
 expect 2 'goes with --table' "$facula" summary zoo:lenet --names
+expect 0 '0        Dropout                 1x9216' "$facula" summary zoo:alexnet
+expect 0 '"classifier.3"' "$facula" summary zoo:alexnet --json
 expect 0 'Inception           1x256x28x28' "$facula" summary zoo:googlenet --depth 1
 expect 0 'inception3a        yes' "$facula" summary zoo:googlenet --depth 1 --columns trainable
 

@@ -29,6 +29,10 @@ expect 2 'for which shell' "$facula" completion; one_line
 expect 2 'there is no verb "nope"' "$facula" help --man nope; one_line
 
 for verb in $verbs; do
+    # a line break that was taken for text of a model
+    "$facula" help "$verb" >help
+    checks=$((checks + 1))
+    ! grep -v 'zoo:' help | grep '[a-z,.]?[A-Za-z-]' >said || wrong "help $verb: $(head -n 1 said)"
     holds facula.1 "facula\\-$verb"
     "$facula" help --man "$verb" >facula-$verb.1
     clean facula-$verb.1

@@ -2,6 +2,7 @@
  * branch that is taken, whether sizes decide or data does, after passes and by way of a file. */
 #include "flow_check.h"
 #include "facula/edit.h"
+#include "through_onnx.h"
 
 #define HEAD "input c bool[]\ninput x f32[1,4]\n"
 #define BY_DATA "b = if(c, x) {t0 = squeeze(x1, i64{0}); t0} {x1}\n"
@@ -24,14 +25,6 @@ static char *joined(const char *head, const char *middle, const char *tail) {
 
 static fac_graph *graph(const char *head, const char *middle, const char *tail) { return read_text(joined(head, middle, tail)); }
 
-static fac_graph *by_file(const fac_graph *g) {
-    fac_graph *again = NULL;
-    OK(fac_onnx_save(g, "flow_ranks.onnx", NULL, err));
-    OK(fac_onnx_load("flow_ranks.onnx", NULL, &again, err));
-    remove("flow_ranks.onnx");
-    return again;
-}
-
 /* The graph and what edits make of it, against the graph of one branch alone. */
 static void all_same(fac_graph *g, const fac_graph *want, const numbers *x, bool files) {
     fac_graph *simple = NULL, *wide = NULL, *clone = fac_graph_clone(g);
@@ -42,7 +35,9 @@ static void all_same(fac_graph *g, const fac_graph *want, const numbers *x, bool
     OK(fac_graph_floats_but(g, &(fac_float_opts){ .to = FAC_F64, .keep_ports = true }, NULL, &wide, err));
     same_graphs(device, want, wide, x, 1e-6);
     if (files) {
-        fac_graph *again = by_file(g);
+        fac_error why = { 0 };
+        fac_graph *again = through_onnx(g, &why);
+        if (!again) fail_msg("%s", why.text);
         same_graphs(device, want, again, x, 1e-6);
         fac_graph_free(again);
     }

@@ -1,7 +1,5 @@
 /* facula/http.h: who is let in, what is answered, streams, limits, ends.  Requests are written byte
  * by byte, as no client would send them. */
-#include <arpa/inet.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <cmocka.h>
 #include "base/clock.h"
 #include "facula/http.h"
 #include "http/http.h"
+#include "http_client.h"
 
 static fac_error err;
 static fac_http *server;
@@ -123,36 +120,7 @@ static void count(void *self, const char *method, const char *path, int status) 
 
 /* ---- a client ---- */
 
-static int connected(void) {
-    const struct sockaddr_in to = { .sin_family = AF_INET,
-                                    .sin_port = htons((uint16_t)fac_http_port(server)),
-                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    const int s = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(s, (const struct sockaddr *)&to, sizeof to)) fail_msg("no connection");
-    return s;
-}
-
-static void put(int s, const char *bytes, size_t n) {
-    while (n) {
-        const ssize_t sent = send(s, bytes, n, MSG_NOSIGNAL);
-        if (sent <= 0) return;
-        bytes += sent;
-        n -= (size_t)sent;
-    }
-}
-
-/* All that comes until the other side closes, or nothing for 20 s. */
-static size_t get(int s, char *to, size_t room) {
-    size_t n = 0;
-    struct pollfd p = { .fd = s, .events = POLLIN };
-    while (n + 1 < room && poll(&p, 1, 20000) > 0) {
-        const ssize_t got = recv(s, to + n, room - 1 - n, 0);
-        if (got <= 0) break;
-        n += (size_t)got;
-    }
-    to[n] = 0;
-    return n;
-}
+static int connected(void) { return http_connect(fac_http_port(server)); }
 
 static char answer[1 << 20];
 
@@ -172,8 +140,8 @@ static int ask_bytes(const char *text) {
     }
     const int s = connected();
     int status = 0;
-    put(s, out, n);
-    get(s, answer, sizeof answer);
+    http_put(s, out, n);
+    http_get(s, answer, sizeof answer);
     close(s);
     sscanf(answer, "HTTP/1.1 %d", &status);
     return status;
@@ -288,8 +256,8 @@ static void large_bodies(void **state) {
                               port, key, N - 512);
     for (int k = 0; k < N - 512; k++) all[head + k] = (char)('a' + k % 23);
     const int s = connected();
-    put(s, all, (size_t)(head + N - 512));
-    const size_t n = get(s, answer, sizeof answer);
+    http_put(s, all, (size_t)(head + N - 512));
+    const size_t n = http_get(s, answer, sizeof answer);
     close(s);
     const char *body = strstr(answer, "\r\n\r\n");
     assert_non_null(body);
@@ -329,11 +297,11 @@ static void streams_end(void **state) {
     wait_for_streams(0);
     const int s = connected();
     char request[512];
-    put(s, request,
-        (size_t)snprintf(request, sizeof request,
-                         "GET /idle HTTP/1.1\r\nHost: localhost:%s\r\n"
-                         "X-Facula-Key: %s\r\n\r\n",
-                         port, key));
+    http_put(s, request,
+             (size_t)snprintf(request, sizeof request,
+                              "GET /idle HTTP/1.1\r\nHost: localhost:%s\r\n"
+                              "X-Facula-Key: %s\r\n\r\n",
+                              port, key));
     wait_for_streams(1);
     close(s); /* a client that leaves is seen, though nothing is sent */
     wait_for_streams(0);
@@ -344,11 +312,11 @@ static void handlers_see_who_left(void **state) {
     char request[512];
     const int s = connected();
     atomic_store(&saw_gone, false);
-    put(s, request,
-        (size_t)snprintf(request, sizeof request,
-                         "GET /waits HTTP/1.1\r\nHost: localhost:%s\r\n"
-                         "X-Facula-Key: %s\r\n\r\n",
-                         port, key));
+    http_put(s, request,
+             (size_t)snprintf(request, sizeof request,
+                              "GET /waits HTTP/1.1\r\nHost: localhost:%s\r\n"
+                              "X-Facula-Key: %s\r\n\r\n",
+                              port, key));
     for (int k = 0; k < 100 && !fac_http_running(server); k++) usleep(20000);
     close(s);
     for (int k = 0; k < 100 && !atomic_load(&saw_gone); k++) usleep(50000);
@@ -362,15 +330,15 @@ static void slow_ones_are_cut(void **state) {
     char request[512];
     const int64_t began = fac_now_ns();
     const int half = connected(), none = connected(), deaf = connected();
-    put(half, "GET /hello HTTP/1.1\r\nHo", 23);
-    put(deaf, request,
-        (size_t)snprintf(request, sizeof request,
-                         "GET /flood HTTP/1.1\r\nHost: localhost:%s\r\n"
-                         "X-Facula-Key: %s\r\n\r\n",
-                         port, key));
+    http_put(half, "GET /hello HTTP/1.1\r\nHo", 23);
+    http_put(deaf, request,
+             (size_t)snprintf(request, sizeof request,
+                              "GET /flood HTTP/1.1\r\nHost: localhost:%s\r\n"
+                              "X-Facula-Key: %s\r\n\r\n",
+                              port, key));
     wait_for_streams(1);
-    assert_int_equal(get(half, answer, 1 << 10), 0);
-    assert_int_equal(get(none, answer, 1 << 10), 0);
+    assert_int_equal(http_get(half, answer, 1 << 10), 0);
+    assert_int_equal(http_get(none, answer, 1 << 10), 0);
     wait_for_streams(0); /* it takes nothing of what is sent to it */
     const double seconds = (double)(fac_now_ns() - began) * 1e-9;
     if (seconds > 15) fail_msg("slow connections lived for %.1f s", seconds);
@@ -383,8 +351,8 @@ static void a_thousand_connections(void **state) {
     (void)state;
     for (int k = 0; k < 1000; k++) {
         const int s = connected();
-        if (k % 3 == 0) put(s, "\0\xff\r\n\r\nGET", 9);
-        if (k % 3 == 1) put(s, "GET / HTTP/9.9\r\n\r\n", 18);
+        if (k % 3 == 0) http_put(s, "\0\xff\r\n\r\nGET", 9);
+        if (k % 3 == 1) http_put(s, "GET / HTTP/9.9\r\n\r\n", 18);
         close(s);
     }
     int status = 0; /* at most 16 at once: what comes meanwhile waits, or is closed */
@@ -414,9 +382,9 @@ static void malformed_requests(void **state) {
             x = x * 1664525u + 1013904223u;
             bad[(x >> 8) % (unsigned)n] = (char)(x >> 24);
         }
-        put(s, bad, (size_t)n);
+        http_put(s, bad, (size_t)n);
         shutdown(s, SHUT_WR);
-        get(s, answer, sizeof answer);
+        http_get(s, answer, sizeof answer);
         close(s);
     }
     answers(200, GET("/hello", "%K\r\n"));
@@ -466,11 +434,11 @@ static void it_stops_with_streams_open(void **state) {
     (void)state;
     char request[512];
     const int s = connected();
-    put(s, request,
-        (size_t)snprintf(request, sizeof request,
-                         "GET /idle HTTP/1.1\r\nHost: localhost:%s\r\n"
-                         "X-Facula-Key: %s\r\n\r\n",
-                         port, key));
+    http_put(s, request,
+             (size_t)snprintf(request, sizeof request,
+                              "GET /idle HTTP/1.1\r\nHost: localhost:%s\r\n"
+                              "X-Facula-Key: %s\r\n\r\n",
+                              port, key));
     wait_for_streams(1);
     fac_http_close(server);
     const int64_t began = fac_now_ns();

@@ -9,7 +9,7 @@ static fac_error err;
 
 static const char *write_file(bytes model) {
     static char path[64];
-    snprintf(path, sizeof path, "listing-%d.onnx", (int)getpid());
+    snprintf(path, sizeof path, "/tmp/facula-listing-%d.onnx", (int)getpid());
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     assert_int_equal(fwrite(model.p, 1, model.n, f), model.n);

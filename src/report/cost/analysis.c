@@ -231,6 +231,7 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
     FAC_TRY(status);
     FAC_TRY(find_modules(a, err));
     FAC_TRY(find_unknown(a, err));
+    FAC_TRY(fac_find_idle(a, err));
     sum(a);
     return fac_find_lives(a, err);
 }

@@ -3,8 +3,7 @@
  *
  * Layers come in their order.  A layer opens the modules on its path that are not open, each a row;
  * what is called in a module directly (a function) is no row, but its result is that of the modules
- * around it.  A module that was said to be there and that no layer stands in (a dropout that is
- * off) has a row before the first one that was said after it. */
+ * around it.  Modules that no layer stands in (a dropout that is off) have rows, too. */
 #include "report/cost/modules.h"
 #include <string.h>
 #include "base/error.h"
@@ -14,11 +13,9 @@ typedef struct walk {
     const fac_analysis *a;
     fac_module_rows    *to;
     fac_table           seen;       /* path -> anything: it has a row */
-    fac_table           used;       /* path -> anything: a layer stands in it */
     int                 open[FAC_MODULE_DEPTH];     /* rows, by depth */
-    int nopen, said;                /* modules of the graph up to `said` have their rows */
+    int nopen, idle;                /* idle modules up to `idle` have their rows */
     int                 counts[FAC_MODULE_DEPTH + 1];
-    const fac_layer    *last;
     fac_error          *err;
 } walk;
 
@@ -39,14 +36,6 @@ static char *ancestor(walk *w, const char *path, int depth) {
     const char *s = path;
     for (int k = 0; k < depth; k++) s += strcspn(s, "."), s += *s == '.' && k + 1 < depth;
     return fac_arena_print(&w->to->memory, "%.*s", (int)(s - path), path);
-}
-
-static bool mark_used(walk *w, const char *path) {
-    for (int k = 1; k <= depth_of(path) && k <= FAC_MODULE_DEPTH; k++) {
-        const char *up = ancestor(w, path, k);
-        if (!up || !fac_table_put(&w->used, up, w)) return false;
-    }
-    return true;
 }
 
 /* ---- rows ---- */
@@ -124,31 +113,26 @@ static void take_result(walk *w, int rows, const fac_layer *l) {
     }
 }
 
-/* Modules that were said before `path` and in which no layer stands. */
-static fac_status say_idle(walk *w, const char *path) {
-    const fac_graph *g = w->a->graph;
-    int until = w->said;
-    while (until < fac_graph_modules(g) && (!path || strcmp(fac_graph_module(g, until), path)))
-        until++;
-    if (path && until == fac_graph_modules(g)) return FAC_OK;
-    for (; w->said < until; w->said++) {
-        const char *idle = fac_graph_module(g, w->said);
-        if (!*idle || fac_table_get(&w->used, idle) || fac_table_get(&w->seen, idle)) continue;
-        FAC_TRY(open_path(w, idle, NULL));
+/* Idle modules that stand before layer i. */
+static fac_status say_idle(walk *w, int i) {
+    const fac_idle *idle;
+    for (; (idle = fac_analysis_idle(w->a, w->idle)) && idle->before <= i; w->idle++) {
+        if (fac_table_get(&w->seen, idle->module)) continue;
+        FAC_TRY(open_path(w, idle->module, NULL));
         fac_module_row *r = &w->to->at[w->to->n - 1];
         r->leaf = true;
-        if (w->last) r->out = w->last->out;
+        r->out = idle->out;
     }
     return FAC_OK;
 }
 
-static fac_status take_layer(walk *w, const fac_layer *l) {
+static fac_status take_layer(walk *w, int i) {
+    const fac_layer *l = fac_analysis_layer(w->a, i);
     const int depth = depth_of(l->module);
-    FAC_TRY(say_idle(w, l->module));
+    FAC_TRY(say_idle(w, i));
     if (l->is_module) FAC_TRY(open_path(w, l->module, l));
     else if (common(w, l->module) < depth) FAC_TRY(open_path(w, l->module, NULL));
     take_result(w, depth, l);
-    w->last = l;
     if (!l->is_module) return FAC_OK;
     const double n = weights_of(l);
     const bool again = w->to->at[w->open[depth - 1]].again;
@@ -171,13 +155,13 @@ static void take_leftover(walk *w, const fac_layer *l) {
 }
 
 static fac_status walk_all(walk *w) {
-    for (int i = 0; fac_analysis_layer(w->a, i); i++)
-        if (!mark_used(w, fac_analysis_layer(w->a, i)->module)) return no_memory(w->err);
-    for (int i = 0; fac_analysis_layer(w->a, i); i++) {
-        FAC_TRY(take_layer(w, fac_analysis_layer(w->a, i)));
-        take_leftover(w, fac_analysis_layer(w->a, i));
+    const fac_layer *l;
+    int i = 0;
+    for (; (l = fac_analysis_layer(w->a, i)); i++) {
+        FAC_TRY(take_layer(w, i));
+        take_leftover(w, l);
     }
-    return say_idle(w, NULL);
+    return say_idle(w, i);
 }
 
 fac_status fac_module_rows_find(const fac_analysis *a, fac_module_rows *to, fac_error *err) {
@@ -185,7 +169,6 @@ fac_status fac_module_rows_find(const fac_analysis *a, fac_module_rows *to, fac_
     *to = (fac_module_rows){ 0 };
     const fac_status status = walk_all(&w);
     fac_table_free(&w.seen);
-    fac_table_free(&w.used);
     if (status) fac_module_rows_free(to);
     return status;
 }

@@ -16,6 +16,8 @@ struct fac_analysis {
     fac_layer_class       *classes;
     fac_life        *lives;         /* of all values that are data of a run, in the order of their making */
     int              nlives;
+    fac_idle        *idle;
+    int              nidle;
     const char      *open, *decided;
     fac_totals       totals;
 };
@@ -28,6 +30,9 @@ fac_status  fac_take_operands(fac_analysis *a, const fac_node *n, fac_layer *l, 
 void        fac_take_bytes(fac_layer *l, const fac_node *n);
 /* An input of which no data is read: its shape alone, or contents that are known. */
 bool        fac_is_unread(const fac_node *n, int i);
+
+/* idle.c: modules in which no layer stands. */
+fac_status fac_find_idle(fac_analysis *a, fac_error *err);
 
 /* live.c: lives, peak, bound and fac_layer.alive. */
 fac_status fac_find_lives(fac_analysis *a, fac_error *err);

@@ -113,6 +113,7 @@ fac_status fac_find_first(fac_trial *t) {
     fac_pair *p = NULL;
     size_t n = 0;
     bool found = false;
+    if (t->o->brief) return FAC_OK;
     fac_status status = named_pairs(t, &p, &n);
     if (!status && n) status = first_named(t, p, n, &found);
     if (!status && !found) status = last_equal(t);

@@ -1,0 +1,150 @@
+/* facula serve: a language model behind OpenAI's HTTP interface. */
+#include "facula/serve.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "generate.h"
+
+enum { PORT = 8080, GRACE = 10 }; /* seconds for answers under way, after the first signal */
+
+static struct {
+    device_options on;
+    const char *host, *key, *cors, *name, *format, *tokenizer, *precision;
+    long port, slots, queue, context;
+    bool verbose;
+} o = { .host = "127.0.0.1", .port = PORT, .slots = 4, .queue = 64 };
+
+static const option options[] = {
+    { "--host", OPTION_TEXT, &o.host, "ADDRESS",
+      "default 127.0.0.1; one that others reach needs a key" },
+    { "--port", OPTION_INT, &o.port, "N", "default 8080; 0: one that is free", "[0, 65535]" },
+    { "--api-key", OPTION_TEXT, &o.key, "KEY",
+      "what clients must send (Authorization: Bearer KEY); also FACULA_API_KEY of the "
+      "environment" },
+    { "--cors-origin", OPTION_TEXT, &o.cors, "ORIGIN",
+      "the page elsewhere that may call, such as http://localhost:3000" },
+    { "--slots", OPTION_INT, &o.slots, "N", "answers that are written at once (4)", "[1, 64]" },
+    { "--queue", OPTION_INT, &o.queue, "N", "answers that wait; more are turned away with 429 (64)",
+      "[1, 4096]" },
+    { "--alias", OPTION_TEXT, &o.name, "NAME",
+      "what clients call the model; default: the file's name" },
+    { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
+      "format of the turns, or Jinja that is recognized as one, instead of the file's own" },
+    { "--ctx-size", OPTION_INT, &o.context, "N",
+      "tokens of a conversation; default: the model's, at most 4096", OPTION_TALLY },
+    { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE", "instead of the model's own" },
+    { "--precision", OPTION_TEXT, &o.precision, "NAME",
+      "highest: weights in blocks meet f32, not 8-bit activations" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "a line for each request" },
+    DEVICE_OPTIONS(o.on),
+    { 0 }
+};
+
+typedef struct served {
+    fac_device *device;
+    fac_tokenizer *tokens;
+    fac_lm *lm;
+    char *name;
+} served;
+
+static void log_line(void *self, const char *method, const char *path, int status) {
+    (void)self;
+    fprintf(stderr, "%s %s %d\n", method, path, status);
+}
+
+/* "models/small.gguf": "small" */
+static char *name_of(const char *path) {
+    const char *base = folder_name(path);
+    const char *slash = strrchr(base, '/');
+    char *name = strdup(slash ? slash + 1 : base);
+    const size_t n = name ? strlen(name) : 0;
+    if (n > 5 && !strcmp(name + n - 5, ".gguf")) name[n - 5] = 0;
+    return name;
+}
+
+static int load(const char *path, served *s) {
+    fac_error err = { 0 };
+    numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
+    int code = precision_read(verb_find("serve"), o.precision, &precision);
+    if (!code) code = device_open(&o.on, &s->device);
+    if (code) return code;
+    const fac_lm_opts opts = { .context = o.context, .precision = precision.products };
+    if (fac_tokenizer_load(o.tokenizer ? o.tokenizer : path, &s->tokens, &err) ||
+        fac_lm_load(path, s->device, &opts, &s->lm, &err))
+        return fail(&err);
+    s->name = name_of(path);
+    return s->name ? EXIT_OK : fail_text("out of memory");
+}
+
+/* After a signal answers under way have some seconds; a second signal ends the process at once. */
+static void wait_for_end(fac_serve *server, const sigset_t *signals) {
+    int which;
+    sigwait(signals, &which);
+    sigprocmask(SIG_UNBLOCK, signals, NULL);
+    if (fac_serve_close(server)) fprintf(stderr, "waiting for answers; once more ends at once\n");
+    for (int k = 0; k < GRACE * 20 && fac_serve_close(server); k++) usleep(50000);
+    fac_serve_stop(server);
+}
+
+static int answer(const served *s, const sigset_t *signals) {
+    fac_error err = { 0 };
+    fac_serve *server;
+    const char *key = o.key ? o.key : getenv("FACULA_API_KEY");
+    const fac_serve_opts opts = {
+        .http = { .host = o.host,
+                  .port = (int)o.port,
+                  .key = key && *key ? key : NULL,
+                  .cors_origin = o.cors,
+                  .log = o.verbose ? log_line : NULL },
+        .name = o.name ? o.name : s->name,
+        .format = o.format,
+        .slots = (int)o.slots,
+        .queue = (int)o.queue,
+    };
+    if (fac_serve_start(s->lm, s->tokens, &opts, &server, &err)) return fail(&err);
+    const char *form =
+        strchr(o.host, ':') ? "%s at http://[%s]:%d/v1\n" : "%s at http://%s:%d/v1\n";
+    printf(form, opts.name, o.host, fac_serve_port(server));
+    fflush(stdout);
+    wait_for_end(server, signals);
+    return EXIT_OK;
+}
+
+static int serve(list args) {
+    served s = { 0 };
+    sigset_t signals;
+    if (args.n != 1) return usage_error(verb_find("serve"), "which model?");
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL); /* threads inherit it: the signal waits for this one */
+    int code = lm_format(verb_find("serve"), o.format, &o.format);
+    if (!code) code = load(args.at[0], &s);
+    if (!code) code = answer(&s, &signals);
+    fac_lm_free(s.lm);
+    fac_tokenizer_free(s.tokens);
+    fac_device_free(s.device);
+    free(s.name);
+    return code;
+}
+
+static void formats(void) {
+    printf("formats:");
+    for (int k = 0; fac_chat_format_name(k); k++) printf(" %s", fac_chat_format_name(k));
+    printf("\n");
+}
+
+const verb verb_serve = {
+    .name = "serve",
+    .summary = "a language model behind OpenAI's HTTP interface",
+    .usage = "facula serve MODEL [options]",
+    .options = options,
+    .run = serve,
+    .list = formats,
+    .more = "POST /v1/chat/completions, /v1/completions, /v1/embeddings (of encoders), /tokenize,\n"
+            "/detokenize; GET /v1/models, /health, /metrics.  Streams are server-sent events.  "
+            "Ctrl-C ends\n"
+            "it when the answers under way are written, a second one at once.  HTTP is spoken by\n"
+            "libmicrohttpd (Debian: libmicrohttpd12).",
+};

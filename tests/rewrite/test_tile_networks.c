@@ -1,0 +1,174 @@
+/* Tilings of whole networks, right ones and wrong ones (support/tile_mutants.h), in fac_verify's
+ * default mode: the right ones are all called the same, of the wrong ones of each network at least
+ * 99 in 100 different.  A sample of small images; FACULA_ALL=1: 200 mutants of each network at full
+ * size and eight right tilings, which takes hours.  The arguments name one network and say how
+ * many mutants of it. */
+#include "tile_mutants.h"
+
+enum { MUTANTS = 200, RIGHT = 8, SAMPLE = 3 };
+
+typedef struct network {
+    const char *name;
+    int         size, small;    /* of the images, or layers: at full size, in the sample */
+    int64_t     limit;          /* of products: m, n and k */
+} network;
+
+static const network networks[] = { { "alexnet", 224, 224, 128 },
+                                    { "vgg16", 224, 224, 512 },
+                                    { "mobilenet_v2", 224, 64, 64 },
+                                    { "minilm", 6, 1, 128 } };
+
+static int wanted_mutants;
+
+static bool all(void) { return getenv("FACULA_ALL") != NULL; }
+
+/* Blocks with MiniLM's sizes. */
+static fac_value *minilm(fac_value *x, int layers) {
+    const fac_nn_transformer_opts block = { .feedforward = 1536, .batch_first = true,
+                                            .activation = fac_gelu };
+    for (int k = 0; k < layers; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "layer.%d", k);
+        x = fac_nn_transformer_encoder_layer(x, name, 12, &block);
+    }
+    return x;
+}
+
+/* Biases, norms and statistics that matter; weights are drawn as for training. */
+static void lively_lines(fac_graph *g) {
+    for (int i = 0; i < fac_graph_params(g); i++) {
+        fac_tensor *t = fac_value_tensor(fac_graph_param(g, i));
+        const fac_type type = fac_tensor_type(t);
+        const char *name = fac_value_name(fac_graph_param(g, i));
+        const int64_t n = fac_dims_count(&type.dims);
+        if (type.dims.n != 1 || type.dtype != FAC_F32) continue;
+        const bool factor = strstr(name, "var") || strstr(name, "weight");
+        float *x = calloc((size_t)n, sizeof *x);
+        stream++;
+        for (int64_t k = 0; k < n; k++) {
+            const float u = (float)fac_random_uniform(seed, stream, (uint64_t)k);
+            x[k] = factor ? 0.5f + u : 0.4f * u - 0.2f;
+        }
+        OK(fac_tensor_write(t, x, (size_t)n * sizeof *x, &err));
+        free(x);
+    }
+}
+
+static fac_graph *build(const network *net) {
+    const int size = all() ? net->size : net->small;
+    const fac_zoo *zoo = fac_zoo_find(net->name);
+    fac_graph *g = fac_graph_new();
+    fac_nn_seed(g, seed);
+    fac_value *x = fac_input(g, "x", FAC_F32, zoo ? fac_shape(1, 3, size, size)
+                                                  : fac_shape(1, 128, 384));
+    fac_output(g, "y", zoo ? zoo->build(x) : minilm(x, size));
+    fac_graph *still = fac_graph_inference(g);
+    OK(fac_graph_check(still, &err));
+    fac_graph_free(g);
+    lively_lines(still);
+    return still;
+}
+
+/* ---- right ones ---- */
+
+static fac_tile_opts any_tiling(int64_t limit) {
+    fac_tile_opts how = { .m = limit / 2 + random_below(limit), .n = limit / 2 + random_below(limit),
+                          .k = limit / 2 + random_below(limit) };
+    how.mode = (fac_tile_mode)random_below(3);
+    how.sum = how.mode == FAC_TILE_LOOP ? FAC_TILE_CHAIN : (fac_tile_sum)random_below(3);
+    how.conv = (fac_tile_conv)random_below(2);
+    how.pad = random_below(2);
+    return how;
+}
+
+static void right_ones(const network *net, const fac_graph *g, int count) {
+    for (int k = 0; k < count; k++) {
+        const fac_tile_opts how = any_tiling(net->limit);
+        fac_graph *cut = NULL;
+        fac_verdict v;
+        OK(fac_graph_tile(g, &how, &cut, NULL, &err));
+        OK(fac_verify(g, cut, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
+        if (v.same != FAC_SAME)
+            fail_msg("%s, m %d, n %d, k %d, sum %d, mode %d, conv %d, pad %d: %s, %s", net->name,
+                     (int)how.m, (int)how.n, (int)how.k, how.sum, how.mode, how.conv, how.pad,
+                     fac_sameness_word(v.same), v.why);
+        fac_graph_free(cut);
+    }
+}
+
+/* ---- wrong ones ---- */
+
+typedef struct tally { int count, different, kinds[MUTANT_KINDS]; } tally;
+
+/* What the first kind of inputs tells apart is different in all rounds, too. */
+static fac_verdict verdict_on(const fac_graph *g, const fac_graph *bad) {
+    fac_verify_opts opts = { .seed = seed, .mode = FAC_VERIFY_DATA, .rounds = 1, .brief = true };
+    fac_verdict v;
+    OK(fac_verify(g, bad, device, &opts, &v, &err));
+    if (v.same == FAC_DIFFERENT) return v;
+    opts = (fac_verify_opts){ .seed = seed, .brief = true };
+    OK(fac_verify(g, bad, device, &opts, &v, &err));
+    return v;
+}
+
+static void one_mutant(const fac_graph *g, const fac_graph *cut, int kind, tally *to) {
+    mutation m = { .kind = kind, .target = (int)random_below(nodes_of(cut)),
+                   .draw = fac_random_bits(seed, ++stream, 0) };
+    fac_graph *bad = tile_mutant(cut, &m);
+    if (!bad) {
+        m.target = m.at = 0;
+        bad = tile_mutant(cut, &m);
+    }
+    if (!bad) return;
+    const fac_verdict v = verdict_on(g, bad);
+    if (v.same != FAC_DIFFERENT)
+        print_message("%s: %s, %s\n", m.what, fac_sameness_word(v.same), v.why);
+    to->different += v.same == FAC_DIFFERENT;
+    to->kinds[kind]++;
+    to->count++;
+    fac_graph_free(bad);
+}
+
+static const fac_tile_mode modes[] = { FAC_TILE_UNROLL, FAC_TILE_FUNCTION, FAC_TILE_LOOP };
+static const fac_tile_sum sums[] = { FAC_TILE_CHAIN, FAC_TILE_TREE, FAC_TILE_CHAIN };
+
+/* Kinds in turn, and tiles as nodes, as functions and as loops. */
+static tally wrong_ones(const network *net, const fac_graph *g, int wanted) {
+    tally t = { 0 };
+    int kind = (int)random_below(MUTANT_KINDS);
+    for (int mode = 0; mode < 3; mode++) {
+        const fac_tile_opts how = { .m = net->limit, .n = net->limit, .k = net->limit,
+                                    .mode = modes[mode], .sum = sums[mode] };
+        fac_graph *cut = NULL;
+        OK(fac_graph_tile(g, &how, &cut, NULL, &err));
+        while (t.count < wanted * (mode + 1) / 3)
+            one_mutant(g, cut, kind++ % MUTANT_KINDS, &t);
+        fac_graph_free(cut);
+    }
+    return t;
+}
+
+static void of_network(const network *net) {
+    fac_graph *g = build(net);
+    right_ones(net, g, all() ? RIGHT : 1);
+    const tally t = wrong_ones(net, g, wanted_mutants);
+    print_message("%s: %d right ones the same, %d of %d wrong ones different\n", net->name,
+                  all() ? RIGHT : 1, t.different, t.count);
+    for (int k = 0; k < MUTANT_KINDS; k++)
+        if (t.kinds[k]) print_message("    %4d  %s\n", t.kinds[k], mutant_kinds[k].what);
+    assert_true(t.different * 100 >= t.count * 99);
+    fac_graph_free(g);
+}
+
+static void of_networks(void **state) {
+    for (size_t k = 0; k < sizeof networks / sizeof *networks; k++)
+        if (!*state || !strcmp(*state, networks[k].name)) of_network(&networks[k]);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(of_networks, argc > 1 ? argv[1] : NULL) };
+    wanted_mutants = all() ? MUTANTS : SAMPLE;
+    if (argc > 2) wanted_mutants = atoi(argv[2]);
+    return cmocka_run_group_tests_name("tile_networks", tests, open_device, close_device);
+}
