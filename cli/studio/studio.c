@@ -9,13 +9,15 @@
 static struct {
     long port, threads;
     bool open, no_open;
-    const char *device, *watch;
+    const char *device, *watch, *data;
 } o;
 
 static const option options[] = {
     { "--port", OPTION_INT, &o.port, "N", "default: any that is free", "[0, 65535]" },
     { "--open", OPTION_FLAG, &o.open, NULL, "show the page in the browser (xdg-open)" },
     { "--no-open", OPTION_FLAG, &o.no_open, NULL, "only print the address, which is the default" },
+    { "--data", OPTION_TEXT, &o.data, "DIR",
+      "MNIST's four files for the page Images; default: Debian's Fashion-MNIST" },
     { "--watch", OPTION_TEXT, &o.watch, "DIR",
       "show the trainings of this folder and of those in it, live" },
     { "--device", OPTION_TEXT, &o.device, "NAME", "where a page begins: cpu (default) or opencl" },
@@ -59,9 +61,11 @@ static int run(list args) {
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
     sigprocmask(SIG_BLOCK, &ends, NULL);
-    const fac_studio_opts opts = {
-        .port = (int)o.port, .device = o.device, .threads = (int)o.threads, .watch = o.watch
-    };
+    const fac_studio_opts opts = { .port = (int)o.port,
+                                   .device = o.device,
+                                   .threads = (int)o.threads,
+                                   .watch = o.watch,
+                                   .data = o.data };
     if (fac_studio_open(&opts, &s, &err)) return fail(&err);
     printf("%s\n", fac_studio_address(s));
     fflush(stdout);

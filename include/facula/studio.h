@@ -21,6 +21,8 @@ typedef struct fac_studio_opts {
     int port;           /* 0: any that is free */
     const char *device; /* a name of fac_device_open; NULL: "cpu" */
     int threads;        /* of the cpu; 0: 1, which is fastest for small networks */
+    const char *data;   /* a folder with the four files of MNIST for the page Images; NULL: Debian's
+                           Fashion-MNIST */
     const char *watch;  /* a folder of trainings (`facula train --out` below it) for the page Runs,
                            or NULL */
 } fac_studio_opts;

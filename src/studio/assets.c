@@ -7,6 +7,7 @@
 #include "studio_form.h"
 #include "studio_html.h"
 #include "studio_icon.h"
+#include "studio_images.h"
 #include "studio_link.h"
 #include "studio_net.h"
 #include "studio_points.h"
@@ -25,6 +26,7 @@ static const asset assets[] = {
     { "/page/points.js", "text/javascript; charset=utf-8", studio_points },
     { "/page/runs.js", "text/javascript; charset=utf-8", studio_runs },
     { "/page/sandbox.js", "text/javascript; charset=utf-8", studio_sandbox },
+    { "/page/images.js", "text/javascript; charset=utf-8", studio_images },
 };
 enum { ASSETS = sizeof assets / sizeof *assets };
 

@@ -16,6 +16,9 @@ typedef enum frame_kind {
                       x 50 bytes */
     FRAME_WEIGHTS, /* u32 generation, f32 of all parameters one after the other */
     FRAME_PANELS,  /* JSON: histograms and norms */
+    FRAME_PICTURES, /* u32 generation, u16 count; of each u8 group, u8 label, u16 width, u16 height,
+                       bytes */
+    FRAME_WRONG,    /* likewise */
     FRAME_KINDS
 } frame_kind;
 

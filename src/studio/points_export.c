@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/error.h"
-#include "base/file.h"
-#include "facula/onnx.h"
+#include "studio/export.h"
 #include "studio/points.h"
 #include "studio_net_c.h"
 
@@ -114,45 +112,11 @@ static fac_status table(points *p, fac_text *to, fac_error *err) {
     return FAC_OK;
 }
 
-/* ---- files that the library writes to disk ---- */
-
-static fac_status take_file(const char *path, fac_text *to, fac_error *err) {
-    fac_file *f;
-    FAC_TRY(fac_file_map(path, &f, err));
-    fac_text_add_bytes(to, fac_file_data(f), fac_file_size(f));
-    fac_file_free(f);
-    return FAC_OK;
-}
-
-static fac_status save_onnx(const points *p, const char *path, fac_error *err) {
-    fac_graph *quiet = fac_graph_inference(p->model);
-    if (!quiet) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the network");
-    const fac_status status = fac_onnx_save(quiet, path, NULL, err);
-    fac_graph_free(quiet);
-    return status;
-}
-
-static fac_status through_folder(points *p, bool onnx, fac_text *to, fac_error *err) {
-    const char *at = getenv("TMPDIR");
-    char dir[512], path[600];
-    if (snprintf(dir, sizeof dir, "%s/facula-studio-XXXXXX", at && *at ? at : "/tmp") >=
-            (int)sizeof dir ||
-        !mkdtemp(dir))
-        return fac_raise(err, FAC_E_IO, "no folder for a file that is going to be sent");
-    snprintf(path, sizeof path, "%s/model", dir);
-    fac_status status =
-        onnx ? save_onnx(p, path, err) : fac_graph_save_weights(p->model, path, err);
-    if (!status) status = take_file(path, to, err);
-    unlink(path);
-    rmdir(dir);
-    return status;
-}
-
 static fac_status onnx(points *p, fac_text *to, fac_error *err) {
-    return through_folder(p, true, to, err);
+    return fac_export_model(p->model, true, to, err);
 }
 static fac_status weights(points *p, fac_text *to, fac_error *err) {
-    return through_folder(p, false, to, err);
+    return fac_export_model(p->model, false, to, err);
 }
 
 static const struct {

@@ -10,7 +10,7 @@ from browser import Browser
 from studio import Studio
 
 facula = os.path.abspath(sys.argv[1])
-slow = float(os.environ.get("FACULA_SLOW", "3"))        # goals are those of an idle core
+slow = float(os.environ.get("FACULA_SLOW", "10"))       # 1: the goals, those of an idle machine
 
 
 def near(a, b, most=40):
@@ -147,7 +147,32 @@ def sandbox(b, studio):
     assert move_all(b) >= 4
 
 
-PAGES = {"points": points, "runs": runs, "sandbox": sandbox}
+def images(b, studio):
+    if not os.path.exists("/usr/share/datasets/fashion-mnist"):
+        print("images: skipped, no dataset-fashion-mnist")
+        b.complaints.clear()
+        return
+    b.wait("document.querySelectorAll('#maps canvas').length === 22")
+    b.js("document.querySelector('#play').click()")
+    b.wait("[...document.querySelectorAll('#main dd')].some(d => /^[6-9][0-9]\\.[0-9] %$/.test(d.textContent))", 60)
+    b.wait("document.querySelectorAll('#wrong canvas').length > 0")
+    b.js("document.querySelector('#play').click()")
+    assert changed(b, "#image") > 30 and changed(b, "#loss") > 10 and changed(b, "#maps canvas") > 5
+    b.js("document.querySelector('#pad').scrollIntoView({ block: 'center' })")
+    time.sleep(.2)
+    x, y, w = b.js("(() => { const r = document.querySelector('#pad').getBoundingClientRect(); return [r.x, r.y, r.width] })()")
+    at = [(x + w * u, y + w * v) for u, v in ((.3, .2), (.4, .2), (.5, .2), (.6, .5), (.5, .8))]
+    b.call("Input.dispatchMouseEvent", type="mousePressed", x=at[0][0], y=at[0][1], button="left", clickCount=1)
+    for px, py in at:
+        b.call("Input.dispatchMouseEvent", type="mouseMoved", x=px, y=py, button="left", buttons=1)
+    b.call("Input.dispatchMouseEvent", type="mouseReleased", x=at[-1][0], y=at[-1][1], button="left", clickCount=1)
+    b.wait("document.querySelector('#said').textContent.includes('of what you drew')")
+    assert changed(b, "#pad") > 3
+    assert move_all(b) >= 7
+    b.js("document.querySelector('#clear').click()")
+
+
+PAGES = {"points": points, "images": images, "runs": runs, "sandbox": sandbox}
 
 
 def make_runs():

@@ -10,7 +10,7 @@ import time
 from studio import Page, Studio
 
 facula = os.path.abspath(sys.argv[1])
-slow = float(os.environ.get("FACULA_SLOW", "3"))
+slow = float(os.environ.get("FACULA_SLOW", "10"))
 where = tempfile.mkdtemp()
 
 
