@@ -77,7 +77,23 @@ fac_generate_opts lm_how(const lm_open_model *m) {
         .sampler = { .repeat = g->repeat, .presence = g->presence, .frequency = g->frequency, .last = (int)g->last,
                      .top_k = (int)g->top_k, .top_p = g->top_p, .min_p = g->min_p, .temperature = g->temperature,
                      .seed = (uint64_t)g->seed },
-        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end, .grammar = m->grammar };
+        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end, .grammar = m->grammar, .shift = g->shift, .keep = g->keep };
+}
+
+int lm_format(const verb *v, const char *given, const char **format) {
+    fac_error err = { 0 };
+    char *text;
+    *format = NULL;
+    if (!given) return EXIT_OK;
+    for (int k = 0; fac_chat_format_name(k) && !*format; k++)
+        if (!strcmp(given, fac_chat_format_name(k))) *format = fac_chat_format_name(k);
+    if (*format) return EXIT_OK;
+    if (fac_read_text(given, 1 << 20, FAC_READ_FILE_OR_PIPE, &text, NULL, &err))
+        return usage_error(v, "--chat-template %s is no format, and no file: %s", given, err.text);
+    *format = fac_chat_format_of(text);
+    fac_read_free(text);
+    if (*format) return EXIT_OK;
+    return fail_text("%s: a template of no format that is known (facula help chat)", given);
 }
 
 /* ---- telling ---- */

@@ -12,6 +12,8 @@ typedef struct lm_options {
     bool        json, stats, ignore_end;
     const char *precision, *tokenizer;
     const char *grammar, *grammar_file, *schema;
+    bool        shift;
+    long        keep;
 } lm_options;
 extern lm_options lm_given;
 
@@ -32,6 +34,8 @@ extern lm_options lm_given;
     { "--stop", OPTION_LIST, &lm_given.stop, "TEXT", "ends the answer, and is not shown; may be given again" }, \
     { "--seed", OPTION_INT, &lm_given.seed, "N", "of the draws (0)", OPTION_TALLY }, \
     { "--ctx-size", OPTION_INT, &lm_given.context, "N", "tokens of the context; default: the model's, at most 4096", OPTION_TALLY }, \
+    { "--context-shift", OPTION_FLAG, &lm_given.shift, NULL, "when the context is full, forget the older half and go on" }, \
+    { "--keep", OPTION_INT, &lm_given.keep, "N", "tokens at the beginning that --context-shift never forgets (0)", OPTION_TALLY }, \
     { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL, "go on after the model's own end" }, \
     { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
     { "--precision", OPTION_TEXT, &lm_given.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" }, \
@@ -54,4 +58,6 @@ bool lm_tell(void *self, int32_t id, const char *text, size_t bytes);      /* to
 void lm_stats(const lm_open_model *m, const fac_generate_stat *s);
 void lm_catch(void);                                    /* the next Ctrl-C stops the answer, one more the program */
 bool lm_interrupted(void);
+/* --chat-template: the name of a format, or a file of Jinja that is recognized as one. */
+int  lm_format(const verb *v, const char *given, const char **format);
 #endif

@@ -110,6 +110,8 @@ typedef struct fac_generate_opts {
     const char *const *stop;                /* texts that end it, and are not told; nstop of them */
     int                nstop, slot;
     bool               ignore_end;          /* go on after the model's own end */
+    bool               shift;               /* when the context is full: forget the older half after `keep` tokens, go on */
+    int64_t            keep;                /* tokens at the beginning that are never forgotten */
     const fac_grammar *grammar;             /* tokens that do not fit are never chosen; NULL: none */
 } fac_generate_opts;
 typedef struct fac_generate_stat {

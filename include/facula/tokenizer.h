@@ -60,6 +60,8 @@ fac_status  fac_chat_encode(const fac_tokenizer *t, const char *format, int n, c
                             int64_t *count, fac_error *err);
 void        fac_chat_free(int32_t *ids);                                /* NULL is fine */
 const char *fac_chat_format(const fac_tokenizer *t);                    /* "chatml"; NULL: no template, or none that is known */
+/* What a template in Jinja is recognized as; NULL: none that is known. */
+const char *fac_chat_format_of(const char *jinja);
 const char *fac_chat_format_name(int i);                                /* of all that are known; NULL after the last one */
 
 #ifdef __cplusplus

@@ -109,6 +109,7 @@ typedef struct fac_writer {
     int32_t                 *past;          /* all tokens of the slot: those before, the prompt, the answer */
     int64_t                  n;
     fac_candidate           *room;
+    uint64_t                 shifts;        /* how often the context was full: draws go on with other numbers */
     fac_matcher              matcher;       /* where o->grammar is */
 } fac_writer;
 /* What the first line of the struct says is the caller's; past: what was read before and the prompt. */
@@ -116,6 +117,8 @@ fac_status fac_writer_begin(fac_writer *w, const int32_t *past, int64_t n, fac_e
 /* The next token by these logits, and its text as far as it is ready; *go_on false: the answer is over, and stat->finish says
  * why.  Else *id is to be read next. */
 fac_status fac_writer_next(fac_writer *w, const float *logits, int32_t *id, bool *go_on, fac_error *err);
+/* The context is full: forgets the older half of what comes after o->keep tokens; how many tokens stay at the beginning. */
+int64_t    fac_writer_shift(fac_writer *w);
 void       fac_writer_rest(fac_writer *w);  /* tells what was held back */
 void       fac_writer_end(fac_writer *w);
 #endif

@@ -65,6 +65,17 @@ static bool tell_bytes(fac_writer *w, int32_t id, const char *text, size_t n) {
     return w->tell(w->self, id, plain, used);
 }
 
+int64_t fac_writer_shift(fac_writer *w) {
+    const int64_t most = w->facts.context / 2;
+    const int64_t keep = w->o->keep < most ? w->o->keep : most;
+    const int64_t gone = (w->n - keep + 1) / 2;
+    memmove(w->past + keep, w->past + keep + gone, (size_t)(w->n - keep - gone) * sizeof *w->past);
+    w->n -= gone;
+    w->shifts++;
+    w->stat->finish = FAC_FINISH_END;
+    return keep;
+}
+
 void fac_writer_rest(fac_writer *w) {
     if (w->tell && w->stream.n) tell_bytes(w, -1, w->stream.held, w->stream.n);
     w->stream.n = 0;
@@ -98,16 +109,17 @@ static fac_status put(fac_writer *w, int32_t id, bool *go_on, fac_error *err) {
  * at. */
 static fac_status choose(fac_writer *w, const float *logits, int32_t *id, bool *go_on,
                          fac_error *err) {
-    const fac_sampler *s = &w->o->sampler;
+    fac_sampler s = w->o->sampler;
     const int64_t n = w->facts.vocabulary;
-    *id = fac_sample_in(s, logits, n, NULL, w->past, w->n, w->room);
+    s.seed += w->shifts;
+    *id = fac_sample_in(&s, logits, n, NULL, w->past, w->n, w->room);
     if (!w->o->grammar) return FAC_OK;
     if (*id >= w->matcher.g->count || !fac_matcher_takes(&w->matcher, *id)) {
         const bool *allowed = fac_matcher_walk(&w->matcher);
         if (!allowed)
             return fac_raise(err, FAC_E_NOMEM, "no memory for a grammar, or it is too ambiguous");
         const int64_t both = w->matcher.g->count < n ? w->matcher.g->count : n;
-        *id = fac_sample_in(s, logits, both, allowed, w->past, w->n, w->room);
+        *id = fac_sample_in(&s, logits, both, allowed, w->past, w->n, w->room);
         if (!allowed[*id]) stop_for(w, FAC_FINISH_STOP, go_on); /* the vocabulary has no way on */
     }
     if (*go_on && !fac_tokenizer_ends(w->t, *id)) fac_matcher_step(&w->matcher, *id);
