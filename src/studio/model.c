@@ -210,7 +210,7 @@ static void write_tensor(const fac_activation *a, int i, fac_text *to) {
     fac_json_put_pair(to, "dead", (double)s.dead);
     fac_json_put_key(to, "counts");
     for (int k = 0; k < BUCKETS; k++)
-        fac_text_print(to, k ? ",%.0f" : "[%.0f", isfinite(counts[k]) ? counts[k] : 0);
+        fac_text_print(to, k ? ",%.0f" : "[%.0f", fmin(counts[k], 1e15));
     fac_text_add(to, "]}");
 }
 
