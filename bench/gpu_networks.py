@@ -151,10 +151,10 @@ def training(model, batch, precision):
 
 
 class Facula:
-    """One process for each network: `facula bench --serve`."""
+    """One process for each network, a file or zoo:NAME: `facula bench --serve`."""
 
-    def __init__(self, path, device, name, weights):
-        command = [path, "bench", "zoo:" + name, "--device", device, "--serve"] + (["--weights", weights] if weights else [])
+    def __init__(self, path, device, name, weights=None):
+        command = [path, "bench", name, "--device", device, "--serve"] + (["--weights", weights] if weights else [])
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, *words):
@@ -246,7 +246,7 @@ def network(a, name, left, skipped):
     with tempfile.TemporaryDirectory() as folder:
         weights = os.path.join(folder, "weights.pt")
         torch.save(state, weights)
-        facula = Facula(a.facula, a.device, name, weights)
+        facula = Facula(a.facula, a.device, "zoo:" + name, weights)
         models["NHWC"] = model_of(name).to(memory_format=torch.channels_last)
         for train, batch, precision in work:
             if left() < 0:
@@ -260,7 +260,7 @@ def network(a, name, left, skipped):
                 what = "train" if train else "infer"
                 print(f"| {name} | {what} | {batch} | {precision} | | | | | {str(e).splitlines()[0]} | |", flush=True)
                 if facula.process.poll() is not None:
-                    facula = Facula(a.facula, a.device, name, weights)
+                    facula = Facula(a.facula, a.device, "zoo:" + name, weights)
             torch.cuda.empty_cache()
         facula.close()
 

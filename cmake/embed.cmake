@@ -5,6 +5,7 @@ function(facula_embed file array to)
   file(READ ${file} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "0x([89a-f].)," "(char)0x\\1," bytes "${bytes}")      # no ASCII, where char has a sign
   set(text "/* Made from ${name} by cmake/embed.cmake. */\nstatic const char ${array}[] = {\n${bytes}0 };\n")
   set(old "")
   if(EXISTS ${to})

@@ -7,6 +7,7 @@ Whole answers and streams, several clients at once against one after the other, 
 log probabilities, errors, clients that leave; embeddings of an encoder (a folder or a .gguf).
 """
 import concurrent.futures
+import json
 import signal
 import subprocess
 import sys
@@ -85,6 +86,19 @@ def texts(s):
     check(not banned.startswith(" 6"), "logit_bias")
 
 
+def shapes(s):
+    person = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"},
+                                               "city": {"enum": ["Paris", "Rome"]}}, "required": ["name", "age", "city"]}
+    for seed in range(3):
+        text = ask(s.client, "Describe a person as JSON.", temperature=1, seed=seed, max_tokens=200, response_format={
+            "type": "json_schema", "json_schema": {"name": "person", "schema": person}}).choices[0].message.content
+        got = json.loads(text)
+        check(isinstance(got["age"], int) and len(got["name"]) <= 20 and got["city"] in ("Paris", "Rome"), text.replace("\n", " "))
+    text = ask(s.client, "Is ice hot?", extra_body={"grammar": 'root ::= "yes" | "no"'}).choices[0].message.content
+    check(text in ("yes", "no"), f"a grammar: {text}")
+    raises(openai.BadRequestError, "a grammar that is none", lambda: ask(s.client, "a", extra_body={"grammar": "root ::= a"}))
+
+
 def at_once(s):
     questions = [f"What is {k} times {k + 2}?" for k in range(8)]
     alone = [ask(s.client, q).choices[0].message.content for q in questions]
@@ -138,6 +152,7 @@ def main():
     facula, model = sys.argv[1:3]
     s = Server(facula, model, "--slots", "4")
     texts(s)
+    shapes(s)
     at_once(s)
     errors(s)
     leaving(s)

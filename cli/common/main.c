@@ -6,19 +6,19 @@
 #include "json_memory.h"
 #include "man.h"
 
-extern const verb verb_listen;
+extern const verb verb_listen, verb_studio;
 extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench, verb_profile, verb_peaks, verb_tune,
                   verb_export, verb_conformance, verb_show, verb_summary, verb_inspect, verb_report, verb_tile, verb_verify, verb_edit,
                   verb_op, verb_zoo, verb_devices, verb_version, verb_help_;
 extern const verb verb_activations, verb_diff, verb_reduce, verb_completion;
 extern const verb verb_tokenize, verb_generate, verb_chat, verb_perplexity, verb_embed, verb_quantize;
-extern const verb verb_serve;
+extern const verb verb_serve, verb_pack;
 
 const verb *const verbs[] = {
     &verb_run, &verb_listen, &verb_train, &verb_evaluate, &verb_predict, &verb_plot, &verb_bench, &verb_profile, &verb_peaks, &verb_tune,
     &verb_export, &verb_conformance, &verb_show, &verb_summary, &verb_inspect, &verb_report, &verb_tile, &verb_verify, &verb_edit,
     &verb_activations, &verb_diff, &verb_reduce, &verb_generate, &verb_chat, &verb_tokenize, &verb_perplexity, &verb_embed, &verb_quantize,
-    &verb_serve,
+    &verb_serve, &verb_studio, &verb_pack,
     &verb_op, &verb_zoo, &verb_devices, &verb_version, &verb_completion, &verb_help_, NULL };
 
 const verb *verb_find(const char *name) {

@@ -1,7 +1,9 @@
 /* Where models come from: ONNX files, graph texts, the zoo. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include "analyze/kind.h"
 #include "run/inputs.h"
 #include "run/labels.h"
@@ -147,6 +149,22 @@ static int load_zoo(const char *name, const char *weights, long seed, model *m) 
     return zoo_notes(m);
 }
 
+/* Packed files and texts of graphs share an ending: the first has the length of its header in
+ * front. */
+static bool is_packed(const char *path) {
+    unsigned char head[9] = { 0 };
+    if (!ends_with(path, ".fac")) return false;
+    const int f = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const ssize_t n = f < 0 ? 0 : read(f, head, sizeof head);
+    if (f >= 0) close(f);
+    return n == sizeof head && head[7] == 0 && head[8] == '{';
+}
+
+static int load_packed(const char *path, model *m) {
+    fac_error err = { 0 };
+    return fac_packed_load(path, &m->graph, &err) ? fail(&err) : EXIT_OK;
+}
+
 enum { LONGEST_TEXT = 256 << 20 };
 
 static int load_text(const char *path, model *m) {
@@ -211,6 +229,14 @@ static int load_onnx(const char *path, sizes *s, bool look, model *m) {
     return code;
 }
 
+static int read_model(const char *path, const char *weights, long seed, bool look, sizes *s,
+                      model *m) {
+    if (!strncmp(path, "zoo:", 4)) return load_zoo(path + 4, weights, seed, m);
+    if (is_packed(path)) return load_packed(path, m);
+    if (ends_with(path, ".txt") || ends_with(path, ".fac")) return load_text(path, m);
+    return load_onnx(path, s, look, m);
+}
+
 static int load(const char *path, const char *weights, const list *shapes, long seed, bool look,
                 model *out) {
     fac_error err = { 0 };
@@ -220,10 +246,7 @@ static int load(const char *path, const char *weights, const list *shapes, long 
     int code = sizes_parse(shapes, &s);
     if (!code && !zoo && (!text || kind_is_folder(path))) code = kind_check_model(path);
     if (!code && weights && !zoo) code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
-    if (!code)
-        code = zoo    ? load_zoo(path + 4, weights, seed, &m)
-               : text ? load_text(path, &m)
-                      : load_onnx(path, &s, look, &m);
+    if (!code) code = read_model(path, weights, seed, look, &s, &m);
     for (int i = 0; i < s.n && !code; i++)
         if ((zoo || text || !s.at[i].name) && resize(&m.graph, s.at[i].name, s.at[i].text, &err)) code = fail(&err);
     sizes_free(&s);

@@ -11,6 +11,7 @@ static struct {
     long runs, callers;
     double seconds;
     bool json, verify, profile, memory, serve;
+    const char *against;
 } o;
 
 static const option options[] = {
@@ -22,6 +23,8 @@ static const option options[] = {
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2", "(0, inf)" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead", "[1, 10000]" },
     { "--callers", OPTION_INT, &o.callers, "N", "throughput: N threads run it at once, each run on one thread", "[1, 256]" },
+    { "--against", OPTION_TEXT, &o.against, "MODEL", "both in turn, layer by layer: what few "
+                                                     "bits are worth" },
     { "--serve", OPTION_FLAG, &o.serve, NULL, "measure what each line of standard input asks for, see below" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -202,10 +205,21 @@ static int run(list args) {
         return usage_error(verb_find("bench"), "--train times a whole model, without --solver and --verify");
     if (o.callers && (o.job.train || o.runs || o.verify || o.profile || o.memory))
         return usage_error(verb_find("bench"), "--callers does not go with --train, --runs, --verify, --profile, --memory");
+    if (o.against && (o.job.train || o.runs || o.verify || o.profile || o.memory || o.callers
+                      || o.serve))
+        return usage_error(verb_find("bench"), "--against goes with --seconds, --json and inputs "
+                                               "alone");
     if (o.serve) return bench_serve(&o.job, args.at[0]);
     if (o.callers && !o.job.device.threads) o.job.device.threads = 1;
     int code = job_open(&j, verb_find("bench"), &o.job, args.at[0]);
-    if (!code) code = o.callers ? bench_callers(&j, (int)o.callers, o.seconds > 0 ? o.seconds : 2, o.json) : measure(&j);
+    const double seconds = o.seconds > 0 ? o.seconds : 2;
+    if (code) {
+        job_close(&j);
+        return code;
+    }
+    if (o.against) code = bench_against(&j, &o.job, o.against, seconds, o.json);
+    else if (o.callers) code = bench_callers(&j, (int)o.callers, seconds, o.json);
+    else code = measure(&j);
     job_close(&j);
     return code;
 }

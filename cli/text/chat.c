@@ -7,7 +7,7 @@
 static struct { const char *system, *format; } o;
 static const option options[] = {
     { "--system", OPTION_TEXT, &o.system, "TEXT", "what the model is told before all" },
-    { "--chat-template", OPTION_TEXT, &o.format, "NAME", "format of the turns, instead of what the file's template is recognized as" },
+    { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE", "format of the turns, or Jinja that is recognized as one, instead of the file's own" },
     LM_OPTIONS,
     { 0 }
 };
@@ -75,7 +75,7 @@ static fac_status rewind_to(talk *t, const int32_t *ids, int64_t n, int64_t *kep
 static int write_answer(talk *t, const int32_t *ids, int64_t n) {
     fac_error err = { 0 };
     fac_generate_stat stat;
-    const fac_generate_opts how = lm_how();
+    const fac_generate_opts how = lm_how(t->m);
     int64_t kept;
     t->bytes = 0;
     if (rewind_to(t, ids, n, &kept, &err)) return fail(&err);
@@ -84,18 +84,42 @@ static int write_answer(talk *t, const int32_t *ids, int64_t n) {
     lm_catch();
     if (fac_generate(t->m->session, t->m->tokens, ids + kept, n - kept, &how, tell, t, &stat, &err)) return fail(&err);
     out_char('\n', stdout);
+    /* a shift moved what was read */
+    if (fac_session_length(t->m->session, 0) + 1 < n + stat.generated) t->nread = 0;
     if (t->lost) return fail_text("out of memory");
     if (lm_given.stats) lm_stats(t->m, &stat);
     if (stat.finish == FAC_FINISH_CONTEXT) fprintf(stderr, "the context is full: /clear begins anew\n");
     return EXIT_OK;
 }
 
+/* The oldest question and its answer go; false: there is only what was asked last. */
+static bool forget_oldest(talk *t) {
+    const int first = t->n && !strcmp(t->said[0].role, "system");
+    int last = first + 1;
+    while (last < t->n && strcmp(t->said[last].role, "user")) last++;
+    if (last >= t->n) return false;
+    for (int k = first; k < last; k++) free((char *)(uintptr_t)t->said[k].text);
+    memmove(t->said + first, t->said + last, (size_t)(t->n - last) * sizeof *t->said);
+    t->n -= last - first;
+    return true;
+}
+
+/* The tokens of the conversation; with --context-shift of its newest part that leaves a quarter of the context. */
+static fac_status encode(talk *t, int64_t room, int32_t **ids, int64_t *n, fac_error *err) {
+    for (;;) {
+        const fac_status status =
+            fac_chat_encode(t->m->tokens, o.format, t->n, t->said, true, ids, n, err);
+        if (status || !lm_given.shift || *n < room - room / 4 || !forget_oldest(t)) return status;
+        fac_chat_free(*ids);
+    }
+}
+
 static int answer(talk *t) {
     fac_error err = { 0 };
     int32_t *ids;
     int64_t n;
-    if (fac_chat_encode(t->m->tokens, o.format, t->n, t->said, true, &ids, &n, &err)) return fail(&err);
     const int64_t room = fac_lm_about(t->m->lm).context;
+    if (encode(t, room, &ids, &n, &err)) return fail(&err);
     int code = EXIT_OK;
     if (n >= room) fprintf(stderr, "the conversation has %lld tokens, the context %lld: /clear begins anew\n", (long long)n, (long long)room);
     else code = write_answer(t, ids, n);
@@ -152,7 +176,8 @@ static int chat(list args) {
     lm_open_model m = { 0 };
     talk t = { .m = &m };
     if (args.n != 1) return usage_error(verb_find("chat"), "which model?");
-    int code = lm_open(args.at[0], &m);
+    int code = lm_format(verb_find("chat"), o.format, &o.format);
+    if (!code) code = lm_open(args.at[0], &m);
     if (!code && !o.format && !fac_chat_format(m.tokens))
         code = usage_error(verb_find("chat"), "%s has no chat template that is known: --chat-template names a format", args.at[0]);
     if (!code && !(t.read = calloc((size_t)fac_lm_about(m.lm).context + 1, sizeof *t.read))) code = fail_text("out of memory");

@@ -31,6 +31,22 @@ bool lm_interrupted(void) { return interrupted; }
 
 /* ---- loading ---- */
 
+static int read_grammar(lm_open_model *to) {
+    fac_error err = { 0 };
+    const lm_options *g = &lm_given;
+    const int given = (g->grammar != NULL) + (g->grammar_file != NULL) + (g->schema != NULL);
+    char *text = NULL;
+    if (given > 1)
+        return usage_error(verb_find("generate"), "one of --grammar, --grammar-file and --json-schema");
+    if (g->grammar_file && fac_read_text(g->grammar_file, 1 << 20, FAC_READ_FILE_OR_PIPE, &text, NULL, &err)) return fail(&err);
+    const char *grammar = text ? text : g->grammar;
+    fac_status status = FAC_OK;
+    if (grammar) status = fac_grammar_new(to->tokens, grammar, &to->grammar, &err);
+    else if (g->schema) status = fac_grammar_json(to->tokens, g->schema, &to->grammar, &err);
+    fac_read_free(text);
+    return status ? fail(&err) : EXIT_OK;
+}
+
 int lm_open(const char *path, lm_open_model *to) {
     fac_error err = { 0 };
     numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
@@ -42,24 +58,42 @@ int lm_open(const char *path, lm_open_model *to) {
     if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err)
         || fac_lm_load(path, to->device, &opts, &to->lm, &err) || fac_session_new(to->lm, &to->session, &err))
         code = fail(&err);
+    if (!code) code = read_grammar(to);
     to->load_seconds = now() - begin;
     return code;
 }
 
 void lm_close(lm_open_model *m) {
     fac_session_free(m->session);
+    fac_grammar_free(m->grammar);
     fac_lm_free(m->lm);
     fac_tokenizer_free(m->tokens);
     fac_device_free(m->device);
 }
 
-fac_generate_opts lm_how(void) {
+fac_generate_opts lm_how(const lm_open_model *m) {
     const lm_options *g = &lm_given;
     return (fac_generate_opts){
         .sampler = { .repeat = g->repeat, .presence = g->presence, .frequency = g->frequency, .last = (int)g->last,
                      .top_k = (int)g->top_k, .top_p = g->top_p, .min_p = g->min_p, .temperature = g->temperature,
                      .seed = (uint64_t)g->seed },
-        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end };
+        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end, .grammar = m->grammar, .shift = g->shift, .keep = g->keep };
+}
+
+int lm_format(const verb *v, const char *given, const char **format) {
+    fac_error err = { 0 };
+    char *text;
+    *format = NULL;
+    if (!given) return EXIT_OK;
+    for (int k = 0; fac_chat_format_name(k) && !*format; k++)
+        if (!strcmp(given, fac_chat_format_name(k))) *format = fac_chat_format_name(k);
+    if (*format) return EXIT_OK;
+    if (fac_read_text(given, 1 << 20, FAC_READ_FILE_OR_PIPE, &text, NULL, &err))
+        return usage_error(v, "--chat-template %s is no format, and no file: %s", given, err.text);
+    *format = fac_chat_format_of(text);
+    fac_read_free(text);
+    if (*format) return EXIT_OK;
+    return fail_text("%s: a template of no format that is known (facula help chat)", given);
 }
 
 /* ---- telling ---- */
@@ -131,7 +165,7 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
     fac_error err = { 0 };
     fac_generate_stat stat;
     kept all = { 0 };
-    const fac_generate_opts how = lm_how();
+    const fac_generate_opts how = lm_how(m);
     if (!lm_given.json) out_text(prompt, stdout);
     lm_catch();
     const fac_status status = fac_generate(m->session, m->tokens, ids, n, &how, lm_given.json ? keep : lm_tell, &all, &stat, &err);

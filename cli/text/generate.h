@@ -11,6 +11,9 @@ typedef struct lm_options {
     list        stop;
     bool        json, stats, ignore_end;
     const char *precision, *tokenizer;
+    const char *grammar, *grammar_file, *schema;
+    bool        shift;
+    long        keep;
 } lm_options;
 extern lm_options lm_given;
 
@@ -25,9 +28,14 @@ extern lm_options lm_given;
     { "--repeat-last-n", OPTION_INT, &lm_given.last, "N", "how far penalties look back (64)", OPTION_COUNT }, \
     { "--presence-penalty", OPTION_REAL, &lm_given.presence, "P", "taken from logits of tokens that were there" }, \
     { "--frequency-penalty", OPTION_REAL, &lm_given.frequency, "P", "the same, for each time" }, \
+    { "--grammar", OPTION_TEXT, &lm_given.grammar, "TEXT", "what the answer must look like, in GBNF: root ::= \"yes\" | \"no\"" }, \
+    { "--grammar-file", OPTION_TEXT, &lm_given.grammar_file, "FILE", "the same, from a file" }, \
+    { "--json-schema", OPTION_TEXT, &lm_given.schema, "SCHEMA", "the answer is JSON that this schema describes; {}: any JSON" }, \
     { "--stop", OPTION_LIST, &lm_given.stop, "TEXT", "ends the answer, and is not shown; may be given again" }, \
     { "--seed", OPTION_INT, &lm_given.seed, "N", "of the draws (0)", OPTION_TALLY }, \
     { "--ctx-size", OPTION_INT, &lm_given.context, "N", "tokens of the context; default: the model's, at most 4096", OPTION_TALLY }, \
+    { "--context-shift", OPTION_FLAG, &lm_given.shift, NULL, "when the context is full, forget the older half and go on" }, \
+    { "--keep", OPTION_INT, &lm_given.keep, "N", "tokens at the beginning that --context-shift never forgets (0)", OPTION_TALLY }, \
     { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL, "go on after the model's own end" }, \
     { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
     { "--precision", OPTION_TEXT, &lm_given.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" }, \
@@ -39,14 +47,17 @@ typedef struct lm_open_model {
     fac_tokenizer *tokens;
     fac_lm        *lm;
     fac_session   *session;
+    fac_grammar   *grammar;         /* NULL: none */
     double         load_seconds;
 } lm_open_model;
 int  lm_open(const char *path, lm_open_model *to);      /* an exit code; lm_close in any case */
 void lm_close(lm_open_model *m);
-fac_generate_opts lm_how(void);
+fac_generate_opts lm_how(const lm_open_model *m);
 const char *lm_finish(fac_finish f);
 bool lm_tell(void *self, int32_t id, const char *text, size_t bytes);      /* to standard output */
 void lm_stats(const lm_open_model *m, const fac_generate_stat *s);
 void lm_catch(void);                                    /* the next Ctrl-C stops the answer, one more the program */
 bool lm_interrupted(void);
+/* --chat-template: the name of a format, or a file of Jinja that is recognized as one. */
+int  lm_format(const verb *v, const char *given, const char **format);
 #endif

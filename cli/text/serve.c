@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "cli.h"
+#include "generate.h"
 
 enum { PORT = 8080, GRACE = 10 }; /* seconds for answers under way, after the first signal */
 
@@ -29,8 +29,8 @@ static const option options[] = {
       "[1, 4096]" },
     { "--alias", OPTION_TEXT, &o.name, "NAME",
       "what clients call the model; default: the file's name" },
-    { "--chat-template", OPTION_TEXT, &o.format, "NAME",
-      "format of the turns, instead of what the file's template is recognized as" },
+    { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
+      "format of the turns, or Jinja that is recognized as one, instead of the file's own" },
     { "--ctx-size", OPTION_INT, &o.context, "N",
       "tokens of a conversation; default: the model's, at most 4096", OPTION_TALLY },
     { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE", "instead of the model's own" },
@@ -103,7 +103,8 @@ static int answer(const served *s, const sigset_t *signals) {
         .queue = (int)o.queue,
     };
     if (fac_serve_start(s->lm, s->tokens, &opts, &server, &err)) return fail(&err);
-    const char *form = strchr(o.host, ':') ? "%s at http://[%s]:%d/v1\n" : "%s at http://%s:%d/v1\n";
+    const char *form =
+        strchr(o.host, ':') ? "%s at http://[%s]:%d/v1\n" : "%s at http://%s:%d/v1\n";
     printf(form, opts.name, o.host, fac_serve_port(server));
     fflush(stdout);
     wait_for_end(server, signals);
@@ -118,7 +119,8 @@ static int serve(list args) {
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL); /* threads inherit it: the signal waits for this one */
-    int code = load(args.at[0], &s);
+    int code = lm_format(verb_find("serve"), o.format, &o.format);
+    if (!code) code = load(args.at[0], &s);
     if (!code) code = answer(&s, &signals);
     fac_lm_free(s.lm);
     fac_tokenizer_free(s.tokens);

@@ -20,6 +20,22 @@ static int describe(const train_job *j, fac_graph *g) {
     return photo_note(g, &plan.how);
 }
 
+/* A network of few bits: packed,
+    where its weights are levels of a basis; and without its quantizers. */
+static int save_packed(fac_graph **g) {
+    fac_error err = { 0 };
+    fac_graph *plain;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model.fac", o->out);
+    fac_status status = fac_packed_save(*g, path, NULL, &err);
+    if (status && status != FAC_E_ARGUMENT) return fail(&err);
+    status = fac_graph_dequantize(*g, &plain, &err);
+    if (status) return fail(&err);
+    fac_graph_free(*g);
+    *g = plain;
+    return EXIT_OK;
+}
+
 /* What is left behind: weights by name, and the network as others read it. */
 static int save(const train_job *j) {
     fac_error err = { 0 };
@@ -30,14 +46,8 @@ static int save(const train_job *j) {
     snprintf(path, sizeof path, "%s/model.onnx", o->out);
     fac_graph *quiet = fac_graph_inference(j->m.graph);
     if (!quiet) return fail_text("out of memory");
-    if (o->quantize.n) {
-        fac_graph *plain;
-        const fac_status wrong = fac_graph_dequantize(quiet, &plain, &err);
-        fac_graph_free(quiet);
-        if (wrong) return fail(&err);
-        quiet = plain;
-    }
-    const int code = describe(j, quiet);
+    int code = describe(j, quiet);
+    if (!code && o->quantize.n) code = save_packed(&quiet);
     fac_status status = code ? FAC_OK : fac_onnx_save(quiet, path, NULL, &err);
     fac_graph_free(quiet);
     if (code) return code;
@@ -95,7 +105,7 @@ static int work(train_job *j) {
 static int check_outputs(const char *dir) {
     static const char *const names[] = {
         "run.json", "samples.json", "vocab.txt", "checkpoint.safetensors", "model.safetensors",
-        "model.onnx", "log.jsonl", "log.csv", "steps.jsonl", "confusion.json", NULL };
+        "model.onnx", "model.fac", "log.jsonl", "log.csv", "steps.jsonl", "confusion.json", NULL };
     char path[4096];
     int code = EXIT_OK;
     for (const char *const *name = names; *name && !code; name++) {

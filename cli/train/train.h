@@ -7,6 +7,8 @@
 /* The options of a training; 0 and NULL mean the default, of the data set or of all. */
 typedef struct train_options {
     const char *hold_out;
+    long   points;
+    double noise, test_part;
     long   rate, mels;
     double seconds;
     const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard, *precision, *glove;

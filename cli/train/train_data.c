@@ -18,7 +18,8 @@ const train_set train_sets[] = {
       "one-cycle", "shift,noise", 25, 64, 2.5e-3 },
     { "sound-folder", "a folder of sounds for each class; a tenth of the recordings is for testing", NULL, "sound-cnn",
       "one-cycle", "shift,gain,noise", 25, 32, 2.5e-3 },
-    { "toy:NAME", "50 points: simple, diag, split, xor, circle, spiral", NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
+    { "toy:NAME", "points of two classes: simple, diag, split, xor, circle, spiral, or a "
+      "file toy:FILE.csv of lines x,y,label", NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
     { .name = NULL },
 };
 
@@ -52,13 +53,32 @@ int train_defaults(train_options *o) {
 
 /* ---- data ---- */
 
+static fac_status read_points(const train_options *o, fac_dataset *out, fac_error *err) {
+    const fac_points_opts p = { .count = o->points, .seed = (uint64_t)o->seed, .noise = o->noise };
+    const char *name = o->set + 4;
+    if (ends_with(name, ".csv")) return fac_dataset_points_csv(name, out, err);
+    return fac_dataset_points(name, &p, out, err);
+}
+
+/* As in MiniTorch the points of the test are those of the training, unless a part is asked for. */
+static fac_status load_points(const train_options *o, fac_dataset *train, fac_dataset *test,
+                              fac_error *err) {
+    fac_dataset all;
+    if (o->test_part == 0) {
+        const fac_status first = read_points(o, train, err);
+        return first ? first : read_points(o, test, err);
+    }
+    fac_status status = read_points(o, &all, err);
+    if (status) return status;
+    status = fac_dataset_split(&all, o->test_part, (uint64_t)o->seed, train, test, err);
+    fac_dataset_free(&all);
+    return status;
+}
+
 static fac_status load(const train_options *o, int height, int width, fac_dataset *train, fac_dataset *test, fac_error *err) {
     fac_dataset all = { 0 };
     fac_status status;
-    if (is_toy(o->set)) {               /* as in MiniTorch the points of the test are those of the training */
-        status = fac_dataset_toy(o->set + 4, 50, (uint64_t)o->seed, train, err);
-        return status ? status : fac_dataset_toy(o->set + 4, 50, (uint64_t)o->seed, test, err);
-    }
+    if (is_toy(o->set)) return load_points(o, train, test, err);
     if (!strcmp(o->set, "image-folder")) {
         status = fac_dataset_images(o->data, height, width, &all, err);
         if (!status) status = fac_dataset_split(&all, 0.1, (uint64_t)o->seed, train, test, err);

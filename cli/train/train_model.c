@@ -48,16 +48,31 @@ static fac_value *resnet(fac_value *x, int classes) {
     return head(conv_bn(x, "conv4", 128, 3, 1), classes);
 }
 
+#define MLP "mlp:"
+
 /* Models that fit themselves to the samples of a data set. */
 static const struct { const char *name; bool images; fac_value *(*build)(fac_value *x, int classes); } nets[] = {
-    { "mlp", false, mlp }, { "cnn", true, cnn }, { "resnet", true, resnet },
+    { "mlp", false, mlp }, { "cnn", true, cnn }, { "resnet", true, resnet }, { MLP, false, NULL },
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
+/* "mlp:16,16,tanh": the layers follow the name. */
+static const char *layers_of(const char *name) {
+    return strncmp(name, MLP, strlen(MLP)) ? NULL : name + strlen(MLP);
+}
+
 static int find(const char *name) {
     int k = 0;
+    if (layers_of(name)) return NETS - 1;
     while (k < NETS && strcmp(nets[k].name, name)) k++;
     return k;
+}
+
+static fac_value *add_net(const char *name, int net, fac_value *x, int classes, fac_error *err) {
+    fac_mlp m;
+    if (nets[net].build) return nets[net].build(x, classes);
+    if (fac_mlp_parse(layers_of(name), &m, err)) return NULL;
+    return fac_nn_mlp(x, &m, classes, NULL);
 }
 
 bool train_model_ours(const char *name) { return find(name) < NETS; }
@@ -98,8 +113,9 @@ static int build(const train_options *o, const fac_dataset *like, int net, model
     fac_dims dims = { .n = like->item.n + 1, .d = { fac_symbol(g, "N") } };
     memcpy(dims.d + 1, like->item.d, (size_t)like->item.n * sizeof *dims.d);
     fac_nn_seed(g, (uint64_t)o->seed);
-    fac_output(g, "logits", nets[net].build(fac_input(g, "x", FAC_F32, dims), like->classes));
-    if (fac_graph_check(g, &err)) {
+    fac_value *logits = add_net(o->model, net, fac_input(g, "x", FAC_F32, dims), like->classes, &err);
+    if (logits) fac_output(g, "logits", logits);
+    if (!logits || fac_graph_check(g, &err)) {
         fac_graph_free(g);
         return fail(&err);
     }

@@ -43,6 +43,10 @@ const option train_rows[] = {
     { "--mels", OPTION_INT, &O.mels, "N", "sounds: bands of the spectrogram; default by data set", "[8, 1024]" },
     { "--hold-out", OPTION_TEXT, &O.hold_out, "NAME", "sounds: recordings with this word in their names are for testing, such as a\n"
       "                             speaker" },
+    { "--points", OPTION_INT, &O.points, "N", "toy: how many; default 50", "[1, 1000000]" },
+    { "--noise", OPTION_REAL, &O.noise, "X", "toy: deviation added to the coordinates; the square is 1 wide", "[0, 10]" },
+    { "--test-part", OPTION_REAL, &O.test_part, "X",
+      "toy: this part is for testing; default: all points, as MiniTorch", "[0, 1)" },
     { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
     { "--precision", OPTION_TEXT, &O.precision, "NAME", PRECISION_HELP },
     { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N", "epochs between looks at the test set; default 1", OPTION_COUNT },
@@ -92,6 +96,9 @@ void train_list(void) {
            "  gain=DB         waveforms become louder or softer by up to so many dB (6)\n"
            "  noise=PART      waveforms get white noise of up to this part of their loudness (0.05)\n"
            "  none            nothing of it\n");
+    printf("\nmodels of our own fit the samples: mlp, cnn, resnet, text-cnn, sound-cnn; "
+           "mlp:16,16,tanh has hidden\nlayers of these widths, with relu, tanh, sigmoid, gelu "
+           "or linear after each\n");
     printf("\nschemes of --quantize: W bits of weights, A of what layers read; the first and the "
            "last layer stay floats:\n"
            "  lq:wWaA      learned levels (LQ-Nets), 1 to 4 bits; 32: floats\n"

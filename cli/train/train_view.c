@@ -18,7 +18,18 @@ void train_catch_interrupt(void) {
     sigaction(SIGTERM, &a, NULL);
 }
 
+/* Who cannot send a signal, such as `facula studio`, leaves a file in the folder. */
+static void look_for_stop(train_view *v, double t) {
+    char path[4096];
+    if (!v->dir || t - v->looked < 0.2) return;
+    v->looked = t;
+    snprintf(path, sizeof path, "%s/stop", v->dir);
+    if (!unlink(path)) interrupted = SIGINT;
+}
+
 int train_view_open(train_view *v, bool resume) {
+    char path[4096];
+    if (v->dir && snprintf(path, sizeof path, "%s/stop", v->dir) > 0) unlink(path); /* of another time */
     int code = train_log_open(v, resume);
     return code || !v->tensorboard ? code : train_events_open(v);
 }
@@ -89,6 +100,7 @@ bool train_progress(void *view, const fac_progress *p) {
     double row[LOG_COLUMNS], t = now();
     if (!p->test) {
         if (train_log_step(v, p)) train_events_step(v, p);
+        look_for_stop(v, t);
         if (isatty(STDERR_FILENO) && t - v->last > 0.1) {
             v->last = t;
             line(v, p);

@@ -23,7 +23,7 @@ typedef struct train_view {
     log_table epochs, steps;
     fac_score window;                   /* of the steps since the last line of log_steps */
     int64_t   first;                    /* the step that this call began with */
-    double    last, before;             /* when the line was drawn; seconds of earlier calls */
+    double    last, looked, before;     /* when the line was drawn, a file `stop` looked for; seconds of earlier calls */
     train_events *events;
 } train_view;
 

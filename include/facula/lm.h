@@ -84,6 +84,21 @@ typedef struct fac_sampler {
  * lower id.  -1: no memory. */
 int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n, double *logprob);
 
+/* ---- grammars: what an answer must look like ---- */
+
+typedef struct fac_grammar fac_grammar; /* never changes: any thread may use it */
+/* From GBNF, the notation of llama.cpp: rules NAME ::= ..., of which one is `root`; "texts", [classes], (groups),
+ * alternatives |, repetitions * + ? {m,n}, . for any character, # comments.  FAC_E_FORMAT names the line.
+ * The tokenizer must outlive it. */
+fac_status fac_grammar_new(const fac_tokenizer *t, const char *gbnf, fac_grammar **out,
+                           fac_error *err);
+/* JSON that a schema describes (https://json-schema.org): type, properties (in their order), required, items, minItems,
+ * maxItems, minLength, maxLength, enum, const, anyOf, oneOf, $ref to $defs.  NULL: any object.
+ * FAC_E_UNSUPPORTED names what else would restrict it. */
+fac_status fac_grammar_json(const fac_tokenizer *t, const char *schema, fac_grammar **out,
+                            fac_error *err);
+void fac_grammar_free(fac_grammar *g); /* NULL is fine */
+
 /* ---- generating ---- */
 
 /* Text that is ready: whole characters only; id: the token that brought it (several may bring none).  false stops. */
@@ -95,6 +110,9 @@ typedef struct fac_generate_opts {
     const char *const *stop;                /* texts that end it, and are not told; nstop of them */
     int                nstop, slot;
     bool               ignore_end;          /* go on after the model's own end */
+    bool               shift;               /* when the context is full: forget the older half after `keep` tokens, go on */
+    int64_t            keep;                /* tokens at the beginning that are never forgotten */
+    const fac_grammar *grammar;             /* tokens that do not fit are never chosen; NULL: none */
 } fac_generate_opts;
 typedef struct fac_generate_stat {
     int64_t    prompt, generated;           /* tokens */

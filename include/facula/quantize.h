@@ -96,9 +96,10 @@ typedef struct fac_packing {
     double bytes, bytes_before;     /* of all weights, in the file and as f32 */
 } fac_packing;
 
-/* The graph with its weights as one file: safetensors whose metadata hold the text of the graph,
- * the version of the format and the order of bits.  Weights of quantize_basis are planes of bits
- * with their bases (fac_pack_basis).  packing may be NULL. */
+/* The graph of inference with its weights as one file, safetensors: quantized weights are planes of
+ * bits with their bases (fac_pack_basis), "facula.graph" is the text of the graph, "facula.packed"
+ * the version of the format, the order of bits (0: the lowest first) and the padding (0: by zeros),
+ * "facula.note:KEY" are notes.  packing may be NULL.  FAC_E_ARGUMENT: no weight is quantized. */
 fac_status fac_packed_save(const fac_graph *model, const char *path, fac_packing *packing,
                            fac_error *err);
 /* FAC_E_FORMAT: not such a file, of another version, or one whose tensors do not fit its graph. */

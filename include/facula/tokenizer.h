@@ -20,7 +20,8 @@ extern "C" {
 
 typedef struct fac_tokenizer fac_tokenizer;
 
-/* From a .gguf, a tokenizer.json, a tokenizer.bin of llama2.c, or a folder that has one of them.  FAC_E_UNSUPPORTED names a
+/* From a .gguf, a tokenizer.json, a tokenizer.bin of llama2.c, or a folder that has one of them, or vocab.json
+ * and merges.txt.  FAC_E_UNSUPPORTED names a
  * part of a tokenizer that is not known here; FAC_E_FORMAT, FAC_E_IO, FAC_E_NOMEM. */
 fac_status fac_tokenizer_load(const char *path, fac_tokenizer **out, fac_error *err);
 void       fac_tokenizer_free(fac_tokenizer *t);                        /* NULL is fine */
@@ -59,6 +60,8 @@ fac_status  fac_chat_encode(const fac_tokenizer *t, const char *format, int n, c
                             int64_t *count, fac_error *err);
 void        fac_chat_free(int32_t *ids);                                /* NULL is fine */
 const char *fac_chat_format(const fac_tokenizer *t);                    /* "chatml"; NULL: no template, or none that is known */
+/* What a template in Jinja is recognized as; NULL: none that is known. */
+const char *fac_chat_format_of(const char *jinja);
 const char *fac_chat_format_name(int i);                                /* of all that are known; NULL after the last one */
 
 #ifdef __cplusplus

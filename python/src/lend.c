@@ -44,7 +44,15 @@ static PyObject *touch(PyObject *module, PyObject *x) {
     Py_RETURN_NONE;
 }
 
-/* The order is part of the agreement with python/facula/torch/shim/facula_api.h. */
+/* A Tensor over what the shim holds, by address. */
+static PyObject *wrap(PyObject *module, PyObject *address) {
+    (void)module;
+    fac_tensor *t = PyLong_AsVoidPtr(address);
+    if (!t) return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    return (PyObject *)py_tensor(fac_tensor_retain(t), NULL);
+}
+
+/* The order is that of struct Api in python/facula/torch/shim/lazy.h. */
 static void (*const functions[])(void) = {
     (void (*)(void))fac_tensor_lend, (void (*)(void))fac_tensor_view,
     (void (*)(void))fac_tensor_free, (void (*)(void))fac_tensor_data,
@@ -58,5 +66,6 @@ static PyObject *c_api(PyObject *module, PyObject *none) {
 
 PyMethodDef py_lend_methods[] = {
     { "lend", lend, METH_VARARGS, "(address, dtype, shape, strides, writable, owner): a Tensor." },
+    { "wrap", wrap, METH_O, "A Tensor over the fac_tensor at an address." },
     { "touch", touch, METH_O, "Its memory was written by somebody else." },
     { "c_api", c_api, METH_NOARGS, "Where pointers to the library's functions lie." }, { 0 } };

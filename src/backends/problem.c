@@ -46,3 +46,24 @@ fac_graph *fac_behind_product(const fac_node *n) {
     fac_graph_free(rest);
     return NULL;
 }
+
+void fac_lay_in_order(const fac_operand *x, fac_operand *y) {
+    const fac_dims *d = &y->type.dims;
+    bool placed[FAC_DIMS] = { false };
+    int64_t step = 1;
+    if (x->type.dims.n != d->n || x->layout.block || y->layout.block || fac_dims_count(d) <= 0) return;
+    fac_layout l = fac_layout_plain(d);
+    for (int turn = 0; turn < d->n; turn++) {
+        int next = -1;                          /* the innermost dim of those that are left; of one, the outermost */
+        for (int k = d->n - 1; k >= 0; k--) {
+            if (placed[k]) continue;
+            if (d->d[k] != 1 && x->layout.stride[k] <= 0) return;
+            const bool longer = next >= 0 && d->d[next] != 1;
+            if (next < 0 || (d->d[k] != 1 && (!longer || x->layout.stride[k] < x->layout.stride[next]))) next = k;
+        }
+        placed[next] = true;
+        l.stride[next] = step;
+        step *= d->d[next];
+    }
+    y->layout = l;
+}

@@ -38,6 +38,9 @@ int  fac_operands(const fac_node *n);
 void fac_print_arguments(fac_printer *p, const fac_node *n);    /* "x, w, -" */
 void fac_print_tail(fac_printer *p, const fac_node *n);         /* attributes and bodies */
 
+/* What fac_graph_write writes, which the caller frees. */
+fac_status fac_graph_text(const fac_graph *g, fac_text *to, fac_error *err);
+
 /* ---- reading ---- */
 
 typedef struct fac_reader fac_reader;

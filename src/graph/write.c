@@ -124,18 +124,26 @@ static void release(writer *w, fac_text *text) {
     fac_release(w->number);
     fac_release(w->root);
     fac_release(w->p.fresh);
-    fac_text_free(text);
+    if (text) fac_text_free(text);
+}
+
+fac_status fac_graph_text(const fac_graph *g, fac_text *to, fac_error *err) {
+    writer w;
+    FAC_TRY(fac_graph_usable(g, "fac_graph_write", err));
+    const bool good = print_all(&w, g, to);
+    release(&w, NULL);
+    if (good) return FAC_OK;
+    fac_text_free(to);
+    return fac_raise(err, FAC_E_NOMEM, "no memory for the text of a graph of %d nodes", g->nodes);
 }
 
 fac_status fac_graph_write(const fac_graph *g, FILE *to, fac_error *err) {
-    FAC_TRY(fac_graph_usable(g, "fac_graph_write", err));
     fac_text text = { 0 };
-    writer w;
     fac_status s = FAC_OK;
-    if (!print_all(&w, g, &text)) s = fac_raise(err, FAC_E_NOMEM, "no memory for the text of a graph of %d nodes", g->nodes);
-    else if (text.n && fwrite(text.s, 1, text.n, to) != text.n)
+    FAC_TRY(fac_graph_text(g, &text, err));
+    if (text.n && fwrite(text.s, 1, text.n, to) != text.n)
         s = fac_raise(err, FAC_E_IO, "writing a graph: %s", strerror(errno));
-    release(&w, &text);
+    fac_text_free(&text);
     return s;
 }
 

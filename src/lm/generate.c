@@ -7,14 +7,25 @@
 
 static double seconds(void) { return (double)fac_now_ns() * 1e-9; }
 
+/* What stays is read anew: kept keys would still know what was forgotten. */
+static fac_status shift(fac_session *s, fac_writer *w, fac_error *err) {
+    const int64_t keep = fac_writer_shift(w);
+    FAC_TRY(fac_session_cut(s, w->o->slot, keep, err));
+    return fac_session_feed(s, w->o->slot, w->past + keep, w->n - keep, err);
+}
+
 static fac_status write_on(fac_session *s, fac_writer *w, fac_error *err) {
     const int slot = w->o->slot;
     for (;;) {
         bool go_on = true;
         int32_t id;
         FAC_TRY(fac_writer_next(w, fac_session_logits(s, slot), &id, &go_on, err));
-        if (!go_on) return FAC_OK;
-        FAC_TRY(fac_session_feed(s, slot, &id, 1, err));
+        const bool full = !go_on && w->stat->finish == FAC_FINISH_CONTEXT;
+        if (!go_on && !(full && w->o->shift)) return FAC_OK;
+        if (full)
+            FAC_TRY(shift(s, w, err));
+        else
+            FAC_TRY(fac_session_feed(s, slot, &id, 1, err));
         FAC_TRY(fac_session_step(s, err));
     }
 }

@@ -6,6 +6,7 @@
 #include "facula/graph.h"
 #include "facula/io.h"
 #include "facula/lm.h"
+#include "lm/grammar.h"
 #include "tensor/gguf.h"
 
 enum {                                      /* fac_lm_config.is */
@@ -90,9 +91,9 @@ typedef struct fac_candidate {
     int32_t id;
     double p;
 } fac_candidate;
-/* fac_sample in the caller's room for `vocabulary` candidates. */
-int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n,
-                      fac_candidate *room);
+/* fac_sample in the caller's room for `vocabulary` candidates; allowed: which tokens, NULL: all. */
+int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary, const bool *allowed, const int32_t *past,
+                      int64_t n, fac_candidate *room);
 /* log of the sum of exp(logits): what is taken from a logit to get its log probability */
 double fac_log_sum(const float *logits, int64_t n);
 
@@ -108,12 +109,16 @@ typedef struct fac_writer {
     int32_t                 *past;          /* all tokens of the slot: those before, the prompt, the answer */
     int64_t                  n;
     fac_candidate           *room;
+    uint64_t                 shifts;        /* how often the context was full: draws go on with other numbers */
+    fac_matcher              matcher;       /* where o->grammar is */
 } fac_writer;
 /* What the first line of the struct says is the caller's; past: what was read before and the prompt. */
 fac_status fac_writer_begin(fac_writer *w, const int32_t *past, int64_t n, fac_error *err);
 /* The next token by these logits, and its text as far as it is ready; *go_on false: the answer is over, and stat->finish says
  * why.  Else *id is to be read next. */
 fac_status fac_writer_next(fac_writer *w, const float *logits, int32_t *id, bool *go_on, fac_error *err);
+/* The context is full: forgets the older half of what comes after o->keep tokens; how many tokens stay at the beginning. */
+int64_t    fac_writer_shift(fac_writer *w);
 void       fac_writer_rest(fac_writer *w);  /* tells what was held back */
 void       fac_writer_end(fac_writer *w);
 #endif

@@ -307,7 +307,7 @@ fac_lm_facts fac_lm_about(const fac_lm *m) {
     for (int k = 1; k < FAC_DTYPES; k++)
         if (of[k] > of[most]) most = k;
     f.weights = fac_dtype_get((fac_dtype)most)->name;
-    const bool blocks = most == FAC_Q8_0 || most == FAC_Q4_0 || most == FAC_Q4_1;
+    const bool blocks = most == FAC_Q8_0 || most == FAC_Q4_0 || most == FAC_Q4_1 || most == FAC_Q4_K || most == FAC_Q6_K;
     f.rounds = blocks && m->opts.precision != FAC_PRECISION_HIGHEST;
     return f;
 }

@@ -111,16 +111,18 @@ static int32_t choose(const fac_sampler *s, fac_candidate *c, int64_t vocabulary
     return draw(s, c, left, n);
 }
 
-int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n,
-                      fac_candidate *room) {
+int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary, const bool *allowed, const int32_t *past,
+                      int64_t n, fac_candidate *room) {
     for (int64_t k = 0; k < vocabulary; k++) room[k] = (fac_candidate){ logits[k], (int32_t)k, 0 };
+    for (int64_t k = 0; k < vocabulary && allowed; k++)
+        if (!allowed[k]) room[k].logit = -INFINITY;
     return choose(s, room, vocabulary, past, n);
 }
 
 int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n, double *logprob) {
     fac_candidate *c = fac_alloc((size_t)vocabulary, sizeof *c);
     if (!c) return -1;
-    const int32_t id = fac_sample_in(s, logits, vocabulary, past, n, c);
+    const int32_t id = fac_sample_in(s, logits, vocabulary, NULL, past, n, c);
     fac_release(c);
     if (logprob) *logprob = (double)logits[id] - fac_log_sum(logits, vocabulary);
     return id;

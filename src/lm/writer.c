@@ -27,11 +27,15 @@ fac_status fac_writer_begin(fac_writer *w, const int32_t *past, int64_t n, fac_e
     }
     if (n) memcpy(w->past, past, (size_t)n * sizeof *past);
     w->n = n;
-    return FAC_OK;
+    const fac_status status =
+        w->o->grammar ? fac_matcher_begin(&w->matcher, w->o->grammar, err) : FAC_OK;
+    if (status) fac_writer_end(w);
+    return status;
 }
 
 void fac_writer_end(fac_writer *w) {
     fac_stream_end(&w->stream);
+    fac_matcher_end(&w->matcher);
     fac_release(w->past);
     fac_release(w->room);
     w->past = NULL;
@@ -59,6 +63,17 @@ static bool tell_bytes(fac_writer *w, int32_t id, const char *text, size_t n) {
         k += bytes;
     }
     return w->tell(w->self, id, plain, used);
+}
+
+int64_t fac_writer_shift(fac_writer *w) {
+    const int64_t most = w->facts.context / 2;
+    const int64_t keep = w->o->keep < most ? w->o->keep : most;
+    const int64_t gone = (w->n - keep + 1) / 2;
+    memmove(w->past + keep, w->past + keep + gone, (size_t)(w->n - keep - gone) * sizeof *w->past);
+    w->n -= gone;
+    w->shifts++;
+    w->stat->finish = FAC_FINISH_END;
+    return keep;
 }
 
 void fac_writer_rest(fac_writer *w) {
@@ -90,11 +105,33 @@ static fac_status put(fac_writer *w, int32_t id, bool *go_on, fac_error *err) {
     return FAC_OK;
 }
 
+/* A draw that fits is one of all that fit; only where it does not, the whole vocabulary is looked
+ * at. */
+static fac_status choose(fac_writer *w, const float *logits, int32_t *id, bool *go_on,
+                         fac_error *err) {
+    fac_sampler s = w->o->sampler;
+    const int64_t n = w->facts.vocabulary;
+    s.seed += w->shifts;
+    *id = fac_sample_in(&s, logits, n, NULL, w->past, w->n, w->room);
+    if (!w->o->grammar) return FAC_OK;
+    if (*id >= w->matcher.g->count || !fac_matcher_takes(&w->matcher, *id)) {
+        const bool *allowed = fac_matcher_walk(&w->matcher);
+        if (!allowed)
+            return fac_raise(err, FAC_E_NOMEM, "no memory for a grammar, or it is too ambiguous");
+        const int64_t both = w->matcher.g->count < n ? w->matcher.g->count : n;
+        *id = fac_sample_in(&s, logits, both, allowed, w->past, w->n, w->room);
+        if (!allowed[*id]) stop_for(w, FAC_FINISH_STOP, go_on); /* the vocabulary has no way on */
+    }
+    if (*go_on && !fac_tokenizer_ends(w->t, *id)) fac_matcher_step(&w->matcher, *id);
+    return FAC_OK;
+}
+
 fac_status fac_writer_next(fac_writer *w, const float *logits, int32_t *id, bool *go_on,
                            fac_error *err) {
     const fac_generate_opts *o = w->o;
-    *id = fac_sample_in(&o->sampler, logits, w->facts.vocabulary, w->past, w->n, w->room);
-    if (fac_tokenizer_ends(w->t, *id) && !o->ignore_end) {
+    FAC_TRY(choose(w, logits, id, go_on, err));
+    if (!*go_on) return FAC_OK;
+    if (fac_tokenizer_ends(w->t, *id) && (!o->ignore_end || o->grammar)) {
         stop_for(w, FAC_FINISH_END, go_on);
         return FAC_OK;
     }

@@ -42,6 +42,11 @@ static bool is_setting(const fac_proto_node *user, size_t input) {
     return false;
 }
 
+/* A number that torch's exporter computed itself, which it names val_N; parameters have the model's names. */
+static bool is_folded(const char *name, const fac_type *t) {
+    return !strncmp(name, "val_", 4) && fac_dims_count(&t->dims) == 1;
+}
+
 static fac_status make_leaf(fac_body *b, fac_definition *d, const fac_proto_node *user, size_t input, fac_error *err) {
     fac_import *im = b->im;
     fac_tensor *t;
@@ -49,7 +54,8 @@ static fac_status make_leaf(fac_body *b, fac_definition *d, const fac_proto_node
     fac_status status = fac_proto_to_tensor(&im->files, d->tensor, &t, err);
     if (status) return fac_raise_in(err, status, "initializer \"%s\"", name);
     fac_type type = fac_tensor_type(t);
-    bool trained = !b->around && fac_dtype_get(type.dtype)->kind == 'f' && type.dims.n > 0 && !is_setting(user, input);
+    bool trained = !b->around && fac_dtype_get(type.dtype)->kind == 'f' && type.dims.n > 0 && !is_setting(user, input) &&
+                   !is_folded(name, &type);
     d->value = trained ? fac_param(b->g, name, t) : fac_const(b->g, t);         /* bodies are closed: constants */
     if (!trained) fac_value_name_set(d->value, name);
     d->ready = true;

@@ -32,7 +32,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     y[0] = fac_mul(fac_binarize(in[0]), in[1]);
 }
 static const fac_onnx onnx[] = {
-    { "qonnx.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 }, { 0 } };
+    { "qonnx.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 },
+    { "finn.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 }, { 0 } };
 
 static const fac_case cases[] = {
     { "binarize(f32[2,37])", -4, 4, 0 }, { "binarize(f64[5])", -4, 4, 0 }, { "binarize(f16[9])",

@@ -12,4 +12,7 @@ static inline int64_t fac_pack_row(const fac_dims *x) {
     }
     return n;
 }
+
+/* What unpack_basis gives, into y. */
+void fac_unpack(const fac_array *bits, const fac_array *basis, const fac_array *y);
 #endif

@@ -30,22 +30,26 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-static fac_status ref(const fac_ref *r, fac_error *err) {
-    (void)err;
-    const fac_dims *b = &r->in[0].type.dims;
-    const int64_t channels = b->d[1], bytes = b->d[2], each = fac_pack_row(&r->out[0].type.dims);
-    const bool single = r->out[0].type.dtype != FAC_F64;
+void fac_unpack(const fac_array *bits, const fac_array *basis, const fac_array *y) {
+    const fac_dims *b = &bits->type.dims;
+    const int64_t channels = b->d[1], bytes = b->d[2], each = fac_pack_row(&y->type.dims);
+    const bool single = y->type.dtype != FAC_F64;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t k = 0; k < each; k++) {
             double sum = 0;
             for (int64_t j = 0; j < b->d[0]; j++) {
-                const int64_t bit = r->in[0].i[(j * channels + c) * bytes + k / 8] >> k % 8 & 1;
-                const double v = r->in[1].f[j * channels + c];
+                const int64_t bit = bits->i[(j * channels + c) * bytes + k / 8] >> k % 8 & 1;
+                const double v = basis->f[j * channels + c];
                 sum += bit ? v : -v;
                 if (single) sum = (double)(float)sum;
             }
-            r->out[0].f[c * each + k] = sum;
+            y->f[c * each + k] = sum;
         }
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    fac_unpack(&r->in[0], &r->in[1], &r->out[0]);
     return FAC_OK;
 }
 

@@ -1,27 +1,33 @@
-/* softmax(scale q k^T + mask) v, spelled out as exporters do, becomes one attention node, which keeps no matrix of scores.
+/* softmax(scale q k^T + mask) v, spelled out as exporters do, becomes one attention node, which
+ * keeps no matrix of scores.
  *
- * From the last product backwards: a softmax along the last axis, then  add(scores, mask)  or  where(condition, scores, -inf)  or
- * neither, then constant factors, then the product of q and a transposed k, both of which may have constant factors too.  Operands
- * have four dims, or three, whose first is batch and heads together. */
+ * From the last product backwards: a softmax along the last axis, then  add(scores, mask)  or
+ * where(condition, scores, -inf)  or neither, then constant factors, then the product of q and a
+ * transposed k, both of which may have constant factors too.  Operands have four dims, or three,
+ * whose first is batch and heads together.
+ *
+ * PyTorch's exporter writes  where(isnan(weights), 0, weights)  behind the softmax, for queries
+ * that see no key: attention gives zeros for them anyway.  In mixed precision scores are widened
+ * before the softmax and weights narrowed after it, which attention does inside. */
 #include <math.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
 #include "passes/passes.h"
+#include "passes/range.h"
 #include "passes/single.h"
 
-/* A value of the old graph, which knows its readers, and what has become of it. */
-typedef struct both { const fac_value *was; fac_value *now; } both;
+typedef struct state {
+    fac_accept *accept;
+    void *self;
+} state;
 
-typedef struct state { fac_accept *accept; void *self; } state;
-
-static bool made_by(both v, const fac_op *op) {
+static bool made_by(fac_both v, const fac_op *op) {
     return fac_node_of(v.was->node, op) && fac_node_of(v.now->node, op) && !v.now->node->body[0];
 }
-static both input(both v, int i) { return (both){ v.was->node->in[i], v.now->node->in[i] }; }
-
-/* v without its constant factors, which go into *scale.  only: v disappears, so nobody else may read it. */
-static both without_factors(both v, bool only, double *scale) {
+/* v without its constant factors, which go into *scale.  only: v disappears, so nobody else may
+ * read it. */
+static fac_both without_factors(fac_both v, bool only, double *scale) {
     for (;;) {
         const bool mul = made_by(v, &fac_op_mul), div = made_by(v, &fac_op_div);
         int which = -1;
@@ -29,22 +35,70 @@ static both without_factors(both v, bool only, double *scale) {
         for (int i = div ? 1 : 0; i < 2 && (mul || div) && which < 0; i++)
             if (fac_const_number(v.now->node->in[i], &c)) which = i;
         if (which < 0 || c == 0 || !isfinite(c) || (only && !fac_used_once(v.was))) return v;
-        const both other = input(v, 1 - which);
-        if (other.now->type.dtype != v.now->type.dtype || !fac_dims_equal(&other.now->type.dims, &v.now->type.dims)) return v;
+        const fac_both other = fac_both_in(v, 1 - which);
+        if (other.now->type.dtype != v.now->type.dtype ||
+            !fac_dims_equal(&other.now->type.dims, &v.now->type.dims))
+            return v;
         *scale = mul ? *scale * c : *scale / c;
         v = other;
     }
 }
 
-typedef struct parts { both q, k_turned; fac_value *mask; double scale; } parts;
+/* v without the casts between the type of the products and f32, which disappear. */
+static fac_both without_cast(fac_both v, fac_dtype from, fac_dtype to) {
+    if (!made_by(v, &fac_op_cast) || v.now->type.dtype != to || !fac_used_once(v.was)) return v;
+    const fac_both inner = fac_both_in(v, 0);
+    return inner.now->type.dtype == from && inner.was->type.dtype == from ? inner : v;
+}
+
+static bool used_twice(const fac_value *v) {
+    return v->uses && v->uses->next && !v->uses->next->next && !v->roots;
+}
+
+/* A factor in f32 between casts, of a value that is narrow before and after it: what a product
+ * reads in mixed precision. */
+static fac_both without_wide_factors(fac_both v, double *scale) {
+    const fac_dtype low = v.now->type.dtype;
+    if (low == FAC_F32 || !made_by(v, &fac_op_cast) || fac_both_in(v, 0).now->type.dtype != FAC_F32)
+        return v;
+    double factor = 1;
+    const fac_both inner = without_factors(fac_both_in(v, 0), false, &factor);
+    if (!made_by(inner, &fac_op_cast) || fac_both_in(inner, 0).now->type.dtype != low) return v;
+    *scale *= factor;
+    return fac_both_in(inner, 0);
+}
+
+/* The weights behind  where(isnan(weights), 0, weights),  or what was given; *readers: of the
+ * weights. */
+static fac_both without_guard(fac_both v, int *readers) {
+    double none = 1;
+    *readers = 1;
+    if (!made_by(v, &fac_op_where) || !fac_used_once(v.was)) return v;
+    const fac_both test = fac_both_in(v, 0), weights = fac_both_in(v, 2);
+    if (!made_by(test, &fac_op_isnan) || !fac_used_once(test.was)) return v;
+    if (fac_both_in(test, 0).now != weights.now ||
+        !fac_const_number(fac_both_in(v, 1).now, &none) || none != 0)
+        return v;
+    *readers = 2;
+    return weights;
+}
+
+typedef struct parts {
+    fac_both q, k_turned;
+    fac_value *mask;
+    double scale;
+    fac_dtype dtype; /* of the products */
+} parts;
 
 /* The product behind masked scores. */
-static bool find_product(both scores, parts *p) {
+static bool find_product(fac_both scores, parts *p) {
     p->scale = 1;
-    const both s = without_factors(scores, true, &p->scale);
+    const fac_both wide = without_factors(scores, true, &p->scale);
+    const fac_both s = without_factors(without_cast(wide, p->dtype, FAC_F32), true, &p->scale);
     if (!made_by(s, &fac_op_matmul) || !fac_used_once(s.was)) return false;
-    p->q = without_factors(input(s, 0), false, &p->scale);
-    p->k_turned = without_factors(input(s, 1), false, &p->scale);
+    p->q = without_wide_factors(without_factors(fac_both_in(s, 0), false, &p->scale), &p->scale);
+    p->k_turned =
+        without_wide_factors(without_factors(fac_both_in(s, 1), false, &p->scale), &p->scale);
     return true;
 }
 
@@ -53,21 +107,41 @@ static bool is_minus_infinity(const fac_value *v) {
     return fac_const_number(v, &x) && x == -INFINITY;
 }
 
-static bool find_scores(both s, parts *p) {
+static bool find_scores(fac_both scores, parts *p) {
+    const fac_both s = without_cast(scores, p->dtype, FAC_F32);
     if (made_by(s, &fac_op_add) && fac_used_once(s.was)) {
         for (int i = 0; i < 2; i++) {
-            p->mask = input(s, 1 - i).now;
-            if (fac_dims_equal(&input(s, i).now->type.dims, &s.now->type.dims) && find_product(input(s, i), p)) return true;
+            p->mask = fac_both_in(s, 1 - i).now;
+            if (fac_dims_equal(&fac_both_in(s, i).now->type.dims, &s.now->type.dims) &&
+                find_product(fac_both_in(s, i), p))
+                return true;
         }
         return false;
     }
     if (made_by(s, &fac_op_where) && fac_used_once(s.was)) {
-        const int i = is_minus_infinity(input(s, 2).now) ? 1 : is_minus_infinity(input(s, 1).now) ? 2 : 0;
-        if (!i || !fac_dims_equal(&input(s, i).now->type.dims, &s.now->type.dims) || !find_product(input(s, i), p)) return false;
-        p->mask = i == 1 ? input(s, 0).now : fac_not(input(s, 0).now);
+        const int i = is_minus_infinity(fac_both_in(s, 2).now)   ? 1
+                      : is_minus_infinity(fac_both_in(s, 1).now) ? 2
+                                                                 : 0;
+        if (!i || !fac_dims_equal(&fac_both_in(s, i).now->type.dims, &s.now->type.dims) ||
+            !find_product(fac_both_in(s, i), p))
+            return false;
+        p->mask = i == 1 ? fac_both_in(s, 0).now : fac_not(fac_both_in(s, 0).now);
         return true;
     }
     return find_product(s, p);
+}
+
+/* A mask of numbers in the type of the products; one that hides nothing is none.  False: the type
+ * cannot say it. */
+static bool settle_mask(parts *p) {
+    fac_value *m = p->mask;
+    const fac_value *numbers = m && FAC_IS(m->node, cast) ? m->node->in[0] : m;
+    if (m && numbers->tensor && m->type.dtype != FAC_BOOL && fac_range_is_zero(numbers->tensor))
+        p->mask = NULL;
+    if (!p->mask || m->type.dtype == FAC_BOOL || m->type.dtype == p->dtype) return true;
+    if (p->dtype != FAC_BF16) return false; /* bf16 has the range of f32 */
+    p->mask = fac_cast(m, FAC_BF16);
+    return true;
 }
 
 /* With a dim of one head behind the first of three. */
@@ -75,30 +149,42 @@ static fac_value *with_heads(fac_value *v, int rank) {
     return v && rank == 3 && v->type.dims.n == 3 ? fac_unsqueeze(v, fac_shape(1)) : v;
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     const state *s = self;
-    parts p = { .mask = NULL };
+    parts p = { .mask = NULL, .dtype = n->out[0]->type.dtype };
+    int readers;
     (void)to;
     if (!FAC_IS(n, matmul) || n->body[0]) return false;
-    const both weights = { n->in[0], in[0] };
+    const fac_both weights =
+        without_guard(without_cast((fac_both){ n->in[0], in[0] }, FAC_F32, p.dtype), &readers);
     const int rank = in[0]->type.dims.n;
-    if ((rank != 3 && rank != 4) || in[1]->type.dims.n != rank || !made_by(weights, &fac_op_softmax) || !fac_used_once(weights.was))
+    if ((rank != 3 && rank != 4) || in[1]->type.dims.n != rank ||
+        !made_by(weights, &fac_op_softmax))
         return false;
-    if (fac_axis(fac_attr_int(weights.now->node, "axis", -1), rank) != rank - 1 || !find_scores(input(weights, 0), &p))
+    if (!(readers == 1 ? fac_used_once(weights.was) : used_twice(weights.was))) return false;
+    if (fac_axis(fac_attr_int(weights.now->node, "axis", -1), rank) != rank - 1 ||
+        !find_scores(fac_both_in(weights, 0), &p))
+        return false;
+    if (p.q.now->type.dtype != p.dtype || p.k_turned.now->type.dtype != p.dtype || !settle_mask(&p))
         return false;
     fac_value *q = p.q.now, *turned = p.k_turned.now;
     const fac_dims *d = &in[0]->type.dims;
     if (q->type.dims.n != rank || turned->type.dims.n != rank || q->type.dims.d[0] != d->d[0] ||
-        turned->type.dims.d[0] != d->d[0]) return false;
-    if (rank == 4 && (q->type.dims.d[1] != d->d[1] || turned->type.dims.d[1] != d->d[1] || in[1]->type.dims.d[1] != d->d[1]))
+        turned->type.dims.d[0] != d->d[0])
+        return false;
+    if (rank == 4 && (q->type.dims.d[1] != d->d[1] || turned->type.dims.d[1] != d->d[1] ||
+                      in[1]->type.dims.d[1] != d->d[1]))
         return false;
     if (in[1]->type.dims.d[0] != d->d[0]) return false;
     if (p.mask && (p.mask->type.dims.n < 1 || p.mask->type.dims.n > rank ||
-                   p.mask->type.dims.d[p.mask->type.dims.n - 1] != d->d[rank - 1])) return false;
-    fac_value *k = rank == 3 ? fac_transpose(turned, fac_shape(0, 2, 1)) : fac_transpose(turned, fac_shape(0, 1, 3, 2));
+                   p.mask->type.dims.d[p.mask->type.dims.n - 1] != d->d[rank - 1]))
+        return false;
+    fac_value *k = rank == 3 ? fac_transpose(turned, fac_shape(0, 2, 1))
+                             : fac_transpose(turned, fac_shape(0, 1, 3, 2));
     const fac_attention_opts o = { .scale = p.scale };
-    fac_value *y = fac_attention(with_heads(q, rank), with_heads(k, rank), with_heads(in[1], rank), with_heads(p.mask, rank),
-                                 NULL, NULL, NULL, &o);
+    fac_value *y = fac_attention(with_heads(q, rank), with_heads(k, rank), with_heads(in[1], rank),
+                                 with_heads(p.mask, rank), NULL, NULL, NULL, &o);
     if (!y->node || !s->accept(s->self, y->node)) return false;
     out[0] = rank == 3 ? fac_squeeze(y, fac_shape(1)) : y;
     return true;

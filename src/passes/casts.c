@@ -19,6 +19,12 @@ static bool holds(fac_dtype from, fac_dtype to) {
     return from == to;
 }
 
+static bool computes(fac_dtype t) { return t == FAC_F64 || t == FAC_F32 || t == FAC_F16 || t == FAC_BF16; }
+
+bool fac_is_float_cast(const fac_node *n) {
+    return FAC_IS(n, cast) && computes(n->in[0]->type.dtype) && computes(n->out[0]->type.dtype);
+}
+
 fac_value *fac_cast_once(const fac_node *n, fac_value *const in[]) {
     const fac_node *first = in[0]->node;
     if (!FAC_IS(n, cast) || !FAC_IS(first, cast)) return NULL;

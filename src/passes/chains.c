@@ -4,6 +4,7 @@
 #include "facula/ops.h"
 #include "op_list.h"
 #include "graph/attr.h"
+#include "passes/casts.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -17,7 +18,8 @@ typedef struct chain {
 } chain;
 
 static bool elementwise(const fac_node *n) {
-    return n && n->nout == 1 && n->out[0]->time == FAC_RUN && (FAC_IS(n, fused) || (n->op->map && !n->body[0]));
+    if (!n || n->nout != 1 || n->out[0]->time != FAC_RUN) return false;
+    return FAC_IS(n, fused) || (n->op->map && !n->body[0]) || fac_is_float_cast(n);
 }
 
 static int size_of(const fac_node *n) { return FAC_IS(n, fused) ? n->body[0]->nodes : 1; }

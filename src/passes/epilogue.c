@@ -3,6 +3,7 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
+#include "passes/casts.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -117,7 +118,7 @@ static fac_value *bias(fac_node *m, fac_value *other) {
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     epilogue *e = self;
-    if (!n->op->map || n->body[0] || n->nout != 1 || n->out[0]->time != FAC_RUN) return false;
+    if (!(n->op->map || fac_is_float_cast(n)) || n->body[0] || n->nout != 1 || n->out[0]->time != FAC_RUN) return false;
     bool add = FAC_IS(n, add);
     /* of two candidates the one built last: its other operand is certainly there */
     int best = -1;

@@ -60,16 +60,31 @@ fac_graph *fac_pass_products(const fac_graph *g);
  * query that a mask of -inf hides all keys from gives zeros instead of NaN. */
 fac_graph *fac_pass_attention(const fac_graph *g, fac_accept *accept, void *self);
 
+/* x (1 + erf(x / sqrt 2)) / 2 becomes one gelu.  Changes rounding. */
+fac_graph *fac_pass_gelu(const fac_graph *g);
+
+/* Gathers of one place along an axis become slices. */
+fac_graph *fac_pass_gather_slices(const fac_graph *g);
+
 /* y = batch_norm(conv2d(x, w, b)) becomes a convolution with weights scaled by ordinary ops on parameters, which the planner
  * hoists into the prepare part.  Changes rounding. */
 fac_graph *fac_pass_batch_norm(const fac_graph *g);
 
-/* Bias, residual add and activation behind a convolution or matrix product become its bias port and its body, where
+/* Views between a product and elementwise ops go behind these. */
+fac_graph *fac_pass_sink_views(const fac_graph *g);
+
+/* Bias, residual add, activation and cast behind a convolution or matrix product become its bias port and its body, where
  * accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
 /* What kernels say that a node takes, in seconds; INFINITY when none takes it. */
 typedef double fac_price(void *self, const fac_node *n);
+
+/* Convolutions and linear layers between quantizers of few bits become conv2d_basis,
+    where price(self, node)
+ * says that counting bits takes less time.  Changes rounding.  A graph without quantizers comes
+ * back itself. */
+fac_graph *fac_pass_low_bits(const fac_graph *g, fac_price *price, void *self);
 
 /* 1 x 1, depthwise and again 1 x 1 convolution behind each other, with what is between them and a residual add, become one
  * `fused_conv` node, where price(self, node) is less than that of the three. */
@@ -78,6 +93,10 @@ fac_graph *fac_pass_conv_chains(const fac_graph *g, fac_price *price, void *self
 /* Convolutions of 1 x 1 of one image, with equal bodies, become one whose slices their readers read, where accept(self, node)
  * says that a kernel takes it. */
 fac_graph *fac_pass_siblings(const fac_graph *g, fac_accept *accept, void *self);
+
+/* Products of one x with constant matrices that only attention reads become one, where accept(self, node) says that a kernel takes
+ * it. */
+fac_graph *fac_pass_sibling_products(const fac_graph *g, fac_accept *accept, void *self);
 
 /* Concats that begin as another one reads its result. */
 fac_graph *fac_pass_joins(const fac_graph *g);
@@ -94,6 +113,9 @@ fac_graph *fac_pass_relu_pools(const fac_graph *g, fac_accept *accept, void *sel
 
 /* The same behind a batch norm of training: a residual add, relu or clip. */
 fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self);
+
+/* Casts around norms become part of these, where accept(self, node) says that a kernel takes it. */
+fac_graph *fac_pass_norm_casts(const fac_graph *g, fac_accept *accept, void *self);
 
 /* Convolutions in front of batch norms of training give the statistics of what they make, where price(self, node) says that they
  * take about as long, and the norms take these.  Changes rounding. */

@@ -25,3 +25,14 @@ bool fac_range_holds(fac_dtype dtype, const fac_tensor *t) {
     fac_tensor_free(y);
     return holds;
 }
+
+bool fac_range_is_zero(const fac_tensor *t) {
+    const fac_type type = fac_tensor_type(t);
+    const int64_t n = fac_dims_count(&type.dims);
+    fac_tensor *x = NULL;
+    bool zero = !fac_tensor_convert(t, FAC_F64, &x, NULL);
+    const double *a = zero ? fac_tensor_data(x) : NULL;
+    for (int64_t k = 0; zero && k < n; k++) zero = a[k] == 0;
+    fac_tensor_free(x);
+    return zero;
+}

@@ -17,4 +17,7 @@ static inline bool fac_range_under(double x, double rounded) { return x != 0 && 
  * there: epsilons are single numbers, where tensors of weights may hold some that vanish.  false
  * also when memory is gone. */
 bool fac_range_holds(fac_dtype dtype, const fac_tensor *t);
+
+/* Every number of t is 0; false also when memory is gone. */
+bool fac_range_is_zero(const fac_tensor *t);
 #endif

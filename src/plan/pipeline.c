@@ -108,6 +108,8 @@ static fac_graph *sweep(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_
 static const pass passes[] = {
     { "simplify", .plain = fac_pass_simplify, .does = "the same in fewer nodes" },
     { "cse", UNFUSED, .plain = fac_pass_cse, .does = "equal nodes become one" },
+    { "gather_slices", PARTS, .plain = fac_pass_gather_slices, .does = "gathers of one place become views" },
+    { "gelu", .plain = fac_pass_gelu, .does = "what exporters write for gelu becomes one node" },
     { "attention", .accepts_used = fac_pass_attention, .does = "softmax between two products becomes one node" },
     /* after CSE, which may share forward values with the backward part, and no CSE after it */
     { "recompute", UNFUSED | RECOMPUTES, .does = "forward values are made again instead of kept" },
@@ -117,15 +119,18 @@ static const pass passes[] = {
       .does = "an expansion, a depthwise convolution and a projection become one" },
     { "weight_casts", .accepts = fac_pass_weight_casts, .does = "casts of all weights become one step" },
     { "updates", .accepts = fac_pass_updates, .does = "updates of parameters become few steps" },
+    { "sink_views", PARTS, .plain = fac_pass_sink_views, .does = "views go behind what can join a product" },
     { "epilogue", .accepts = fac_pass_epilogue, .does = "bias, add and activation join convolutions and products" },
     { "relu_pools", .accepts = fac_pass_relu_pools, .does = "gradients of max pools mask by relu" },
     { "norm_epilogue", .accepts = fac_pass_norm_epilogue, .does = "add and activation join norms of training" },
+    { "norm_casts", .accepts = fac_pass_norm_casts, .does = "casts join the norms that they stand around" },
     { "norm_moments", ANY_SOLVER, .prices = fac_pass_norm_moments, .does = "convolutions give mean and variance" },
     { "norm_sums", ANY_SOLVER, .prices = fac_pass_norm_sums, .does = "gradients give the sums of the next norm's gradient" },
     { "norm_masks", ANY_SOLVER, .prices = fac_pass_norm_masks, .does = "relu keeps its mask as bits" },
     { "norm_pairs", ANY_SOLVER, .prices = fac_pass_norm_pairs, .does = "two norms that are added become one" },
     { "conv_pools", .prices = fac_pass_conv_pools, .does = "max pools join convolutions" },
     { "siblings", PARTS, .accepts = fac_pass_siblings, .does = "convolutions of one image become one" },
+    { "sibling_products", PARTS, .accepts = fac_pass_sibling_products, .does = "queries, keys and values become one product" },
     { "joins", PARTS, .plain = fac_pass_joins, .does = "concats begin as others do" },
     { "chains", .plain = fac_pass_chains, .does = "chains of elementwise ops become one node" },
     { "sweep", .plain = sweep, .does = "values without a reader are dropped" },
@@ -156,6 +161,8 @@ static fac_graph *run(const pass *p, fac_plan *plan, const fac_program_opts *o) 
 fac_status fac_plan_settle(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
     if (!plan->observed && !o->no_fuse && !o->hook && !o->observe)
         FAC_TRY(take(plan, fac_pass_quantized(plan->graph), err));
+    if (!plan->observed && !o->no_fuse && !o->hook && !o->observe)
+        FAC_TRY(take(plan, fac_pass_low_bits(plan->graph, price, plan), err));
     for (int round = 0; round < 2; round++) {
         FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
         FAC_TRY(take(plan, fac_pass_expand(plan->graph, kept(plan, o), plan), err));

@@ -27,6 +27,7 @@ void fac_call_release(fac_call *c) {
         fac_release(c->tasks[k].records);
     }
     fac_release(c->tasks);
+    fac_grammar_free(c->grammar);
     fac_wish_free(&c->wish);
     pthread_cond_destroy(&c->moved);
     pthread_mutex_destroy(&c->lock);

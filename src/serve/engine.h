@@ -43,6 +43,7 @@ typedef struct fac_task {
 /* A request: several sequences, for whom one client waits. */
 struct fac_call {
     fac_wish wish;
+    fac_grammar *grammar; /* of all answers; NULL: none */
     fac_task *tasks;
     int ntasks;
     pthread_mutex_t lock;

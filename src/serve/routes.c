@@ -76,6 +76,7 @@ static void fill_tasks(fac_serve *s, fac_call *c) {
         t->prompt = p->ids;
         t->nprompt = p->n;
         t->how = w->how;
+        t->how.grammar = c->grammar;
         t->how.sampler.seed = seed + (uint64_t)(w->seeded ? k % w->choices : k);
     }
 }
@@ -88,7 +89,19 @@ static bool too_long(const fac_serve *s, const fac_wish *w, int64_t *longest) {
     return *longest >= s->facts.context;
 }
 
+static fac_status make_grammar(const fac_serve *s, fac_call *c, fac_error *err) {
+    const fac_wish *w = &c->wish;
+    if (w->grammar) return fac_grammar_new(s->t, w->grammar, &c->grammar, err);
+    return w->schema ? fac_grammar_json(s->t, w->schema, &c->grammar, err) : FAC_OK;
+}
+
 static void serve_call(fac_serve *s, fac_http_request *r, fac_call *c) {
+    fac_error err = { 0 };
+    if (make_grammar(s, c, &err)) {
+        fac_serve_fail(r, &err);
+        fac_call_release(c);
+        return;
+    }
     fill_tasks(s, c);
     if (!fac_engine_add(s->engine, c)) {
         fac_http_fail(r, 429, "queue_full", "too many requests wait already: try again later");

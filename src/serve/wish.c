@@ -118,16 +118,35 @@ static fac_status read_stops(const cJSON *o, fac_wish *w, fac_error *err) {
 /* ---- what is not there is said, so that nobody takes an answer for what it is not ---- */
 
 static fac_status refuse(const cJSON *o, fac_error *err) {
-    static const char *const names[] = { "tools", "functions",  "echo",       "suffix",
-                                         "audio", "modalities", "prediction", "grammar" };
+    static const char *const names[] = { "tools", "functions",  "echo",      "suffix",
+                                         "audio", "modalities", "prediction" };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const cJSON *x = get(o, names[k]);
         if (!x || cJSON_IsFalse(x) || (cJSON_IsArray(x) && !cJSON_GetArraySize(x))) continue;
         return fac_raise(err, FAC_E_UNSUPPORTED, "%s: not supported", names[k]);
     }
-    const char *format = cJSON_GetStringValue(get(get(o, "response_format"), "type"));
-    if (!format || !strcmp(format, "text")) return FAC_OK;
-    return fac_raise(err, FAC_E_UNSUPPORTED, "response_format: only text is supported");
+    return FAC_OK;
+}
+
+/* {"type": "json_schema", "json_schema": {"schema": {...}}}, {"type": "json_object"}, {"type":
+ * "text"} */
+static fac_status read_format(const cJSON *o, fac_wish *w, fac_error *err) {
+    const cJSON *x = get(o, "response_format"), *grammar = get(o, "grammar");
+    const char *type = cJSON_GetStringValue(get(x, "type"));
+    if (grammar && !cJSON_IsString(grammar)) return wrong("grammar", "a text", err);
+    if (grammar) w->grammar = fac_arena_text(&w->arena, grammar->valuestring);
+    if (grammar && !w->grammar) return no_memory(err);
+    if (!x || (type && !strcmp(type, "text"))) return FAC_OK;
+    if (grammar) return wrong("response_format", "no grammar beside it: text", err);
+    const cJSON *schema = get(get(x, "json_schema"), "schema");
+    if (!type || (strcmp(type, "json_object") && strcmp(type, "json_schema")))
+        return wrong("response_format", "the type text, json_object or json_schema", err);
+    if (*(type + 5) == 's' && !schema) return wrong("response_format", "json_schema.schema", err);
+    char *text = schema ? cJSON_PrintUnformatted(schema) : NULL;
+    w->schema = fac_arena_text(&w->arena, schema ? text : "{\"type\":\"object\"}");
+    const bool lost = !w->schema;
+    cJSON_free(text);
+    return lost ? no_memory(err) : FAC_OK;
 }
 
 static fac_status read_logprobs(const cJSON *o, fac_wish_kind kind, fac_wish *w, fac_error *err) {
@@ -153,6 +172,7 @@ static fac_status read_how(const cJSON *o, fac_wish_kind kind, fac_wish *w, fac_
     int64_t choices = 1, best = 1;
     w->how.tokens = kind == FAC_WISH_COMPLETE ? 16 : 0;
     FAC_TRY(refuse(o, err));
+    FAC_TRY(read_format(o, w, err));
     FAC_TRY(read_sampler(o, w, err));
     FAC_TRY(read_stops(o, w, err));
     FAC_TRY(whole(o, "max_tokens", 1, 1e9, &w->how.tokens, err));

@@ -21,7 +21,9 @@ typedef struct fac_wish {
     int choices; /* for each prompt */
     fac_generate_opts how;
     bool seeded, stream, usage, base64, special;
-    int logprobs; /* of so many tokens beside the chosen one; -1: none at all */
+    const char *grammar; /* GBNF; NULL: none */
+    const char *schema;  /* of JSON; NULL: none */
+    int logprobs;        /* of so many tokens beside the chosen one; -1: none at all */
 } fac_wish;
 
 typedef enum fac_wish_kind {

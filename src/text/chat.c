@@ -56,10 +56,12 @@ static const format *recognized(const char *chat) {
     return NULL;
 }
 
-const char *fac_chat_format(const fac_tokenizer *t) {
-    const format *f = recognized(t->chat);
+const char *fac_chat_format_of(const char *jinja) {
+    const format *f = recognized(jinja);
     return f ? f->name : NULL;
 }
+
+const char *fac_chat_format(const fac_tokenizer *t) { return fac_chat_format_of(t->chat); }
 
 const char *fac_chat_format_name(int i) { return i >= 0 && i < FORMATS ? formats[i].name : NULL; }
 

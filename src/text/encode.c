@@ -42,7 +42,8 @@ static void add_spaced(const fac_tokenizer *t, const char *s, size_t n, bool lea
 
 static void encode_spaced(const fac_tokenizer *t, const char *s, size_t n, bool first, fac_ids *out) {
     fac_text text = { 0 };
-    const bool lead = t->lead && (first || t->every_lead) && !(t->kind == FAC_TOKENS_UNIGRAM && *s == ' ');
+    const bool spaced = n && (*s == ' ' || (n >= 3 && !memcmp(s, "\xe2\x96\x81", 3)));
+    const bool lead = t->lead && (first || t->every_lead) && !(t->spares_lead && spaced);
     add_spaced(t, s, n, lead, &text);
     if (text.failed) out->failed = true;
     else if (t->kind == FAC_TOKENS_UNIGRAM) fac_unigram(t, text.s, text.n, out);
@@ -85,7 +86,7 @@ static void encode_lead(const fac_tokenizer *t, const char *s, size_t n, fac_ids
 static void encode_normal(const fac_tokenizer *t, const char *s, size_t n, bool first, fac_ids *out) {
     if (t->kind == FAC_TOKENS_WORDS) fac_wordpiece(t, s, n, out);
     else if (t->kind != FAC_TOKENS_BYTES) encode_spaced(t, s, n, first, out);
-    else if (t->lead && first && !fac_unicode_is_space((unsigned char)*s)) encode_lead(t, s, n, out);
+    else if (t->lead && first && *s != ' ') encode_lead(t, s, n, out);
     else encode_bytes(t, s, n, out);
 }
 

@@ -50,9 +50,10 @@ static bool is_there(const char *path) {
     return !stat(path, &s);
 }
 
+/* file NULL: vocab.json and merges.txt */
 static fac_status load_with_config(const char *file, const char *folder, fac_tokenizer **out, fac_error *err) {
     fac_tokenizer *t;
-    FAC_TRY(load_file(file, &t, err));
+    FAC_TRY(file ? load_file(file, &t, err) : fac_tokenizer_merges(folder, &t, err));
     const fac_status status = fac_tokenizer_config(t, folder, err);
     if (status) fac_tokenizer_free(t);
     else *out = t;
@@ -69,5 +70,6 @@ fac_status fac_tokenizer_load(const char *path, fac_tokenizer **out, fac_error *
         if (!is_there(inside)) continue;
         return load_with_config(inside, path, out, err);
     }
-    return fac_raise(err, FAC_E_IO, "%s: a folder without tokenizer.json", path);
+    if (fac_tokenizer_merges_here(path)) return load_with_config(NULL, path, out, err);
+    return fac_raise(err, FAC_E_IO, "%s: a folder without tokenizer.json, or vocab.json and merges.txt", path);
 }

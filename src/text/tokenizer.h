@@ -46,6 +46,7 @@ struct fac_tokenizer {
     bool          add_bos, add_eos;     /* FAC_TEXT_BOS */
     bool          lead;                 /* a space comes before the text */
     bool          every_lead;           /* and after each special token, too */
+    bool          spares_lead;          /* but none where a text begins with one */
     bool          join_spaces;          /* several become one */
     bool          whole;                /* a piece that is a token is not merged */
     bool          lower, strip, chinese, clean;     /* WordPiece */
@@ -90,6 +91,9 @@ fac_status fac_tokenizer_parse(fac_file *f, fac_tokenizer **out, fac_error *err)
 fac_status fac_tokenizer_gguf(fac_gguf *g, fac_tokenizer **out, fac_error *err);
 fac_status fac_tokenizer_json(const char *text, size_t bytes, fac_tokenizer **out, fac_error *err);
 fac_status fac_tokenizer_llama2c(const void *data, size_t bytes, fac_tokenizer **out, fac_error *err);
+/* vocab.json and merges.txt of a folder: are they there, and read. */
+bool       fac_tokenizer_merges_here(const char *folder);
+fac_status fac_tokenizer_merges(const char *folder, fac_tokenizer **out, fac_error *err);
 /* What tokenizer_config.json and chat_template.jinja of a folder say. */
 fac_status fac_tokenizer_config(fac_tokenizer *t, const char *folder, fac_error *err);
 #endif

@@ -92,6 +92,7 @@ static fac_status pre_tokenizer(fac_tokenizer *t, const cJSON *j, const char *ty
         const char *scheme = text_of(j, "prepend_scheme");
         t->lead = scheme ? strcmp(scheme, "never") != 0 : !cJSON_IsFalse(get(j, "add_prefix_space"));
         t->every_lead = scheme && !strcmp(scheme, "always");
+        t->spares_lead = true;
     } else if (strcmp(type, "BertPreTokenizer")) return unknown_part("pre_tokenizer", type, err);
     return FAC_OK;
 }

@@ -1,6 +1,7 @@
 /* Between the files of training. */
 #ifndef FACULA_TRAIN_INTERNAL_H
 #define FACULA_TRAIN_INTERNAL_H
+#include "facula/io.h"
 #include "facula/op.h"
 #include "facula/train.h"
 #include "train/look.h"
@@ -27,6 +28,17 @@ void fac_train_guard(fac_graph *g, fac_value *loss);
 /* basis_form.c: a quantizer whose basis is a state, which the step learns; false: n is something
  * else. */
 bool fac_train_basis(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
+
+/* dequantize.c: a copy whose quantized weights are planes of bits (unpack_basis); how many. */
+fac_status fac_train_packed(const fac_graph *model, int *packed, fac_graph **out, fac_error *err);
+
+/* recognize.c: a copy where weights of few levels and comparisons of numbers with thresholds are
+ * quantizers, as in graphs that were quantized here. */
+fac_status fac_train_recognize(const fac_graph *model, fac_graph **out, fac_error *err);
+
+/* packed.c: the graph of a file that was read. */
+fac_status fac_packed_take(const fac_weights *w, const char *path, fac_graph **out,
+                           fac_error *err);
 
 /* memory.c */
 fac_status  fac_train_memory_new(fac_trainer *t, fac_error *err);

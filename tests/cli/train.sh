@@ -62,6 +62,12 @@ quantized="--threads 1 --quantize lq:w2a2 --quantize fc3=lq:w1a2 --epochs 2 --js
 "$facula" train toy:xor --weights "$dir/small" $quantized --out "$dir/smaller" > /dev/null || bad "--weights of few bits"
 case $("$facula" evaluate "$dir/small" --against "$dir/small/model.onnx" --json | tr -d ' \t\n') in
 *'"same_answers":50,"largest_difference":0,'*) ;; *) bad "evaluate of few bits" ;; esac
+case $("$facula" evaluate "$dir/small" --against "$dir/small/model.fac" --json | tr -d ' \t\n') in
+*'"same_answers":50,'*) ;; *) bad "evaluate of packed bits" ;; esac
+"$facula" pack "$dir/small/model.onnx" -o "$dir/again.fac" > "$dir/packed" || bad "pack"
+grep -q "weights of 2 layers are bits" "$dir/packed" || bad "pack says $(cat "$dir/packed")"
+"$facula" pack "$dir/whole/model.onnx" -o "$dir/none.fac" 2> "$dir/err" && bad "a network of floats is packed"
+grep -q "nothing to pack" "$dir/err" || bad "pack of floats: $(cat "$dir/err")"
 
 # the network as ONNX, and both forms on the same samples
 answers=$("$facula" evaluate "$dir/whole" --against "$dir/whole/model.onnx" --json | tr -d ' \t\n')

@@ -98,16 +98,37 @@ static double worst(const fac_tensor *x, const fac_tensor *w, const fac_tensor *
     return most;
 }
 
+/* Whole numbers up to 127, which is in each block of 32: they are 8 bits already, and nothing is rounded. */
+static fac_tensor *wholes(int64_t M, int64_t K) {
+    fac_tensor *t = floats(fac_shape(M, K));
+    float *x = malloc((size_t)(M * K) * sizeof *x);
+    for (int64_t k = 0; k < M * K; k++) x[k] = k % 32 ? (float)((int)draw(255) - 127) : 127;
+    OK(fac_tensor_write(t, x, (size_t)(M * K) * sizeof *x, &err));
+    free(x);
+    return t;
+}
+
+static void usual_is_exact(fac_device *d, fac_tensor *w, fac_tensor *b, int64_t M, int64_t K) {
+    fac_tensor *x = wholes(M, K);
+    fac_tensor *y = run(d, x, w, b, FAC_PRECISION_DEFAULT);
+    const double off = worst(x, w, b, y);
+    if (!(off < 1e-6)) fail_msg("%s: %lld x %lld: products of whole numbers are off by %g",
+                                fac_dtype_get(fac_tensor_type(w).dtype)->name, (long long)M, (long long)K, off);
+    fac_tensor_free(x);
+    fac_tensor_free(y);
+}
+
 static void every_type(const char *isa) {
     fac_device *d;
     const fac_device_opts o = { .threads = 2, .isa = isa };
     if (fac_device_open("cpu", &o, &d, &err)) return;                  /* this machine has no such instructions */
     for (int k = 0; k < TYPES; k++)
         for (int round = 0; round < 4; round++) {
-            const int64_t block = fac_dtype_get(types[k])->block_elements, K = block > 1 ? block * (1 + (int64_t)draw(5)) : 1 + (int64_t)draw(90);
+            const int64_t block = fac_dtype_get(types[k])->block_elements, K = block > 1 ? block * (1 + (int64_t)draw(block > 32 ? 5 : 40)) : 1 + (int64_t)draw(90);
             const int64_t M = round == 0 ? 1 : round == 1 ? 2 + (int64_t)draw(3) : 5 + (int64_t)draw(40), N = 1 + (int64_t)draw(150);
             fac_tensor *x = floats(fac_shape(M, K)), *w = weights(types[k], N, K), *b = draw(2) ? floats(fac_shape(N)) : NULL;
             fac_tensor *exact = run(d, x, w, b, FAC_PRECISION_HIGHEST), *usual = run(d, x, w, b, FAC_PRECISION_DEFAULT);
+            usual_is_exact(d, w, b, M, K);
             const double off = worst(x, w, b, exact), rounded = worst(x, w, b, usual);
             if (!(off < 1e-6)) fail_msg("%s of %s: %lld x %lld x %lld, f32 is off by %g", fac_dtype_get(types[k])->name, isa,
                                         (long long)M, (long long)K, (long long)N, off);

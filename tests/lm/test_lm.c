@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "fresh_seed.h"
 #include "lm/lm.h"
+#include "text/tokenizer.h"
 
 static fac_error err;
 static uint64_t seed;
@@ -192,6 +193,79 @@ static void slots_do_not_see_each_other(void **state) {
     OK(fac_session_step(s, &err));
     same(fac_session_logits(s, 2), alone, "cut back", 20);
     assert_int_equal(fac_session_length(s, 2), 20);
+    fac_session_free(s);
+    fac_lm_free(m);
+}
+
+static int asked;
+bool fac_test_allows(size_t bytes) {
+    asked++;
+    return bytes < (size_t)1 << 40;
+}
+
+/* A token that was chosen is read, the next one is chosen: with plans, caches and buffers that are there. */
+static void a_token_allocates_nothing(void **state) {
+    (void)state;
+    int32_t ids[40], id;
+    fac_lm *m;
+    fac_tokenizer *t = fac_tokenizer_begin(VOCABULARY);
+    fac_session *s = session(&m, 2);
+    const fac_generate_opts o = { .sampler = { .temperature = 1, .top_k = 40, .seed = seed }, .ignore_end = true };
+    fac_generate_stat stat;
+    fac_writer w = { .t = t, .o = &o, .facts = fac_lm_about(m), .stat = &stat };
+    for (int32_t k = 0; k < VOCABULARY; k++) assert_true(fac_tokenizer_set(t, k, "ab", 2, 0, FAC_TOKEN_NORMAL));
+    OK(fac_tokenizer_finish(t, &err));
+    ids_of(ids, 40);
+    OK(fac_writer_begin(&w, ids, 40, &err));
+    OK(fac_session_feed(s, 0, ids, 40, &err));
+    for (int k = 0; k < 30; k++) {
+        bool go_on = true;
+        OK(fac_session_step(s, &err));
+        OK(fac_writer_next(&w, fac_session_logits(s, 0), &id, &go_on, &err));
+        assert_true(go_on);
+        OK(fac_session_feed(s, 0, &id, 1, &err));
+        if (k == 1) assert_true(asked > 0);
+        if (k == 1) asked = 0;                      /* the first step with one token has made its plan */
+    }
+    assert_int_equal(asked, 0);
+    fac_writer_end(&w);
+    fac_tokenizer_free(t);
+    fac_session_free(s);
+    fac_lm_free(m);
+}
+
+static bool count_tokens(void *self, int32_t id, const char *text, size_t bytes) {
+    (void)id, (void)text, (void)bytes;
+    ++*(int *)self;
+    return true;
+}
+
+/* Twice as many tokens as the context has; what is read at the end begins with what is kept. */
+static void a_full_context_forgets(void **state) {
+    (void)state;
+    enum { KEEP = 5, MANY = 2 * CONTEXT };
+    int32_t ids[20], past[CONTEXT];
+    int told = 0;
+    fac_lm *m;
+    fac_tokenizer *t = fac_tokenizer_begin(VOCABULARY);
+    fac_session *s = session(&m, 1);
+    fac_generate_opts o = { .tokens = MANY, .ignore_end = true, .keep = KEEP,
+                            .sampler = { .temperature = 1, .seed = seed } };
+    fac_generate_stat stat;
+    for (int32_t k = 0; k < VOCABULARY; k++) assert_true(fac_tokenizer_set(t, k, "ab", 2, 0, FAC_TOKEN_NORMAL));
+    OK(fac_tokenizer_finish(t, &err));
+    ids_of(ids, 20);
+    OK(fac_generate(s, t, ids, 20, &o, count_tokens, &told, &stat, &err));
+    assert_int_equal(stat.finish, FAC_FINISH_CONTEXT);
+    assert_true(stat.generated < CONTEXT && told == stat.generated);
+    OK(fac_session_cut(s, 0, 0, &err));
+    o.shift = true;
+    OK(fac_generate(s, t, ids, 20, &o, count_tokens, &told, &stat, &err));
+    assert_int_equal(stat.finish, FAC_FINISH_LENGTH);
+    assert_int_equal(stat.generated, MANY);
+    assert_true(fac_session_past(s, 0, past) <= CONTEXT);
+    assert_memory_equal(past, ids, KEEP * sizeof *ids);
+    fac_tokenizer_free(t);
     fac_session_free(s);
     fac_lm_free(m);
 }
@@ -379,7 +453,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_token), cmocka_unit_test(tokens_are_drawn_by_their_probabilities),
         cmocka_unit_test(text_comes_in_whole_characters), cmocka_unit_test(caches_change_nothing),
-        cmocka_unit_test(slots_do_not_see_each_other), cmocka_unit_test(what_cannot_be_is_said), cmocka_unit_test(stories),
+        cmocka_unit_test(slots_do_not_see_each_other), cmocka_unit_test(a_token_allocates_nothing),
+        cmocka_unit_test(a_full_context_forgets), cmocka_unit_test(what_cannot_be_is_said), cmocka_unit_test(stories),
         cmocka_unit_test(smollm2), cmocka_unit_test(quantizing), cmocka_unit_test(chat_of_smollm2), cmocka_unit_test(minilm),
     };
     return cmocka_run_group_tests(tests, start, end);

@@ -211,7 +211,7 @@ static void what_is_wrong_is_named(void **state) {
           "tools: not supported" },
         { "/v1/chat/completions",
           "{\"messages\":[{\"role\":\"user\",\"content\":\"A\"}],\"response_format\":{\"type\":"
-          "\"json_object\"}}",
+          "\"xml\"}}",
           "response_format: " },
         { "/v1/embeddings", "{\"input\":\"A\"}", "gives no embeddings" },
         { "/tokenize", "{\"content\":[1]}", "content: " },

@@ -224,12 +224,88 @@ static int start(void **state) {
     return 0;
 }
 
+/* Metaspace gives a text that begins with a space none, Prepend does always; ByteLevel asks for a space, not for any blank. */
+static void the_space_before_a_text(void **state) {
+    (void)state;
+    static const char vocab[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\xe2\x96\x81\":0,\"a\":1,\"\xc4\xa0\":2,\"\xc4\x8a\":3},"
+                                "\"merges\":[]},%s}";
+    static const struct { const char *part, *text, *ids; } of[] = {
+        { "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"prepend_scheme\":\"first\"}", "a", "0 1" },
+        { "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"prepend_scheme\":\"first\"}", " a", "0 1" },
+        { "\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"}", " a", "0 0 1" },
+        { "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", "a", "2 1" },
+        { "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", " a", "2 1" },
+        { "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", "\na", "2 3 1" },
+    };
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        char file[1024];
+        snprintf(file, sizeof file, vocab, of[k].part);
+        fac_tokenizer *t = parse(file, strlen(file));
+        assert_string_equal(ids_of(t, of[k].text, 0), of[k].ids);
+        fac_tokenizer_free(t);
+    }
+}
+
+/* ---- vocab.json and merges.txt ---- */
+
+static void write_file(const char *folder, const char *name, const char *text) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void clear(const char *folder) {
+    static const char *const names[] = { "vocab.json", "merges.txt", "tokenizer_config.json", "added_tokens.json" };
+    char path[256];
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[k]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+static void vocabulary_and_merges(void **state) {
+    (void)state;
+    static const char vocabulary[] = "{\"a\":0,\"b\":1,\"\\\"\":2,\"ab\":3,\"\\u0120\":4,\"\\u0120ab\":5,\"<|endoftext|>\":6}";
+    static const struct { const char *merges, *config, *says; } bad[] = {
+        { "a b c\n", "{}", "line 1 is no pair" },
+        { "#version: 0.2\na\n", "{}", "line 2 is no pair" },
+        { "a b\n", "{\"tokenizer_class\":\"LlamaTokenizer\"}", "LlamaTokenizer" },
+        { "a b\n", "[]", "no JSON object" },
+    };
+    char folder[] = "/tmp/facula-tokens-XXXXXX";
+    static const int32_t want[] = { 3, 5, 2, 6, 7 };
+    int32_t ids[16];
+    fac_tokenizer *t;
+    assert_non_null(mkdtemp(folder));
+    write_file(folder, "vocab.json", vocabulary);
+    write_file(folder, "merges.txt", "#version: 0.2\na b\r\n\xc4\xa0 ab\n");
+    write_file(folder, "added_tokens.json", "{\"<more>\":7}");
+    OK(fac_tokenizer_load(folder, &t, &err));
+    assert_int_equal(fac_tokenizer_encode(t, "ab ab\"<|endoftext|><more>", 25, FAC_TEXT_SPECIAL, ids, 16), 5);
+    assert_memory_equal(ids, want, sizeof want);
+    assert_true(fac_tokenizer_ends(t, 6));
+    fac_tokenizer_free(t);
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        write_file(folder, "merges.txt", bad[k].merges);
+        write_file(folder, "tokenizer_config.json", bad[k].config);
+        assert_int_not_equal(fac_tokenizer_load(folder, &t, &err), FAC_OK);
+        if (!strstr(err.text, bad[k].says)) fail_msg("'%s' does not say '%s'", err.text, bad[k].says);
+    }
+    clear(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(byte_level_bpe_of_gguf), cmocka_unit_test(word_pieces), cmocka_unit_test(unigrams),
         cmocka_unit_test(what_is_unknown_is_refused_by_name), cmocka_unit_test(pieces_cover_a_text),
         cmocka_unit_test(texts_are_cut_as_the_expressions_do), cmocka_unit_test(long_pieces_take_no_square),
-        cmocka_unit_test(normal_forms), cmocka_unit_test(smollm2), cmocka_unit_test(stories),
+        cmocka_unit_test(normal_forms), cmocka_unit_test(vocabulary_and_merges),
+        cmocka_unit_test(the_space_before_a_text),
+        cmocka_unit_test(smollm2), cmocka_unit_test(stories),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -1,7 +1,7 @@
 /* Writes the plans of all zoo networks, and the texts of their OpenCL kernels, to a folder: what a change of the
  * library's structure must leave as it was (scripts/compare_plans.sh holds two builds against each other).
  *
- *   plan_dump FOLDER DEVICE [NETWORK...]
+ *   plan_dump FOLDER DEVICE [NETWORK|FILE.onnx...]
  *
  * DEVICE: cpu:avx512, cpu:avx2, ..., opencl (the first real device; kernels are not compiled), or sm_80, sm_90: an NVIDIA
  * GPU that need not be there, with the facts of an A100 or H200.  FOLDER gets DEVICE.MODE.txt (avx512.f32.txt) with a part for each network,
@@ -112,11 +112,11 @@ static fac_status dump_program(FILE *to, fac_program *p, fac_tensor *const in[])
     return FAC_OK;
 }
 
-static fac_status dump_inference(FILE *to, const fac_graph *g, fac_device *d, const mode *m, fac_tensor *x) {
+static fac_status dump_inference(FILE *to, const fac_graph *g, fac_device *d, const mode *m,
+                                 fac_tensor *const in[]) {
     fac_graph *mixed = m->mixed ? fac_graph_autocast(g, m->mixed) : NULL;
     fac_program *p = NULL;
     const fac_program_opts opts = { .precision = m->precision };
-    fac_tensor *const in[] = { x };
     fac_status status = fac_program_new(mixed ? mixed : g, d, &opts, &p, &err);
     if (!status) status = dump_program(to, p, in);
     fac_program_free(p);
@@ -149,12 +149,35 @@ static fac_status dump_network(FILE *to, const fac_zoo *z, fac_device *d, const 
         fac_tensor *x = NULL;
         fprintf(to, "== %s %s batch %lld\n", z->name, uses[k].use, (long long)uses[k].batch);
         status = fac_tensor_new(NULL, FAC_F32, dims, &x, &err);
-        if (!status) status = uses[k].train ? dump_training(to, g, d, m, x) : dump_inference(to, g, d, m, x);
+        if (!status) status = uses[k].train ? dump_training(to, g, d, m, x) : dump_inference(to, g, d, m, &x);
         fac_tensor_free(x);
     }
     fac_graph_free(g);
     return status;
 }
+
+/* An ONNX model with inputs of zeros; open sizes are 1. */
+static fac_status dump_file(FILE *to, const char *path, fac_device *d, const mode *m) {
+    enum { INPUTS = 16 };
+    fac_graph *g = NULL;
+    fac_tensor *in[INPUTS] = { NULL };
+    fac_status status = fac_onnx_load(path, NULL, &g, &err);
+    const int n = status ? 0 : fac_graph_inputs(g);
+    if (n > INPUTS) status = fac_raise(&err, FAC_E_UNSUPPORTED, "%s has %d inputs", path, n);
+    for (int i = 0; i < n && !status; i++) {
+        fac_type t = fac_value_type(fac_graph_input(g, i));
+        for (int k = 0; k < t.dims.n; k++)
+            if (t.dims.d[k] < 0) t.dims.d[k] = 1;
+        status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], &err);
+    }
+    fprintf(to, "== %s\n", path);
+    if (!status) status = dump_inference(to, g, d, m, in);
+    for (int i = 0; i < INPUTS; i++) fac_tensor_free(in[i]);
+    fac_graph_free(g);
+    return status;
+}
+
+static bool is_file(const char *name) { return strstr(name, ".onnx") != NULL; }
 
 static bool wanted(const char *name, int n, char **names) {
     for (int i = 0; i < n; i++)
@@ -180,6 +203,8 @@ static int dump(const char *folder, const char *device, int n, char **names) {
         }
         for (const fac_zoo *z = fac_zoo_models; z->name && !status; z++)
             if (wanted(z->name, n, names)) status = dump_network(to, z, d, &modes[k]);
+        for (int i = 0; i < n && !status; i++)
+            if (is_file(names[i])) status = dump_file(to, names[i], d, &modes[k]);
         if (fclose(to)) {
             perror(path);
             return 1;

@@ -13,6 +13,12 @@ class Explanation(dict[str, Any]):
                  f" by torch {sum(n for n, _ in self['fallbacks'].values())}"]
         for op, (n, why) in sorted(self["fallbacks"].items(), key=lambda item: -item[1][0]):
             lines.append(f"  torch: {op} x {n}: {why}")
+        if self["device"]:
+            d = self["device"]
+            lines.append(f"device ocl: {d['recorded']} calls recorded, {d['flushes']} segments, {d['planned']} planned,"
+                         f" {d['found']} found again")
+        for op, (n, why) in sorted(self["device_fallbacks"].items(), key=lambda item: -item[1][0]):
+            lines.append(f"  host: {op} x {n}: {why}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -56,11 +62,17 @@ def strict(on: bool = True) -> bool:
     return before
 
 
+def is_strict() -> bool:
+    return _strict[0]
+
+
 def explain(reset: bool = False) -> Explanation:
     """What facula computed since the program began, and what torch did, with reasons; reset: count anew."""
+    from . import device
     with _lock:
         got = Explanation(graphs=_graphs[0], parts=_graphs[1], native=dict(_native),
-                          fallbacks={op: (n, why) for op, (n, why) in _fallbacks.items()})
+                          fallbacks={op: (n, why) for op, (n, why) in _fallbacks.items()}, device=device.stats(),
+                          device_fallbacks=device.explained())
         if reset:
             _graphs[:] = [0, 0]
             _native.clear()

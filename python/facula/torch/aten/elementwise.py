@@ -147,7 +147,8 @@ def rad2deg(g: Graph, x: Value) -> Value:
 def logit(g: Graph, x: Value, eps: float | None = None) -> Value:
     x = floating(g, x)
     if eps is not None:
-        x = g.op("clip", x, g.number(eps, x.dt), g.number(1 - eps, x.dt))
+        high = g.where(g.compare("greater", x, 1 - eps), 1 - eps, x)
+        x = g.where(g.compare("less", x, eps), eps, high)
     return g.op("log", g.div(x, g.sub(1, x)))
 
 

@@ -227,6 +227,8 @@ def _along(name: str) -> Any:
             x = g.cast(x, "f32")
         if kind(x.dt) != 2:
             raise Refused("integers")
+        if not x.count:
+            return x
         if not x.rank:
             return g.reshape(g.op(name, g.reshape(x, (1,)), axis=0), ())
         return g.op(name, x, axis=axis_of(dim, x.rank))
@@ -245,6 +247,8 @@ def safe_softmax(g: Graph, x: Value, dim: int, dtype: str | None = None) -> Valu
 
 def _back(name: str) -> Any:
     def function(g: Graph, dy: Value, y: Value, dim: int, dtype: str) -> Value:
+        if not y.count:
+            return g.cast(dy, dtype)
         if not y.rank:
             return g.cast(g.reshape(g.op(name, g.reshape(y, (1,)), g.reshape(dy, (1,)), axis=0), ()), dtype)
         return g.cast(g.op(name, y, g.cast(dy, y.dt), axis=axis_of(dim, y.rank)), dtype)

@@ -18,6 +18,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
+#include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -95,6 +96,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (p->in[i].type.dtype) fac_want_plain(&p->in[i]);
     for (int k = 1; k < p->nout; k++)
         if (p->out[k].type.dtype) fac_want_plain(&p->out[k]);
+    fac_lay_in_order(&p->in[Q], &p->out[0]);
     fac_attention_want_rows(&p->out[0]);
     o->work = a.joined + a.share * sizeof(float) * (size_t)cpu->pool.threads;
     const fac_attention_shape *s = &a.shape;

@@ -6,15 +6,18 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include "backends/cpu/bits/bits.h"
 #include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/device/cpu.h"
 #include "base/error.h"
 
 extern const fac_simd fac_simd_base;
 extern const fac_byte_kernels fac_bytes_base;
+extern const fac_bit_kernels fac_bits_base;
 #if defined(__x86_64__)
 extern const fac_simd fac_simd_avx2, fac_simd_avx512;
 extern const fac_byte_kernels fac_bytes_avx2, fac_bytes_avx512, fac_bytes_vnni;
+extern const fac_bit_kernels fac_bits_avx2, fac_bits_avx512, fac_bits_popcount;
 #endif
 
 typedef struct choice { const fac_simd *simd; bool here; } choice;
@@ -59,6 +62,20 @@ static const fac_byte_kernels *bytes_of(const fac_simd *s) {
     return &fac_bytes_base;
 }
 
+/* Products of bits: FACULA_BITS=tables takes those that every processor of this set has. */
+static const fac_bit_kernels *bits_of(const fac_simd *s) {
+#if defined(__x86_64__)
+    const char *wish = getenv("FACULA_BITS");
+    const bool plain = wish && !strcmp(wish, fac_bits_avx512.name);
+    if (s->lanes == 16)
+        return __builtin_cpu_supports("avx512vpopcntdq")
+            && !plain ? &fac_bits_popcount : &fac_bits_avx512;
+    if (s->lanes == 8) return &fac_bits_avx2;
+#endif
+    (void)s;
+    return &fac_bits_base;
+}
+
 /* Floats that one unit multiplies in a cycle: a vector; but AMD's processors of family 25 do 512 bits as two halves. */
 static int unit_width(const fac_simd *s) {
 #if defined(__x86_64__)
@@ -87,6 +104,7 @@ static size_t third_cache(size_t all) {
 fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
     FAC_TRY(fac_cpu_simd(isa, &c->simd, err));
     c->bytes = bytes_of(c->simd);
+    c->bits = bits_of(c->simd);
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     c->l1 = cache(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     c->l2 = cache(_SC_LEVEL2_CACHE_SIZE, 512 << 10);

@@ -4,7 +4,8 @@
  *     sum of w x = d dx sum(u xq) + m (dx sum xq)
  * where the second sums belong to x alone.  u xq are added in 32 bits: vpdpbusd takes 64 of them at a time, two blocks, whose
  * sums lie in the halves of a vector; without it products of pairs are added in 16 bits, which 8-bit u would overflow: those are
- * taken as signed numbers by their magnitudes. */
+ * taken as signed numbers by their magnitudes.  q4_k's parts of 32 are blocks of q4_1 with d and m of their own,
+ * q6_k has a scale for 16 numbers. */
 #include <string.h>
 #include "backends/cpu/simd/vector.h"
 #include "backends/cpu/product/block_dots.h"
@@ -13,10 +14,12 @@
 #include <immintrin.h>
 #endif
 
-enum type { TYPE_Q4_0, TYPE_Q4_1, TYPE_Q8_0 };
-enum { PART = 128 };                        /* blocks whose scales are gathered together */
+enum type { TYPE_Q4_0, TYPE_Q4_1, TYPE_Q8_0, TYPE_Q4_K, TYPE_Q6_K };
 
-INLINE int bytes_of(const enum type t) { return t == TYPE_Q4_0 ? 18 : t == TYPE_Q4_1 ? 20 : 34; }
+INLINE int bytes_of(const enum type t) {
+    static const int bytes[] = { 18, 20, 34, 144, 210 };
+    return bytes[t];
+}
 INLINE int head_of(const enum type t) { return t == TYPE_Q4_1 ? 4 : 2; }
 
 INLINE uint16_t half_at(const char *p) {
@@ -24,6 +27,24 @@ INLINE uint16_t half_at(const char *p) {
     memcpy(&h, p, sizeof h);
     return h;
 }
+
+/* The twelve bytes of a block of q4_k as eight scales and eight minima of 6 bits. */
+INLINE void unpack_q4_k(const char *w, uint64_t *scales, uint64_t *minima) {
+    uint32_t a, b, c;
+    memcpy(&a, w + 4, 4);
+    memcpy(&b, w + 8, 4);
+    memcpy(&c, w + 12, 4);
+    const uint32_t scale = (c & 0x0f0f0f0f) | (a >> 6 & 0x03030303) << 4;
+    const uint32_t least = (c >> 4 & 0x0f0f0f0f) | (b >> 6 & 0x03030303) << 4;
+    *scales = (uint64_t)scale << 32 | (a & 0x3f3f3f3f);
+    *minima = (uint64_t)least << 32 | (b & 0x3f3f3f3f);
+}
+
+#if defined(__AVX512F__)
+#include "backends/cpu/simd/block_dots_512.h"
+#else
+
+enum { PART = 128 };                        /* blocks whose scales are gathered together */
 
 /* d of n blocks, and the sum of their m times those of x. */
 INLINE float scales(const enum type t, const char *w, int n, const float *sums, float *d) {
@@ -41,67 +62,7 @@ INLINE float scales(const enum type t, const char *w, int n, const float *sums, 
     return t == TYPE_Q4_0 ? -8 * total : -128 * total;
 }
 
-#if defined(__AVX512F__)
-
-/* Blocks at a and b as one vector of u. */
-INLINE __m512i pair_of(const enum type t, const char *a, const char *b) {
-    if (t == TYPE_Q8_0) {
-        const __m256i low = _mm256_loadu_si256((const __m256i *)a), high = _mm256_loadu_si256((const __m256i *)b);
-        return _mm512_xor_si512(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1), _mm512_set1_epi8(-128));
-    }
-    const __m128i x = _mm_loadu_si128((const __m128i *)a), y = _mm_loadu_si128((const __m128i *)b);
-    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1);
-    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(y), _mm_srli_epi16(y, 4), 1);
-    return _mm512_and_si512(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1), _mm512_set1_epi8(15));
-}
-
-/* Sums of u x in 32 bits. */
-INLINE __m512i products(const enum type t, const bool vnni, __m512i u, __m512i x) {
-    if (vnni) {
-        __m512i sum = _mm512_setzero_si512();
-        __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(u), "v"(x));
-        return sum;
-    }
-    const __m512i ones = _mm512_set1_epi16(1);
-    if (t != TYPE_Q8_0) return _mm512_madd_epi16(_mm512_maddubs_epi16(u, x), ones);
-    const __m512i even = _mm512_and_si512(u, _mm512_set1_epi16(255)), odd = _mm512_srli_epi16(u, 8);
-    const __m512i first = _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8), second = _mm512_srai_epi16(x, 8);
-    return _mm512_add_epi32(_mm512_madd_epi16(even, first), _mm512_madd_epi16(odd, second));
-}
-
-/* d and dx of two blocks, eight times each. */
-INLINE __m512 pair_scale(const float *d, const float *dx) {
-    const __m128 both = _mm_mul_ps(_mm_castpd_ps(_mm_load_sd((const double *)(const void *)d)),
-                                   _mm_castpd_ps(_mm_load_sd((const double *)(const void *)dx)));
-    const __m512i halves = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
-    return _mm512_permutexvar_ps(halves, _mm512_castps128_ps512(both));
-}
-
-/* n blocks of a row of w with m rows of x. */
-INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n, const float *d, const char *const *x,
-                 const float *const *dx, __m512 *sum) {
-    const int bytes = bytes_of(t);
-    w += head_of(t);
-    for (int b = 0; b + 2 <= n; b += 2) {
-        const __m512i u = pair_of(t, w + b * bytes, w + (b + 1) * bytes);
-        for (int j = 0; j < m; j++) {
-            const __m512i p = products(t, vnni, u, _mm512_loadu_si512(x[j] + 32 * b));
-            sum[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(p), pair_scale(d + b, dx[j] + b), sum[j]);
-        }
-    }
-    if (n % 2 == 0) return;
-    const __m512i u = pair_of(t, w + (n - 1) * bytes, w + (n - 1) * bytes);
-    for (int j = 0; j < m; j++) {
-        const __m512i last = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(x[j] + 32 * (n - 1))));
-        const __m512i p = products(t, vnni, u, _mm512_inserti64x4(last, _mm256_setzero_si256(), 1));
-        sum[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(p), _mm512_set1_ps(d[n - 1] * dx[j][n - 1]), sum[j]);
-    }
-}
-typedef __m512 sums;
-INLINE sums none(void) { return _mm512_setzero_ps(); }
-INLINE float total(sums v) { return _mm512_reduce_add_ps(v); }
-
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
 
 INLINE __m256i block_of(const enum type t, const char *a) {
     if (t == TYPE_Q8_0) return _mm256_loadu_si256((const __m256i *)a);
@@ -163,13 +124,6 @@ INLINE float total(sums v) { return v; }
 
 #endif
 
-/* Without 512 bits q8_0 has no shift by 128, so nothing is to be taken away. */
-#if defined(__AVX512F__)
-enum { SHIFTED = 1 };
-#else
-enum { SHIFTED = 0 };
-#endif
-
 INLINE void row(const enum type t, const bool vnni, const int m, const fac_block_rows *r, const char *w, const char *x, float *y) {
     const int blocks = (int)(r->K / 32), bytes = bytes_of(t);
     sums sum[4];
@@ -185,14 +139,82 @@ INLINE void row(const enum type t, const bool vnni, const int m, const fac_block
             q[j] = x + j * r->x_row + 32 * b;
             dx[j] = facts + b;
             const float below = scales(t, w + b * bytes, n, facts + blocks + b, d);
-            rest[j] += t == TYPE_Q8_0 && !SHIFTED ? 0 : below;
+            rest[j] += t == TYPE_Q8_0 ? 0 : below;      /* it is not shifted by 128 here */
         }
         part(t, vnni, m, w + b * bytes, n, d, q, dx, sum);
     }
     for (int j = 0; j < m; j++) y[j * r->y_row] = total(sum[j]) + rest[j];
 }
 
+/* ---- blocks of 256: as signed numbers first, which their parts share with all rows of x ---- */
+
+typedef struct large {
+    signed char q[256];
+    float       d[16], m[8];                /* of parts of 32 (q4_k) or 16 (q6_k) numbers */
+} large;
+
+INLINE void read_q4_k(const char *w, large *to) {
+    const float d = fac_f16_to_f32(half_at(w)), least = fac_f16_to_f32(half_at(w + 2));
+    const unsigned char *q = (const unsigned char *)w + 16;
+    uint64_t scales_, minima;
+    unpack_q4_k(w, &scales_, &minima);
+    for (int j = 0; j < 8; j++) to->d[j] = d * (float)(scales_ >> 8 * j & 255);
+    for (int j = 0; j < 8; j++) to->m[j] = -least * (float)(minima >> 8 * j & 255);
+    for (int p = 0; p < 4; p++)
+        for (int k = 0; k < 32; k++) {
+            to->q[64 * p + k] = (signed char)(q[32 * p + k] & 15);
+            to->q[64 * p + 32 + k] = (signed char)(q[32 * p + k] >> 4);
+        }
+}
+
+INLINE void read_q6_k(const char *w, large *to) {
+    const unsigned char *low = (const unsigned char *)w, *high = low + 128;
+    const float d = fac_f16_to_f32(half_at(w + 208));
+    for (int j = 0; j < 16; j++) to->d[j] = d * (float)(signed char)w[192 + j];
+    for (int n = 0; n < 2; n++)
+        for (int t = 0; t < 4; t++)
+            for (int c = 0; c < 32; c++) {
+                const int four = low[64 * n + c + 32 * (t & 1)] >> 4 * (t / 2) & 15;
+                const int two = high[32 * n + c] >> 2 * t & 3;
+                to->q[128 * n + 32 * t + c] = (signed char)((four | two << 4) - 32);
+            }
+}
+
+/* The products of one block with those of a row of x: dx and sums are those of its eight parts. */
+INLINE float with_x(const enum type t, const large *w, const char *x, const float *dx, const float *sums_) {
+    const int part_ = t == TYPE_Q4_K ? 32 : 16;
+    float y = 0;
+    for (int j = 0; j < 256 / part_; j++) {
+        int p = 0;
+        for (int k = 0; k < part_; k++) p += w->q[part_ * j + k] * (signed char)x[part_ * j + k];
+        y += w->d[j] * dx[part_ * j / 32] * (float)p;
+        if (t == TYPE_Q4_K) y += w->m[j] * sums_[j];
+    }
+    return y;
+}
+
+INLINE void rows_of_large(const enum type t, const fac_block_rows *r) {
+    for (int64_t i = 0; i < r->rows; i++) {
+        for (int64_t j = 0; j < r->m; j++) r->y[j * r->y_row + i] = 0;
+        for (int64_t b = 0; b < r->K / 256; b++) {
+            const char *w = r->w + i * r->w_row + b * bytes_of(t);
+            large one;
+            if (t == TYPE_Q4_K) read_q4_k(w, &one);
+            else read_q6_k(w, &one);
+            for (int64_t j = 0; j < r->m; j++) {
+                const char *x = r->x + j * r->x_row;
+                const float *dx = (const float *)(const void *)(x + r->K) + 8 * b;
+                r->y[j * r->y_row + i] += with_x(t, &one, x + 256 * b, dx, dx + r->K / 32);
+            }
+        }
+    }
+}
+
 INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {
+    if (t == TYPE_Q4_K || t == TYPE_Q6_K) {
+        rows_of_large(t, r);
+        return;
+    }
     for (int64_t j = 0; j < r->m; j += 4) {
         const int64_t left = r->m - j;
         const char *x = r->x + j * r->x_row;
@@ -206,6 +228,8 @@ INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {
         }
     }
 }
+
+#endif
 
 static bool has_vnni(void) {
 #if defined(__AVX512F__)
@@ -223,6 +247,8 @@ static bool has_vnni(void) {
 RUN(run_q4_0, TYPE_Q4_0)
 RUN(run_q4_1, TYPE_Q4_1)
 RUN(run_q8_0, TYPE_Q8_0)
+RUN(run_q4_k, TYPE_Q4_K)
+RUN(run_q6_k, TYPE_Q6_K)
 
 /* ---- as f32 ---- */
 
@@ -255,4 +281,6 @@ const fac_block_dots FAC_SIMD(fac_block_dots)[FAC_DTYPES] = {
     [FAC_Q4_0] = { run_q4_0, decode_q4_0 },
     [FAC_Q4_1] = { run_q4_1, decode_q4_1 },
     [FAC_Q8_0] = { run_q8_0, decode_q8_0 },
+    [FAC_Q4_K] = { run_q4_k, NULL },
+    [FAC_Q6_K] = { run_q6_k, NULL },
 };

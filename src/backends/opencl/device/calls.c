@@ -14,8 +14,7 @@ const char *fac_cl_tag(fac_dtype t) { return fac_dtype_get(t)->name; }
 
 bool fac_cl_has(const fac_opencl *o, fac_dtype t) { return *fac_cl_in_memory(t) && (t != FAC_F64 || o->limits.fp64); }
 
-bool fac_cl_settle(const fac_opencl *o, fac_problem *p) {
-    if (p->node->body[0]) return false;
+bool fac_cl_settle_operands(const fac_opencl *o, fac_problem *p) {
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         if (x->type.dtype == FAC_NONE) continue;
@@ -26,14 +25,22 @@ bool fac_cl_settle(const fac_opencl *o, fac_problem *p) {
     return true;
 }
 
-bool fac_cl_settle_plain(const fac_opencl *o, fac_problem *p) {
-    if (!fac_cl_settle(o, p)) return false;
+bool fac_cl_settle(const fac_opencl *o, fac_problem *p) {
+    return !p->node->body[0] && fac_cl_settle_operands(o, p);
+}
+
+bool fac_cl_settle_operands_plain(const fac_opencl *o, fac_problem *p) {
+    if (!fac_cl_settle_operands(o, p)) return false;
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         if (x->type.dtype != FAC_NONE && !fac_layout_is_plain(&x->layout,
                                                               &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);
     }
     return true;
+}
+
+bool fac_cl_settle_plain(const fac_opencl *o, fac_problem *p) {
+    return !p->node->body[0] && fac_cl_settle_operands_plain(o, p);
 }
 
 static void lay_last(fac_layout *l, const fac_dims *d) {

@@ -36,6 +36,9 @@ typedef struct fac_cl_plan {
 
 /* Brings blocked operands into plain layouts; false: a body, or an element type that the device does not have. */
 bool        fac_cl_settle(const fac_opencl *o, fac_problem *p);
+/* The same of what may have a body. */
+bool        fac_cl_settle_operands(const fac_opencl *o, fac_problem *p);
+bool        fac_cl_settle_operands_plain(const fac_opencl *o, fac_problem *p);
 bool        fac_cl_has(const fac_opencl *o, fac_dtype t);
 const char *fac_cl_tag(fac_dtype t);            /* "bf16" */
 /* Launches plus the bytes of all operands. */

@@ -6,6 +6,7 @@
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
+#include "graph/graph_internal.h"
 #include "cl_norm.h"
 #include "cl_team.h"
 #include "op_list.h"
@@ -67,9 +68,17 @@ static void rows_of(const fac_problem *p, rows *r) {
     if (!r->dims) r->d[0] = 1, r->by[0][0] = r->by[1][0] = 0, r->dims = 1;
 }
 
+/* No body, or one that casts the result to another type of floats, which the kernel stores as it is. */
+static bool casts_at_most(const fac_problem *p) {
+    const fac_graph *body = p->node->body[0];
+    if (!body) return true;
+    return body->nodes == 1 && body->ninputs == 1 && FAC_IS(body->first, cast) &&
+           fac_dtype_get(p->out[0].type.dtype)->kind == 'f';
+}
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
-    if (!takes(p->node) || !fac_cl_settle_plain(o, p)) return false;
+    if (!takes(p->node) || !casts_at_most(p) || !fac_cl_settle_operands_plain(o, p)) return false;
     offer->seconds = fac_cl_price(o, p, 1);
     return true;
 }
@@ -118,8 +127,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
         if (r.by[i][r.dims - 1] > 1) f.width = 1;
     /* of 16 bits a fold of the team costs as much as what lies between */
     const int held = fac_cl_fold_held(o, &f, f.width > FAC_CL_FEW / 4 ? 2 * FAC_CL_FEW : FAC_CL_FEW);
-    fac_text_print(&options, "-DT=%s -DX=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t), r.dims, FAC_IS(p->node, rms_norm) ?
-                   " -DRMS" : "");
+    fac_text_print(&options, "-DT=%s -DX=%s -DY=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t),
+                   fac_cl_tag(p->out[0].type.dtype), r.dims, FAC_IS(p->node, rms_norm) ? " -DRMS" : "");
     option(&options, "SCALE", p->nin > 1 ? &p->in[1] : NULL);
     option(&options, "BIAS", p->nin > 2 ? &p->in[2] : NULL);
     option(&options, "MEAN", p->nout > 1 ? &p->out[1] : NULL);

@@ -1,7 +1,7 @@
 /* Rows of neighbours, each normalized by itself:  y = (x - mean) / sqrt(var + epsilon) scale + bias;
  * RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of row r: number  r mod `rows`  times a
  * step, plus what the D dims of a row say.
- * Options: those of elements.cl and team.cl (a line is a row); X; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D;
+ * Options: those of elements.cl and team.cl (a line is a row); X; Y; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D;
  * ALIKE: `rows` is 1; HELD: a row is HELD accesses of each item at most, and stays in registers; STORED: in local memory, and a
  * group does several rows, the next of which is on its way while one is worked on; SHIFTED, or STORED: both sums are taken in one
  * pass, of x - k where k is the mean of the row's first elements. */
@@ -28,7 +28,7 @@ typedef struct { long x, y, scale, bias, mean, inverse, units, size, epsilon, ro
 LOADER(load_x, X)
 LOADER(load_scale, SCALE)
 LOADER(load_bias, BIAS)
-STORER(store_y, X)
+STORER(store_y, Y)
 FOLDER(fold, PLUS)
 
 /* Parameters of neighbours: side by side, or one for all. */
@@ -72,7 +72,7 @@ typedef FAC_CAT(T, 2) two;
 TEAM_FOLDER(fold_two, two, PLUS)
 #endif
 
-TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global const MEMORY(SCALE) *scale,
+TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y, global const MEMORY(SCALE) *scale,
                  global const MEMORY(BIAS) *bias, global MEMORY(MEAN) *mean_out, global MEMORY(INVERSE) *inverse_out) {
     LINE_OF_TEAM(get_group_id(0))
     pos size = (pos)s.size;

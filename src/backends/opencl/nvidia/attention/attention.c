@@ -2,6 +2,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "backends/opencl/device/solvers.h"
+#include "backends/problem.h"
 #include "base/error.h"
 #include "op_list.h"
 
@@ -42,6 +43,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     plan r = { .work = 0 };
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(o, p, &r)) return false;
+    fac_lay_in_order(&p->in[Q], &p->out[0]);
+    if (!read(o, p, &r)) return false;
     const fac_nv_attention *a = &r.a;
     const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T * (double)(a->D + a->E) / (a->causal ? 2 : 1);
     offer->work = r.work;

@@ -1,0 +1,50 @@
+/* facula pack: a network of few bits as a packed file. */
+#include <sys/stat.h>
+#include "cli.h"
+#include "json.h"
+
+static struct { const char *output; bool json; } o;
+static const option options[] = {
+    { "-o", OPTION_OUT, &o.output, "FILE.fac", "where to" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { 0 } };
+
+static int report(const fac_packing *p, double bytes) {
+    char file[32], before[32];
+    if (o.json) {
+        cJSON *root = cJSON_CreateObject();
+        cJSON_AddStringToObject(root, "file", o.output);
+        cJSON_AddNumberToObject(root, "layers", p->layers);
+        cJSON_AddNumberToObject(root, "bytes", bytes);
+        cJSON_AddNumberToObject(root, "weight_bytes", p->bytes);
+        cJSON_AddNumberToObject(root, "weight_bytes_before", p->bytes_before);
+        return json_print(root);
+    }
+    printf("%s: %s; weights of %d layer%s are bits; all took %s, %.1f times as much\n", o.output,
+           bytes_text(bytes, file, sizeof file), p->layers, plural(p->layers),
+           bytes_text(p->bytes_before, before, sizeof before), p->bytes_before / p->bytes);
+    return EXIT_OK;
+}
+
+static int run(list args) {
+    fac_error err = { 0 };
+    fac_packing p;
+    struct stat s;
+    model m = { 0 };
+    if (args.n != 1) return usage_error(verb_find("pack"), "which model?");
+    if (!o.output) return usage_error(verb_find("pack"), "-o FILE.fac: where to?");
+    int code = model_load(args.at[0], NULL, NULL, 0, &m);
+    if (!code && fac_packed_save(m.graph, o.output, &p, &err)) code = fail(&err);
+    model_free(&m);
+    if (code) return code;
+    return report(&p, stat(o.output, &s) ? 0 : (double)s.st_size);
+}
+
+const verb verb_pack = {
+    .name = "pack", .summary = "a network of few bits as a packed file", .options = options,
+        .run = run,
+    .usage = "facula pack MODEL -o FILE.fac",
+    .more = "MODEL: an ONNX or packed file whose weights have 1 to 4 bits, such as those that\n"
+            "`facula train --quantize` leaves.  The result is a model for every verb: weights "
+            "are planes of\n"
+            "bits with their levels, activations are quantized as before." };

@@ -1,0 +1,86 @@
+/* facula studio: the playground, until Ctrl-C. */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "cli.h"
+
+static struct {
+    long port, threads;
+    bool open, no_open;
+    const char *device, *watch, *data;
+} o;
+
+static const option options[] = {
+    { "--port", OPTION_INT, &o.port, "N", "default: any that is free", "[0, 65535]" },
+    { "--open", OPTION_FLAG, &o.open, NULL, "show the page in the browser (xdg-open)" },
+    { "--no-open", OPTION_FLAG, &o.no_open, NULL, "only print the address, which is the default" },
+    { "--data", OPTION_TEXT, &o.data, "DIR",
+      "MNIST's four files for the page Images; default: Debian's Fashion-MNIST" },
+    { "--watch", OPTION_TEXT, &o.watch, "DIR",
+      "show the trainings of this folder and of those in it, live" },
+    { "--device", OPTION_TEXT, &o.device, "NAME", "where a page begins: cpu (default) or opencl" },
+    { "--threads", OPTION_INT, &o.threads, "N",
+      "of the cpu; default 1, which is fastest for small networks", "[1, 256]" },
+    { 0 }
+};
+
+/* A child that is nobody's: the browser goes on when the studio ends. */
+static void open_browser(const char *address) {
+    const pid_t child = fork();
+    if (!child) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        if (!fork()) execlp("xdg-open", "xdg-open", address, (char *)NULL);
+        _exit(0);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    else
+        fprintf(stderr, "facula: the browser could not be opened\n");
+}
+
+/* Signals are waited for, not handled, so they are blocked before any thread begins. */
+static int wait_for_end(const sigset_t *ends) {
+    int sig = 0;
+    while (sigwait(ends, &sig)) {}
+    return 128 + sig;
+}
+
+static int run(list args) {
+    fac_error err = { 0 };
+    fac_studio *s;
+    sigset_t ends;
+    if (args.n)
+        return usage_error(verb_find("studio"), "there is nothing to name: data comes by options");
+    if (o.open && o.no_open)
+        return usage_error(verb_find("studio"), "--open or --no-open, not both");
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    const fac_studio_opts opts = { .port = (int)o.port,
+                                   .device = o.device,
+                                   .threads = (int)o.threads,
+                                   .watch = o.watch,
+                                   .data = o.data };
+    if (fac_studio_open(&opts, &s, &err)) return fail(&err);
+    printf("%s\n", fac_studio_address(s));
+    fflush(stdout);
+    if (o.open) open_browser(fac_studio_address(s));
+    const int code = wait_for_end(&ends);
+    fac_studio_close(s);
+    return code;
+}
+
+const verb verb_studio = { .name = "studio",
+                           .summary = "a playground in the browser: networks learn while you watch",
+                           .usage = "facula studio [options]",
+                           .options = options,
+                           .run = run,
+                           .more = "Prints an address on this machine, with a key that only who "
+                                   "reads it has, and serves until Ctrl-C.\n"
+                                   "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, then "
+                                   "the same address there.  See docs/STUDIO.md." };

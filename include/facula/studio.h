@@ -1,0 +1,43 @@
+/* facula/studio.h: the playground.  A page on this machine where one builds networks, watches them
+ * learn and looks inside; what it computes is computed here, the browser only draws.
+ *
+ * A studio serves on 127.0.0.1 alone, in threads of its own.  Whoever has its address, which holds
+ * a key of 128 random bits, may use it; others are refused (see docs/STUDIO.md for all rules). */
+#ifndef FACULA_STUDIO_H
+#define FACULA_STUDIO_H
+
+#include "facula/device.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fac_studio fac_studio;
+
+typedef struct fac_studio_opts {
+    int port;           /* 0: any that is free */
+    const char *device; /* a name of fac_device_open; NULL: "cpu" */
+    int threads;        /* of the cpu; 0: 1, which is fastest for small networks */
+    const char *data;   /* a folder with the four files of MNIST for the page Images; NULL: Debian's
+                           Fashion-MNIST */
+    const char *watch;  /* a folder of trainings (`facula train --out` below it) for the page Runs,
+                           or NULL */
+} fac_studio_opts;
+
+/* Serves until fac_studio_close.  opts may be NULL.  FAC_E_UNSUPPORTED where libmicrohttpd is not
+ * installed, FAC_E_IO where the port is taken. */
+fac_status fac_studio_open(const fac_studio_opts *opts, fac_studio **out, fac_error *err);
+/* "http://127.0.0.1:41733/#key=..."; lives as long as the studio. */
+const char *fac_studio_address(const fac_studio *s);
+void fac_studio_close(fac_studio *s); /* ends all sessions; NULL is fine */
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

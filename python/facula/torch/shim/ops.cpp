@@ -1,0 +1,330 @@
+// Factories, views, copies, reads, the two recurrent cells, and the registration of everything else
+// in one loop.
+#include "lazy.h"
+#include <ATen/EmptyTensor.h>
+#include <ATen/Functions.h>
+#include <ATen/InferSize.h>
+#include <ATen/TensorUtils.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <torch/library.h>
+#include "flush.h"
+#include "memory.h"
+
+namespace ocl {
+
+// ---- tensors and views: torch's own TensorImpl has sizes and strides, the storage has the state
+static const c10::DispatchKeySet kKeys{c10::DispatchKey::PrivateUse1};
+static int index_of(std::optional<c10::Device> d) {
+  int i = d && d->has_index() ? d->index() : current_device();
+  TORCH_CHECK(i < device_count(), "ocl: there is no device ocl:", i, ", but ", device_count());
+  return i;
+}
+static at::Tensor wrapped(State* s, size_t n, c10::ScalarType dt, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                          int64_t offset) {
+  auto st = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), n, data_of(s), allocator(), true);
+  auto t = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(st)), kKeys, c10::scalarTypeToTypeMeta(dt));
+  t.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  return t;
+}
+at::Tensor make(c10::ScalarType dt, c10::IntArrayRef sizes, c10::IntArrayRef strides, int device) {
+  size_t n = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dt), 0);
+  return wrapped(state_new(n, device), n, dt, sizes, strides, 0);
+}
+at::Tensor make_with_state(State* s, const Ref& r) {
+  return wrapped(s, s->bytes, r.dtype, r.sizes, r.strides, r.offset);
+}
+State* state_of(const at::Tensor& t) {
+  return (State*)t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->data_ptr().get_context();
+}
+
+static at::Tensor view_of(const at::Tensor& t, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
+  auto r = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(t.storage()), t.key_set(), t.dtype());
+  r.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  return r;
+}
+static at::Tensor as_strided(const at::Tensor& t, c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<int64_t> off) {
+  size_t need = at::detail::computeStorageNbytes(size, stride, t.dtype().itemsize(), off.value_or(t.storage_offset()));
+  TORCH_CHECK(need <= t.storage().nbytes(), "setStorage: sizes ", size, ", strides ", stride, " and storage offset ",
+              off.value_or(t.storage_offset()), " need ", need, " bytes, the storage has ", t.storage().nbytes());
+  return view_of(t, size, stride, off.value_or(t.storage_offset()));
+}
+static at::Tensor view(const at::Tensor& t, c10::IntArrayRef size) {
+  auto want = at::infer_size_dv(size, t.numel());
+  auto strides = at::detail::computeStride(t.sizes(), t.strides(), want);
+  TORCH_CHECK(strides, "view size is not compatible with input tensor's size and stride; use .reshape(...) instead");
+  return view_of(t, want, *strides, t.storage_offset());
+}
+static at::Tensor reshape_alias(const at::Tensor& t, c10::IntArrayRef size, c10::IntArrayRef stride) { return view_of(t, size, stride, t.storage_offset()); }
+static at::Tensor unfold(const at::Tensor& t, int64_t d, int64_t size, int64_t step) {
+  d = at::maybe_wrap_dim(d, t.dim(), true);
+  auto sz = t.sizes().vec(), st = t.strides().vec();
+  if (t.dim() == 0) return view_of(t, {size}, {1}, t.storage_offset());
+  int64_t last = st[d];
+  sz[d] = (sz[d] - size) / step + 1; st[d] *= step; sz.push_back(size); st.push_back(last);
+  return view_of(t, sz, st, t.storage_offset());
+}
+static at::Tensor view_as_real(const at::Tensor& t) {
+  auto sz = t.sizes().vec(), st = t.strides().vec();
+  for (auto& x : st) x *= 2;
+  sz.push_back(2); st.push_back(1);
+  auto r = view_of(t, sz, st, t.storage_offset() * 2);
+  r.unsafeGetTensorImpl()->set_storage_and_dtype(t.storage(), c10::scalarTypeToTypeMeta(c10::toRealValueType(t.scalar_type())));
+  return r;
+}
+static at::Tensor view_as_complex(const at::Tensor& t) {
+  auto sz = t.sizes().vec(), st = t.strides().vec();
+  sz.pop_back(); st.pop_back();
+  for (auto& x : st) x /= 2;
+  auto r = view_of(t, sz, st, t.storage_offset() / 2);
+  r.unsafeGetTensorImpl()->set_storage_and_dtype(t.storage(), c10::scalarTypeToTypeMeta(c10::toComplexType(t.scalar_type())));
+  return r;
+}
+static at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<c10::ScalarType> dt, std::optional<c10::Layout>, std::optional<c10::Device> dev, std::optional<bool>) {
+  return make(dt.value_or(c10::get_default_dtype_as_scalartype()), size, stride, index_of(dev));
+}
+static at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dt, std::optional<c10::Layout>, std::optional<c10::Device> dev, std::optional<bool>, std::optional<c10::MemoryFormat> mf) {
+  Dims st(size.size());
+  int64_t n = 1;
+  for (int i = (int)size.size() - 1; i >= 0; i--) { st[i] = n; n *= std::max<int64_t>(size[i], 1); }
+  auto t = make(dt.value_or(c10::get_default_dtype_as_scalartype()), size, st, index_of(dev));
+  if (mf && *mf != c10::MemoryFormat::Contiguous && *mf != c10::MemoryFormat::Preserve) t.unsafeGetTensorImpl()->empty_tensor_restride(*mf);
+  return t;
+}
+const at::Tensor& resize(const at::Tensor& t, c10::IntArrayRef size, std::optional<c10::MemoryFormat> mf) {
+  auto* im = t.unsafeGetTensorImpl();
+  if (t.sizes() != size) im->set_sizes_contiguous(size);
+  if (mf && *mf != c10::MemoryFormat::Preserve) im->empty_tensor_restride(*mf);
+  size_t need = at::detail::computeStorageNbytes(t.sizes(), t.strides(), t.dtype().itemsize(), t.storage_offset());
+  if (need > t.storage().nbytes()) at::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(t.storage(), need);
+  return t;
+}
+static at::Tensor& set_storage(at::Tensor& t, at::Storage st, int64_t off, c10::IntArrayRef size, c10::IntArrayRef stride) {
+  auto* im = t.unsafeGetTensorImpl();
+  im->set_storage_keep_dtype(std::move(st));
+  if (stride.empty() && !size.empty()) { im->set_storage_offset(off); im->set_sizes_contiguous(size); }
+  else im->set_sizes_and_strides(size, stride, off);
+  return t;
+}
+static at::Tensor& set_source(at::Tensor& t, at::Storage st) {
+  int64_t n = st.nbytes() / t.dtype().itemsize();
+  return set_storage(t, std::move(st), 0, {n}, {1});
+}
+static at::Tensor& set_tensor(at::Tensor& t, const at::Tensor& s) { return set_storage(t, s.storage(), s.storage_offset(), s.sizes(), s.strides()); }
+
+static bool is_set_to(const at::Tensor& a, const at::Tensor& b) { return a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl() && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() && a.strides() == b.strides(); }
+
+// ---- copies and reads
+static OpInfo& info(const char* n, const char* ov) {
+  static std::unordered_map<std::string, std::unique_ptr<OpInfo>> t;
+  auto& p = t[std::string(n) + ov];
+  if (!p) p = std::make_unique<OpInfo>(c10::Dispatcher::singleton().findSchemaOrThrow(n, ov));
+  return *p;
+}
+// Nothing that was recorded knows the whole storage: the host's contents are written at once.
+static bool direct(const at::Tensor& self, const at::Tensor& dst) {
+  State* s = state_of(dst);
+  std::lock_guard<std::recursive_mutex> g(rec().mu);
+  return s->segment != rec().segment && (size_t)dst.numel() * dst.itemsize() == s->bytes &&
+         dst.is_non_overlapping_and_dense() && self.sizes() == dst.sizes();
+}
+static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool nb) {
+  if (self.is_conj() || self.is_neg() || dst.is_conj() || dst.is_neg()) {  // the lazy conjugate and sign bits: copy plainly, then apply the difference
+    auto plain = [](const at::Tensor& t) {
+      auto r = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(t.storage()), t.key_set() - c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}), t.dtype());
+      r.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes(), t.strides(), t.storage_offset());
+      return r;
+    };
+    at::Tensor d = plain(dst);
+    copy_from(plain(self), d, nb);
+    if (self.is_conj() != dst.is_conj()) at::conj_physical_(d);
+    if (self.is_neg() != dst.is_neg()) at::neg_(d);
+    return dst;
+  }
+  auto& R = rec();
+  if (dst.is_privateuseone()) {
+    State* to = state_of(dst);
+    bool other = self.is_privateuseone() && state_of(self)->device != to->device;
+    if (!other && (self.is_privateuseone() || !direct(self, dst))) {
+      static OpInfo& I = info("aten::copy_", "");
+      Stack st{dst, self, false};
+      if (!self.is_privateuseone() && !self.dim()) st[1] = self.clone();
+      record(I, &st);
+      return dst;
+    }
+    std::lock_guard<std::recursive_mutex> g(R.mu);
+    if (other) flush("another device");
+    Below b;
+    host_of(ref_of(dst)).copy_(host_of(ref_of(self)));
+    state_wrote(to);
+    return dst;
+  }
+  std::lock_guard<std::recursive_mutex> g(R.mu);
+  flush("read");
+  Below b;
+  dst.copy_(host_of(ref_of(self)));
+  return dst;
+}
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) { dst.resize_(self.sizes()); return copy_from(self, dst, false); }
+static at::Scalar local_scalar(const at::Tensor& t) {
+  std::lock_guard<std::recursive_mutex> g(rec().mu);
+  flush("item");
+  Below b;
+  return at::_local_scalar_dense(host_of(ref_of(t)));
+}
+
+// ---- torch sends LSTM and GRU of this device to "fused cells"; here they are compositions, in facula one op each
+using OT = std::optional<at::Tensor>;
+static at::Tensor plus(const at::Tensor& a, const OT& b) { return b && b->defined() ? a + *b : a; }
+static std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(const at::Tensor& ig, const at::Tensor& hg, const at::Tensor& cx, const OT& ib, const OT& hb) {
+  auto g = plus(plus(ig + hg, ib), hb).chunk(4, 1);
+  auto i = g[0].sigmoid(), f = g[1].sigmoid(), z = g[2].tanh(), o = g[3].sigmoid();
+  auto cy = f * cx + i * z;
+  return {o * cy.tanh(), cy, at::cat({i, f, z, o}, 1)};
+}
+static std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell_backward(const OT& gh, const OT& gc, const at::Tensor& cx, const at::Tensor& cy, const at::Tensor& ws, bool bias) {
+  auto g = ws.chunk(4, 1); auto &i = g[0], &f = g[1], &z = g[2], &o = g[3];
+  auto t = cy.tanh();
+  auto dh = gh && gh->defined() ? *gh : at::zeros_like(cx);
+  auto dc = plus(dh * o * (1 - t * t), gc);
+  auto d = at::cat({dc * z * i * (1 - i), dc * cx * f * (1 - f), dc * i * (1 - z * z), dh * t * o * (1 - o)}, 1);
+  return {d, dc * f, bias ? d.sum(0) : at::Tensor()};
+}
+static std::tuple<at::Tensor, at::Tensor> gru_cell(const at::Tensor& ig, const at::Tensor& hg, const at::Tensor& hx, const OT& ib, const OT& hb) {
+  auto a = plus(ig, ib).chunk(3, 1), b = plus(hg, hb).chunk(3, 1);
+  auto r = (a[0] + b[0]).sigmoid(), z = (a[1] + b[1]).sigmoid(), n = (a[2] + r * b[2]).tanh();
+  return {n + z * (hx - n), at::cat({r, z, n, hx, b[2]}, 1)};
+}
+static std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> gru_cell_backward(const at::Tensor& gh, const at::Tensor& ws, bool bias) {
+  auto g = ws.chunk(5, 1); auto &r = g[0], &z = g[1], &n = g[2], &hx = g[3], &q = g[4];
+  auto dn = gh * (1 - z) * (1 - n * n), dz = gh * (hx - n) * z * (1 - z), dr = dn * q * r * (1 - r);
+  auto di = at::cat({dr, dz, dn}, 1), dh = at::cat({dr, dz, dn * r}, 1);
+  return {di, dh, gh * z, bias ? di.sum(0) : at::Tensor(), bias ? dh.sum(0) : at::Tensor()};
+}
+
+// ---- registration
+struct Kernel final : c10::OperatorKernel {
+  OpInfo info;
+  explicit Kernel(const c10::OperatorHandle& o) : info(o) {}
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* s) { record(info, s); }
+};
+static void fallback(const c10::OperatorHandle& op, Stack* stack) {
+  static std::unordered_map<const void*, std::unique_ptr<OpInfo>> t; static std::mutex mu;
+  OpInfo* I;
+  { std::lock_guard<std::mutex> g(mu); auto& p = t[&op.schema()]; if (!p) p = std::make_unique<OpInfo>(op); I = p.get(); }
+  for (auto& a : op.schema().arguments()) TORCH_CHECK_NOT_IMPLEMENTED(!a.alias_info() || a.alias_info()->isWrite(), "ocl: view operator without a kernel: ", I->name);
+  record(*I, stack);
+}
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", TORCH_FN(empty));
+  m.impl("empty_strided", TORCH_FN(empty_strided));
+  m.impl("as_strided", TORCH_FN(as_strided));
+  m.impl("view", TORCH_FN(view));
+  m.impl("_reshape_alias", TORCH_FN(reshape_alias));
+  m.impl("unfold", TORCH_FN(unfold));
+  m.impl("is_set_to", TORCH_FN(is_set_to));
+  m.impl("view_as_real", TORCH_FN(view_as_real));
+  m.impl("view_as_complex", TORCH_FN(view_as_complex));
+  m.impl("_thnn_fused_lstm_cell", TORCH_FN(lstm_cell));
+  m.impl("_thnn_fused_lstm_cell_backward_impl", TORCH_FN(lstm_cell_backward));
+  m.impl("_thnn_fused_gru_cell", TORCH_FN(gru_cell));
+  m.impl("_thnn_fused_gru_cell_backward", TORCH_FN(gru_cell_backward));
+  m.impl("resize_", TORCH_FN(resize));
+  m.impl("set_.source_Storage", TORCH_FN(set_source));
+  m.impl("set_.source_Storage_storage_offset", TORCH_FN(set_storage));
+  m.impl("set_.source_Tensor", TORCH_FN(set_tensor));
+  m.impl("_copy_from", TORCH_FN(copy_from));
+  m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+  m.impl("_local_scalar_dense", TORCH_FN(local_scalar));
+}
+// mode "direct": every functional/in-place/out op that has no decomposition gets its own boxed kernel, so structured ops skip meta + .out
+static int64_t register_all(bool foreach) {
+  static auto* lib = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  auto& D = c10::Dispatcher::singleton();
+  int64_t n = 0;
+  for (auto& name : D.getAllOpNames()) {
+    if (name.name.rfind("aten::", 0)) continue;
+    auto op = D.findSchema(name);
+    if (!op) continue;
+    using K = c10::DispatchKey;
+    // decomposed by torch although its backward is not, or better kept whole
+    bool keep = name.name == "aten::native_layer_norm" || name.name == "aten::native_group_norm" ||
+      name.name == "aten::conj_physical" || name.name == "aten::conj_physical_";  // their default kernel calls a DispatchStub that has no entry for this device
+    bool fe = keep || foreach && name.name.rfind("aten::_foreach_", 0) == 0;
+    if (op->hasKernelForDispatchKey(K::CompositeImplicitAutograd) || op->hasKernelForDispatchKey(K::PrivateUse1)) continue;
+    if (op->hasKernelForDispatchKey(K::CompositeExplicitAutograd) && !fe && name.name != "aten::convolution_overrideable" && name.name != "aten::convolution_backward_overrideable") continue;
+    auto& sc = op->schema();
+    bool tensor = false, isview = false;
+    for (auto& a : sc.arguments()) {
+      auto s = a.type()->str(); tensor |= s.find("Tensor") != std::string::npos;
+      isview |= a.alias_info() && !a.alias_info()->isWrite();
+      if (s.find("Storage") != std::string::npos || s.find("Stream") != std::string::npos) isview = true;
+    }
+    for (auto t : op->getTags()) isview |= t == at::Tag::inplace_view;  // as_strided_ changes the tensor, not the data
+    if (!tensor || isview || name.name == "aten::new_empty_strided") continue;
+    lib->impl((name.name + (name.overload_name.empty() ? "" : "." + name.overload_name)).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(*op)));
+    n++;
+  }
+  return n;
+}
+// without these the conjugate fallback clones the source, whose copy comes back here, for ever
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough()); }
+// autocast: everything falls through but the matmul family (half) and the losses (float)
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
+#define H(op) KERNEL_PRIVATEUSEONE(op, lower_precision_fp)
+#define S(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
+  H(mm) H(bmm) H(matmul) H(addmm) H(baddbmm) H(linear) H(conv1d) H(conv2d) H(conv3d) H(scaled_dot_product_attention)
+  S(log_softmax, int) S(softmax, int) S(layer_norm) S(nll_loss) S(cross_entropy_loss) S(mse_loss) S(exp) S(log)
+}
+
+// ---- what Python calls as torch.ops.ocl.*: no header of Python's, one binary for every Python
+void count_fallback(const std::string& op, const char* why) {
+  auto& R = rec();
+  std::lock_guard<std::recursive_mutex> g(R.mu);
+  if (why) R.fallbacks[op + "\t" + why]++;
+  else R.native[op]++;
+}
+static std::vector<std::string> counts(bool reset) {
+  auto& R = rec();
+  std::lock_guard<std::recursive_mutex> g(R.mu);
+  std::vector<std::string> o;
+  for (auto& [k, n] : R.fallbacks) o.push_back(k + "\t" + std::to_string(n));
+  for (auto& [k, n] : R.native) o.push_back(k + "\t\t" + std::to_string(n));
+  if (reset) { R.fallbacks.clear(); R.native.clear(); }
+  return o;
+}
+static std::vector<int64_t> stats() {
+  auto& R = rec();
+  std::lock_guard<std::recursive_mutex> g(R.mu);
+  return {(int64_t)R.recorded, (int64_t)R.flushes, (int64_t)R.builds, (int64_t)R.replays, (int64_t)R.infers,
+          (int64_t)R.hits, (int64_t)R.calls.size(), (int64_t)entry_count(), (int64_t)(R.build_seconds * 1e6)};
+}
+static std::vector<int64_t> memory() {
+  auto m = memory_stat();
+  return {(int64_t)m.now, (int64_t)m.peak, (int64_t)m.kept, (int64_t)m.states};
+}
+TORCH_LIBRARY(ocl, m) {
+  m.def("flush", [] { flush("synchronize"); });
+  m.def("register_all", &register_all);
+  m.def("set_api", [](int64_t at) { set_api((const void*)at); });
+  m.def("set_builder", [](int64_t at) { set_builder((Builder)at); });
+  m.def("answer", [](std::vector<int64_t> code) { set_answer(std::move(code)); });
+  m.def("retired", &retired);
+  m.def("failure", [](std::string why) { set_failure(std::move(why)); });
+  m.def("set_device_count", [](int64_t n) { set_device_count((int)n); });
+  m.def("set_device", [](int64_t n) { set_current_device((int)n); });
+  m.def("current_device", []() -> int64_t { return current_device(); });
+  m.def("set_each", [](bool on) { rec().each = on; });
+  m.def("stats", &stats);
+  m.def("memory", &memory);
+  m.def("memory_trim", &memory_trim);
+  m.def("memory_reset_peak", &memory_reset_peak);
+  m.def("counts", &counts);
+  m.def("default_generator", [](int64_t i) -> at::Generator { return default_generator((c10::DeviceIndex)i); });
+}
+}  // namespace ocl

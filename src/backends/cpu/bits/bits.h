@@ -1,0 +1,120 @@
+/* Convolutions of few bits: what simd/bits.c computes in registers, and what the solver of
+ * conv2d_basis gives it.
+ *
+ * Numbers are planes of bits, pixel after pixel, 32 channels to a word,
+     with zeros around the image.  A
+ * lane is an output channel.  A plane of weights w of +-1 is kept as bits (w + 1) / 2,
+     one of pixels c is
+ * 0 or 1, and their product is 2 popcount(w & c) - popcount(c); padding is c = 0.  Pixels of +-1,
+     p, are
+ * bits c = (p + 1) / 2 with the product 2 (2 popcount(w & c) - popcount(c)) - the sum of the
+ * weights that lie inside of the image. */
+#ifndef FACULA_CPU_BITS_H
+#define FACULA_CPU_BITS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FAC_BIT_PLANES = 4, FAC_BIT_THRESHOLDS = 15, FAC_BIT_RUN = 7 };
+
+/* acc[pixel][vector][lane] = popcount over r, s, words of x[pixel, r,
+                                                             s] & w[r][s][word][vector][lane],
+ * of two runs of n pixels, or one. */
+typedef struct fac_bit_tile {
+    const uint32_t *x0, *x1;            /* x1 NULL: one run */
+    int64_t         x_pixel, x_row, x_column;
+    int             n, R, S, words;
+    const uint32_t *w;
+    int32_t        *acc0, *acc1;
+} fac_bit_tile;
+typedef void fac_bit_tile_kernel(const fac_bit_tile *t);
+
+/* A vector of output channels of n pixels:
+ *   y = b + sum over m of f[m] sum over j of u[j] d,   d = 2 acc[m][j] - sums[j]
+ * or with inside[pixel], for pixels of +-1, d = 2 (2 acc - sums) - inside[pixel][m]. */
+typedef struct fac_bit_finish {
+    int            n, planes, of_weights;
+    const int32_t *acc[FAC_BIT_PLANES]; /* by m; pixels are `pixel` apart, planes of x `plane` */
+    int64_t        pixel, plane;
+    const float   *f[FAC_BIT_PLANES], *b;
+    float          u[FAC_BIT_PLANES];
+    const int32_t *sums;                /* [plane of x][FAC_BIT_RUN] */
+    const int32_t *inside[FAC_BIT_RUN]; /* NULL: pixels of 0 and 1 */
+    int64_t        inside_plane;
+    float         *y;
+    int64_t        y_pixel;
+} fac_bit_finish;
+typedef void fac_bit_finish_kernel(const fac_bit_finish *t);
+
+/* One word of each of some pixels,
+    of every plane: bit c of plane j of a number that k thresholds lie
+ * below is set as bit j of `start` is, turned over once for each i < k that flips[j] has. */
+typedef struct fac_bit_pack {
+    const float *x;
+    int64_t      x_pixel, x_block, pixels;
+    int          channels;              /* of this word, at most 32 */
+    bool         relu, sign;            /* sign: the bit is set unless x < 0, no thresholds */
+    int          planes, thresholds;
+    float        threshold[FAC_BIT_THRESHOLDS];
+    unsigned     start, flips[FAC_BIT_PLANES];
+    uint32_t    *to;
+    int64_t      to_pixel, to_plane;
+} fac_bit_pack;
+typedef void fac_bit_pack_kernel(const fac_bit_pack *t);
+
+/* to[pixel] = the bits that are set in `words` words of it. */
+typedef void fac_bit_count_kernel(const uint32_t *x, int64_t x_pixel, int words, int64_t pixels,
+                                  int32_t *to);
+
+typedef struct fac_bit_kernels {
+    const char             *name;       /* "popcount", "tables", "portable" */
+    int                     lanes, run; /* of a vector; the most pixels of a run */
+    double                  share;      /* of the float peak, in operations of one bit by one bit */
+    fac_bit_tile_kernel    *tile;
+    fac_bit_finish_kernel  *finish;
+    fac_bit_pack_kernel    *pack;
+    fac_bit_count_kernel   *count;
+} fac_bit_kernels;
+
+/* ---- bits.c: a whole convolution ---- */
+
+struct fac_cpu;
+
+/* Strides are in elements; blocks of `lanes` channels. */
+typedef struct fac_bit_conv {
+    int64_t images, groups, C, K;       /* channels of a group */
+    int64_t H, W, P, Q, R, S, stride[2], dilation[2], pad[2];
+    int     planes, of_weights;         /* of x, of w */
+    bool    sign, relu;
+    struct { int64_t image, block, row, column; } x, y;
+
+    /* Set by fac_bit_settle. */
+    const struct fac_cpu  *cpu;
+    const fac_bit_kernels *kernels;
+    int64_t words, height, width;       /* of a group; of a padded image */
+    int64_t vectors, chunks, parts;     /* vectors that a part has, its chunks of channels; parts */
+    int64_t run, strips;                /* pixels of a strip; strips of an image */
+    bool    by_part;                    /* threads share out parts, not pixels */
+    int     kernel_S, kernel_words;
+    int64_t rows, columns;              /* sizes of `inside`: kinds of rows and columns of y */
+    size_t  numbers, counts, bits;      /* bytes of scratch */
+} fac_bit_conv;
+
+typedef struct fac_bit_data {
+    const float *x, *x_basis, *w_basis, *b, *scale;
+    const void  *packed;
+    float       *y;
+    void        *work;
+} fac_bit_data;
+
+/* false: sizes that do not fit. */
+bool   fac_bit_settle(const struct fac_cpu *c, fac_bit_conv *p);
+double fac_bit_seconds(const fac_bit_conv *p);
+size_t fac_bit_packed(const fac_bit_conv *p);
+size_t fac_bit_work(const fac_bit_conv *p);
+/* Of planes as pack_basis makes them, `bytes` for each output channel. */
+void   fac_bit_pack_weights(const fac_bit_conv *p, const uint8_t *bits, int64_t bytes, void *to);
+/* A number that is another one where the packed form would be. */
+uint64_t fac_bit_kind(const fac_bit_conv *p);
+void   fac_bit_run(const fac_bit_conv *p, const fac_bit_data *d);
+#endif

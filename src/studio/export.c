@@ -1,0 +1,42 @@
+/* A network as the bytes of a file.  The library writes files, so it goes through a folder of its
+ * own that is gone afterwards. */
+#include "studio/export.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "base/error.h"
+#include "base/file.h"
+#include "facula/onnx.h"
+#include "facula/train.h"
+
+static fac_status take_file(const char *path, fac_text *to, fac_error *err) {
+    fac_file *f;
+    FAC_TRY(fac_file_map(path, &f, err));
+    fac_text_add_bytes(to, fac_file_data(f), fac_file_size(f));
+    fac_file_free(f);
+    return FAC_OK;
+}
+
+static fac_status save_onnx(const fac_graph *model, const char *path, fac_error *err) {
+    fac_graph *quiet = fac_graph_inference(model);
+    if (!quiet) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the network");
+    const fac_status status = fac_onnx_save(quiet, path, NULL, err);
+    fac_graph_free(quiet);
+    return status;
+}
+
+fac_status fac_export_model(const fac_graph *model, bool onnx, fac_text *to, fac_error *err) {
+    const char *at = getenv("TMPDIR");
+    char dir[512], path[600];
+    if (snprintf(dir, sizeof dir, "%s/facula-studio-XXXXXX", at && *at ? at : "/tmp") >=
+            (int)sizeof dir ||
+        !mkdtemp(dir))
+        return fac_raise(err, FAC_E_IO, "no folder for a file that is going to be sent");
+    snprintf(path, sizeof path, "%s/model", dir);
+    fac_status status =
+        onnx ? save_onnx(model, path, err) : fac_graph_save_weights(model, path, err);
+    if (!status) status = take_file(path, to, err);
+    unlink(path);
+    rmdir(dir);
+    return status;
+}

@@ -1,0 +1,234 @@
+/* The page of images: what its buttons do, and steps in slices. */
+#include "studio/images.h"
+#include <math.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "studio/export.h"
+
+#define SLICE_NS INT64_C(8000000)
+#define JUDGE_NS INT64_C(700000000)
+
+static void show_image(images *p, int64_t index) {
+    p->index = index;
+    p->drawn = false;
+    memcpy(p->pixels, p->test.bytes + index * IMAGES_PIXELS, IMAGES_PIXELS);
+    p->dirty = true;
+}
+
+static void close_page(void *self) {
+    fac_images_release(self);
+    fac_release(self);
+}
+
+static fac_status read_setup(images_setup *s, const images *p, const cJSON *from, fac_error *err) {
+    images_setup new = *s;
+    FAC_TRY(fac_json_int(from, "samples", 10, p->all.count, &new.samples, err));
+    FAC_TRY(fac_json_int(from, "batch", 1, 1024, &new.batch, err));
+    FAC_TRY(fac_json_int(from, "epochs", 1, 1000, &new.epochs, err));
+    FAC_TRY(fac_json_int(from, "seed", 0, INT32_MAX, &new.seed, err));
+    FAC_TRY(fac_json_real(from, "lr", 1e-8, 100, &new.lr, err));
+    *s = new;
+    return FAC_OK;
+}
+
+static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void **self,
+                            fac_error *err) {
+    images *p = fac_alloc(1, sizeof *p);
+    images_setup s = { .samples = 1000, .batch = 16, .epochs = 20, .lr = 0.001 };
+    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a page");
+    p->data = opts->data;
+    fac_status status = fac_images_open(p, err);
+    if (!status) status = read_setup(&s, p, how, err);
+    if (!status) status = fac_images_build(p, &s, err);
+    if (status) {
+        close_page(p);
+        return status;
+    }
+    show_image(p, 0);
+    *self = p;
+    return FAC_OK;
+}
+
+/* ---- steps ---- */
+
+/* Means over about the last 30 steps. */
+static void remember(images *p, const fac_score *s) {
+    const double part = p->step ? fmax(1.0 / 30, 1.0 / (double)(p->step + 1)) : 1;
+    p->loss += part * (s->loss - p->loss);
+    p->accuracy += part * (s->accuracy - p->accuracy);
+}
+
+static bool one(images *p) {
+    fac_tensor *x, *labels;
+    fac_score score;
+    fac_status status = fac_loader_next(p->loader, &x, &labels, &p->stopped);
+    if (!status) status = fac_trainer_step(p->trainer, x, labels, p->setup.lr, &score, &p->stopped);
+    if (!status) {
+        remember(p, &score);
+        p->step++;
+    }
+    p->dirty = true;
+    if (!status && p->step < p->setup.epochs * p->in_epoch) return true;
+    p->playing = false;
+    p->judged_at = 0;
+    return false;
+}
+
+static void steps(images *p, int64_t n, int64_t most_ns) {
+    const int64_t start = fac_now_ns();
+    while (n-- > 0 && one(p))
+        if (fac_now_ns() - start > most_ns) break;
+    p->seconds += 1e-9 * (double)(fac_now_ns() - start);
+}
+
+/* Which of the first test images are wrong. */
+static void count_wrong(images *p, const fac_tensor *logits, int64_t n) {
+    int64_t best[IMAGES_JUDGED], right = 0;
+    p->nwrong = 0;
+    if (fac_tensor_best(logits, best, NULL)) return;
+    for (int64_t i = 0; i < n; i++) {
+        right += best[i] == p->test.labels[i];
+        if (best[i] == p->test.labels[i] || p->nwrong == IMAGES_WRONG) continue;
+        p->taken_for[p->nwrong] = (uint8_t)best[i];
+        p->wrong[p->nwrong++] = i;
+    }
+    p->test_accuracy = (double)right / (double)n;
+    p->judged = true;
+}
+
+static void judge(images *p) {
+    fac_tensor *x, *labels, *logits;
+    const fac_batches first = { .size = IMAGES_JUDGED };
+    p->judged_at = fac_now_ns();
+    if (fac_batch(&p->test, &first, 0, 0, &x, &labels, NULL)) return;
+    if (!fac_trainer_predict(p->trainer, x, &logits, NULL)) {
+        count_wrong(p, logits, fac_tensor_type(labels).dims.d[0]);
+        fac_tensor_free(logits);
+    }
+    fac_tensor_free(x);
+    fac_tensor_free(labels);
+    p->dirty = true;
+}
+
+static int64_t work(void *self) {
+    images *p = self;
+    if (!p->model) return -1;
+    if (!p->judged_at || (p->playing && fac_now_ns() - p->judged_at > JUDGE_NS)) judge(p);
+    if (!p->playing) return -1;
+    steps(p, INT64_MAX, SLICE_NS);
+    return 0;
+}
+
+/* ---- commands ---- */
+
+static fac_status set_up(images *p, const cJSON *what, fac_error *err) {
+    images_setup s = p->setup;
+    FAC_TRY(read_setup(&s, p, what, err));
+    const bool same = p->model && s.samples == p->setup.samples && s.batch == p->setup.batch &&
+                      s.seed == p->setup.seed;
+    if (!same) return fac_images_build(p, &s, err);
+    p->setup = s;
+    p->fresh_setup = true;
+    return FAC_OK;
+}
+
+static fac_status reset(images *p, const cJSON *what, fac_error *err) {
+    images_setup s = p->setup;
+    FAC_TRY(read_setup(&s, p, what, err));
+    return fac_images_build(p, &s, err);
+}
+
+static fac_status play(images *p, const cJSON *what, fac_error *err) {
+    (void)what, (void)err;
+    if (p->step >= p->setup.epochs * p->in_epoch) p->setup.epochs += p->step / p->in_epoch;
+    p->playing = p->model != NULL;
+    return FAC_OK;
+}
+
+static fac_status halt(images *p, const cJSON *what, fac_error *err) {
+    (void)what, (void)err;
+    p->playing = false;
+    p->judged_at = 0;
+    return FAC_OK;
+}
+
+static fac_status do_steps(images *p, const cJSON *what, fac_error *err) {
+    int64_t n = 1;
+    FAC_TRY(fac_json_int(what, "n", 1, 100, &n, err));
+    if (p->step + n > p->setup.epochs * p->in_epoch) p->setup.epochs++;
+    if (p->model) steps(p, n, INT64_MAX);
+    p->judged_at = 0;
+    return FAC_OK;
+}
+
+static fac_status choose(images *p, const cJSON *what, fac_error *err) {
+    int64_t index = 0;
+    FAC_TRY(fac_json_int(what, "index", 0, p->test.count - 1, &index, err));
+    show_image(p, index);
+    return FAC_OK;
+}
+
+static fac_status draw(images *p, const cJSON *what, fac_error *err) {
+    FAC_TRY(fac_sketch_read(cJSON_GetObjectItemCaseSensitive(what, "strokes"), p->pixels, err));
+    p->drawn = true;
+    return FAC_OK;
+}
+
+static const struct {
+    const char *name;
+    fac_status (*run)(images *p, const cJSON *what, fac_error *err);
+} commands[] = { { "setup", set_up },  { "reset", reset },  { "play", play }, { "pause", halt },
+                 { "step", do_steps }, { "image", choose }, { "draw", draw } };
+
+static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_error *err) {
+    images *p = self;
+    const char *name = fac_json_string_of(what, "do");
+    for (size_t k = 0; name && k < sizeof commands / sizeof *commands; k++) {
+        if (strcmp(commands[k].name, name)) continue;
+        FAC_TRY(commands[k].run(p, what, err));
+        p->dirty = true;
+        fac_json_put_pair(answer, "step", (double)p->step);
+        return FAC_OK;
+    }
+    return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
+}
+
+/* ---- files ---- */
+
+static void write_command(const images *p, fac_text *to) {
+    const images_setup *s = &p->setup;
+    const int64_t done = (p->step + p->in_epoch - 1) / p->in_epoch;
+    fac_text_print(to,
+                   "facula train %s --model zoo:lenet --augment none --optimizer adam --lr %.9g "
+                   "--schedule constant "
+                   "--batch %lld --epochs %lld --seed %lld --threads 1 --out run\n",
+                   fac_images_digits(p) ? "mnist --data DIR" : "fashion-mnist", s->lr,
+                   (long long)s->batch, (long long)(done ? done : s->epochs), (long long)s->seed);
+    if (p->train.count < p->all.count)
+        fac_text_print(to, "# The page trains on the first %lld images, the command on all.\n",
+                       (long long)p->train.count);
+}
+
+static fac_status file(void *self, const char *name, fac_text *out, const char **type,
+                       fac_error *err) {
+    images *p = self;
+    *type = "application/octet-stream";
+    if (p->model && !strcmp(name, "model.onnx")) return fac_export_model(p->model, true, out, err);
+    if (p->model && !strcmp(name, "model.safetensors"))
+        return fac_export_model(p->model, false, out, err);
+    if (!p->model || strcmp(name, "command.txt"))
+        return fac_raise(err, FAC_E_ARGUMENT, "there is no such file");
+    *type = "text/plain; charset=utf-8";
+    write_command(p, out);
+    return FAC_OK;
+}
+
+const page fac_page_images = { .name = "images",
+                               .open = open_page,
+                               .close = close_page,
+                               .command = command,
+                               .work = work,
+                               .show = fac_images_show,
+                               .file = file };

@@ -1,0 +1,116 @@
+// The way to the engine: a key of this tab, questions by POST, one stream of frames for an open page.
+const at = new URLSearchParams(location.hash.slice(1));
+if (at.get("key")) sessionStorage.setItem("key", at.get("key"));
+at.delete("key");
+const key = sessionStorage.getItem("key") || "";
+
+// What the address says of the page, without the key: an address that is shared gives nothing away.
+export const place = at;
+export const write_place = () => history.replaceState(null, "", "#" + place);
+write_place();
+
+const status = document.querySelector("#link");
+export const say_link = text => { if (status.textContent !== text) status.textContent = text; };
+
+let fading;
+export const complain = text => {
+    const to = document.querySelector("#toast");
+    to.textContent = text;
+    to.hidden = false;
+    clearTimeout(fading);
+    fading = setTimeout(() => { to.hidden = true; }, 6000);
+};
+
+const call = (path, more) => fetch(path, { ...more, headers: { "X-Facula-Key": key, ...more?.headers } });
+
+export const post = async (path, body) => {
+    const answer = await call(path, { method: "POST", body: JSON.stringify(body),
+        headers: { "Content-Type": "application/json" }, keepalive: path.startsWith("/api/close/") });
+    const j = await answer.json();
+    if (answer.ok) return j;
+    throw Object.assign(new Error(j.error?.message || "the studio refuses"), { status: answer.status });
+};
+export const ask = (name, body) => post("/api/ask/" + name, body);
+
+// Frames as they come: u32 length, u8 kind, bytes.
+const read = async (stream, see) => {
+    const reader = stream.getReader();
+    let rest = new Uint8Array(0);
+    for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        const all = new Uint8Array(rest.length + value.length);
+        all.set(rest);
+        all.set(value, rest.length);
+        let from = 0;
+        const view = new DataView(all.buffer);
+        while (all.length - from >= 5) {
+            const bytes = view.getUint32(from, true);
+            if (all.length - from - 5 < bytes) break;
+            see(all[from + 4], all.subarray(from + 5, from + 5 + bytes));
+            from += 5 + bytes;
+        }
+        rest = all.subarray(from);
+    }
+};
+
+export const json_of = bytes => JSON.parse(new TextDecoder().decode(bytes));
+
+// An open page.  see(kind, bytes) gets its frames; lost() is called when the session is gone.
+export class Session {
+    static async open(page, how, see, lost) {
+        const s = new Session();
+        const { id } = await post("/api/open", { page, ...how });
+        Object.assign(s, { id, frames: 0, open: true, lost });
+        s.follow(see);
+        addEventListener("pagehide", s.leave = () => s.close());
+        return s;
+    }
+    async follow(see) {
+        for (let tries = 0; this.open && tries < 20; tries++) {
+            try {
+                const answer = await call("/api/stream/" + this.id);
+                if (answer.status === 404) break;
+                if (answer.ok) {
+                    say_link("connected");
+                    await read(answer.body, (kind, bytes) => {
+                        this.frames++;
+                        tries = 0;
+                        if (this.open) see(kind, bytes);
+                    });
+                }
+            } catch { say_link("the studio does not answer"); }
+            if (this.open) await new Promise(r => setTimeout(r, 250));
+        }
+        if (this.open) {
+            this.open = false;
+            say_link("closed");
+            this.lost?.();
+        }
+    }
+    async do(what, more) {
+        try { return await post("/api/do/" + this.id, { do: what, ...more }); }
+        catch (e) { complain(e.message); return null; }
+    }
+    async file(name) {
+        const answer = await call(`/api/file/${this.id}/${name}`);
+        if (!answer.ok) throw new Error((await answer.json()).error.message);
+        return answer.blob();
+    }
+    close() {
+        if (!this.open) return;
+        this.open = false;
+        removeEventListener("pagehide", this.leave);
+        post("/api/close/" + this.id, {}).catch(() => {});
+    }
+}
+
+export const save = async (session, name) => {
+    try {
+        const a = document.createElement("a");
+        a.href = URL.createObjectURL(await session.file(name));
+        a.download = name;
+        a.click();
+        setTimeout(() => URL.revokeObjectURL(a.href), 5000);
+    } catch (e) { complain(e.message); }
+};

@@ -1,0 +1,45 @@
+/* The playground: a server on this machine, its key and its sessions. */
+#include "studio/studio.h"
+#include <stdio.h>
+#include "base/error.h"
+#include "base/memory.h"
+
+#define PATIENCE_NS (600 * INT64_C(1000000000))
+enum { CONNECTIONS = 16 };
+
+static fac_status serve(fac_studio *s, fac_error *err) {
+    FAC_TRY(fac_http_new_key(s->key, err));
+    FAC_TRY(fac_sessions_start(&s->sessions, PATIENCE_NS, err));
+    const fac_http_opts how = {
+        .port = s->opts.port, .key = s->key, .connections = CONNECTIONS, .self = s
+    };
+    const fac_status status =
+        fac_http_start(&how, fac_studio_routes, fac_studio_nroutes, &s->http, err);
+    if (status) fac_sessions_stop(&s->sessions);
+    return status;
+}
+
+fac_status fac_studio_open(const fac_studio_opts *opts, fac_studio **out, fac_error *err) {
+    fac_studio *s = fac_alloc(1, sizeof *s);
+    if (!s) return fac_raise(err, FAC_E_NOMEM, "no memory for a studio");
+    if (opts) s->opts = *opts;
+    const fac_status status = serve(s, err);
+    if (status) {
+        fac_release(s);
+        return status;
+    }
+    snprintf(s->address, sizeof s->address, "http://127.0.0.1:%d/#key=%s", fac_http_port(s->http),
+             s->key);
+    *out = s;
+    return FAC_OK;
+}
+
+const char *fac_studio_address(const fac_studio *s) { return s->address; }
+
+void fac_studio_close(fac_studio *s) {
+    if (!s) return;
+    fac_sessions_end_all(&s->sessions);
+    fac_http_stop(s->http);
+    fac_sessions_stop(&s->sessions);
+    fac_release(s);
+}

@@ -1,0 +1,55 @@
+/* Folders of trainings, as `facula train --out` writes them, followed while they grow.  Nothing is
+ * written there but the wish that one ends, a file `stop`. */
+#ifndef FACULA_STUDIO_WATCH_H
+#define FACULA_STUDIO_WATCH_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "facula/status.h"
+
+typedef enum watch_column {
+    WATCH_EPOCH,
+    WATCH_STEP,
+    WATCH_LR,
+    WATCH_TRAIN_LOSS,
+    WATCH_TRAIN_ACCURACY,
+    WATCH_TEST_LOSS,
+    WATCH_TEST_ACCURACY,
+    WATCH_PER_S,
+    WATCH_SECONDS,
+    WATCH_COLUMNS
+} watch_column;
+extern const char *const fac_watch_names[WATCH_COLUMNS];
+
+/* A log: whole lines, as numbers; NaN where a line does not say. */
+typedef struct watch_log {
+    double (*row)[WATCH_COLUMNS];
+    size_t n, room;
+    int64_t at, inode; /* bytes that were taken */
+    unsigned turn;     /* another one: the file was begun anew */
+} watch_log;
+
+enum { WATCH_EPOCHS, WATCH_STEPS, WATCH_LOGS };
+typedef struct watch_run {
+    char *name, *path; /* name: below the watched folder; "." is itself */
+    watch_log log[WATCH_LOGS];
+    int64_t written_ns; /* when a log last grew, by the clock of files */
+    bool done;          /* its weights are there */
+} watch_run;
+
+typedef struct watch {
+    char *root;
+    watch_run *run;
+    size_t n, room;
+    int64_t listed;
+} watch;
+
+/* FAC_E_IO where root is no folder. */
+fac_status fac_watch_open(const char *root, watch *out, fac_error *err);
+void fac_watch_close(watch *w);
+bool fac_watch_look(watch *w); /* takes what is new; true: there was something */
+fac_status fac_watch_stop(const watch *w, size_t run, fac_error *err);
+/* The whole text of a small file of a run, by fac_read_free. */
+fac_status fac_watch_read(const watch *w, size_t run, const char *name, char **text,
+                          fac_error *err);
+#endif

@@ -1,0 +1,216 @@
+/* Quantizers of files that do not name them: weights that have few levels,
+    and numbers that are compared
+ * with thresholds, as fac_graph_dequantize and others write them. */
+#include <math.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "facula/quantize.h"
+#include "graph/attr.h"
+#include "graph/graph_internal.h"
+#include "op_list.h"
+#include "ops/basis.h"
+#include "train/train_internal.h"
+
+static const double near = 1e-6;        /* of the largest level: what rounding may have done */
+
+/* ---- numbers: where(x > t3, q3, where(x > t2, q2, where(x > t1, q1, q0))) ---- */
+
+/* The one number of a constant, or of a parameter that a file has in place of one. */
+static bool number_of(const fac_value *v, double *to) {
+    float x;
+    if (!v || !v->tensor || v->type.dtype != FAC_F32 || fac_dims_count(&v->type.dims) != 1)
+        return false;
+    if (fac_tensor_read(v->tensor, &x, sizeof x, NULL)) return false;
+    *to = x;
+    return true;
+}
+
+typedef struct chain {
+    int              n;
+    double           level[FAC_BASIS_LEVELS], threshold[FAC_BASIS_LEVELS];
+    const fac_value *x;
+} chain;
+
+/* Levels from the highest on. */
+static bool read_chain(const fac_value *v, chain *c) {
+    c->n = 0;
+    c->x = NULL;
+    while (v->node && FAC_IS(v->node, where) && c->n < FAC_BASIS_LEVELS - 1) {
+        const fac_node *above = v->node->in[0]->node;
+        if (!above || !FAC_IS(above, greater) || (c->x && c->x != above->in[0])) return false;
+        c->x = above->in[0];
+        if (!number_of(above->in[1], &c->threshold[c->n])) return false;
+        if (!number_of(v->node->in[1], &c->level[c->n])) return false;
+        c->n++;
+        v = v->node->in[2];
+    }
+    return c->n > 0 && number_of(v, &c->level[c->n++]);
+}
+
+static bool close_to(double a, double b, double most) { return fabs(a - b) <= near * most; }
+
+/* Are these the levels and thresholds of the basis? */
+static bool fits(const chain *c, const double *v, int bits) {
+    fac_basis b;
+    fac_basis_of(v, 1, bits, true, true, &b);
+    const double most = fabs(c->level[0]);
+    for (int k = 0; k < c->n; k++)
+        if (!close_to(b.level[c->n - 1 - k], c->level[k], most)) return false;
+    for (int k = 0; k + 1 < c->n; k++)
+        if (!close_to(b.threshold[c->n - 2 - k], c->threshold[k], most)) return false;
+    return true;
+}
+
+/* Of the levels above 0,
+    the numbers that span them all: chosen one after the other from `from` on. */
+static bool span(const chain *c, int from, double *v, int have, int bits) {
+    if (have == bits) return fits(c, v, bits);
+    for (int k = from; k >= 0; k--) {
+        v[have] = c->level[k];
+        if (span(c, k - 1, v, have + 1, bits)) return true;
+    }
+    return false;
+}
+
+static int bits_of(int levels) {
+    int bits = 1;
+    while (1 << bits < levels) bits++;
+    return bits;
+}
+
+static fac_value *basis_of(fac_graph *g, const float *v, fac_dims d) {
+    fac_tensor *t;
+    fac_error err = { 0 };
+    fac_status status = fac_tensor_new(NULL, FAC_F32, d, &t, &err);
+    if (status) return fac_graph_raise(g, status, "%s", err.text);
+    status = fac_tensor_write(t, v, (size_t)fac_dims_count(&d) * sizeof *v, &err);
+    fac_value *c = status ? fac_graph_raise(g, status, "%s", err.text) : fac_const(g, t);
+    fac_tensor_free(t);
+    return c;
+}
+
+/* The top of a chain that nobody goes on with. */
+static bool is_top(const fac_node *n) {
+    const fac_use *u = n->out[0]->uses;
+    return !u || u->next || !FAC_IS(u->node, where) || u->input != 2;
+}
+
+/* x as the new graph has it: the input of the comparison. */
+static bool put_chain(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    chain c;
+    double v[FAC_BASIS_BITS];
+    float basis[FAC_BASIS_BITS];
+    const fac_basis_opts positive = { .positive = true };
+    if (!is_top(n) || !read_chain(n->out[0], &c) || c.level[c.n - 1] != 0) return false;
+    const int bits = bits_of(c.n);
+    if (1 << bits != c.n || bits > FAC_BASIS_BITS || !span(&c, c.n - 2, v, 0, bits)) return false;
+    for (int j = 0; j < bits; j++) basis[j] = (float)v[j];
+    fac_value *x = in[0]->node->in[0];
+    out[0] = fac_quantize_basis(x, basis_of(to, basis, fac_shape(bits)), &positive);
+    return true;
+}
+
+/* where(x < 0, -1, 1) */
+static bool put_sign(const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    double zero, low, high;
+    const fac_node *less = n->in[0]->node;
+    if (!less || !FAC_IS(less, less) || !number_of(less->in[1], &zero) || zero != 0) return false;
+    if (!number_of(n->in[1], &low) || !number_of(n->in[2], &high) || low != -1 || high != 1)
+        return false;
+    out[0] = fac_binarize(in[0]->node->in[0]);
+    return true;
+}
+
+/* ---- weights ---- */
+
+/* The different |w| of a channel, the largest first; more than there may be: -1. */
+static int sizes_of(const float *w, int64_t n, double *to) {
+    int count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = fabs((double)w[i]);
+        int k = 0;
+        while (k < count && to[k] > x && !close_to(to[k], x, to[0])) k++;
+        if (k < count && close_to(to[k], x, to[0])) continue;
+        if (count == FAC_BASIS_LEVELS / 2) return -1;
+        memmove(to + k + 1, to + k, (size_t)(count - k) * sizeof *to);
+        to[k] = x;
+        count++;
+    }
+    return count;
+}
+
+/* v0 <= v1 <= v2 of the largest sizes l0 = v0 + v1 + v2, l1 = l0 - 2 v0, l2 = l0 - 2 v1... */
+static void basis_of_sizes(const double *l, int count, int bits, double *v) {
+    double rest = l[0];
+    for (int j = 0; j + 1 < bits; j++) {
+        v[j] = j + 1 < count ? (l[0] - l[j + 1]) / 2 : 0;
+        rest -= v[j];
+    }
+    v[bits - 1] = rest;
+}
+
+static bool has_levels(const float *w, int64_t n, const double *v, int bits, double most) {
+    fac_basis b;
+    fac_basis_of(v, 1, bits, false, true, &b);
+    for (int64_t i = 0; i < n; i++)
+        if (!close_to(b.level[fac_basis_find(&b, w[i])], w[i], most)) return false;
+    return true;
+}
+
+/* So many bits for all channels, into basis [bits][channels]. */
+static bool channels_fit(const float *w, int64_t channels, int64_t each, int bits, float *basis) {
+    double sizes[FAC_BASIS_LEVELS / 2 + 1], v[FAC_BASIS_BITS];
+    for (int64_t c = 0; c < channels; c++) {
+        const int count = sizes_of(w + c * each, each, sizes);
+        if (count < 1 || count > 1 << (bits - 1)) return false;
+        basis_of_sizes(sizes, count, bits, v);
+        if (!has_levels(w + c * each, each, v, bits, sizes[0])) return false;
+        for (int j = 0; j < bits; j++) basis[j * channels + c] = (float)v[j];
+    }
+    return true;
+}
+
+static bool is_weight(const fac_node *n, int i) {
+    const bool layer = FAC_IS(n, conv2d) || FAC_IS(n, linear)
+                    || (FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b"));
+    return layer && i == 1;
+}
+
+/* The weight of a layer as a quantizer of itself; NULL: it has more levels. */
+static fac_value *quantized(fac_graph *to, fac_value *w) {
+    const fac_dims d = w->type.dims;
+    fac_value *made = NULL;
+    if (!w->tensor || w->type.dtype != FAC_F32 || d.n < 2 || fac_dims_count(&d) < 2) return NULL;
+    const int64_t n = fac_dims_count(&d), channels = d.d[0];
+    float *x = fac_alloc((size_t)n + (size_t)channels * FAC_BASIS_BITS, sizeof *x);
+    if (!x) return fac_graph_raise(to, FAC_E_NOMEM, "no memory for the levels of a weight");
+    float *basis = x + n;
+    const bool good = !fac_tensor_read(w->tensor, x, (size_t)n * sizeof *x, NULL);
+    for (int bits = 1; good && !made && bits <= 3 && n / channels > 1 << bits; bits++)
+        if (channels_fit(x, channels, n / channels, bits, basis))
+            made = fac_quantize_basis(w, basis_of(to, basis, fac_shape(bits, channels)), NULL);
+    fac_release(x);
+    return made;
+}
+
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
+    (void)self;
+    if (to->error.status) return false;
+    if (FAC_IS(n, where)) return put_sign(n, in, out) || put_chain(to, n, in, out);
+    fac_value *w = is_weight(n, 1) ? quantized(to, in[1]) : NULL;
+    if (!w) return false;
+    fac_value *with[3] = { in[0], w, n->nin > 2 ? in[2] : NULL };
+    fac_node_copy(to, n, with, out);
+    return true;
+}
+
+fac_status fac_train_recognize(const fac_graph *model, fac_graph **out, fac_error *err) {
+    fac_graph *g = fac_graph_rebuild(model, &(fac_rebuild){ .visit = visit }, NULL);
+    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+    const fac_status status = fac_graph_check(g, err);
+    if (status) fac_graph_free(g);
+    else *out = g;
+    return status;
+}

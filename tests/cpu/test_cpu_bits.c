@@ -1,0 +1,172 @@
+/* Convolutions of few bits: every instruction set gives the very sums of the formula,
+    on fresh random
+ * problems whose numbers are whole,
+     so that no rounding hides a bit; networks of few bits become these
+ * convolutions and choose the same classes as in floats. */
+#include "bits_check.h"
+#include "backends/cpu/bits/bits.h"
+
+/* Sums of whole numbers are exact in any order, so results are equal bit by bit. */
+static void same(const char *problem) {
+    size_t n, m;
+    float *want = results(problem, "cpu", "portable", "ref", &n);
+    for (const char *const *isa = problem_isas; *isa; isa++) {
+        float *got = results(problem, "cpu", *isa, "conv2d_basis/bits", &m);
+        assert_int_equal(n, m);
+        for (size_t i = 0; i < n; i++)
+            if (got[i] != want[i])
+                fail_msg("%s, %s (seed %llu): element %zu is %.9g, not %.9g", problem, *isa,
+                         (unsigned long long)seed, i,
+                         (double)got[i], (double)want[i]);
+        free(got);
+    }
+    free(want);
+}
+
+static void random_problems_are_exact(void **state) {
+    (void)state;
+    uint64_t s = seed;
+    for (int k = 0; k < 60; k++) {
+        char problem[400];
+        random_problem(&s, problem, sizeof problem);
+        same(problem);
+    }
+}
+
+/* One pixel, one channel, images that are rows of a product, more words than a byte can count,
+    wide images. */
+static void edges(void **state) {
+    (void)state;
+    same("conv2d_basis(f32[1,1,1,1], u8[1,1,1], -, f32{1}, f32[1,1]) dims=1,1,1,1");
+    same("conv2d_basis(f32[37,65,1,1], u8[1,33,9], f32[33], -, f32[1,33]) dims=33,65,1,1");
+    same("conv2d_basis(f32[5,300,1,1], u8[2,10,38], f32[10], f32{1, 2}, f32[2,10], f32[10]) "
+         "dims=10,300,1,1");
+    same("conv2d_basis(f32[1,1100,3,3], u8[1,2,1238], -, f32{1}, f32[1,2]) pad=1,1,1,1 "
+         "dims=2,1100,3,3");
+    same("conv2d_basis(f32[1,512,7,7], u8[1,64,576], -, -, f32[1,64]) pad=1,1,1,1 dims=64,512,3,3");
+    same("conv2d_basis(f32[1,3,4,300], u8[1,5,12], -, -, f32[1,5]) pad=2,2,2,2 dims=5,3,4,8");
+    same("conv2d_basis(f32[1,5,5,5], u8[1,4,16], -, -, f32[1,4]) pad=7,7,7,7 dims=4,5,5,5");
+}
+
+/* ---- networks ---- */
+
+static fac_device *dev;
+
+/* Norms that have learned something: fresh ones have thresholds at 0,
+    where sums of signs lie and where
+ * floats may fall to either side. */
+static void learn_norms(fac_graph *g) {
+    uint64_t s = seed;
+    for (int k = 0; k < fac_graph_params(g); k++) {
+        fac_value *v = fac_graph_param(g, k);
+        float x[64];
+        const size_t n = (size_t)fac_dims_count(&(fac_dims){ 1, { fac_value_type(v).dims.d[0] } });
+        if (!strstr(fac_value_name(v), "bn") || !strstr(fac_value_name(v), "bias")) continue;
+        for (size_t i = 0; i < n; i++)
+            x[i] = 0.0137f * (float)(1 + below(&s, 9)) * (below(&s, 2) ? 1.0f : -1.0f);
+        assert_int_equal(fac_tensor_write(fac_value_tensor(v), x, n * sizeof *x, NULL), FAC_OK);
+    }
+}
+
+static fac_graph *network(const char *scheme, uint64_t with) {
+    fac_error err = { 0 };
+    fac_graph *g = fac_graph_new(), *q, *quiet;
+    fac_nn_seed(g, with);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, 15, 17));
+    for (int k = 0; k < 4; k++) {
+        char name[16], bn[16];
+        const fac_nn_conv2d_opts o = { .pad = 1, .stride = k == 2 ? 2 : 1, .no_bias = k % 2 == 0 };
+        snprintf(name, sizeof name, "conv%d", k + 1);
+        snprintf(bn, sizeof bn, "bn%d", k + 1);
+        x = fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, name, 32 + 8 * k, 3, &o), bn, 0));
+    }
+    x = fac_relu(fac_nn_linear(fac_flatten(fac_max_pool2d(x, 2, 2, NULL), 1), "fc1", 40));
+    fac_output(g, "logits", fac_nn_linear(x, "fc2", 10));
+    if (fac_graph_quantize(g, &(fac_quantizing){ 1, &scheme, true }, &q, NULL, &err))
+        fail_msg("%s: %s", scheme, err.text);
+    learn_norms(q);
+    quiet = fac_graph_inference(q);
+    fac_graph_free(q);
+    fac_graph_free(g);
+    return quiet;
+}
+
+/* exact: by reference kernels, whose sums of signs are those of whole numbers. */
+static void run(fac_graph *g, bool exact, float *to) {
+    fac_program *p;
+    fac_error err = { 0 };
+    fac_tensor *x, *y = NULL;
+    static float pixels[8 * 3 * 15 * 17];
+    uint64_t s = seed;
+    for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
+        pixels[i] = (float)below(&s, 2001) / 1000 - 1;
+    if (fac_program_new(g, dev, &(fac_program_opts){ .no_fuse = exact,
+            .solver = exact ? "ref" : NULL }, &p, &err)) fail_msg("%s", err.text);
+    assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(8, 3, 15, 17), &x, NULL), FAC_OK);
+    assert_int_equal(fac_tensor_write(x, pixels, sizeof pixels, NULL), FAC_OK);
+    if (fac_program_run(p, &x, &y, &err)) fail_msg("%s", err.text);
+    assert_int_equal(fac_tensor_read(y, to, 80 * sizeof *to, NULL), FAC_OK);
+    fac_tensor_free(x);
+    fac_tensor_free(y);
+    fac_program_free(p);
+}
+
+static int count(const fac_graph *g, const char *op) {
+    char *text = NULL, *at;
+    size_t size;
+    int n = 0;
+    FILE *f = open_memstream(&text, &size);
+    assert_int_equal(fac_graph_write(g, f, NULL), FAC_OK);
+    fclose(f);
+    for (at = strstr(text, op); at; at = strstr(at + 1, op)) n++;
+    free(text);
+    return n;
+}
+
+/* Layers of few bits are counted, but those of many pairs of planes,
+    which take longer than floats. */
+static void networks_become_counts(void **state) {
+    (void)state;
+    static const struct { const char *scheme; int layers; } nets[] = {
+        { "lq:w1a1", 3 }, { "lq:w1a2", 3 }, { "lq:w2a2", 3 }, { "xnor", 3 }, { "bnn", 3 },
+            { "bireal", 3 },
+        { "dorefa:w1a2", 3 }, { "dorefa:w2a2", 3 }, { "bwn", 0 }, { "lsq:w2a2", 0 }, { "lq:w1a32",
+                                                                                       0 } };
+    for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {
+        fac_graph *g = network(nets[k].scheme, seed + k), *after;
+        fac_error err = { 0 };
+        float bits[80], floats[80];
+        if (fac_graph_after(g, dev, NULL, "sweep", &after, &err))
+            fail_msg("%s: %s", nets[k].scheme, err.text);
+        const int n = count(after, "conv2d_basis(");
+        const bool counts = !strcmp(fac_cpu_of(dev)->bits->name, "popcount");
+        if (counts && n < nets[k].layers)
+            fail_msg("%s: %d layers are counted, not %d", nets[k].scheme, n, nets[k].layers);
+        fac_graph_free(after);
+        run(g, false, bits);
+        run(g, true, floats);
+        for (int i = 0; i < 80; i++)
+            if (fabsf(bits[i] - floats[i]) > 2e-3f * (1 + fabsf(floats[i])))
+                fail_msg("%s: output %d: %g and %g", nets[k].scheme, i, (double)bits[i],
+                         (double)floats[i]);
+        fac_graph_free(g);
+    }
+}
+
+static int open_device(void **state) {
+    (void)state;
+    seed = fresh_seed();
+    return fac_device_open("cpu", NULL, &dev, NULL);
+}
+static int close_device(void **state) {
+    (void)state;
+    fac_device_free(dev);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(random_problems_are_exact),
+                                        cmocka_unit_test(edges),
+                                        cmocka_unit_test(networks_become_counts) };
+    return cmocka_run_group_tests_name("bits", tests, open_device, close_device);
+}

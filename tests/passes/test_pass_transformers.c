@@ -1,0 +1,322 @@
+/* What passes make of the ways in which exporters write transformers: which ops are left, and that
+ * results stay. */
+#include "problem_check.h"
+#include "graph/graph_internal.h"
+#include "passes/passes.h"
+
+enum { INPUTS = 6 };
+
+static fac_error err;
+
+/* Takes whatever a pass offers. */
+static bool take(void *self, const fac_node *n) {
+    (void)self, (void)n;
+    return true;
+}
+
+static fac_graph *gelu(const fac_graph *g) { return fac_pass_gelu(g); }
+static fac_graph *attention(const fac_graph *g) { return fac_pass_attention(g, take, NULL); }
+static fac_graph *slices(const fac_graph *g) { return fac_pass_gather_slices(g); }
+static fac_graph *sink(const fac_graph *g) { return fac_pass_sink_views(g); }
+static fac_graph *epilogue(const fac_graph *g) { return fac_pass_epilogue(g, take, NULL); }
+static fac_graph *products(const fac_graph *g) { return fac_pass_sibling_products(g, take, NULL); }
+static fac_graph *norms(const fac_graph *g) { return fac_pass_norm_casts(g, take, NULL); }
+static fac_graph *chains(const fac_graph *g) { return fac_pass_chains(g); }
+
+typedef struct expected {
+    const char *op;
+    int count;
+} expected;
+typedef struct form {
+    const char *name;
+    fac_graph *(*pass[2])(const fac_graph *g);
+    double tolerance; /* of the whole planner's result */
+    const char *text;
+    expected left[4];
+} form;
+
+#define ATTENTION(scores, weights)                                                                 \
+    "input q f32[2,3,9,8]\ninput k f32[2,3,8,21]\ninput v f32[2,3,21,5]\n"                         \
+    "s0 = matmul(q, k)\n" scores "w0 = softmax(s) axis=-1\n" weights                               \
+    "y = matmul(w, v)\noutput y = y\n"
+#define NARROW_ATTENTION(scores)                                                                   \
+    "input q f32[2,3,9,8]\ninput k f32[2,3,8,21]\ninput v f32[2,3,21,5]\n"                         \
+    "a = cast(q) to=bf16\nb = cast(k) to=bf16\nc = cast(v) to=bf16\ns0 = matmul(a, b)\n" scores    \
+    "w0 = softmax(s) axis=-1\nw = cast(w0) to=bf16\nz = matmul(w, c)\ny = cast(z) to=f32\noutput " \
+    "y = y\n"
+#define HEADS(name, from)                                                                          \
+    "r" name " = reshape(" from ", i64{2,7,3,4})\nt" name " = transpose(r" name ") perm=0,2,1,3\n"
+#define PROJECTIONS(one, other, third)                                                             \
+    "input x f32[2,7,12]\nparam u f32[12,12]\nparam v f32[12,12]\nparam w f32[12,12]\nparam e "    \
+    "f32[12]\nparam f f32[12]\n"                                                                   \
+    "a = matmul(x, u)\nb = matmul(x, v)\nc = matmul(x, w)\n" one other third HEADS("q", "q")       \
+        HEADS("k", "k") HEADS("v", "c2") "y = attention(tq, tk, tv)\noutput y = y\n"
+
+static const form forms[] = {
+    { "gelu, half behind",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nd = div(x, 1.4142135)\ne = erf(d)\na = add(e, 1)\nm = mul(x, a)\ny = "
+      "mul(m, 0.5)\noutput y = y\n",
+      { { "gelu", 1 }, { "erf", 0 } } },
+    { "gelu, half at x",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nh = mul(0.5, x)\nd = mul(0.70710677, x)\ne = erf(d)\na = add(1, e)\ny = "
+      "mul(a, h)\noutput y = y\n",
+      { { "gelu", 1 }, { "erf", 0 } } },
+    { "gelu, half at the bell",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nd = div(x, 1.4142135)\ne = erf(d)\na = add(e, 1)\nh = mul(a, 0.5)\ny = "
+      "mul(x, h)\noutput y = y\n",
+      { { "gelu", 1 }, { "erf", 0 } } },
+    { "gelu by tanh",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nc = pow(x, 3)\nt = mul(0.044715, c)\ni = add(x, t)\ns = mul(0.7978846, "
+      "i)\n"
+      "h = tanh(s)\na = add(1, h)\nm = mul(0.5, x)\ny = mul(m, a)\noutput y = y\n",
+      { { "gelu_tanh", 1 }, { "tanh", 0 } } },
+    { "gelu by tanh of x x x",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nq = mul(x, x)\nc = mul(q, x)\nt = mul(0.044715, c)\ni = add(x, t)\n"
+      "s = mul(0.7978846, i)\nh = tanh(s)\na = add(1, h)\nm = mul(0.5, x)\ny = mul(m, a)\noutput y "
+      "= y\n",
+      { { "gelu_tanh", 1 }, { "tanh", 0 } } },
+    { "no gelu by tanh: a square",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nc = pow(x, 2)\nt = mul(0.044715, c)\ni = add(x, t)\ns = mul(0.7978846, "
+      "i)\n"
+      "h = tanh(s)\na = add(1, h)\nm = mul(0.5, x)\ny = mul(m, a)\noutput y = y\n",
+      { { "gelu_tanh", 0 }, { "tanh", 1 } } },
+    { "no gelu: another number",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nd = div(x, 1.4143)\ne = erf(d)\na = add(e, 1)\nm = mul(x, a)\ny = mul(m, "
+      "0.5)\noutput y = y\n",
+      { { "gelu", 0 }, { "erf", 1 } } },
+    { "no gelu: erf is read elsewhere",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nd = div(x, 1.4142135)\ne = erf(d)\na = add(e, 1)\nm = mul(x, a)\ny = "
+      "mul(m, 0.5)\noutput y = y\noutput e = e\n",
+      { { "gelu", 0 }, { "erf", 1 } } },
+    { "no gelu: x of the product is another",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\ninput z f32[3,37]\nd = div(x, 1.4142135)\ne = erf(d)\na = add(e, 1)\nm = "
+      "mul(z, a)\ny = mul(m, 0.5)\noutput y = y\n",
+      { { "gelu", 0 }, { "erf", 1 } } },
+    { "attention behind a guard",
+      { attention },
+      1e-5,
+      ATTENTION("s = mul(s0, 0.3)\n", "n = isnan(w0)\nw = where(n, f32(0), w0)\n"),
+      { { "attention", 1 }, { "isnan", 0 } } },
+    { "no attention: the guard is of another value",
+      { attention },
+      1e-5,
+      ATTENTION("s = mul(s0, 0.3)\n", "n = isnan(s)\nw = where(n, f32(0), w0)\n"),
+      { { "attention", 0 } } },
+    { "no attention: the guard gives another number",
+      { attention },
+      1e-5,
+      ATTENTION("s = mul(s0, 0.3)\n", "n = isnan(w0)\nw = where(n, f32(1), w0)\n"),
+      { { "attention", 0 } } },
+    { "attention with a mask of zeros",
+      { attention },
+      1e-5,
+      "const m f32[1,1,1,3]{0,0,0}\n"
+      "input q f32[1,1,9,4]\ninput k f32[1,1,4,3]\ninput v f32[1,1,3,4]\ns0 = matmul(q, k)\ns = "
+      "add(s0, m)\n"
+      "w = softmax(s) axis=-1\ny = matmul(w, v)\noutput y = y\n",
+      { { "attention", 1 }, { "add", 0 } } },
+    { "attention through casts",
+      { attention },
+      3e-2,
+      NARROW_ATTENTION("s1 = cast(s0) to=f32\ns = mul(s1, 0.3)\n"),
+      { { "attention", 1 }, { "softmax", 0 } } },
+    { "attention through casts behind factors",
+      { attention },
+      3e-2,
+      NARROW_ATTENTION("s1 = mul(s0, bf16(0.5))\ns = cast(s1) to=f32\n"),
+      { { "attention", 1 }, { "softmax", 0 } } },
+    { "gathers of one place",
+      { slices },
+      0,
+      "input x f32[3,5,4]\na = neg(x)\nu = gather(a, i64(1))\nw = gather(a, i64{-1}) "
+      "axis=1\noutput u = u\noutput w = w\n",
+      { { "gather", 0 }, { "slice", 2 } } },
+    { "a gather of two places",
+      { slices },
+      0,
+      "input x f32[3,5,4]\na = neg(x)\nu = gather(a, i64{1,2})\noutput u = u\n",
+      { { "gather", 1 }, { "slice", 0 } } },
+    { "add behind views of a product",
+      { sink, epilogue },
+      1e-5,
+      "input x f32[7,5]\nparam w f32[5,6]\ninput r f32[1,7,6]\nz = neg(r)\np = matmul(x, w)\na = "
+      "reshape(p, i64{7,1,6})\n"
+      "b = transpose(a) perm=1,0,2\ny = add(b, z)\noutput y = y\n",
+      { { "add", 0 } } },
+    { "bias behind views of a product",
+      { sink, epilogue },
+      1e-5,
+      "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[6]\np = matmul(x, w)\na = reshape(p, "
+      "i64{1,7,6})\ny = add(a, c)\noutput y = y\n",
+      { { "add", 0 } } },
+    { "bias, cast and add behind views of a narrow product",
+      { sink, epilogue },
+      3e-2,
+      "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[6]\ninput r f32[1,7,6]\nz = neg(r)\n"
+      "xn = cast(x) to=bf16\nwn = cast(w) to=bf16\ncn = cast(c) to=bf16\np = matmul(xn, wn)\n"
+      "a = reshape(p, i64{1,7,6})\nb = add(a, cn)\nd = cast(b) to=f32\ny = add(z, d)\noutput y = "
+      "y\n",
+      { { "add", 0 }, { "cast", 3 } } },
+    { "add behind a true transpose",
+      { sink, epilogue },
+      1e-5,
+      "input x f32[7,5]\nparam w f32[5,6]\ninput r f32[6,7]\np = matmul(x, w)\nb = transpose(p)\ny "
+      "= add(b, r)\noutput y = y\n",
+      { { "add", 1 } } },
+    { "a bias of rows behind views",
+      { sink, epilogue },
+      1e-5,
+      "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[7,1]\np = matmul(x, w)\na = reshape(p, "
+      "i64{1,7,6})\ny = add(a, c)\noutput y = y\n",
+      { { "add", 1 } } },
+    { "queries, keys and values",
+      { products },
+      1e-5,
+      PROJECTIONS("q = neg(a)\n", "k = neg(b)\n", "c2 = neg(c)\n"),
+      { { "matmul", 3 }, { "concat", 0 } } },
+    { "queries, keys and values, read by attention alone",
+      { products },
+      1e-5,
+      PROJECTIONS("q = reshape(a, i64{2,7,12})\n", "k = reshape(b, i64{2,7,12})\n",
+                  "c2 = reshape(c, i64{2,7,12})\n"),
+      { { "matmul", 1 }, { "concat", 1 } } },
+    { "two with a bias, one without",
+      { epilogue, products },
+      1e-5,
+      PROJECTIONS("q = add(a, e)\n", "k = add(b, f)\n", "c2 = reshape(c, i64{2,7,12})\n"),
+      { { "matmul", 2 }, { "concat", 2 } } },
+    { "a norm between casts",
+      { norms },
+      3e-2,
+      "input x f32[4,9]\nparam s f32[9]\na = cast(x) to=bf16\nb = cast(a) to=f32\nn = "
+      "layer_norm(b, s)\nc = cast(n) to=bf16\n"
+      "y = cast(c) to=f32\noutput y = y\n",
+      { { "layer_norm", 1 }, { "cast", 2 } } },
+    { "a cast behind a norm",
+      { norms },
+      3e-2,
+      "input x f32[4,9]\nparam s f32[9]\nn = layer_norm(x, s)\nc = cast(n) to=bf16\ny = cast(c) "
+      "to=f32\noutput y = y\n",
+      { { "layer_norm", 1 }, { "cast", 1 } } },
+    { "a norm that others read too",
+      { norms },
+      3e-2,
+      "input x f32[4,9]\nparam s f32[9]\nn = layer_norm(x, s)\nc = cast(n) to=bf16\ny = cast(c) "
+      "to=f32\noutput y = y\noutput n = n\n",
+      { { "layer_norm", 1 }, { "cast", 2 } } },
+    { "casts in a chain",
+      { chains },
+      3e-2,
+      "input x f32[4,9]\na = cast(x) to=bf16\nb = add(a, bf16(1))\nc = cast(b) to=f32\nd = mul(c, "
+      "x)\ny = cast(d) to=f16\n"
+      "z = cast(y) to=f32\noutput z = z\n",
+      { { "fused", 1 }, { "cast", 0 } } },
+};
+
+static int count(const fac_graph *g, const char *op) {
+    int n = 0;
+    for (const fac_node *k = g->first; k; k = k->next)
+        n += !strcmp(k->op->name, op) && (k->out[0]->uses || k->out[0]->roots);
+    return n;
+}
+
+static fac_graph *read_text(const form *f) {
+    fac_graph *g = NULL;
+    FILE *from = fmemopen((void *)f->text, strlen(f->text), "r");
+    assert_non_null(from);
+    if (fac_graph_read(from, &g, &err)) fail_msg("%s: %s", f->name, err.text);
+    fclose(from);
+    const problem_check c = { .seed = 77, .lo = -1, .hi = 1 };
+    for (size_t i = 0; i < g->nparams; i++) problem_fill(&c, (int)i, g->params[i]->tensor);
+    return g;
+}
+
+/* The ops that are left. */
+static void structure(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        fac_graph *g = read_text(&forms[i]);
+        for (int k = 0; k < 2 && forms[i].pass[k]; k++) {
+            fac_graph *next = forms[i].pass[k](g);
+            if (fac_graph_check(next, &err)) fail_msg("%s: %s", forms[i].name, err.text);
+            fac_graph_free(g);
+            g = next;
+        }
+        for (const expected *e = forms[i].left; e < forms[i].left + 4 && e->op; e++)
+            if (count(g, e->op) != e->count)
+                fail_msg("%s: %d of %s, expected %d", forms[i].name, count(g, e->op), e->op,
+                         e->count);
+        fac_graph_free(g);
+    }
+}
+
+static void run(const fac_graph *g, fac_device *d, bool plain, fac_tensor *const in[],
+                fac_tensor *out[]) {
+    const fac_program_opts o = { .solver = plain ? "ref" : NULL, .no_fuse = plain };
+    fac_program *p;
+    fac_tensor *got[4] = { NULL };
+    if (fac_program_new(g, d, &o, &p, &err) || fac_program_run(p, in, got, &err))
+        fail_msg("%s", err.text);
+    for (int k = 0; k < fac_graph_outputs(g); k++) {
+        assert_int_equal(fac_tensor_convert(got[k], FAC_F64, &out[k], &err), FAC_OK);
+        fac_tensor_free(got[k]);
+    }
+    fac_program_free(p);
+}
+
+/* The whole planner on a device against the formulas, step by step. */
+static void check_on(const char *device) {
+    fac_device *cpu, *d;
+    if (fac_device_open(device, NULL, &d, &err)) return;
+    assert_int_equal(fac_device_open("cpu", NULL, &cpu, &err), FAC_OK);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        fac_graph *g = read_text(&forms[i]);
+        fac_tensor *in[INPUTS] = { NULL }, *got[4] = { NULL }, *want[4] = { NULL };
+        const problem_check c = { .seed = i, .lo = -2, .hi = 2, .tolerance = forms[i].tolerance };
+        for (int k = 0; k < fac_graph_inputs(g); k++) {
+            const fac_type t = fac_value_type(fac_graph_input(g, k));
+            assert_int_equal(fac_tensor_new(NULL, t.dtype, t.dims, &in[k], &err), FAC_OK);
+            problem_fill(&c, k, in[k]);
+        }
+        run(g, cpu, true, in, want);
+        run(g, d, false, in, got);
+        for (int k = 0; k < fac_graph_outputs(g); k++) {
+            problem_compare(&c, got[k], want[k], forms[i].name);
+            fac_tensor_free(got[k]);
+            fac_tensor_free(want[k]);
+        }
+        for (int k = 0; k < INPUTS; k++) fac_tensor_free(in[k]);
+        fac_graph_free(g);
+    }
+    fac_device_free(cpu);
+    fac_device_free(d);
+}
+
+static void results(void **state) {
+    (void)state;
+    check_on("cpu");
+    check_on("opencl");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(structure), cmocka_unit_test(results) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

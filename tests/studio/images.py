@@ -1,0 +1,117 @@
+"""The page of images: a drawing becomes an image as MNIST's, LeNet learns what facula train would, pictures are complete, wrong
+words are refused.  Debian's Fashion-MNIST, else skipped (77).  usage: images.py FACULA"""
+import json
+import os
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+
+from studio import Page, Studio
+
+facula = os.path.abspath(sys.argv[1])
+CLOTHES = "/usr/share/datasets/fashion-mnist"
+if not os.path.exists(CLOTHES):
+    print("no dataset-fashion-mnist: skipped")
+    raise SystemExit(77)
+
+
+def pictures(page, kind=7):
+    """(group, label, width, height, bytes) of a frame."""
+    data, all_of_them = page.frames[kind], []
+    at, n = 6, struct.unpack("<H", data[4:6])[0]
+    for _ in range(n):
+        group, label, w, h = struct.unpack("<BBHH", data[at:at + 6])
+        all_of_them.append((group, label, w, h, data[at + 6:at + 6 + w * h]))
+        at += 6 + w * h
+    assert at == len(data), (at, len(data))
+    return all_of_them
+
+
+def what_is_seen(studio):
+    page = Page(studio, "images")
+    page.wait(lambda s: s["step"] == 0 and "chances" in s)
+    page.wait(lambda s: s["digits"] is False and s["all"] == 60000 and len(s["classes"]) == 10, kind=1)
+    chances = page.json()["chances"]
+    assert abs(sum(chances) - 1) < 1e-4
+    seen = pictures(page)
+    assert [p[2:4] for p in seen[:2]] == [(28, 28), (28, 28)] and max(seen[1][4]) == 255
+    assert [(p[0], p[2]) for p in seen[2:]] == [(2, 28)] * 6 + [(3, 10)] * 16, [(p[0], p[2]) for p in seen]
+    before = page.counts[7]
+    page.do("image", index=7)
+    page.wait(lambda s: s["index"] == 7 and page.counts[7] > before)
+    page.do("step", n=20)
+    page.wait(lambda s: s["step"] == 20)
+    page.do("play")
+    page.wait(lambda s: s["step"] > 40 and s["playing"], 60)
+    took = page.wait(lambda s: s["test_accuracy"] > 0.6, 120)
+    page.do("pause")
+    page.wait(lambda s: not s["playing"])
+    wrong = pictures(page, 8)
+    assert 0 < len(wrong) <= 24 and all(p[0] == 100 and p[1] >> 4 != p[1] & 15 for p in wrong)
+    print(f"60 % of the test images after {took:.1f} s on 1,000 images")
+    page.close()
+
+
+def a_drawing(studio):
+    """A bar of ink on the left becomes 20 high, its mass in the middle."""
+    page = Page(studio, "images")
+    page.wait(lambda s: "chances" in s)
+    page.do("draw", strokes=[[0.1, 0.2, 0.1, 0.7]])
+    page.wait(lambda s: s["truth"] == -1)
+    image = pictures(page)[0][4]
+    ink = [(i % 28, i // 28, v) for i, v in enumerate(image) if v]
+    rows = {y for _, y, _ in ink}
+    assert len(rows) == 20, rows
+    mass = sum(v for *_, v in ink)
+    middle = [sum((c[k] + .5) * c[2] for c in ink) / mass for k in (0, 1)]
+    assert all(abs(m - 14) <= .75 for m in middle), middle
+    page.do("draw", strokes=[])
+    page.wait(lambda s: max(pictures(page)[0][4]) == 0)
+    wrong = [{"do": "draw"}, {"do": "draw", "strokes": 3}, {"do": "draw", "strokes": [["a", 1]]}, {"do": "draw", "strokes": [[1e9, 1e9]]},
+             {"do": "draw", "strokes": [[0.1] * 5000]}, {"do": "draw", "strokes": [[]] * 101}, {"do": "image", "index": -1}, {"do": "image", "index": 10000},
+             {"do": "setup", "samples": 9}, {"do": "setup", "samples": 60001}, {"do": "setup", "lr": 0}, {"do": "step", "n": 101}, {"do": "x"}, {}]
+    for body in wrong:
+        status, _, text = studio.request("POST", "/api/do/" + page.id, body)
+        assert status == 400 and json.loads(text)["error"]["message"], (body, text)
+    page.do("draw", strokes=[[0.5], [], [0.3, 0.3]])
+    page.close()
+
+
+def same_as_train(studio):
+    """All images, one epoch of large batches: the weights are those of the command line."""
+    if "FACULA_SANITIZED" in os.environ:
+        return
+    where = tempfile.mkdtemp()
+    page = Page(studio, "images", samples=60000, batch=1024, epochs=1, seed=3)
+    page.do("play")
+    page.wait(lambda s: s["step"] == s["in_epoch"] == 59, 300)
+    line = page.file("command.txt").decode()
+    subprocess.run([facula, *shlex.split(line)[1:], "--quiet"], cwd=where, check=True, stdout=subprocess.DEVNULL)
+    assert page.file("model.safetensors") == open(os.path.join(where, "run", "model.safetensors"), "rb").read(), line
+    assert page.file("model.onnx")[:1] == b"\x08"
+    page.close()
+
+
+with Studio(facula) as studio:
+    for test in (what_is_seen, a_drawing, same_as_train):
+        test(studio)
+        print("ok", test.__name__, flush=True)
+with Studio(facula, "--data", "/nowhere") as studio:
+    status, _, text = studio.request("POST", "/api/open", {"page": "images"})
+    assert status == 400 and b"/nowhere" in text, text
+mnist = os.path.join(os.environ.get("FACULA_DATA", "/nowhere"), "mnist")
+if os.path.exists(mnist):
+    with Studio(facula, "--data", mnist) as studio:
+        page = Page(studio, "images", samples=10000, batch=32, epochs=3)
+        page.wait(lambda s: s["digits"], kind=1)
+        page.do("play")
+        page.wait(lambda s: s["step"] == 3 * s["in_epoch"] and not s["playing"], 300)
+        for digit, strokes in {7: [[.25, .25, .75, .25, .45, .8]], 1: [[.5, .2, .5, .8]], 0: [[.5, .2, .32, .35, .3, .5, .35, .7, .5, .8, .65, .7, .7, .5, .66, .35, .5, .2]]}.items():
+            page.do("draw", strokes=strokes)
+            page.wait(lambda s: s["truth"] == -1)
+            page.wait(lambda s, d=digit: max(range(10), key=lambda k: s["chances"][k]) == d, 10)
+            print(f"a drawn {digit}: {page.json()['chances'][digit]:.3f}")
+else:
+    print("drawn digits: skipped, no FACULA_DATA")

@@ -1,0 +1,233 @@
+"""The pages in a browser: each is opened and each control moved; nothing may complain, nobody else is asked, and what is
+drawn is looked at as pixels.  usage: pages.py FACULA [PICTURE.png].  Skipped (77) where there is no chromium."""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from browser import Browser
+from studio import Studio
+
+facula = os.path.abspath(sys.argv[1])
+slow = float(os.environ.get("FACULA_SLOW", "10"))       # 1: the goals, those of an idle machine
+
+
+def near(a, b, most=40):
+    return sum(abs(x - y) for x, y in zip(a[:3], b[:3])) < most
+
+
+def move_all(b):
+    """Each control that is seen changes once; how many there were."""
+    return b.js("""(async () => {
+        const nap = ms => new Promise(r => setTimeout(r, ms)), main = document.querySelector("#main");
+        for (const d of main.querySelectorAll("details")) d.open = true;
+        await nap(300);
+        const all = [...main.querySelectorAll("select, input, textarea")].filter(e => e.offsetParent && e.isConnected);
+        let n = 0;
+        for (const e of all.slice(0, 80)) {
+            if (!e.isConnected) continue;
+            if (!e.labels?.length && !e.getAttribute("aria-label")) throw new Error("no label: " + e.outerHTML);
+            if (e.type === "checkbox") e.click();
+            else if (e.type === "range") { const now = e.value; e.value = +e.value < +e.max ? +e.value + +e.step : e.min;
+                if (now !== e.value) for (const k of ["input", "change"]) e.dispatchEvent(new Event(k, { bubbles: true })); }
+            else if (e.tagName === "SELECT") { const o = [...e.options].filter(o => !/opencl/.test(o.value));
+                e.value = o[(o.findIndex(x => x.value === e.value) + 1) % o.length].value; e.dispatchEvent(new Event("change")); }
+            else e.dispatchEvent(new Event("change"));
+            n++;
+            await nap(25);
+        }
+        return n;
+    })()""")
+
+
+def quiet(b, studio):
+    assert not b.complaints, b.complaints
+    assert not b.js("!document.querySelector('#toast').hidden && document.querySelector('#toast').textContent"), \
+        b.js("document.querySelector('#toast').textContent")
+    assert b.js("document.documentElement.scrollWidth <= innerWidth + 1"), "wider than the window"
+    unnamed = b.js("[...document.querySelectorAll('button, a')].filter(e => !e.textContent.trim() && !e.getAttribute('aria-label')"
+                   " && !e.title).length")
+    assert unnamed == 0, f"{unnamed} buttons without a name"
+
+
+def first_paint(b, studio):
+    start = time.monotonic()
+    b.open(studio.address)
+    b.wait("document.querySelector('#play')")
+    paint = b.js("performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0")
+    size = b.js("performance.getEntriesByType('resource').filter(r => r.name.includes('/page/')).reduce((n, r) => n + r.encodedBodySize, 0)")
+    modules = b.js("performance.getEntriesByType('resource').filter(r => r.name.endsWith('.js')).length")
+    print(f"first paint {paint:.0f} ms, all of it {1000 * (time.monotonic() - start):.0f} ms; {size} bytes, {modules} modules")
+    assert 0 < paint < 300 * slow and size < 150000 and modules < 15
+    assert not b.js("location.href.includes('key=')"), "the key stays in the address"
+
+
+def points(b, studio):
+    change = "(s, v) => { const e = document.querySelector(s); e.value = v; e.dispatchEvent(new Event('input')); " \
+             "e.dispatchEvent(new Event('change')); }"
+    b.js("document.querySelector('[data-set=xor]').click()")
+    b.js(f"({change})('#speed', 100)")
+    b.js("document.querySelector('#play').click()")
+    b.wait("[...document.querySelectorAll('#main dd')].some(d => d.textContent === '100.0 %')", 60)
+    b.js("document.querySelector('#play').click()")
+    time.sleep(0.3)
+    one, two, three, four = b.pixels("#map", [(.97, .03), (.03, .03), (.03, .97), (.97, .97)])
+    assert near(one, three) and near(two, four) and not near(one, two), ("xor's corners", one, two, three, four)
+    assert one[2] > one[0] and two[0] > two[2], "class 0 is blue, class 1 orange"
+    dark = b.js("(() => { const c = document.querySelector('#net'); return new Set(new Uint32Array(c.getContext('2d')"
+                ".getImageData(0, 0, c.width, c.height).data.buffer)).size })()")
+    assert dark > 100, f"the network is drawn in {dark} colours"
+    box = b.js("(() => { const r = document.querySelector('#map').getBoundingClientRect(); return [r.x, r.y, r.width] })()")
+    for kind in ("mousePressed", "mouseReleased"):
+        b.call("Input.dispatchMouseEvent", type=kind, x=box[0] + box[2] / 2, y=box[1] + box[2] / 2, button="left", clickCount=1)
+    b.wait("document.querySelector('[data-set=own]').getAttribute('aria-pressed') === 'true'")
+    b.js("document.querySelector('[data-set=spiral]').click()")
+    b.wait("document.querySelector('[data-set=spiral]').getAttribute('aria-pressed') === 'true'")
+    assert b.js("location.hash").find("set=spiral") > 0, "the address can be shared"
+    moved = move_all(b)
+    assert moved > 14, moved
+    b.js("document.querySelector('[data-set=circle]').click()")
+    b.js(f"({change})('#activation', 'tanh')")
+    b.js("document.querySelector('#more').click()")
+    time.sleep(.5)
+    assert b.js("document.querySelectorAll('#editor .layer').length") == 3
+    assert "mlp:16,16,16,tanh" in b.js("(async () => { const d = document.querySelector('#export'); d.open = false; "
+                                       "await new Promise(r => setTimeout(r, 50)); d.open = true; "
+                                       "await new Promise(r => setTimeout(r, 400)); return document.querySelector('#command').textContent })()")
+    b.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+    assert b.js("document.activeElement !== document.body"), "the keyboard gets nowhere"
+
+
+def changed(b, selector):
+    """How many colours a canvas is drawn in."""
+    return b.js(f"""(() => {{ const c = document.querySelector({selector!r});
+        return new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size }})()""")
+
+
+def runs(b, studio):
+    b.wait("document.querySelectorAll('#runs tbody tr').length === 2")
+    b.wait("[...document.querySelectorAll('#runs tbody tr')].some(r => r.textContent.includes('done'))")
+    time.sleep(.5)
+    assert changed(b, "#chart0") > 30 and changed(b, "#chart1") > 30
+    assert b.js("document.querySelectorAll('#runs img').length") == 0, "names are text"
+    assert "<img" in b.js("document.querySelector('#runs').textContent"), "of a foreign run.json"
+    assert move_all(b) >= 6
+    b.js("[...document.querySelectorAll('#runs input')].forEach(e => { if (!e.checked) e.click() })")
+
+
+def sandbox(b, studio):
+    tab = "(name => document.querySelector(`[data-tab=${name}]`).click())"
+    said = "document.querySelector('#main').textContent"
+    b.wait("document.querySelector('#curve')")
+    time.sleep(.3)
+    assert changed(b, "#curve") > 10
+    assert move_all(b) >= 6
+    time.sleep(.5)
+    assert changed(b, "#map-f") > 20, "a map of two numbers"
+    b.js(f"{tab}('gradients')")
+    b.wait(f"{said}.includes('All gradients are there')")
+    assert b.js("[...document.querySelectorAll('tbody tr')].some(r => /^x.*22$/.test(r.textContent))"), "d/dx of (x*x)*y + 10*x at 2, 3"
+    b.js("document.querySelector('#forward').click(); document.querySelector('#backward').click()")
+    b.wait(f"{said}.includes('Backwards through add')")
+    assert changed(b, "#graph") > 10 and move_all(b) >= 7
+    b.js(f"{tab}('tensors')")
+    b.wait("document.querySelectorAll('#strip span').length === 24")
+    b.js("(() => { const e = document.querySelector('#order'); e.value = '2,0,1'; e.dispatchEvent(new Event('change')) })()")
+    b.wait("document.querySelector('#facts').textContent.includes('shape [4,2,3], strides [1,12,4]')")
+    b.js("document.querySelector('#cells button[data-i=\"5\"]').click()")
+    assert "= 20;" in b.js("document.querySelector('#told').textContent"), b.js("document.querySelector('#told').textContent")
+    assert move_all(b) >= 7
+    b.js(f"{tab}('broadcasting')")
+    b.wait("document.querySelectorAll('#stretched .cells span').length === 24")
+    assert move_all(b) >= 2
+    b.js(f"{tab}('modules')")
+    b.wait("document.querySelectorAll('#params tbody tr').length === 6")
+    assert "fc2" in b.js("document.querySelector('#tree').textContent")
+    assert move_all(b) >= 4
+
+
+def images(b, studio):
+    if not os.path.exists("/usr/share/datasets/fashion-mnist"):
+        print("images: skipped, no dataset-fashion-mnist")
+        b.complaints.clear()
+        return
+    b.wait("document.querySelectorAll('#maps canvas').length === 22")
+    b.js("document.querySelector('#play').click()")
+    b.wait("[...document.querySelectorAll('#main dd')].some(d => /^[6-9][0-9]\\.[0-9] %$/.test(d.textContent))", 60)
+    b.wait("document.querySelectorAll('#wrong canvas').length > 0")
+    b.js("document.querySelector('#play').click()")
+    assert changed(b, "#image") > 30 and changed(b, "#loss") > 10 and changed(b, "#maps canvas") > 5
+    b.js("document.querySelector('#pad').scrollIntoView({ block: 'center' })")
+    time.sleep(.2)
+    x, y, w = b.js("(() => { const r = document.querySelector('#pad').getBoundingClientRect(); return [r.x, r.y, r.width] })()")
+    at = [(x + w * u, y + w * v) for u, v in ((.3, .2), (.4, .2), (.5, .2), (.6, .5), (.5, .8))]
+    b.call("Input.dispatchMouseEvent", type="mousePressed", x=at[0][0], y=at[0][1], button="left", clickCount=1)
+    for px, py in at:
+        b.call("Input.dispatchMouseEvent", type="mouseMoved", x=px, y=py, button="left", buttons=1)
+    b.call("Input.dispatchMouseEvent", type="mouseReleased", x=at[-1][0], y=at[-1][1], button="left", clickCount=1)
+    b.wait("document.querySelector('#said').textContent.includes('of what you drew')")
+    assert changed(b, "#pad") > 3
+    assert move_all(b) >= 7
+    b.js("document.querySelector('#clear').click()")
+
+
+PAGES = {"points": points, "images": images, "runs": runs, "sandbox": sandbox}
+
+
+def make_runs():
+    """A folder of two trainings, one with hostile names."""
+    where = tempfile.mkdtemp()
+    subprocess.run([facula, "train", "toy:circle", "--epochs", "40", "--quiet", "--out", os.path.join(where, "one")], check=True,
+                   stdout=subprocess.DEVNULL)
+    two = os.path.join(where, "<b>two")
+    os.makedirs(two)
+    with open(os.path.join(two, "run.json"), "w") as f:
+        f.write('{"set": "<img src=x onerror=alert(1)>", "model": "\\u0007", "optimizer": "adam", "lr": 1}')
+    for name in ("log.jsonl", "steps.jsonl"):
+        with open(os.path.join(two, name), "w") as f:
+            f.writelines(f'{{"epoch":{k},"step":{10 * k},"lr":0.1,"train_loss":{1 / k},"test_accuracy":{1 - 1 / k}}}\n' for k in range(1, 30))
+    return where
+
+
+def show(b, studio, name):
+    b.js(f"document.querySelector('nav [data-page={name}]').click()")
+    b.wait(f"document.querySelector('nav [data-page={name}]').getAttribute('aria-current') === 'page'")
+    time.sleep(.5)
+
+
+def small(studio):
+    """360 pixels wide and dark."""
+    with Browser(360, 740, dark=True) as b:
+        b.open(studio.address)
+        b.wait("document.querySelector('#main h1')")
+        for name in PAGES:
+            show(b, studio, name)
+            quiet(b, studio)
+        assert b.js("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 24)", "not dark"
+
+
+def take_picture(studio, path):
+    with Browser(1500, 1010) as b:
+        b.open(studio.address.replace("#", "#page=points&set=spiral&net=16,16,tanh&lr=0.01&count=200&batch=20&epochs=1000&"))
+        b.wait("document.querySelector('#play')")
+        b.js("(() => { const e = document.querySelector('#speed'); e.value = 100; e.dispatchEvent(new Event('change')) })()")
+        b.js("document.querySelector('#play').click()")
+        time.sleep(7)
+        b.picture(path)
+
+
+if __name__ == "__main__":
+    with Studio(facula, "--watch", make_runs()) as studio:
+        if len(sys.argv) > 2:
+            take_picture(studio, sys.argv[2])
+            raise SystemExit(0)
+        with Browser() as b:
+            first_paint(b, studio)
+            for name, test in PAGES.items():
+                show(b, studio, name)
+                test(b, studio)
+                quiet(b, studio)
+                print("ok", name, flush=True)
+        small(studio)
+        print("ok small and dark")
