@@ -1,5 +1,5 @@
 /* facula studio: the playground, until Ctrl-C. */
-#include <pthread.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -49,12 +49,18 @@ static int wait_for_end(const sigset_t *ends) {
     return 128 + sig;
 }
 
+static bool is_model(const char *name) {
+    if (!strncmp(name, "zoo:", 4)) name += 4;
+    return fac_zoo_find(name) || !access(name, R_OK);
+}
+
 static int run(list args) {
     fac_error err = { 0 };
     fac_studio *s;
     sigset_t ends;
-    if (args.n)
-        return usage_error(verb_find("studio"), "there is nothing to name: data comes by options");
+    if (args.n > 1) return usage_error(verb_find("studio"), "one model at most");
+    if (args.n && !is_model(args.at[0]))
+        return fail_text("%s: %s; a name of the zoo begins with zoo:", args.at[0], strerror(errno));
     if (o.open && o.no_open)
         return usage_error(verb_find("studio"), "--open or --no-open, not both");
     sigemptyset(&ends);
@@ -65,7 +71,8 @@ static int run(list args) {
                                    .device = o.device,
                                    .threads = (int)o.threads,
                                    .watch = o.watch,
-                                   .data = o.data };
+                                   .data = o.data,
+                                   .model = args.n ? args.at[0] : NULL };
     if (fac_studio_open(&opts, &s, &err)) return fail(&err);
     printf("%s\n", fac_studio_address(s));
     fflush(stdout);
@@ -75,12 +82,15 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_studio = { .name = "studio",
-                           .summary = "a playground in the browser: networks learn while you watch",
-                           .usage = "facula studio [options]",
-                           .options = options,
-                           .run = run,
-                           .more = "Prints an address on this machine, with a key that only who "
-                                   "reads it has, and serves until Ctrl-C.\n"
-                                   "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, then "
-                                   "the same address there.  See docs/STUDIO.md." };
+const verb verb_studio = {
+    .name = "studio",
+    .summary = "a playground in the browser: networks learn while you watch",
+    .usage = "facula studio [MODEL] [options]",
+    .options = options,
+    .run = run,
+    .more = "MODEL: an ONNX file or a name of the zoo, which the page Graph begins with.\n"
+            "Prints an address on this machine, with a key that only who "
+            "reads it has, and serves until Ctrl-C.\n"
+            "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, then "
+            "the same address there.  See docs/STUDIO.md."
+};

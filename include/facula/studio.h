@@ -23,6 +23,7 @@ typedef struct fac_studio_opts {
     int threads;        /* of the cpu; 0: 1, which is fastest for small networks */
     const char *data;   /* a folder with the four files of MNIST for the page Images; NULL: Debian's
                            Fashion-MNIST */
+    const char *model;  /* an ONNX file or a name of the zoo for the page Graph, or NULL */
     const char *watch;  /* a folder of trainings (`facula train --out` below it) for the page Runs,
                            or NULL */
 } fac_studio_opts;

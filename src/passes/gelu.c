@@ -1,5 +1,6 @@
 /* x (1 + erf(x / sqrt 2)) / 2, spelled out as exporters do below opset 20, becomes one gelu, which
- * joins the product before it.  Hendrycks and Gimpel 2016.
+ * joins the product before it, and  x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2,  as GPT-2
+ * has it, one gelu_tanh.  Hendrycks and Gimpel 2016.
  *
  * The half stands behind the product with x, or at either of its factors. */
 #include <float.h>
@@ -47,11 +48,46 @@ static bool bell(fac_both v, fac_value **x) {
     return true;
 }
 
-/* x of  x (1 + erf(x / sqrt 2)),  the factors in either order; NULL: it is another product. */
+/* x of x^3, as a power or as x x x; NULL: v is something else. */
+static fac_value *cube_root(fac_both v) {
+    if (only_of(v, &fac_op_pow))
+        return is_number(fac_both_in(v, 1).now, 3) ? fac_both_in(v, 0).now : NULL;
+    for (int i = 0; i < 2 && only_of(v, &fac_op_mul); i++) {
+        const fac_both square = fac_both_in(v, i);
+        fac_value *x = fac_both_in(v, 1 - i).now;
+        if (!only_of(square, &fac_op_mul)) continue;
+        if (fac_both_in(square, 0).now == x && fac_both_in(square, 1).now == x) return x;
+    }
+    return NULL;
+}
+
+/* Is v  1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))? */
+static bool bell_of_tanh(fac_both v, fac_value **x) {
+    fac_both tanh, scaled, sum, cube;
+    if (!only_of(v, &fac_op_add) || !without(v, 1, &tanh) || !only_of(tanh, &fac_op_tanh))
+        return false;
+    scaled = fac_both_in(tanh, 0);
+    if (!only_of(scaled, &fac_op_mul) || !without(scaled, 0.79788456080286535588, &sum))
+        return false;
+    for (int i = 0; i < 2 && only_of(sum, &fac_op_add); i++) {
+        const fac_both term = fac_both_in(sum, i);
+        *x = fac_both_in(sum, 1 - i).now;
+        if (!only_of(term, &fac_op_mul) || !without(term, 0.044715, &cube)) continue;
+        if (cube_root(cube) == *x) return true;
+    }
+    return false;
+}
+
+/* The gelu of  x (1 + erf(x / sqrt 2)),  the factors in either order; NULL: it is another product.
+ */
 static fac_value *product(fac_both a, fac_both b) {
-    fac_value *x = NULL;
-    if (bell(b, &x) && x == a.now) return x;
-    return bell(a, &x) && x == b.now ? x : NULL;
+    for (int i = 0; i < 2; i++) {
+        const fac_both factor = i ? b : a, other = i ? a : b;
+        fac_value *x = NULL;
+        if (bell(factor, &x) && x == other.now) return fac_gelu(x);
+        if (bell_of_tanh(factor, &x) && x == other.now) return fac_gelu_tanh(x);
+    }
+    return NULL;
 }
 
 /* v / 2 of v, which nobody else reads. */
@@ -64,17 +100,17 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     (void)self, (void)to;
     if (!FAC_IS(n, mul) || n->out[0]->time != FAC_RUN) return false;
     if (n->out[0]->type.dtype != FAC_F32 && n->out[0]->type.dtype != FAC_F64) return false;
-    fac_value *x = NULL;
-    for (int i = 0; i < 2 && !x; i++) {
+    fac_value *y = NULL;
+    for (int i = 0; i < 2 && !y; i++) {
         const fac_both a = { n->in[i], in[i] }, b = { n->in[1 - i], in[1 - i] };
         fac_both inner;
         if (is_number(a.now, 0.5) && only_of(b, &fac_op_mul))
-            x = product(fac_both_in(b, 0), fac_both_in(b, 1));
+            y = product(fac_both_in(b, 0), fac_both_in(b, 1));
         else if (half(a, &inner))
-            x = product(inner, b);
+            y = product(inner, b);
     }
-    if (!x || !fac_dims_equal(&x->type.dims, &n->out[0]->type.dims)) return false;
-    out[0] = fac_gelu(x);
+    if (!y || !fac_dims_equal(&y->type.dims, &n->out[0]->type.dims)) return false;
+    out[0] = y;
     return true;
 }
 

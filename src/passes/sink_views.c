@@ -7,11 +7,25 @@
 #include "passes/passes.h"
 #include "passes/single.h"
 
-enum { OPERANDS = 8 };
+enum { OPERANDS = 8, DEPTH = 4, ROUNDS = 4 };
 
 static bool is_product(const fac_node *n) {
     static const fac_op *const names[] = { &fac_op_linear, &fac_op_gemm, &fac_op_matmul, NULL };
     return n && fac_op_is_one_of(n->op, names);
+}
+
+static bool is_elementwise(const fac_node *n) {
+    return (n->op->map && !n->body[0] && n->nout == 1) || fac_is_float_cast(n);
+}
+
+/* A product, or what elementwise ops make of one: the epilogue may take them all. */
+static bool ends_in_product(const fac_node *n, int depth) {
+    if (is_product(n)) return true;
+    if (!n || !depth || !is_elementwise(n)) return false;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && fac_used_once(n->in[i]) && ends_in_product(n->in[i]->node, depth - 1))
+            return true;
+    return false;
 }
 
 /* Do the elements of n's result follow each other as those of its input? */
@@ -35,7 +49,8 @@ static fac_value *product_of(fac_both v) {
     const fac_value *first = v.now;
     while (v.now->node && v.was->node && v.now->node->op == v.was->node->op &&
            fac_used_once(v.was)) {
-        if (is_product(v.now->node)) return v.now == first || v.now->index ? NULL : v.now;
+        if (ends_in_product(v.was->node, DEPTH))
+            return v.now == first || v.now->index ? NULL : v.now;
         if (!keeps_order(v.now->node)) return NULL;
         v = fac_both_in(v, 0);
     }
@@ -60,11 +75,9 @@ static fac_value *operand(fac_value *v, const fac_dims *from, const fac_dims *to
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
-    (void)self;
+    bool *sunk = self;
     fac_value *args[OPERANDS], *made[1], *p = NULL;
-    const bool known = n->op->map || fac_is_float_cast(n);
-    if (!known || n->body[0] || n->nout != 1 || n->nin > OPERANDS || n->out[0]->time != FAC_RUN)
-        return false;
+    if (!is_elementwise(n) || n->nin > OPERANDS || n->out[0]->time != FAC_RUN) return false;
     const fac_dims *dims = &n->out[0]->type.dims;
     int at = -1;
     for (int i = 0; i < n->nin && !p; i++)
@@ -77,9 +90,20 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     }
     fac_node_copy(to, n, args, made);
     out[0] = fac_reshape_sizes(made[0], *dims);
+    *sunk = true;
     return true;
 }
 
+/* Again for what stands behind a view that has just gone behind its op. */
 fac_graph *fac_pass_sink_views(const fac_graph *g) {
-    return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL);
+    bool sunk = false;
+    const fac_rebuild pass = { .self = &sunk, .visit = visit };
+    fac_graph *to = fac_graph_rebuild(g, &pass, NULL);
+    for (int i = 1; i < ROUNDS && sunk && to && !to->error.status; i++) {
+        sunk = false;
+        fac_graph *next = fac_graph_rebuild(to, &pass, NULL);
+        fac_graph_free(to);
+        to = next;
+    }
+    return to;
 }

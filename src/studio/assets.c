@@ -5,6 +5,7 @@
 #include "studio_css.h"
 #include "studio_draw.h"
 #include "studio_form.h"
+#include "studio_graph.h"
 #include "studio_html.h"
 #include "studio_icon.h"
 #include "studio_images.h"
@@ -27,6 +28,7 @@ static const asset assets[] = {
     { "/page/runs.js", "text/javascript; charset=utf-8", studio_runs },
     { "/page/sandbox.js", "text/javascript; charset=utf-8", studio_sandbox },
     { "/page/images.js", "text/javascript; charset=utf-8", studio_images },
+    { "/page/graph.js", "text/javascript; charset=utf-8", studio_graph },
 };
 enum { ASSETS = sizeof assets / sizeof *assets };
 

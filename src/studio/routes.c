@@ -49,7 +49,8 @@ static cJSON *read_body(fac_http_request *r) {
 /* ---- sessions ---- */
 
 static const page *find_page(const char *name) {
-    static const page *const pages[] = { &fac_page_points, &fac_page_runs, &fac_page_images };
+    static const page *const pages[] = { &fac_page_points, &fac_page_runs, &fac_page_images,
+                                         &fac_page_graph };
     for (size_t k = 0; name && k < sizeof pages / sizeof *pages; k++)
         if (!strcmp(pages[k]->name, name)) return pages[k];
     return NULL;

@@ -29,7 +29,8 @@ fac_status fac_sandbox_functions(const cJSON *what, fac_text *to, fac_error *err
 
 /* Places of x (and y) over low..high: a line, or a square grid with y rising downwards. */
 static int64_t places(int vars, double low, double high, double *x, double *y) {
-    const int64_t side = vars > 1 ? SIDE : LINE, n = vars > 1 ? SIDE * SIDE : LINE;
+    const int64_t side = vars > 1 ? SIDE : LINE;
+    const int64_t n = vars > 1 ? SIDE * SIDE : LINE;
     for (int64_t i = 0; i < n; i++) {
         x[i] = low + (high - low) * (double)(i % side) / (double)(side - 1);
         y[i] = low + (high - low) * (double)(i / side) / (double)(side - 1);

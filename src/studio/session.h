@@ -27,7 +27,7 @@ typedef struct page {
     fac_status (*file)(void *self, const char *name, fac_text *out, const char **type,
                        fac_error *err);
 } page;
-extern const page fac_page_points, fac_page_runs, fac_page_images;
+extern const page fac_page_points, fac_page_runs, fac_page_images, fac_page_graph;
 
 fac_status fac_studio_session_new(const page *p, const fac_studio_opts *opts, const cJSON *how,
                                   session **out, fac_error *err);

@@ -71,6 +71,27 @@ static const form forms[] = {
       "input x f32[3,37]\nd = div(x, 1.4142135)\ne = erf(d)\na = add(e, 1)\nh = mul(a, 0.5)\ny = "
       "mul(x, h)\noutput y = y\n",
       { { "gelu", 1 }, { "erf", 0 } } },
+    { "gelu by tanh",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nc = pow(x, 3)\nt = mul(0.044715, c)\ni = add(x, t)\ns = mul(0.7978846, "
+      "i)\n"
+      "h = tanh(s)\na = add(1, h)\nm = mul(0.5, x)\ny = mul(m, a)\noutput y = y\n",
+      { { "gelu_tanh", 1 }, { "tanh", 0 } } },
+    { "gelu by tanh of x x x",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nq = mul(x, x)\nc = mul(q, x)\nt = mul(0.044715, c)\ni = add(x, t)\n"
+      "s = mul(0.7978846, i)\nh = tanh(s)\na = add(1, h)\nm = mul(0.5, x)\ny = mul(m, a)\noutput y "
+      "= y\n",
+      { { "gelu_tanh", 1 }, { "tanh", 0 } } },
+    { "no gelu by tanh: a square",
+      { gelu },
+      1e-6,
+      "input x f32[3,37]\nc = pow(x, 2)\nt = mul(0.044715, c)\ni = add(x, t)\ns = mul(0.7978846, "
+      "i)\n"
+      "h = tanh(s)\na = add(1, h)\nm = mul(0.5, x)\ny = mul(m, a)\noutput y = y\n",
+      { { "gelu_tanh", 0 }, { "tanh", 1 } } },
     { "no gelu: another number",
       { gelu },
       1e-6,
@@ -146,6 +167,14 @@ static const form forms[] = {
       "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[6]\np = matmul(x, w)\na = reshape(p, "
       "i64{1,7,6})\ny = add(a, c)\noutput y = y\n",
       { { "add", 0 } } },
+    { "bias, cast and add behind views of a narrow product",
+      { sink, epilogue },
+      3e-2,
+      "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[6]\ninput r f32[1,7,6]\nz = neg(r)\n"
+      "xn = cast(x) to=bf16\nwn = cast(w) to=bf16\ncn = cast(c) to=bf16\np = matmul(xn, wn)\n"
+      "a = reshape(p, i64{1,7,6})\nb = add(a, cn)\nd = cast(b) to=f32\ny = add(z, d)\noutput y = "
+      "y\n",
+      { { "add", 0 }, { "cast", 3 } } },
     { "add behind a true transpose",
       { sink, epilogue },
       1e-5,

@@ -144,9 +144,41 @@ static void modules_of_torch_export(void **state) {
     fac_graph_free(loaded);
 }
 
+/* The children 1 and 3 of a Sequential, and 2 of something else: 0 and 2 were left out. */
+static void numbers_that_are_missing(void **state) {
+    (void)state;
+    static const struct { const char *op, *in, *out, *scopes, *classes; } nodes[] = {
+        { "Relu", "x", "a", "['', 'body', 'body.1', 'relu']", "['N', 'nn.Sequential', 'R', 'r']" },
+        { "Tanh", "a", "b", "['', 'body', 'body.3', 'tanh']", "['N', 'nn.Sequential', 'T', 't']" },
+        { "Abs", "b", "y", "['', 'list', 'list.2', 'abs']", "['N', 'my.List', 'A', 'a']" },
+    };
+    bytes g = { 0 };
+    in(&g, "x", "1,2,4,4");
+    for (int k = 0; k < 3; k++) {
+        bytes one = named(node(nodes[k].op, nodes[k].in, nodes[k].out), nodes[k].op);
+        say(&one, "pkg.torch.onnx.name_scopes", nodes[k].scopes);
+        say(&one, "pkg.torch.onnx.class_hierarchy", nodes[k].classes);
+        add(&g, one);
+    }
+    out(&g, "y");
+    fac_graph *loaded = load(g);
+    fac_analysis *a = analyze(loaded);
+    const fac_idle *first = fac_analysis_idle(a, 0), *second = fac_analysis_idle(a, 1);
+    assert_string_equal(first->module, "body.0");
+    assert_int_equal(first->before, 0);
+    assert_null(first->kind);
+    assert_string_equal(second->module, "body.2");
+    assert_int_equal(second->before, 1);
+    assert_int_equal(second->out.dims.n, 4);
+    assert_null(fac_analysis_idle(a, 2));
+    fac_analysis_free(a);
+    fac_graph_free(loaded);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(operands_and_roles),
                                         cmocka_unit_test(no_phantom_weights),
-                                        cmocka_unit_test(modules_of_torch_export) };
+                                        cmocka_unit_test(modules_of_torch_export),
+                                        cmocka_unit_test(numbers_that_are_missing) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,6 +198,8 @@ assert studio.process.returncode == 143 and not said, (studio.process.returncode
 again = socket.socket()
 again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 again.bind(("127.0.0.1", studio.port))      # the port is free
-for wrong in (["--port", "99999"], ["something"], ["--open", "--no-open"]):
+for wrong in (["--port", "99999"], ["a", "b"], ["--open", "--no-open"]):
     assert subprocess.run([facula, "studio", *wrong], capture_output=True, timeout=60).returncode == 2, wrong
+lost = subprocess.run([facula, "studio", "/nowhere.onnx"], capture_output=True, text=True, timeout=60)
+assert lost.returncode == 1 and "/nowhere.onnx" in lost.stderr, lost
 print("ok: the end", json.dumps({"port": studio.port}))

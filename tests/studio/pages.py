@@ -172,7 +172,24 @@ def images(b, studio):
     b.js("document.querySelector('#clear').click()")
 
 
-PAGES = {"points": points, "images": images, "runs": runs, "sandbox": sandbox}
+def graph(b, studio):
+    b.wait("document.querySelector('#graph') && document.querySelector('#told').textContent.includes('conv1')")
+    b.js("document.querySelector('#run').click()")
+    b.wait("document.querySelector('#told').textContent.includes('deviation')")
+    b.js("document.querySelector('#plan').click()")
+    b.wait("document.querySelectorAll('#steps tr').length > 3")
+    assert changed(b, "#graph") > 20 and changed(b, "#hist") > 3
+    b.js("(() => { const e = document.querySelector('#model'); e.value = 'resnet18'; e.dispatchEvent(new Event('change')) })()")
+    b.wait("document.querySelector('#main').textContent.includes('layer4.1.conv2')")
+    x, y = b.js("(() => { const c = document.querySelector('#graph'); c.scrollIntoView(); const r = c.getBoundingClientRect();"
+                " return [r.x + r.width / 2, r.y + 14 + 17 + 54] })()")
+    for kind in ("mousePressed", "mouseReleased"):
+        b.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    assert move_all(b) >= 2
+    b.js("document.querySelectorAll('#main input[type=checkbox]').forEach(e => { if (e.checked) e.click() })")
+
+
+PAGES = {"points": points, "graph": graph, "images": images, "runs": runs, "sandbox": sandbox}
 
 
 def make_runs():

@@ -251,6 +251,7 @@ void fac_analysis_free(fac_analysis *a) {
     if (!a) return;
     fac_graph_free(a->graph);
     fac_arena_free(&a->memory);
+    fac_release(a->idle);
     fac_release(a);
 }
 

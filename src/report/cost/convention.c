@@ -33,7 +33,7 @@ static double window_of(const fac_node *n) {
 static bool adds_bias(const facts *f) {
     const fac_node *n = f->n;
     const bool product = f->is == FAC_CLASS_CONV || f->is == FAC_CLASS_CONV_TRANSPOSE || f->is == FAC_CLASS_LINEAR;
-    return product && n->nports > 2 && n->nin > 2 && n->in[2];
+    return product && n->nports > 2 && n->nin > 2 && n->in[2] && !fac_is_fill(n->in[2]);
 }
 
 static facts facts_of(const fac_analysis *a, int i) {

@@ -6,6 +6,7 @@
 extern const fac_solver fac_cl_empty, fac_cl_elementwise, fac_cl_group_solver;
 extern const fac_solver fac_cl_copy_solver, fac_cl_concat, fac_cl_reshape, fac_cl_table_solver, fac_cl_pad_grad;
 extern const fac_solver fac_cl_fill_solver, fac_cl_dropout_solver, fac_cl_random_bits_solver, fac_cl_scatter_solver, fac_cl_gather_solver;
+extern const fac_solver fac_cl_conv_bits_solver;
 extern const fac_solver fac_cl_pool_solver, fac_cl_lrn_solver, fac_cl_batch_norm_solver, fac_cl_norm_solver;
 extern const fac_solver fac_cl_batch_norm_pair_solver, fac_cl_batch_norm_sums_solver;
 extern const fac_solver fac_cl_softmax_solver, fac_cl_softmax_grad_solver, fac_cl_log_softmax_grad_solver,

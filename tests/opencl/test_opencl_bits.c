@@ -1,0 +1,56 @@
+/* Convolutions of few bits on OpenCL: the very sums of the formula,
+    on fresh random problems of whole numbers. */
+#include "bits_check.h"
+
+enum { PROBLEMS = 6 };
+static fac_device *dev;
+
+static int open_device(void **state) {
+    (void)state;
+    seed = fresh_seed();
+    fac_device_open("opencl", NULL, &dev, NULL);        /* without one the tests are skipped */
+    return 0;
+}
+static int close_device(void **state) {
+    (void)state;
+    fac_device_free(dev);
+    return 0;
+}
+
+static void same(const char *problem) {
+    size_t n, m;
+    float *want = results(problem, "cpu", "portable", "ref", &n);
+    float *got = results(problem, "opencl", NULL, "conv2d_basis/count", &m);
+    assert_int_equal(n, m);
+    for (size_t i = 0; i < n; i++)
+        if (got[i] != want[i])
+            fail_msg("%s (seed %llu): element %zu is %.9g, not %.9g", problem,
+                     (unsigned long long)seed, i, (double)got[i],
+                     (double)want[i]);
+    free(got);
+    free(want);
+}
+
+static void random_problems_are_exact(void **state) {
+    (void)state;
+    if (!dev) skip();
+    uint64_t s = seed;
+    for (int k = 0; k < PROBLEMS; k++) {
+        char problem[400];
+        random_problem(&s, problem, sizeof problem);
+        same(problem);
+    }
+}
+
+static void rows_and_borders(void **state) {
+    (void)state;
+    if (!dev) skip();
+    same("conv2d_basis(f32[37,65,1,1], u8[1,33,9], f32[33], -, f32[1,33]) dims=33,65,1,1");
+    same("conv2d_basis(f32[1,5,5,5], u8[1,4,16], -, -, f32[1,4]) pad=7,7,7,7 dims=4,5,5,5");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(random_problems_are_exact),
+                                        cmocka_unit_test(rows_and_borders) };
+    return cmocka_run_group_tests_name("opencl bits", tests, open_device, close_device);
+}
