@@ -19,14 +19,22 @@ import time
 
 LLAMA = """
 import sys, time
-from llama_cpp import Llama
-path, threads, prompt, tokens, text = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
-m = Llama(path, n_ctx=2048, n_threads=threads, n_threads_batch=threads, verbose=False, n_batch=512)
+import numpy as np
+import llama_cpp
+path, threads, prompt, tokens, plain, text = sys.argv[1], *map(int, sys.argv[2:6]), sys.argv[6]
+if plain:
+    usual = llama_cpp.llama_model_default_params
+    def params():
+        p = usual()
+        p.use_extra_bufts = False
+        return p
+    llama_cpp.llama_cpp.llama_model_default_params = llama_cpp.llama_model_default_params = params
+m = llama_cpp.Llama(path, n_ctx=2048, n_threads=threads, n_threads_batch=threads, verbose=False, n_batch=512)
 ids = m.tokenize(text.encode(), add_bos=False)[:prompt]
 begin = time.process_time()
 m.eval(ids)
 for _ in range(tokens - 1):
-    m.eval([m.sample(temp=0, top_k=1)])
+    m.eval([int(np.ctypeslib.as_array(m._ctx.get_logits(), shape=(m.n_vocab(),)).argmax())])
 print(time.process_time() - begin)
 """
 
@@ -57,7 +65,7 @@ class Bench:
 
     def llama(self, text, tokens):
         return float(cpu_of([self.o.python, "-c", LLAMA, self.o.model, str(self.o.threads), str(self.o.prompt), str(tokens),
-                             text])[1])
+                             str(int(self.o.plain)), text])[1])
 
     def turn(self, one):
         """Seconds a token: of the prompt, of the answer."""
@@ -89,6 +97,7 @@ def main():
     p.add_argument("--turns", type=int, default=3)
     p.add_argument("--precision", default="default")
     p.add_argument("--python", default=sys.executable, help="that has llama_cpp")
+    p.add_argument("--plain", action="store_true", help="llama.cpp without repacked weights (its AMX ones crash some virtual machines)")
     p.add_argument("--alone", action="store_true", help="without llama.cpp")
     b = Bench(p.parse_args())
     rivals = {"facula": b.facula} if b.o.alone else {"facula": b.facula, "llama.cpp": b.llama}

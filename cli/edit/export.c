@@ -51,6 +51,17 @@ static int report(const fac_onnx_saved *s, double count, bool random) {
     return EXIT_OK;
 }
 
+/* Planes of bits have no operator: their weights are written as the levels that they stand for.
+ * What is refused still was said before. */
+static fac_status write_levels(const fac_graph *g, const fac_onnx_save_opts *opts) {
+    fac_error wrong = { 0 };
+    fac_graph *plain;
+    if (fac_graph_dequantize(g, &plain, &wrong)) return FAC_E_UNSUPPORTED;
+    const fac_status status = fac_onnx_save(plain, o.output, opts, &wrong);
+    fac_graph_free(plain);
+    return status ? FAC_E_UNSUPPORTED : FAC_OK;
+}
+
 static int write_graph(const fac_graph *g, bool random) {
     fac_error err = { 0 };
     fac_onnx_saved saved = { 0 };
@@ -59,6 +70,7 @@ static int write_graph(const fac_graph *g, bool random) {
     if (!quiet) return fail_text("out of memory");
     const double count = parameters(quiet);
     fac_status status = fac_onnx_save(quiet, o.output, &opts, &err);
+    if (status == FAC_E_UNSUPPORTED) status = write_levels(quiet, &opts);
     fac_graph_free(quiet);
     return status ? fail(&err) : report(&saved, count, random);
 }

@@ -45,7 +45,9 @@ typedef struct fac_matcher {
     fac_places *depth; /* of a walk through the vocabulary, by bytes */
     size_t depths;
     bool *allowed; /* of a walk; [count] */
-    bool failed;   /* no memory */
+    size_t work;   /* places looked at since this was asked */
+    int deep;      /* rules that are being opened */
+    bool failed;   /* no memory, or too ambiguous */
 } fac_matcher;
 
 fac_status fac_matcher_begin(fac_matcher *m, const fac_grammar *g, fac_error *err);

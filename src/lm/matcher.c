@@ -7,7 +7,8 @@
 #include "base/memory.h"
 #include "lm/grammar.h"
 
-enum { MOST_PLACES = 4096 };
+/* Bounds of what a grammar may cost: some 0.1 s, and a stack of some hundred KiB. */
+enum { MOST_PLACES = 4096, MOST_WORK = 1 << 24, MOST_DEEP = 8000 };
 
 /* The same rules are open, whatever frames say so. */
 static bool same_frames(const fac_matcher *m, int32_t a, int32_t b) {
@@ -20,6 +21,7 @@ static bool same_frames(const fac_matcher *m, int32_t a, int32_t b) {
 }
 
 static void add(fac_matcher *m, fac_places *to, fac_place p) {
+    m->work += to->n;
     for (size_t k = 0; k < to->n; k++)
         if (to->of[k].at == p.at && same_frames(m, to->of[k].after, p.after)) return;
     if (to->n >= MOST_PLACES || !fac_reserve(&to->of, &to->room, to->n + 1, sizeof p))
@@ -28,22 +30,13 @@ static void add(fac_matcher *m, fac_places *to, fac_place p) {
         to->of[to->n++] = p;
 }
 
-/* Opens and closes rules until bytes come next.  Rules are not left-recursive, so that ends. */
-static void settle(fac_matcher *m, fac_places *to, fac_place p) {
+static void settle(fac_matcher *m, fac_places *to, fac_place p);
+
+/* Each row of the rule at p, with what comes after it. */
+static void open_rule(fac_matcher *m, fac_places *to, fac_place p) {
     const fac_grammar *g = m->g;
-    while (p.at >= 0 && g->items[p.at].kind >= FAC_GRAMMAR_OR) { /* a rule is over */
-        if (p.after < 0)
-            p.at = -1;
-        else
-            p = m->frames.of[p.after];
-    }
-    if (p.at < 0 || g->items[p.at].kind == FAC_GRAMMAR_BYTES) {
-        add(m, to, p);
-        return;
-    }
-    const fac_grammar_item *next = &g->items[p.at + 1];
     int32_t after = p.after;
-    if (next->kind < FAC_GRAMMAR_OR) { /* the last rule of a row needs no frame */
+    if (g->items[p.at + 1].kind < FAC_GRAMMAR_OR) { /* the last rule of a row needs no frame */
         after = (int32_t)m->frames.n;
         if (!fac_reserve(&m->frames.of, &m->frames.room, m->frames.n + 1, sizeof p)) {
             m->failed = true;
@@ -56,6 +49,28 @@ static void settle(fac_matcher *m, fac_places *to, fac_place p) {
         while (g->items[at].kind < FAC_GRAMMAR_OR) at++;
         if (g->items[at].kind == FAC_GRAMMAR_END) break;
     }
+}
+
+/* Opens and closes rules until bytes come next.  Rules are not left-recursive, so that ends; those
+ * that can be nothing in many ways are given up. */
+static void settle(fac_matcher *m, fac_places *to, fac_place p) {
+    const fac_grammar *g = m->g;
+    while (p.at >= 0 && g->items[p.at].kind >= FAC_GRAMMAR_OR) { /* a rule is over */
+        if (p.after < 0)
+            p.at = -1;
+        else
+            p = m->frames.of[p.after];
+    }
+    if (++m->work > MOST_WORK || m->deep >= MOST_DEEP) {
+        m->failed = true;
+        return;
+    }
+    m->deep++;
+    if (p.at < 0 || g->items[p.at].kind == FAC_GRAMMAR_BYTES)
+        add(m, to, p);
+    else
+        open_rule(m, to, p);
+    m->deep--;
 }
 
 static void step_byte(fac_matcher *m, const fac_places *from, uint8_t byte, fac_places *to) {
@@ -135,6 +150,7 @@ static size_t walk_token(fac_matcher *m, int32_t id, size_t from) {
 }
 
 bool fac_matcher_takes(fac_matcher *m, int32_t id) {
+    m->work = 0;
     const fac_grammar *g = m->g;
     if (fac_tokenizer_ends(g->tokens, id)) return fac_matcher_may_end(m);
     if (!length_of(g, id)) return false;
@@ -145,6 +161,7 @@ bool fac_matcher_takes(fac_matcher *m, int32_t id) {
 }
 
 void fac_matcher_step(fac_matcher *m, int32_t id) {
+    m->work = 0;
     const fac_grammar *g = m->g;
     for (size_t k = 0; k < length_of(g, id) && !m->failed; k++) {
         step_byte(m, &m->now, (uint8_t)g->bytes[g->at[id] + k], &m->next);
@@ -164,6 +181,7 @@ static size_t common(const fac_grammar *g, int32_t a, int32_t b) {
 }
 
 const bool *fac_matcher_walk(fac_matcher *m) {
+    m->work = 0;
     const fac_grammar *g = m->g;
     const size_t frames = m->frames.n;
     const bool may_end = fac_matcher_may_end(m);

@@ -89,6 +89,12 @@ void fac_load_qlinear_concat(const fac_onnx_node *n, fac_graph *g, fac_value *co
                               "part", n->nin);
         return;
     }
+    for (int k = 2; k < n->nin; k++)
+        if (!x[k]) {
+            y[0] = fac_fail_graph(g, FAC_E_FORMAT, "QLinearConcat lacks input %d: each part needs three",
+                                  k + 1);
+            return;
+        }
     for (int k = 0; k < parts; k++) {
         fac_value *const *of = x + 2 + 3 * k;
         const bool same = of[1] == x[0] && of[2] == x[1];

@@ -79,9 +79,21 @@ static const fac_op *find_op(const char *name) {
     return op && fac_expression_arity(op) ? op : NULL;
 }
 
-static fac_value *reduce(fac_value *x, bool mean) {
-    const fac_dims all = { 0 };
-    return mean ? fac_mean(x, all, false) : fac_sum(x, all, false);
+/* Of all elements of one tensor; max and min of two are elementwise. */
+static const struct {
+    const char *name;
+    fac_value *(*op)(fac_value *x, fac_dims axes, bool keep);
+} reductions[] = { { "sum", fac_sum },
+                   { "mean", fac_mean },
+                   { "prod", fac_reduce_prod },
+                   { "max", fac_reduce_max },
+                   { "min", fac_reduce_min } };
+enum { REDUCTIONS = sizeof reductions / sizeof *reductions };
+
+static int find_reduction(const char *name) {
+    int k = 0;
+    while (k < REDUCTIONS && strcmp(reductions[k].name, name)) k++;
+    return k;
 }
 
 /* Comparisons give numbers, as in the course. */
@@ -89,8 +101,9 @@ static int apply(reader *r, const char *name, int n, const int *in) {
     fac_value *v[EXPRESSION_INPUTS] = { NULL };
     if (r->failed) return 0;
     for (int k = 0; k < n; k++) v[k] = r->e->of[in[k]].value;
-    if (n == 1 && (!strcmp(name, "sum") || !strcmp(name, "mean")))
-        return add(r, name, reduce(v[0], *name == 'm'), n, in);
+    const int reduction = n == 1 ? find_reduction(name) : REDUCTIONS;
+    if (reduction < REDUCTIONS)
+        return add(r, name, reductions[reduction].op(v[0], (fac_dims){ 0 }, false), n, in);
     const fac_op *op = find_op(name);
     if (!op) return fail(r, "there is no such function before this place");
     if (fac_expression_arity(op) != n)

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#define FRAME_NS INT64_C(30000000) /* between two pictures */
+#define FRAME_NS INT64_C(22000000) /* between two pictures */
 
 struct session {
     const page *page;

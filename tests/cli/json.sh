@@ -112,7 +112,7 @@ echo '{ "peaks": [' >changed; refuses 'half an object'
 
 # verbs that have --json and no section here
 for verb in $("$facula" help | awk '$1 == "usage:" { next } /^  [a-z]/ { print $1 }'); do
-    "$facula" help "$verb" | grep -q -- '^  --json' || continue
+    "$facula" help "$verb" | grep -q -- '^  --json ' || continue
     case $verb in evaluate|predict) continue ;; esac        # of a training's folder: see docs/TRAINING.md
     check grep -qx "## $verb" "$doc"
 done

@@ -66,6 +66,9 @@ case $("$facula" evaluate "$dir/small" --against "$dir/small/model.fac" --json |
 *'"same_answers":50,'*) ;; *) bad "evaluate of packed bits" ;; esac
 "$facula" pack "$dir/small/model.onnx" -o "$dir/again.fac" > "$dir/packed" || bad "pack"
 grep -q "weights of 2 layers are bits" "$dir/packed" || bad "pack says $(cat "$dir/packed")"
+"$facula" export "$dir/small/model.fac" -o "$dir/levels.onnx" > /dev/null || bad "export of packed bits"
+case $("$facula" evaluate "$dir/small" --against "$dir/levels.onnx" --json | tr -d ' \t\n') in
+*'"same_answers":50,'*) ;; *) bad "evaluate of exported bits" ;; esac
 "$facula" pack "$dir/whole/model.onnx" -o "$dir/none.fac" 2> "$dir/err" && bad "a network of floats is packed"
 grep -q "nothing to pack" "$dir/err" || bad "pack of floats: $(cat "$dir/err")"
 

@@ -153,6 +153,52 @@ static void networks_become_counts(void **state) {
     }
 }
 
+/* Signs with factors, as QONNX has them: one number, or one for each filter. */
+static void factors_of_signs_go_along(void **state) {
+    (void)state;
+    static char text[] = "input x f32[2,40,9,8]\nparam w f32[48,40,3,3]\nparam s f32[48,1,1,1]\n"
+                         "%1 = binarize(x)\n%2 = mul(%1, f32(0.5))\n%3 = binarize(w)\n%4 = "
+                         "mul(%3, s)\n"
+                         "%5 = conv2d(%2, %4) pad=1,1,1,1\noutput y = %5\n";
+    fac_graph *g, *after;
+    fac_error err = { 0 };
+    float *got[2];
+    size_t n = 0;
+    FILE *f = fmemopen(text, sizeof text - 1, "r");
+    if (fac_graph_read(f, &g, &err)) fail_msg("%s", err.text);
+    fclose(f);
+    uint64_t s = seed;
+    for (int k = 0; k < fac_graph_params(g); k++)
+        fill(fac_value_tensor(fac_graph_param(g, k)), &s, -5, 5);
+    if (fac_graph_after(g, dev, NULL, "sweep", &after, &err)) fail_msg("%s", err.text);
+    if (!strcmp(fac_cpu_of(dev)->bits->name, "popcount"))
+        assert_int_equal(count(after, "conv2d_basis("), 1);
+    fac_graph_free(after);
+    for (int exact = 0; exact < 2; exact++) {
+        fac_program *p;
+        fac_tensor *x, *y = NULL;
+        const fac_program_opts o = { .no_fuse = exact, .solver = exact ? "ref" : NULL };
+        s = seed + 1;
+        assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(2, 40, 9, 8), &x, NULL), FAC_OK);
+        fill(x, &s, -3, 3);
+        if (fac_program_new(g, dev, &o, &p, &err) || fac_program_run(p, &x, &y, &err))
+            fail_msg("%s", err.text);
+        const fac_dims d = fac_tensor_type(y).dims;
+        n = (size_t)fac_dims_count(&d);
+        got[exact] = malloc(n * sizeof **got);
+        assert_int_equal(fac_tensor_read(y, got[exact], n * sizeof **got, NULL), FAC_OK);
+        fac_tensor_free(x);
+        fac_tensor_free(y);
+        fac_program_free(p);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (got[0][i] != got[1][i])
+            fail_msg("[%zu] is %g, not %g", i, (double)got[0][i], (double)got[1][i]);
+    free(got[0]);
+    free(got[1]);
+    fac_graph_free(g);
+}
+
 static int open_device(void **state) {
     (void)state;
     seed = fresh_seed();
@@ -167,6 +213,7 @@ static int close_device(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(random_problems_are_exact),
                                         cmocka_unit_test(edges),
-                                        cmocka_unit_test(networks_become_counts) };
+                                        cmocka_unit_test(networks_become_counts),
+                                        cmocka_unit_test(factors_of_signs_go_along) };
     return cmocka_run_group_tests_name("bits", tests, open_device, close_device);
 }

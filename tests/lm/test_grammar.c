@@ -139,6 +139,26 @@ static void what_is_no_grammar(void **state) {
     }
 }
 
+/* Rules that can be nothing in very many ways, or very many rules that can be nothing: an error,
+ * soon. */
+static void ambiguous_ones_are_given_up(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    char *text = fac_alloc(MANY * 2 + 200, 1);
+    fac_grammar *g;
+    fac_matcher m;
+    for (int round = 0; round < 2; round++) {
+        size_t n = (size_t)sprintf(text, "x ::= \"\" | %s\nroot ::= ", round ? "\"a\"" : "\"\"");
+        for (int k = 0; k < (round ? MANY : 60); k++) n += (size_t)sprintf(text + n, " x");
+        sprintf(text + n, " \"b\"");
+        OK(fac_grammar_new(tokens, text, &g, &err));
+        assert_int_not_equal(fac_matcher_begin(&m, g, &err), FAC_OK);
+        assert_non_null(strstr(err.text, "ambiguous"));
+        fac_grammar_free(g);
+    }
+    fac_release(text);
+}
+
 static void schemas(void **state) {
     (void)state;
     static const struct {
@@ -230,6 +250,7 @@ int main(void) {
         cmocka_unit_test(texts_of_grammars),
         cmocka_unit_test(what_is_no_grammar),
         cmocka_unit_test(schemas),
+        cmocka_unit_test(ambiguous_ones_are_given_up),
         cmocka_unit_test(a_walk_finds_what_fits),
     };
     return cmocka_run_group_tests_name("grammar", tests, start, end);

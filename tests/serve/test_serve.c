@@ -29,7 +29,7 @@ static int port;
 
 /* ---- a small model ---- */
 
-enum { WIDTH = 16, HIDDEN = 24, LAYERS = 2, HEADS = 4, KEYS = 2, VOCABULARY = 300, CONTEXT = 400 };
+enum { WIDTH = 16, HIDDEN = 24, LAYERS = 2, HEADS = 4, KEYS = 2, VOCABULARY = 300, CONTEXT = 2000 };
 static char model_path[] = "/tmp/facula-serve-XXXXXX", tokens_path[] = "/tmp/facula-words-XXXXXX";
 
 static void write_model(void) {
@@ -285,7 +285,7 @@ static fac_engine_stat when_idle(void) {
 /* Answers as long as the context, which clients do not wait for. */
 static void who_leaves_is_forgotten(void **state) {
     (void)state;
-    static const char body[] = "{\"prompt\":\"A\",\"ignore_eos\":true,\"max_tokens\":390%s}";
+    static const char body[] = "{\"prompt\":\"A\",\"ignore_eos\":true,\"max_tokens\":1900%s}";
     const int64_t before = when_idle().tokens;
     char text[128];
     enum { N = 8 };
@@ -297,7 +297,7 @@ static void who_leaves_is_forgotten(void **state) {
     usleep(20000);
     for (int k = 0; k < N; k++) close(s[k]);
     const int64_t written = when_idle().tokens - before;
-    if (written >= N * 390) fail_msg("all %d tokens were written for nobody", (int)written);
+    if (written >= N * 1900) fail_msg("all %d tokens were written for nobody", (int)written);
     want(200, "/v1/completions", "{\"prompt\":\"A\"," GREEDY "}", NULL);
 }
 
@@ -340,7 +340,7 @@ static void it_ends_while_answers_are_written(void **state) {
     int s[3];
     for (int k = 0; k < 3; k++)
         s[k] = post("/v1/completions",
-                    "{\"prompt\":\"A\",\"ignore_eos\":true,\"max_tokens\":390,\"stream\":true}");
+                    "{\"prompt\":\"A\",\"ignore_eos\":true,\"max_tokens\":1900,\"stream\":true}");
     usleep(10000);
     fac_serve_close(server);
     fac_serve_stop(server);

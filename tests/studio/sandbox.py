@@ -80,6 +80,9 @@ def gradients(studio):
     got = studio.ask("graph", text="((x - y)**2).sum()", values={"x": {"shape": [2, 3], "values": [1, 2, 3, 4, 5, 6]}, "y": {"shape": [3], "values": [1, 1, 2]}})
     assert got["steps"][1]["gradient"] == [-2 * (0 + 3), -2 * (1 + 4), -2 * (1 + 4)], got["steps"][1]
     assert got["steps"][got["result"]]["value"] == [0 + 1 + 1 + 9 + 16 + 16]
+    for text, value, slope in (("prod(x)", 30, [15, 10, 6]), ("x.max()", 5, [0, 0, 1]), ("min(x)", 2, [1, 0, 0]), ("mean(x)", 10 / 3, [1 / 3] * 3)):
+        got = studio.ask("graph", text=text, values={"x": {"shape": [3], "values": [2, 3, 5]}})
+        assert near(got["steps"][got["result"]]["value"][0], value) and all(map(near, got["steps"][0]["gradient"], slope)), (text, got)
     got = studio.ask("graph", text="relu(x)", values={"x": {"shape": [3], "values": [-1, 2, 3]}})
     assert got["steps"][0]["gradient"] == [0, 1, 1]
 

@@ -15,7 +15,11 @@ class Studio:
                                         stderr=subprocess.PIPE, text=True, cwd=cwd)
         self.address = self.process.stdout.readline().strip()
         if not self.address:
-            raise SystemExit(self.process.stderr.read())
+            why = self.process.stderr.read()
+            if "libmicrohttpd" not in why:
+                raise SystemExit(why)
+            print(why, "skipped")
+            raise SystemExit(77)
         self.key = self.address.split("#key=")[1]
         self.port = int(self.address.split(":")[2].split("/")[0])
 

@@ -13,7 +13,7 @@ class Explanation(dict[str, Any]):
                  f" by torch {sum(n for n, _ in self['fallbacks'].values())}"]
         for op, (n, why) in sorted(self["fallbacks"].items(), key=lambda item: -item[1][0]):
             lines.append(f"  torch: {op} x {n}: {why}")
-        if self["device"]:
+        if self["device"].get("recorded"):
             d = self["device"]
             lines.append(f"device ocl: {d['recorded']} calls recorded, {d['flushes']} segments, {d['planned']} planned,"
                          f" {d['found']} found again")

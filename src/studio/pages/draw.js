@@ -49,6 +49,7 @@ export const picture = (label, height, draw, props = {}) => {
         const ctx = c.getContext("2d");
         ctx.setTransform(scale, 0, 0, scale, 0, 0);
         ctx.clearRect(0, 0, w, h);
+        Object.assign(ctx, { lineWidth: 1, globalAlpha: 1, lineCap: "butt", lineJoin: "miter", textAlign: "start", textBaseline: "alphabetic" });
         draw(ctx, w, h);
         return true;
     };

@@ -105,7 +105,7 @@ class Graph {
             + (l.reads.map(r => r < 0 ? "the input" : this.setup.layers[r].name).join(", ") || "nothing")),
         v ? el("p", {}, `from ${number(v.min)} to ${number(v.max)}, mean ${number(v.mean)}, deviation ${number(v.std)}, zeros ${percent(v.zeros)}` + (v.dead ? `, ${v.dead} channels are dead` : ""))
             : el("p", { className: "note" }, "Its numbers: press Run with random numbers."),
-        step ? el("p", {}, `runs in ${time(step.seconds)} by ${step.solver}, together with: ${step.nodes}`) : null);
+        step ? el("p", {}, `runs in ${time(step.seconds)} by ${step.solver}, together with: ${step.nodes}`) : "");
         this.hist.hidden = !v;
         this.hist.redraw();
         [...this.rows.children].forEach((r, k) => r.toggleAttribute("data-on", k === i));

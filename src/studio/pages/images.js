@@ -31,8 +31,11 @@ class Images {
         this.groups = new Map();
     }
     async start() {
+        const note = el("p", { className: "note" }, "Reading the images ...");
+        this.main.append(note);
         this.session = await Session.open("images", {}, (kind, bytes) => this.see(kind, bytes), () =>
             this.main.prepend(el("p", { className: "card" }, "This page was left alone for too long. ", button("Begin again", () => location.reload()))));
+        note.remove();
         this.build();
     }
     see(kind, bytes) {

@@ -184,6 +184,7 @@ const gradients = async to => {
             el("p", { className: "note" }, "Numbers, as in the course's second module, or tensors, as in its third: "),
             el("div", { className: "bar" }, example("(x*x)*y + 10*x", { shape: "", values: "2" }, { shape: "", values: "3" }),
                 example("((x - y) ** 2).sum()", { shape: "2,3", values: "1,2,3,4,5,6" }, { shape: "3", values: "1,1,2" }),
+                ...["sum", "mean", "prod", "max", "min"].map(r => example(r + "(x)", { shape: "4", values: "2,3,5,1" }, { shape: "", values: "1" })),
                 example("relu(x*y).mean()", { shape: "4", values: "-1,2,-3,4" }, { shape: "", values: "2" })))),
         el("div", { className: "stack" }, card("Graph", el("div", { className: "bar" }, button("Forward only", () => { back = 0; tell(); }, { id: "forward" }),
             button("One step backwards", () => { back = Math.min(order.length, back + 1); tell(); }, { id: "backward" }),

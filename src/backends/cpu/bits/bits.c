@@ -40,8 +40,8 @@ static bool kinds_of(const fac_bit_conv *p, taps_at *f, int64_t outputs, kinds *
     if (outputs > LONGEST) return false;
     for (int64_t k = 0; k < outputs; k++) {
         const taps t = f(p, k);
-        const taps *last = &to->taps[to->n - 1];
-        if (!to->n || t.first != last->first || t.end != last->end) {
+        const taps last = to->n ? to->taps[to->n - 1] : (taps){ -1, -1 };
+        if (t.first != last.first || t.end != last.end) {
             if (to->n == KINDS) return false;
             to->taps[to->n++] = t;
         }

@@ -4,12 +4,12 @@
  * Sixteen scales at a time: one gather brings d and m of sixteen blocks, and what belongs to x
  * multiplies them at once. Then vectors of 64 products are added in 32 bits (vpdpbusd, where the
  * machine has it), and a permutation brings each of its blocks its scale.  With one row of x four
- * rows of w share its loads; else four rows of x share those of w. */
+ * rows of w share its loads; else up to eight rows of x share those of w. */
 #ifndef FACULA_CPU_BLOCK_DOTS_512_H
 #define FACULA_CPU_BLOCK_DOTS_512_H
 #include <immintrin.h>
 
-enum { TOGETHER = 4, GROUP = 16, AHEAD = 2048 };
+enum { TOGETHER = 4, MANY = 8, GROUP = 16, AHEAD = 2048 };
 
 /* Sums of u x in 32 bits. */
 INLINE __m512i products(const enum type t, const bool vnni, __m512i u, __m512i x) {
@@ -101,8 +101,25 @@ INLINE facts facts_at(const enum type t, const char *w, int at, int n) {
 
 /* ---- rows ---- */
 
-INLINE void store_sums(const __m512 *sum, int n, float *y, int64_t step) {
-    for (int k = 0; k < n; k++) y[k * step] = _mm512_reduce_add_ps(sum[k]);
+INLINE __m256 half_sum(__m512 x) {
+    return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+}
+
+/* Each of four vectors as the sum of its numbers. */
+INLINE __m128 four_sums(const __m512 *x) {
+    const __m256 a = _mm256_hadd_ps(half_sum(x[0]), half_sum(x[1]));
+    const __m256 b = _mm256_hadd_ps(half_sum(x[2]), half_sum(x[3]));
+    const __m256 c = _mm256_hadd_ps(a, b);
+    return _mm_add_ps(_mm256_castps256_ps128(c), _mm256_extractf128_ps(c, 1));
+}
+
+INLINE void store_sums(const __m512 *sum, const int n, float *y, int64_t step) {
+    int k = 0;
+    for (; k + 4 <= n; k += 4) {
+        const __m128 four = four_sums(sum + k);
+        for (int j = 0; j < 4; j++) y[(k + j) * step] = four[j];
+    }
+    for (; k < n; k++) y[k * step] = _mm512_reduce_add_ps(sum[k]);
 }
 
 /* Bytes that are read soon: the gathers of scales would wait for them. */
@@ -115,16 +132,17 @@ INLINE void tile(const enum type t, const bool vnni, const int R, const int m,
                  const fac_block_rows *r, const char *w, const char *x, float *y) {
     const int blocks = (int)(r->K / 32), all = R * m;
     const __m512i first = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
-    __m512 sum[TOGETHER], scale[TOGETHER];
+    __m512 sum[MANY], scale[MANY];
     for (int k = 0; k < all; k++) sum[k] = _mm512_setzero_ps();
     for (int at = 0; at < blocks; at += GROUP) {
         const int n = blocks - at < GROUP ? blocks - at : GROUP;
         const __mmask16 some = (__mmask16)((1u << n) - 1);
         for (int k = 0; k < R; k++)
             ask_for(w + (R + k) * r->w_row + at * bytes_of(t), n * bytes_of(t));
+        facts f = { _mm512_setzero_ps(), _mm512_setzero_ps() };
         for (int k = 0; k < all; k++) {
             const float *of_x = (const float *)(const void *)(x + k / R * r->x_row + r->K) + at;
-            const facts f = facts_at(t, w + k % R * r->w_row, at, n);
+            if (R > 1 || !k) f = facts_at(t, w + k % R * r->w_row, at, n);
             scale[k] = _mm512_mul_ps(f.d, _mm512_maskz_loadu_ps(some, of_x));
             sum[k] = _mm512_fmadd_ps(f.m, _mm512_maskz_loadu_ps(some, of_x + blocks), sum[k]);
         }
@@ -164,7 +182,7 @@ INLINE void tile_q6_k(const bool vnni, const int R, const int m, const fac_block
     const int all = R * m;
     const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
     const __m512i quarters = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
-    __m512 sum[TOGETHER], scale[TOGETHER];
+    __m512 sum[MANY], scale[MANY];
     for (int k = 0; k < all; k++) sum[k] = _mm512_setzero_ps();
     for (int64_t at = 0; at < r->K / 256; at++) {
         for (int k = 0; k < all; k++) {
@@ -212,21 +230,26 @@ INLINE void one_row(const enum type t, const bool vnni, const fac_block_rows *r,
     for (; i < r->rows; i++) any_tile(t, vnni, 1, 1, r, r->w + i * r->w_row, x, y + i);
 }
 
+/* m rows of x, which share each row of w. */
+INLINE void some_rows(const enum type t, const bool vnni, const int m, const fac_block_rows *r,
+                      const char *x, float *y) {
+    for (int64_t i = 0; i < r->rows; i++)
+        any_tile(t, vnni, 1, m, r, r->w + i * r->w_row, x, y + i);
+}
+
 INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {
-    for (int64_t j = 0; j < r->m; j += TOGETHER) {
+    for (int64_t j = 0; j < r->m;) {
         const int64_t left = r->m - j;
         const char *x = r->x + j * r->x_row;
         float *y = r->y + j * r->y_row;
-        if (left == 1) one_row(t, vnni, r, x, y);
-        for (int64_t i = 0; i < r->rows && left > 1; i++) {
-            const char *w = r->w + i * r->w_row;
-            if (left >= 4)
-                any_tile(t, vnni, 1, 4, r, w, x, y + i);
-            else if (left == 3)
-                any_tile(t, vnni, 1, 3, r, w, x, y + i);
-            else
-                any_tile(t, vnni, 1, 2, r, w, x, y + i);
-        }
+        int m = left < 4 ? (int)left : 4;
+        if (left >= MANY) m = MANY;
+        if (m == 8) some_rows(t, vnni, 8, r, x, y);
+        if (m == 4) some_rows(t, vnni, 4, r, x, y);
+        if (m == 3) some_rows(t, vnni, 3, r, x, y);
+        if (m == 2) some_rows(t, vnni, 2, r, x, y);
+        if (m == 1) one_row(t, vnni, r, x, y);
+        j += m;
     }
 }
 #endif
