@@ -392,3 +392,26 @@ def test_strict_mode_raises():
         torch.linalg.eigvalsh(torch.eye(3, device=D)).cpu()
     ft.strict(False)
     assert torch.ones(2, device=D).sum().item() == 2
+
+
+# ---- several processes -------------------------------------------------------------------------------------------
+
+
+def test_two_processes_learn_what_one_does(tmp_path):
+    import ast
+    import subprocess
+    import sys
+    pytest.importorskip("torch.distributed")
+    if not torch.distributed.is_gloo_available():
+        pytest.skip("torch without gloo")
+    import torch_ddp
+    script = os.path.join(os.path.dirname(__file__), "torch_ddp.py")
+    command = [sys.executable, "-W", "ignore", script]
+    other = subprocess.Popen([*command, "1", "2", str(tmp_path / "meet")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    first = subprocess.run([*command, "0", "2", str(tmp_path / "meet")], capture_output=True, text=True, timeout=300)
+    other.wait(timeout=60)
+    assert first.returncode == 0 and other.returncode == 0, first.stderr[-2000:]
+    total, learned = ast.literal_eval(first.stdout.strip().splitlines()[-1])
+    assert total == 3.0
+    for a, b in zip(learned, torch_ddp.train(torch_ddp.net().to(D), slice(None))):
+        torch.testing.assert_close(torch.tensor(a), torch.tensor(b), rtol=1e-5, atol=1e-6)
