@@ -104,7 +104,7 @@ static int64_t expands(const fac_node *n) {
 static void expand(const fac_node *n, fac_value *out[]) {
     const fac_dims *y = &n->out[0]->type.dims;
     fac_graph *g = n->graph;
-    fac_dims own, more = { .n = 2 * y->n };
+    fac_dims own;
     if (!sizes(n, &own)) {
         out[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "max_unpool: its sizes are not known");
         return;
@@ -113,13 +113,11 @@ static void expand(const fac_node *n, fac_value *out[]) {
     fac_value *x = fac_reshape_exactly(n->in[0], flat), *at = fac_reshape_exactly(n->in[1], flat);
     fac_value *zeros = fac_full(fac_ints(g, fac_shape(fac_dims_count(&own))), x->type.dtype, 0);
     out[0] = fac_shaped(fac_scatter_elements(zeros, at, x, 0, FAC_SCATTER_NONE), own);
-    bool same = true;
-    for (int k = 0; k < y->n; k++) {
-        more.d[k] = 0;
-        more.d[y->n + k] = y->d[k] - own.d[k];
-        same = same && y->d[k] == own.d[k];
+    for (int k = 0; k < y->n; k++) {            /* the sizes that were asked for may be larger */
+        if (y->d[k] == own.d[k]) continue;
+        fac_value *more = fac_ints(g, fac_shape(0, y->d[k] - own.d[k]));
+        out[0] = fac_pad(out[0], more, NULL, fac_ints(g, fac_shape(k)), FAC_PAD_CONSTANT);
     }
-    if (!same) out[0] = fac_pad(out[0], fac_ints(g, more), NULL, NULL, FAC_PAD_CONSTANT);
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
