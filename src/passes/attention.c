@@ -6,7 +6,7 @@
  * transposed k, both of which may have constant factors too.  Operands have four dims, or three,
  * whose first is batch and heads together.
  *
- * PyTorch's exporter writes  where(isnan(weights), 0, weights)  behind the softmax, for queries
+ * PyTorch's exporter writes  where(isnan(weights), 0, weights)  after the softmax, for queries
  * that see no key: attention gives zeros for them anyway.  In mixed precision scores are widened
  * before the softmax and weights narrowed after it, which attention does inside. */
 #include <math.h>
@@ -68,7 +68,7 @@ static fac_both without_wide_factors(fac_both v, double *scale) {
     return fac_both_in(inner, 0);
 }
 
-/* The weights behind  where(isnan(weights), 0, weights),  or what was given; *readers: of the
+/* The weights in  where(isnan(weights), 0, weights),  or what was given; *readers: of the
  * weights. */
 static fac_both without_guard(fac_both v, int *readers) {
     double none = 1;
@@ -90,7 +90,7 @@ typedef struct parts {
     fac_dtype dtype; /* of the products */
 } parts;
 
-/* The product behind masked scores. */
+/* The product that masked scores come from. */
 static bool find_product(fac_both scores, parts *p) {
     p->scale = 1;
     const fac_both wide = without_factors(scores, true, &p->scale);
@@ -144,7 +144,7 @@ static bool settle_mask(parts *p) {
     return true;
 }
 
-/* With a dim of one head behind the first of three. */
+/* With a dim of one head after the first of three. */
 static fac_value *with_heads(fac_value *v, int rank) {
     return v && rank == 3 && v->type.dims.n == 3 ? fac_unsqueeze(v, fac_shape(1)) : v;
 }

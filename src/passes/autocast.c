@@ -43,7 +43,7 @@ static bool is_view(const fac_value *v) {
 }
 
 /* Numbers become numbers of the type: what looks for a relu6 or a scale finds them.  What is moved
- * is narrowed before it is moved, so that the cast stands behind what computes, which may take it.
+ * is narrowed before it is moved, so that the cast stands after what computes, which may take it.
  */
 static fac_value *narrow(const cast *c, fac_value *v) {
     fac_value *low = widened(c, v);
@@ -89,7 +89,7 @@ static bool all_narrow(const cast *c, const fac_node *n, fac_value *const in[]) 
     return some;
 }
 
-/* The node in the narrow type; inputs behind the first `most` stay as they are. */
+/* The node in the narrow type; inputs after the first `most` stay as they are. */
 static void compute_narrow(const cast *c, fac_graph *to, const fac_node *n, int most,
                            fac_value *const in[], fac_value *out[]) {
     fac_value **low = fac_arena_alloc(&to->arena, (size_t)n->nin, sizeof *low);

@@ -2,7 +2,7 @@
  * joins the product before it, and  x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2,  as GPT-2
  * has it, one gelu_tanh.  Hendrycks and Gimpel 2016.
  *
- * The half stands behind the product with x, or at either of its factors. */
+ * The half stands after the product with x, or at either of its factors. */
 #include <float.h>
 #include <math.h>
 #include "facula/ops.h"

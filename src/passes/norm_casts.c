@@ -47,7 +47,7 @@ static fac_value *with_body(fac_graph *to, const fac_node *m, fac_dtype low) {
     for (int i = 0; i < m->nin; i++) args[i] = m->in[i];
     if (body) fac_output(body, "y", fac_cast(fac_input(body, "x0", t->dtype, t->dims), low));
     if (!body || body->error.status) {
-        fac_graph_raise(to, FAC_E_NOMEM, "no memory for the cast behind %s", m->op->name);
+        fac_graph_raise(to, FAC_E_NOMEM, "no memory for the cast after %s", m->op->name);
         fac_graph_free(body);
         return NULL;
     }

@@ -16,7 +16,7 @@ fac_graph *fac_pass_sizes(const fac_graph *g, int64_t batch);
 fac_graph *fac_pass_open(const fac_graph *g, bool loops);
 
 /* Nodes whose inputs are all constants, and values whose contents are known, become constants: but not results over 64 KiB
- * that are larger than what they are made of (ConstantOfShape weights), and nothing behind a FAC_OP_BARRIER. */
+ * that are larger than what they are made of (ConstantOfShape weights), and nothing after a FAC_OP_BARRIER. */
 fac_graph *fac_pass_fold(const fac_graph *g, fac_evaluate *evaluate);
 
 /* Floats between dequantize_linear and quantize_linear become ops on bytes.  May change results by a unit. */
@@ -44,7 +44,7 @@ fac_graph *fac_pass_neutral(const fac_graph *g);
 /* Chains of reshape, squeeze, flatten become one reshape whose shape needs no computation where ONNX can say it. */
 fac_graph *fac_pass_shapes(const fac_graph *g);
 
-/* Transposes behind transposes, slices behind slices, concats in concats and casts behind casts become one each. */
+/* Transposes after transposes, slices after slices, concats in concats and casts after casts become one each. */
 fac_graph *fac_pass_movers(const fac_graph *g);
 
 /* Batch norms, factors and summands by channel go into the weights before them, zeros around images into convolutions.  Changes
@@ -70,10 +70,10 @@ fac_graph *fac_pass_gather_slices(const fac_graph *g);
  * hoists into the prepare part.  Changes rounding. */
 fac_graph *fac_pass_batch_norm(const fac_graph *g);
 
-/* Views between a product and elementwise ops go behind these. */
+/* Views between a product and elementwise ops go after these. */
 fac_graph *fac_pass_sink_views(const fac_graph *g);
 
-/* Bias, residual add, activation and cast behind a convolution or matrix product become its bias port and its body, where
+/* Bias, residual add, activation and cast after a convolution or matrix product become its bias port and its body, where
  * accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
@@ -86,7 +86,7 @@ typedef double fac_price(void *self, const fac_node *n);
  * back itself. */
 fac_graph *fac_pass_low_bits(const fac_graph *g, fac_price *price, void *self);
 
-/* 1 x 1, depthwise and again 1 x 1 convolution behind each other, with what is between them and a residual add, become one
+/* 1 x 1, depthwise and again 1 x 1 convolution after each other, with what is between them and a residual add, become one
  * `fused_conv` node, where price(self, node) is less than that of the three. */
 fac_graph *fac_pass_conv_chains(const fac_graph *g, fac_price *price, void *self);
 
@@ -108,10 +108,10 @@ fac_graph *fac_pass_weight_casts(const fac_graph *g, fac_accept *accept, void *s
  * independent ones of these one `group`, where accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self);
 
-/* Masks of relu behind gradients of max pools become part of these, where accept(self, node) says that a kernel takes it. */
+/* Masks of relu after gradients of max pools become part of these, where accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_relu_pools(const fac_graph *g, fac_accept *accept, void *self);
 
-/* The same behind a batch norm of training: a residual add, relu or clip. */
+/* The same after a batch norm of training: a residual add, relu or clip. */
 fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
 /* Casts around norms become part of these, where accept(self, node) says that a kernel takes it. */
@@ -125,7 +125,7 @@ fac_graph *fac_pass_norm_moments(const fac_graph *g, fac_price *price, void *sel
  * norm_moments.c gave its statistics and price(self, node) says that they take about as long. */
 fac_graph *fac_pass_norm_sums(const fac_graph *g, fac_price *price, void *self);
 
-/* What relu lets pass behind a residual add is kept as bits, which such gradients by x read instead of its result; where
+/* What relu lets pass after a residual add is kept as bits, which such gradients by x read instead of its result; where
  * price(self, node) says that kernels take both. */
 fac_graph *fac_pass_norm_masks(const fac_graph *g, fac_price *price, void *self);
 

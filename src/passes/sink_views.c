@@ -1,6 +1,6 @@
 /* y = add(reshape(product), residual)  becomes  reshape(add(product, reshape(residual))):
- * elementwise ops stand right behind the product that they can join, and what only renames places
- * goes behind them.  So are transposes that move dims of one. */
+ * elementwise ops stand right after the product that they can join, and what only renames places
+ * goes after them.  So are transposes that move dims of one. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "passes/casts.h"
@@ -94,7 +94,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     return true;
 }
 
-/* Again for what stands behind a view that has just gone behind its op. */
+/* Again for what stands after a view that has just gone after its op. */
 fac_graph *fac_pass_sink_views(const fac_graph *g) {
     bool sunk = false;
     const fac_rebuild pass = { .self = &sunk, .visit = visit };

@@ -119,7 +119,7 @@ static const pass passes[] = {
       .does = "an expansion, a depthwise convolution and a projection become one" },
     { "weight_casts", .accepts = fac_pass_weight_casts, .does = "casts of all weights become one step" },
     { "updates", .accepts = fac_pass_updates, .does = "updates of parameters become few steps" },
-    { "sink_views", PARTS, .plain = fac_pass_sink_views, .does = "views go behind what can join a product" },
+    { "sink_views", PARTS, .plain = fac_pass_sink_views, .does = "views go after what can join a product" },
     { "epilogue", .accepts = fac_pass_epilogue, .does = "bias, add and activation join convolutions and products" },
     { "relu_pools", .accepts = fac_pass_relu_pools, .does = "gradients of max pools mask by relu" },
     { "norm_epilogue", .accepts = fac_pass_norm_epilogue, .does = "add and activation join norms of training" },

@@ -53,7 +53,7 @@ typedef struct form {
         HEADS("k", "k") HEADS("v", "c2") "y = attention(tq, tk, tv)\noutput y = y\n"
 
 static const form forms[] = {
-    { "gelu, half behind",
+    { "gelu, half last",
       { gelu },
       1e-6,
       "input x f32[3,37]\nd = div(x, 1.4142135)\ne = erf(d)\na = add(e, 1)\nm = mul(x, a)\ny = "
@@ -110,7 +110,7 @@ static const form forms[] = {
       "input x f32[3,37]\ninput z f32[3,37]\nd = div(x, 1.4142135)\ne = erf(d)\na = add(e, 1)\nm = "
       "mul(z, a)\ny = mul(m, 0.5)\noutput y = y\n",
       { { "gelu", 0 }, { "erf", 1 } } },
-    { "attention behind a guard",
+    { "attention in a guard",
       { attention },
       1e-5,
       ATTENTION("s = mul(s0, 0.3)\n", "n = isnan(w0)\nw = where(n, f32(0), w0)\n"),
@@ -138,7 +138,7 @@ static const form forms[] = {
       3e-2,
       NARROW_ATTENTION("s1 = cast(s0) to=f32\ns = mul(s1, 0.3)\n"),
       { { "attention", 1 }, { "softmax", 0 } } },
-    { "attention through casts behind factors",
+    { "attention through casts, factors first",
       { attention },
       3e-2,
       NARROW_ATTENTION("s1 = mul(s0, bf16(0.5))\ns = cast(s1) to=f32\n"),
@@ -154,20 +154,20 @@ static const form forms[] = {
       0,
       "input x f32[3,5,4]\na = neg(x)\nu = gather(a, i64{1,2})\noutput u = u\n",
       { { "gather", 1 }, { "slice", 0 } } },
-    { "add behind views of a product",
+    { "add after views of a product",
       { sink, epilogue },
       1e-5,
       "input x f32[7,5]\nparam w f32[5,6]\ninput r f32[1,7,6]\nz = neg(r)\np = matmul(x, w)\na = "
       "reshape(p, i64{7,1,6})\n"
       "b = transpose(a) perm=1,0,2\ny = add(b, z)\noutput y = y\n",
       { { "add", 0 } } },
-    { "bias behind views of a product",
+    { "bias after views of a product",
       { sink, epilogue },
       1e-5,
       "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[6]\np = matmul(x, w)\na = reshape(p, "
       "i64{1,7,6})\ny = add(a, c)\noutput y = y\n",
       { { "add", 0 } } },
-    { "bias, cast and add behind views of a narrow product",
+    { "bias, cast and add after views of a narrow product",
       { sink, epilogue },
       3e-2,
       "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[6]\ninput r f32[1,7,6]\nz = neg(r)\n"
@@ -175,13 +175,13 @@ static const form forms[] = {
       "a = reshape(p, i64{1,7,6})\nb = add(a, cn)\nd = cast(b) to=f32\ny = add(z, d)\noutput y = "
       "y\n",
       { { "add", 0 }, { "cast", 3 } } },
-    { "add behind a true transpose",
+    { "add after a true transpose",
       { sink, epilogue },
       1e-5,
       "input x f32[7,5]\nparam w f32[5,6]\ninput r f32[6,7]\np = matmul(x, w)\nb = transpose(p)\ny "
       "= add(b, r)\noutput y = y\n",
       { { "add", 1 } } },
-    { "a bias of rows behind views",
+    { "a bias of rows after views",
       { sink, epilogue },
       1e-5,
       "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[7,1]\np = matmul(x, w)\na = reshape(p, "
@@ -210,7 +210,7 @@ static const form forms[] = {
       "layer_norm(b, s)\nc = cast(n) to=bf16\n"
       "y = cast(c) to=f32\noutput y = y\n",
       { { "layer_norm", 1 }, { "cast", 2 } } },
-    { "a cast behind a norm",
+    { "a cast after a norm",
       { norms },
       3e-2,
       "input x f32[4,9]\nparam s f32[9]\nn = layer_norm(x, s)\nc = cast(n) to=bf16\ny = cast(c) "
