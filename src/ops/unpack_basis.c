@@ -53,6 +53,26 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* In arithmetic that ONNX has: bit j of a byte is  byte / 2^j  mod 2. */
+static void expand(const fac_node *n, fac_value *out[]) {
+    fac_graph *g = n->graph;
+    const fac_dims *b = &n->in[0]->type.dims, *y = &n->out[0]->type.dims;
+    const fac_dtype dtype = n->out[0]->type.dtype;
+    if (fac_dims_count(b) < 0 || fac_dims_count(y) < 0) {
+        out[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "unpack_basis: its sizes are not known");
+        return;
+    }
+    fac_value *bytes = fac_unsqueeze(fac_cast(n->in[0], FAC_I64), fac_shape(3));
+    fac_value *bits = fac_div(bytes, fac_ints(g, fac_shape(1, 2, 4, 8, 16, 32, 64, 128)));
+    bits = fac_mod(bits, fac_number(g, FAC_I64, 2));
+    bits = fac_reshape_sizes(bits, fac_shape(b->d[0], b->d[1], 8 * b->d[2]));
+    bits = fac_cast(fac_slice(bits, 2, 0, fac_pack_row(y), 1), dtype);
+    fac_value *signs = fac_mul(bits, fac_number(g, dtype, 2));
+    signs = fac_sub(signs, fac_number(g, dtype, 1));
+    fac_value *levels = fac_mul(signs, fac_unsqueeze(n->in[1], fac_shape(2)));
+    out[0] = fac_reshape_sizes(fac_sum(levels, fac_shape(0), false), *y);
+}
+
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 8, to); }
 
 static const fac_port in[] = { { "bits", FAC_INTS, 0 }, { "basis", FAC_FLOATS, 0 }, { 0 } };
@@ -66,7 +86,7 @@ extern const fac_op fac_op_unpack_basis;
 const fac_op fac_op_unpack_basis = {
     .name = "unpack_basis", .doc = "planes of bits as the levels of a basis", .in = in,
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref,
-    .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD, .rounding = { .rule = FAC_ROUND_NONE },
+    .expand = expand, .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD, .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_unpack_basis(fac_value *bits, fac_value *basis, fac_dims dims) {
     return fac_emit(&fac_op_unpack_basis, &(attrs){ dims }, 2, (fac_value *[]){ bits, basis });
