@@ -102,7 +102,7 @@ static fac_status define(reading *r, int32_t rule, row *rows) {
     if (g->n + rows->n > MOST_ITEMS ||
         !fac_reserve(&g->items, &g->room, g->n + rows->n, sizeof *g->items))
         return no_memory(r);
-    memcpy(g->items + g->n, rows->of, rows->n * sizeof *rows->of);
+    if (rows->n) memcpy(g->items + g->n, rows->of, rows->n * sizeof *rows->of);
     g->rules[rule] = (int32_t)g->n;
     g->n += rows->n;
     return FAC_OK;
@@ -156,7 +156,7 @@ static fac_status put_class(reading *r, row *to, range *of, size_t n, bool all_b
     uint32_t next = 0;
     fac_status status = FAC_OK;
     if (!all_but && n == 1 && of->high < 0x80) return put_bytes(r, to, of->low, of->high);
-    qsort(of, n, sizeof *of, by_low);
+    if (n) qsort(of, n, sizeof *of, by_low);
     for (size_t k = 0; k < n && !status; k++) {
         if (!all_but)
             status = put_range(r, &rows, of[k].low, of[k].high);
