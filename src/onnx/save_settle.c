@@ -38,7 +38,8 @@ static const struct { const char *types; int until; unsigned lacks; } gaps[] = {
 static bool takes(const char *type, int opset, fac_dtype dtype) {
     size_t n = strlen(type);
     for (size_t k = 0; k < sizeof gaps / sizeof *gaps; k++) {
-        if (!((uint64_t)gaps[k].lacks >> dtype & 1) || (gaps[k].until && opset > gaps[k].until)) continue;
+        const bool lacks = (uint64_t)gaps[k].lacks >> dtype & 1;
+        if (!lacks || (gaps[k].until && opset > gaps[k].until)) continue;
         for (const char *at = gaps[k].types; (at = strstr(at, type)); at += n)
             if (at[-1] == ' ' && at[n] == ' ') return false;
     }

@@ -86,7 +86,8 @@ extern const fac_op fac_op_unpack_basis;
 const fac_op fac_op_unpack_basis = {
     .name = "unpack_basis", .doc = "planes of bits as the levels of a basis", .in = in,
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref,
-    .expand = expand, .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD, .rounding = { .rule = FAC_ROUND_NONE },
+    .expand = expand, .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_unpack_basis(fac_value *bits, fac_value *basis, fac_dims dims) {
     return fac_emit(&fac_op_unpack_basis, &(attrs){ dims }, 2, (fac_value *[]){ bits, basis });
