@@ -8,6 +8,7 @@
 #include "ops/fusions.h"
 #include "ops/grad.h"
 #include "ops/known.h"
+#include "ops/shape.h"
 
 #if FAC_INTERFACE
 /* What the output `scores` shows: products, after the soft cap, with the mask, or probabilities. */
@@ -77,12 +78,10 @@ bool fac_attention_dims(fac_node *n, int i, int64_t heads, fac_dims *to) {
     return true;
 }
 
-static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
-
 bool fac_attention_fits(fac_node *n, const fac_dims *q, const fac_dims *k, const fac_dims *v) {
-    if (differ(q->d[0], k->d[0]) || differ(k->d[0], v->d[0])) return fac_fail(n, FAC_E_SHAPE, "q, k and v must have one batch");
-    if (differ(q->d[3], k->d[3])) return fac_fail(n, FAC_E_SHAPE, "heads of q and k must have one size");
-    if (differ(k->d[1], v->d[1]) || differ(k->d[2], v->d[2]))
+    if (fac_differ(q->d[0], k->d[0]) || fac_differ(k->d[0], v->d[0])) return fac_fail(n, FAC_E_SHAPE, "q, k and v must have one batch");
+    if (fac_differ(q->d[3], k->d[3])) return fac_fail(n, FAC_E_SHAPE, "heads of q and k must have one size");
+    if (fac_differ(k->d[1], v->d[1]) || fac_differ(k->d[2], v->d[2]))
         return fac_fail(n, FAC_E_SHAPE, "k and v must have the same heads and rows");
     if (q->d[1] >= 0 && k->d[1] >= 0 && (k->d[1] == 0 || q->d[1] == 0 || q->d[1] % k->d[1]))
         return fac_fail(n, FAC_E_SHAPE, "%lld heads of q cannot share %lld heads of k", (long long)q->d[1], (long long)k->d[1]);
@@ -94,7 +93,8 @@ static bool past_rows(fac_node *n, int i, const fac_dims *now, int64_t *rows) {
     *rows = 0;
     if (!n->in[i]) return true;
     const fac_dims *d = &n->in[i]->type.dims;
-    if (d->n != 4 || differ(d->d[0], now->d[0]) || differ(d->d[1], now->d[1]) || differ(d->d[3], now->d[3]))
+    if (d->n != 4 || fac_differ(d->d[0], now->d[0]) || fac_differ(d->d[1], now->d[1]) ||
+        fac_differ(d->d[3], now->d[3]))
         return fac_fail(n, FAC_E_SHAPE, "%s must be batch, heads, rows, size as %s is", in[i].name, in[i - PAST_KEY + K].name);
     *rows = d->d[2];
     return true;
@@ -106,7 +106,7 @@ bool fac_attention_mask_fits(fac_node *n, const fac_value *mask, const fac_dims 
     bool good = d->n >= 1 && d->n <= 4;
     for (int k = 1; good && k <= d->n; k++) {
         const int64_t have = d->d[d->n - k], want = scores->d[4 - k];
-        good = k == 1 ? have < 0 || want < 0 || have <= want : have == 1 || !differ(have, want);
+        good = k == 1 ? have < 0 || want < 0 || have <= want : have == 1 || !fac_differ(have, want);
     }
     return good || fac_fail(n, FAC_E_SHAPE, "mask must broadcast to batch, heads, queries, keys");
 }
@@ -122,10 +122,10 @@ static bool infer(fac_node *n) {
     if (!fac_attention_dims(n, Q, o->q_heads, &q) || !fac_attention_dims(n, K, o->kv_heads, &k)) return false;
     if (!fac_attention_dims(n, V, o->kv_heads, &v) || !fac_attention_fits(n, &q, &k, &v)) return false;
     if (!past_rows(n, PAST_KEY, &k, &past) || !past_rows(n, PAST_VALUE, &v, &past_v)) return false;
-    if (!n->in[PAST_KEY] != !n->in[PAST_VALUE] || differ(past, past_v))
+    if (!n->in[PAST_KEY] != !n->in[PAST_VALUE] || fac_differ(past, past_v))
         return fac_fail(n, FAC_E_ARGUMENT, "past_key and past_value belong together");
     if (o->window && !o->causal) return fac_fail(n, FAC_E_ARGUMENT, "a window is for causal attention");
-    if (n->in[LENGTHS] && (n->in[PAST_KEY] || n->in[LENGTHS]->type.dims.n != 1 || differ(n->in[LENGTHS]->type.dims.d[0], q.d[0])))
+    if (n->in[LENGTHS] && (n->in[PAST_KEY] || n->in[LENGTHS]->type.dims.n != 1 || fac_differ(n->in[LENGTHS]->type.dims.d[0], q.d[0])))
         return fac_fail(n, FAC_E_ARGUMENT, "lengths must have one number for each sequence, and excludes a past");
     const int64_t rows = fac_size_sum(n->graph, past, k.d[2]);
     const fac_dims scores = fac_shape(q.d[0], q.d[1], q.d[2], rows);
@@ -188,7 +188,7 @@ static fac_value *fill_up(fac_value *mask, int64_t want) {
     if (!mask) return NULL;
     const fac_dims *d = &mask->type.dims;
     const int64_t have = d->d[d->n - 1];
-    if (!differ(have, want)) return mask;
+    if (!fac_differ(have, want)) return mask;
     fac_value *none = mask->type.dtype == FAC_BOOL ? fac_number(mask->graph, FAC_BOOL, 0) : number(mask, -INFINITY);
     fac_dims pads = { .n = 2 * d->n };
     pads.d[2 * d->n - 1] = want - have;
@@ -275,7 +275,7 @@ static bool grads(const fac_node *n, fac_value *const dy[]) {
     const fac_attention_opts *o = n->attrs;
     for (int k = 1; k < n->nout; k++)
         if (dy[k]) return false;
-    if (n->in[MASK] && (fac_needs(n, MASK) || differ(n->in[MASK]->type.dims.d[n->in[MASK]->type.dims.n - 1],
+    if (n->in[MASK] && (fac_needs(n, MASK) || fac_differ(n->in[MASK]->type.dims.d[n->in[MASK]->type.dims.n - 1],
                                                      n->out[3]->type.dims.d[3]))) return false;
     return !o->window && !n->in[PAST_KEY] && !n->in[LENGTHS] && o->softcap <= 0 && o->precision == FAC_NONE;
 }
@@ -327,7 +327,7 @@ static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load, 0 },
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_attention_opts *o = n->attrs;
     const fac_dims *mask = n->in[MASK] ? &n->in[MASK]->type.dims : NULL;
-    const bool short_mask = mask && differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
+    const bool short_mask = mask && fac_differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
     const char *ins[INPUTS], *outs[4];
     if (fac_onnx_name(w, n->out[4]) || o->window) return false;
     if (w->opset < 23 || ((short_mask || n->in[LENGTHS]) && w->opset < 24)) return false;

@@ -3,6 +3,7 @@
 #include "ops/attention.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
+#include "ops/shape.h"
 
 #if FAC_INTERFACE
 typedef struct fac_attention_grad_opts {
@@ -32,11 +33,9 @@ static const fac_port in[] = {
     { "lse", FAC_FLOATS, 0 }, { "mask", FAC_FLOATS | FAC_BOOLS, FAC_OPTIONAL }, { 0 } };
 static const fac_port out[] = { { "dq", FAC_FLOATS, 0 }, { "dk", FAC_FLOATS, 0 }, { "dv", FAC_FLOATS, 0 }, { 0 } };
 
-static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
-
 static bool same(const fac_dims *a, const fac_dims *b) {
     for (int k = 0; k < b->n; k++)
-        if (a->n != b->n || differ(a->d[k], b->d[k])) return false;
+        if (a->n != b->n || fac_differ(a->d[k], b->d[k])) return false;
     return true;
 }
 

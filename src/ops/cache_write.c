@@ -3,6 +3,7 @@
 #include "facula/ops.h"
 #include "ops/cost.h"
 #include "ops/onnx_put.h"
+#include "ops/shape.h"
 #include "base/error.h"
 
 #if FAC_INTERFACE
@@ -14,16 +15,14 @@ fac_value *fac_cache_write(fac_value *cache, fac_value *rows, fac_value *at);
 
 static const fac_port in[] = { { "cache", FAC_NUMBERS, 0 }, { "rows", FAC_NUMBERS, 0 }, { "at", FAC_INTS, 0 }, { 0 } };
 
-static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
-
 static bool infer(fac_node *n) {
     const fac_type *c = &n->in[0]->type, *r = &n->in[1]->type, *at = &n->in[2]->type;
     if (c->dtype != r->dtype) return fac_fail(n, FAC_E_DTYPE, "cache and rows must have one dtype");
     if (c->dims.n != 4 || r->dims.n != 4) return fac_fail(n, FAC_E_SHAPE, "cache and rows must have four dims");
     for (int k = 0; k < 4; k++)
-        if (k != 2 && differ(c->dims.d[k], r->dims.d[k])) return fac_fail(n, FAC_E_SHAPE, "cache and rows differ in dim %d", k);
+        if (k != 2 && fac_differ(c->dims.d[k], r->dims.d[k])) return fac_fail(n, FAC_E_SHAPE, "cache and rows differ in dim %d", k);
     if (c->dims.d[2] >= 0 && r->dims.d[2] > c->dims.d[2]) return fac_fail(n, FAC_E_SHAPE, "more rows than the cache has");
-    if (at->dims.n != 1 || differ(at->dims.d[0], c->dims.d[0]))
+    if (at->dims.n != 1 || fac_differ(at->dims.d[0], c->dims.d[0]))
         return fac_fail(n, FAC_E_SHAPE, "at must have one number for each sequence");
     n->out[0]->type = *c;
     return true;

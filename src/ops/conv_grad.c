@@ -4,6 +4,7 @@
 #include "op_list.h"
 #include "ops/conv_grad.h"
 #include "ops/cost.h"
+#include "ops/shape.h"
 
 const fac_port fac_conv_grad_x_in[] = { { "dy", FAC_FLOATS, 0 }, { "w", FAC_FLOATS, 0 }, { "x", FAC_FLOATS, FAC_SHAPE_ONLY },
                                         { 0 } };
@@ -31,8 +32,6 @@ bool fac_conv_grad_geometry(const fac_node *n, fac_conv_geom *g) {
     return fac_conv_geometry_of(rank_of(n), n->attrs, o.x, o.w, g);
 }
 
-static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
-
 bool fac_conv_grad_infer(fac_node *n) {
     int rank = rank_of(n);
     operands o = operands_of(n);
@@ -42,9 +41,10 @@ bool fac_conv_grad_infer(fac_node *n) {
     if (n->in[1]->type.dtype != dtype) return fac_fail(n, FAC_E_DTYPE, "x, w and dy must have one dtype");
     int64_t groups = rank == 2 ? ((const fac_conv2d_opts *)n->attrs)->groups : ((const fac_conv3d_opts *)n->attrs)->groups;
     int64_t C = o.x->d[1], K = o.w->d[0], c = o.w->d[1], all = 0;
-    if ((c >= 0 && (__builtin_mul_overflow(c, groups, &all) || differ(C, all))) || (K >= 0 && K % groups))
+    if ((c >= 0 && (__builtin_mul_overflow(c, groups, &all) || fac_differ(C, all))) ||
+        (K >= 0 && K % groups))
         return fac_fail(n, FAC_E_SHAPE, "the channels of x and w do not fit with %lld groups", (long long)groups);
-    if (differ(o.dy->d[0], o.x->d[0]) || differ(o.dy->d[1], K))
+    if (fac_differ(o.dy->d[0], o.x->d[0]) || fac_differ(o.dy->d[1], K))
         return fac_fail(n, FAC_E_SHAPE, "dy must have %lld images of %lld channels", (long long)o.x->d[0], (long long)K);
     fac_conv_geom g;
     bool numbers = true;
@@ -52,7 +52,7 @@ bool fac_conv_grad_infer(fac_node *n) {
     if (numbers && !fac_conv_geometry_of(rank, n->attrs, o.x, o.w, &g))
         return fac_fail(n, FAC_E_SHAPE, "the kernel exceeds the padded input");
     for (int k = 0; numbers && k < rank; k++)
-        if (differ(o.dy->d[2 + k], g.out[3 - rank + k]))
+        if (fac_differ(o.dy->d[2 + k], g.out[3 - rank + k]))
             return fac_fail(n, FAC_E_SHAPE, "dim %d of dy must be %lld", 2 + k, (long long)g.out[3 - rank + k]);
     n->out[0]->type = (fac_type){ dtype, n->in[2]->type.dims };
     return true;

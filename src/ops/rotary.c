@@ -47,8 +47,6 @@ static int64_t width_of(const fac_node *n) {
     return o->width ? o->width : head_size(n);
 }
 
-static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
-
 static bool infer(fac_node *n) {
     const fac_rotary_opts *o = n->attrs;
     const fac_dims *d = &n->in[0]->type.dims, *c = &n->in[1]->type.dims;
@@ -70,7 +68,8 @@ static bool infer(fac_node *n) {
                         (long long)c->d[c->n - 1], (long long)width);
     const fac_dims *rows = n->in[3] ? &n->in[3]->type.dims : c;     /* begin with B,S */
     const int64_t batch = d->d[0], length = d->d[d->n == 3 ? 1 : 2];
-    if ((n->in[3] && rows->n != 2) || differ(rows->d[0], batch) || differ(rows->d[1], length))
+    if ((n->in[3] && rows->n != 2) || fac_differ(rows->d[0], batch) ||
+        fac_differ(rows->d[1], length))
         return fac_fail(n, FAC_E_SHAPE, "%s must be B,S%s of the batch and the length of x",
                         n->in[3] ? "positions" : "cos and sin", n->in[3] ? "," : ",width/2,");
     n->out[0]->type = n->in[0]->type;

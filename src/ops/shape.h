@@ -26,4 +26,7 @@ bool fac_scalar_known(const fac_value *v, double *x);
 
 /* A constant i64[n], of any length; for attributes of old opsets that became inputs. */
 fac_value *fac_ints_long(fac_graph *g, const int64_t *numbers, int n);
+
+/* Two sizes that are known and not the same. */
+static inline bool fac_differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
 #endif

@@ -1,7 +1,7 @@
 /* Products of one x with constant matrices, whose results only attention reads, become one product
- * with all of these side by side: q = x u + a, k = x v + b   ->   y = x [u v] + [a b],  q = y[..,
- * :n],  k = y[.., n:] Attention reads the slices where they stand.  Preserves the sums of each
- * output. */
+ * with all of these side by side:
+ *   q = x u + a, k = x v + b   ->   y = x [u v] + [a b],  q = y[.., :n],  k = y[.., n:]
+ * Attention reads the slices where they stand.  Preserves the sums of each output. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "passes/passes.h"

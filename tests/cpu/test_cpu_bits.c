@@ -1,8 +1,6 @@
-/* Convolutions of few bits: every instruction set gives the very sums of the formula,
-    on fresh random
- * problems whose numbers are whole,
-     so that no rounding hides a bit; networks of few bits become these
- * convolutions and choose the same classes as in floats. */
+/* Convolutions of few bits: every instruction set gives the very sums of the formula, on fresh random
+ * problems whose numbers are whole, so that no rounding hides a bit; networks of few bits become
+ * these convolutions and choose the same classes as in floats. */
 #include <math.h>
 #include "bits_check.h"
 #include "backends/cpu/bits/bits.h"
