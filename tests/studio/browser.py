@@ -11,6 +11,8 @@ import tempfile
 import time
 import urllib.request
 
+from studio import SLOW
+
 SKIPPED = 77
 
 
@@ -123,8 +125,9 @@ class Browser:
             raise RuntimeError(f"{expression}: {r['exceptionDetails'].get('exception', {}).get('description')}")
         return r["result"].get("value")
 
-    def wait(self, expression, seconds=30):
-        start = time.monotonic()
+    def wait(self, expression, seconds=3):
+        """Waits until an expression is true, for so many seconds of an idle machine; how long that took."""
+        start, seconds = time.monotonic(), seconds * SLOW
         while time.monotonic() - start < seconds:
             if self.js(f"!!({expression})"):
                 return time.monotonic() - start

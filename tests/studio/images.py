@@ -44,8 +44,8 @@ def what_is_seen(studio):
     page.do("step", n=20)
     page.wait(lambda s: s["step"] == 20)
     page.do("play")
-    page.wait(lambda s: s["step"] > 40 and s["playing"], 60)
-    took = page.wait(lambda s: s["test_accuracy"] > 0.6, 120)
+    page.wait(lambda s: s["step"] > 40 and s["playing"], 6)
+    took = page.wait(lambda s: s["test_accuracy"] > 0.6, 12)
     page.do("pause")
     page.wait(lambda s: not s["playing"])
     wrong = pictures(page, 8)
@@ -86,7 +86,7 @@ def same_as_train(studio):
     where = tempfile.mkdtemp()
     page = Page(studio, "images", samples=60000, batch=1024, epochs=1, seed=3)
     page.do("play")
-    page.wait(lambda s: s["step"] == s["in_epoch"] == 59, 300)
+    page.wait(lambda s: s["step"] == s["in_epoch"] == 59, 30)
     line = page.file("command.txt").decode()
     subprocess.run([facula, *shlex.split(line)[1:], "--quiet"], cwd=where, check=True, stdout=subprocess.DEVNULL)
     assert page.file("model.safetensors") == open(os.path.join(where, "run", "model.safetensors"), "rb").read(), line
@@ -107,11 +107,11 @@ if os.path.exists(mnist):
         page = Page(studio, "images", samples=10000, batch=32, epochs=3)
         page.wait(lambda s: s["digits"], kind=1)
         page.do("play")
-        page.wait(lambda s: s["step"] == 3 * s["in_epoch"] and not s["playing"], 300)
+        page.wait(lambda s: s["step"] == 3 * s["in_epoch"] and not s["playing"], 30)
         for digit, strokes in {7: [[.25, .25, .75, .25, .45, .8]], 1: [[.5, .2, .5, .8]], 0: [[.5, .2, .32, .35, .3, .5, .35, .7, .5, .8, .65, .7, .7, .5, .66, .35, .5, .2]]}.items():
             page.do("draw", strokes=strokes)
             page.wait(lambda s: s["truth"] == -1)
-            page.wait(lambda s, d=digit: max(range(10), key=lambda k: s["chances"][k]) == d, 10)
+            page.wait(lambda s, d=digit: max(range(10), key=lambda k: s["chances"][k]) == d)
             print(f"a drawn {digit}: {page.json()['chances'][digit]:.3f}")
 else:
     print("drawn digits: skipped, no FACULA_DATA")

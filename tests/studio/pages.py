@@ -7,10 +7,9 @@ import tempfile
 import time
 
 from browser import Browser
-from studio import Studio
+from studio import SLOW, Studio
 
 facula = os.path.abspath(sys.argv[1])
-slow = float(os.environ.get("FACULA_SLOW", "10"))       # 1: the goals, those of an idle machine
 
 
 def near(a, b, most=40):
@@ -59,7 +58,7 @@ def first_paint(b, studio):
     size = b.js("performance.getEntriesByType('resource').filter(r => r.name.includes('/page/')).reduce((n, r) => n + r.encodedBodySize, 0)")
     modules = b.js("performance.getEntriesByType('resource').filter(r => r.name.endsWith('.js')).length")
     print(f"first paint {paint:.0f} ms, all of it {1000 * (time.monotonic() - start):.0f} ms; {size} bytes, {modules} modules")
-    assert 0 < paint < 300 * slow and size < 150000 and modules < 15
+    assert 0 < paint < 300 * SLOW and size < 150000 and modules < 15
     assert not b.js("location.href.includes('key=')"), "the key stays in the address"
 
 
@@ -69,7 +68,7 @@ def points(b, studio):
     b.js("document.querySelector('[data-set=xor]').click()")
     b.js(f"({change})('#speed', 100)")
     b.js("document.querySelector('#play').click()")
-    b.wait("[...document.querySelectorAll('#main dd')].some(d => d.textContent === '100.0 %')", 60)
+    b.wait("[...document.querySelectorAll('#main dd')].some(d => d.textContent === '100.0 %')", 6)
     b.js("document.querySelector('#play').click()")
     for _ in range(100):        # until the newest boundary is there
         one, two, three, four = b.pixels("#map", [(.97, .03), (.03, .03), (.03, .97), (.97, .97)])
@@ -157,7 +156,7 @@ def images(b, studio):
         return
     b.wait("document.querySelectorAll('#maps canvas').length === 22")
     b.js("document.querySelector('#play').click()")
-    b.wait("[...document.querySelectorAll('#main dd')].some(d => /^[6-9][0-9]\\.[0-9] %$/.test(d.textContent))", 60)
+    b.wait("[...document.querySelectorAll('#main dd')].some(d => /^[6-9][0-9]\\.[0-9] %$/.test(d.textContent))", 6)
     b.wait("document.querySelectorAll('#wrong canvas').length > 0")
     b.js("document.querySelector('#play').click()")
     b.wait(drawn("#image", 30))

@@ -10,10 +10,9 @@ import sys
 import tempfile
 import time
 
-from studio import Page, Studio
+from studio import SLOW, Page, Studio
 
 facula = os.path.abspath(sys.argv[1])
-slow = float(os.environ.get("FACULA_SLOW", "10"))       # 1: the goals, those of an idle machine
 where = tempfile.mkdtemp()
 
 
@@ -72,8 +71,8 @@ def a_click_is_answered(studio):
     page.close()
     print(f"a click while 2-100-100-2 trains: median {1000 * times[10]:.1f} ms, most {1000 * times[-1]:.1f}; "
           f"{rate:.0f} boundaries a second")
-    assert times[10] < 0.05 * slow, times
-    assert rate > 30 / slow, rate
+    assert times[10] < 0.05 * SLOW, times
+    assert rate > 30 / SLOW, rate
 
 
 def xor_is_learned(studio):
@@ -92,7 +91,7 @@ def xor_is_learned(studio):
     first = time.monotonic() - start
     assert len(boundary) == 8 + 10000 + 50
     print(f"xor: all of 50 after {took:.2f} s; first boundary {1000 * first:.0f} ms after reset")
-    assert took < 2 * slow and first < 0.1 * slow
+    assert took < 2 * SLOW and first < 0.1 * SLOW
     page.close()
 
 

@@ -7,10 +7,9 @@ import sys
 import tempfile
 import time
 
-from studio import Page, Studio
+from studio import SLOW, Page, Studio
 
 facula = os.path.abspath(sys.argv[1])
-slow = float(os.environ.get("FACULA_SLOW", "10"))
 where = tempfile.mkdtemp()
 
 
@@ -70,7 +69,7 @@ def one_that_is_written(studio):
     page.wait(lambda s: any(r["name"] == "written" and r["epochs"] == 1 and r["epochs_turn"] > turn for r in s["runs"]))
     late.sort()
     print(f"a line is known after {1000 * late[10]:.0f} ms (median), {1000 * late[-1]:.0f} ms at most")
-    assert late[10] < 0.2 * slow
+    assert late[10] < 0.2 * SLOW
     for wrong in ({"do": "rows"}, {"do": "rows", "run": 99}, {"do": "rows", "run": -1}, {"do": "rows", "run": 0, "from": 10 ** 9},
                   {"do": "stop", "run": "../x"}, {"do": "about", "run": 1.5}, {"do": "delete", "run": 0}):
         assert studio.request("POST", "/api/do/" + page.id, wrong)[0] == 400, wrong
@@ -80,7 +79,7 @@ def one_that_is_written(studio):
 def one_that_is_stopped(studio):
     long = train("long", "--epochs", "10000000")
     page = Page(studio, "runs")
-    page.wait(lambda s: any(r["name"] == "long" and r["epochs"] > 0 for r in s["runs"]), 60)
+    page.wait(lambda s: any(r["name"] == "long" and r["epochs"] > 0 for r in s["runs"]), 6)
     page.do("stop", run=run_of(page, "long")[0])
     code, said = long.wait(60), long.stderr.read()
     assert code == 130 and "--resume" in said, (code, said)

@@ -61,15 +61,15 @@ export class Session {
     static async open(page, how, see, lost) {
         const s = new Session();
         const { id } = await post("/api/open", { page, ...how });
-        Object.assign(s, { id, frames: 0, open: true, lost });
+        Object.assign(s, { id, frames: 0, open: true, lost, asked: new Set() });
         s.follow(see);
-        addEventListener("pagehide", s.leave = () => s.close());
+        addEventListener("pagehide", s.leave = () => s.end());
         return s;
     }
     async follow(see) {
         for (let tries = 0; this.open && tries < 20; tries++) {
             try {
-                const answer = await call("/api/stream/" + this.id);
+                const answer = await this.ask(call("/api/stream/" + this.id));
                 if (answer.status === 404) break;
                 if (answer.ok) {
                     say_link("connected");
@@ -88,19 +88,31 @@ export class Session {
             this.lost?.();
         }
     }
+    // A question that is under way is answered before the session ends, and none is asked after that.
+    async ask(question) {
+        this.asked.add(question);
+        try { return await question; }
+        finally { this.asked.delete(question); }
+    }
     async do(what, more) {
-        try { return await post("/api/do/" + this.id, { do: what, ...more }); }
+        if (!this.open) return null;
+        try { return await this.ask(post("/api/do/" + this.id, { do: what, ...more })); }
         catch (e) { complain(e.message); return null; }
     }
     async file(name) {
-        const answer = await call(`/api/file/${this.id}/${name}`);
+        const answer = await this.ask(call(`/api/file/${this.id}/${name}`));
         if (!answer.ok) throw new Error((await answer.json()).error.message);
         return answer.blob();
     }
-    close() {
+    async close() {
         if (!this.open) return;
         this.open = false;
         removeEventListener("pagehide", this.leave);
+        await Promise.allSettled([...this.asked]);
+        this.end();
+    }
+    end() {
+        this.open = false;
         post("/api/close/" + this.id, {}).catch(() => {});
     }
 }
