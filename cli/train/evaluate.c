@@ -128,6 +128,9 @@ static int open_folder(const char *folder, train_job *j) {
     char path[4096];
     fac_weights *w = NULL;
     int code = train_recall(folder, t);
+    if (!code && lm_is_set(t->set))
+        return fail_text("%s: a language model: facula perplexity %s TEXT measures it", folder,
+                         folder);
     t->weights = NULL;
     if (!code) code = train_defaults(t);
     if (!code) code = train_load(t, j);
@@ -166,6 +169,8 @@ static int open_model(const char *path, const char *set, train_job *j, photo_pla
         return code;
     }
     if (!set) return usage_error(verb_find("evaluate"), "on which data set?");
+    if (lm_is_set(set))
+        return usage_error(verb_find("evaluate"), "facula perplexity measures language models");
     t->set = set;
     t->model = path;
     int code = train_defaults(t);
