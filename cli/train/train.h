@@ -11,7 +11,7 @@ typedef struct train_options {
     long   points;
     double noise, test_part;
     long   rate, mels;
-    double seconds;
+    double seconds, mask;
     const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard, *precision, *glove;
     long   epochs, batch, accumulate, seed, warmup, patience, evaluate_every;
     double lr, momentum, weight_decay, label_smoothing, clip, clip_value, ema, gamma;
@@ -27,6 +27,8 @@ typedef struct train_options {
     bool   json, quiet, detect_anomaly, overwrite;
     device_options device;
     fac_vocab *vocab;           /* of texts, made with the data */
+    bool   whole;               /* sounds: all recordings are for testing */
+    const fac_dataset *like;    /* sounds: whose classes labels mean */
 } train_options;
 
 /* ---- train_options.c ---- */
@@ -83,6 +85,9 @@ int  text_model(const train_options *o, const fac_dataset *like, int dim, model 
 
 /* The same for sounds. */
 bool sound_is_set(const char *set);
+bool sound_is_own(const char *name); /* its spectrogram and network are made here */
+/* A model of a file says at which rate it hears, and for how long, unless the options do. */
+int  sound_heard(train_options *o, const model *m);
 int  sound_data(train_options *o, fac_dataset *train, fac_dataset *test);
 int  sound_model(const train_options *o, const fac_dataset *like, model *out);
 int  sound_note(const train_options *o, fac_graph *g);  /* the rate, for those who use the model */

@@ -19,15 +19,13 @@ const train_set train_sets[] = {
       "sentences of film reviews, bad or good, 6,920 + 872: train.tsv and dev.tsv of the Stanford "
       "Sentiment Treebank",
       NULL, "text-cnn", "cosine", NULL, 5, 50, 2e-3 },
-    { "spoken-digits",
-      "ten digits of several speakers, CLASS_SPEAKER_INDEX.wav; indices 0 to 4 are for testing",
-      NULL, "sound-cnn", "one-cycle", "shift,noise", 25, 64, 2.5e-3 },
-    { "sound-folder", "a folder of sounds for each class; a tenth of the recordings is for testing",
-      NULL, "sound-cnn", "one-cycle", "shift,gain,noise", 25, 32, 2.5e-3 },
-    { "toy:NAME",
-      "points of two classes: simple, diag, split, xor, circle, spiral, or a "
-      "file toy:FILE.csv of lines x,y,label",
-      NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
+    { "spoken-digits", "ten digits of several speakers, CLASS_SPEAKER_INDEX.wav; indices 0 to 4 are for testing", NULL, "sound-cnn",
+      "one-cycle", "shift,noise", 25, 64, 2.5e-3 },
+    { "sound-folder", "a folder of sounds for each class, or a table FILE,label[,start,end];\n"
+      "                 a tenth of the recordings is for testing", NULL, "sound-cnn",
+      "one-cycle", "shift,gain,noise", 25, 32, 2.5e-3 },
+    { "toy:NAME", "points of two classes: simple, diag, split, xor, circle, spiral, or a "
+      "file toy:FILE.csv of lines x,y,label", NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
     { "text", "a text for a language model", NULL, "gpt:4x4x128", "cosine", NULL, 0, 12, 1e-3 },
     { .name = NULL },
 };
@@ -58,6 +56,8 @@ int train_defaults(train_options *o) {
     if (!optim) return usage_error(verb_find("train"), "there is no optimizer \"%s\"", o->optimizer);
     const bool usual = !strcmp(o->optimizer, "adam") && (!strcmp(o->model, s->model) || train_model_ours(o->model));
     if (option_given(&o->weight_decay) && o->weight_decay == 0) o->weight_decay = -1;       /* not the optimizer's own */
+    if (option_given(&o->mask) && o->mask <= 0) o->mask = -1;      /* recorded: none */
+    if (o->mask == 0 && sound_is_set(o->set)) o->mask = 0.1;
     if (!o->lr) o->lr = usual ? s->lr : optim->lr;
     if (!o->augment) o->augment = s->augment ? s->augment : "none";
     if (!o->schedule) o->schedule = s->schedule;

@@ -41,13 +41,16 @@ const option train_rows[] = {
     { "--rate", OPTION_INT, &O.rate, "HZ", "sounds: samples a second; default by data set", "[1000, 192000]" },
     { "--seconds", OPTION_REAL, &O.seconds, "X", "sounds: length of a sample; default by data set", "(0, 600]" },
     { "--mels", OPTION_INT, &O.mels, "N", "sounds: bands of the spectrogram; default by data set", "[8, 1024]" },
+    { "--mask", OPTION_REAL, &O.mask, "PART",
+      "sounds: SpecAugment, up to this part of the time and of the\n"
+      "                             bands is the mean; default 0.1, 0: none", "[-1, 0.9]" },
     { "--hold-out", OPTION_TEXT, &O.hold_out, "NAME", "sounds: recordings with this word in their names are for testing, such as a\n"
       "                             speaker" },
     { "--points", OPTION_INT, &O.points, "N", "toy: how many; default 50", "[1, 1000000]" },
     { "--noise", OPTION_REAL, &O.noise, "X", "toy: deviation added to the coordinates; the square is 1 wide", "[0, 10]" },
     { "--test-part", OPTION_REAL, &O.test_part, "X",
-      "this part is for testing; toy: default all points, as MiniTorch;\n"
-      "                             text: its end, default 0.1", "[0, 1)" },
+      "this part is for testing; toy: default all points, as\n"
+      "                             MiniTorch; sounds, text: default 0.1", "[0, 1)" },
     { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
     { "--precision", OPTION_TEXT, &O.precision, "NAME", PRECISION_HELP },
     { "--tokenizer", OPTION_TEXT, &O.tokenizer, "NAME",

@@ -117,6 +117,7 @@ int train_load(train_options *o, train_job *j) {
     int code = device_open(&o->device, &j->dev);
     if (lm_is_set(o->set)) return code ? code : lm_load(o, j);
     if (!code && !text_is_model(o->model)) code = train_model(o, NULL, &j->m);
+    if (!code && j->m.graph && sound_is_set(o->set)) code = sound_heard(o, &j->m);
     if (code) return code;
     fac_dims want = { 0 };
     if (j->m.graph && fac_graph_inputs(j->m.graph)) want = fac_value_type(fac_graph_input(j->m.graph, 0)).dims;

@@ -15,6 +15,13 @@
 extern "C" {
 #endif
 
+/* A sample that is a window of a recording. */
+typedef struct fac_cut {
+    int64_t begin, size; /* the recording: its first sample in `values`, and how many it has */
+    int64_t from;        /* where in the recording the window begins */
+    int64_t source;      /* which recording: windows of one have one number, from 0 */
+} fac_cut;
+
 /* Read only.  Samples lie one behind the other, images as planes of channels. */
 typedef struct fac_dataset {
     int64_t  count;
@@ -29,6 +36,12 @@ typedef struct fac_dataset {
                                        FAC_NO_LABEL do not count; batches give labels [n, length] */
     int64_t  stream;                /* sequences from one text of so many tokens: a sample is a
                                        window of it, its labels the tokens one further; labels is NULL */
+    const fac_cut *cuts;            /* of sounds: `values` holds whole recordings, samples are
+                                       windows of them; else NULL */
+    bool     anew;                  /* cuts of recordings longer than a window begin anywhere, drawn
+                                       by (seed, epoch, sample) */
+    bool     zeros;                 /* cuts of shorter ones are filled up with zeros; else the
+                                       recording is repeated */
     double   mean[3], std[3];       /* a byte b of channel c becomes (b / 255 - mean[c]) / std[c]; std 0 is 1 */
     struct fac_dataset_memory *memory;
 } fac_dataset;

@@ -90,10 +90,15 @@ static fac_status check_label(const job *j, int64_t sample) {
                      (long long)label, j->d->classes);
 }
 
+static void copy_wave(const job *j, const fac_drawn *s, int64_t size, float *to) {
+    const fac_wave w = fac_wave_of(j->d, s, size);
+    fac_augment_sound(&j->b->augment, s, size, &w, to);
+}
+
 static void copy_sample(const job *j, const fac_byte_tables *t, const fac_drawn *s, int64_t size, float *to) {
     if (j->d->bytes && j->d->item.n == 3) fac_augment_image(j->d, t, &j->b->augment, s, to);
     else if (j->d->bytes) for (int64_t i = 0; i < size; i++) to[i] = t->value[0][j->d->bytes[s->sample * size + i]];
-    else if (j->d->item.n == 1) fac_augment_sound(&j->b->augment, s, size, j->d->values + s->sample * size, to);
+    else if (j->d->item.n == 1) copy_wave(j, s, size, to);
     else memcpy(to, j->d->values + s->sample * size, (size_t)size * sizeof *to);
 }
 
