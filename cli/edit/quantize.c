@@ -169,6 +169,8 @@ static fac_status test(const train_job *j, const fac_graph *g, quantized *q, fac
     q->right_before = before.right;
     q->right = after.right;
     q->same = before.same;
+    recordings_free(&before.heard);
+    recordings_free(&after.heard);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include "json.h"
 #include "run/photo.h"
+#include "run/samples.h"
 #include "evaluate.h"
 
 static struct { const char *against, *preset; } o;
@@ -59,6 +60,7 @@ static fac_status add_batch(fac_program *first, fac_program *second, fac_tensor 
             int64_t best, best_of_other;
             s->loss += row_loss(row, d.d[1], labels[i], &best);
             s->right += best == labels[i];
+            recordings_add(&s->heard, row, (int64_t)s->samples + i);
             if (!other) continue;
             row_loss(other, d.d[1], labels[i], &best_of_other);
             s->same += best == best_of_other;
@@ -77,6 +79,7 @@ fac_status evaluate_scores(const train_job *j, const fac_graph *other, scores *s
     fac_graph *quiet = fac_graph_inference(j->m.graph);
     fac_status status = quiet ? fac_program_new(quiet, j->dev, NULL, &first, err) : FAC_E_NOMEM;
     if (!status && other) status = fac_program_new(other, j->dev, NULL, &second, err);
+    if (!status && recordings_open(&s->heard, &j->test)) status = out_of_memory(err);
     const double start = now();
     const int64_t batches = fac_batches_count(&j->test, &order);
     for (int64_t i = 0; i < batches && !status; i++) {
@@ -107,12 +110,14 @@ static int print(const scores *s, const photo_plan *plan) {
             cJSON_AddNumberToObject(root, "same_answers", s->same);
             json_number(root, "largest_difference", s->difference, 6);
         }
+        recordings_json(&s->heard, root);
         photo_plan_json(plan, root);
         return json_print(root);
     }
     printf("accuracy %.2f %% (%.0f of %.0f), loss %s, %.0f samples/s\n", 100 * s->right / n,
            s->right, s->samples,
            loss_text(s->loss / n, loss), n / s->seconds);
+    recordings_print(&s->heard);
     if (o.against)
         printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n", o.against, s->same, s->samples,
                s->difference);
@@ -120,14 +125,30 @@ static int print(const scores *s, const photo_plan *plan) {
     return EXIT_OK;
 }
 
-/* A folder of `facula train`: its model, data set and weights. */
+/* Classes of a training, which the labels of other data must be. */
+static samples trained;
+
+/* A folder of `facula train`: its model, data set and weights.  Sounds of another place than those
+ * of the training are all for testing. */
 static int open_folder(const char *folder, train_job *j) {
     fac_error err = { 0 };
     char path[4096];
     fac_weights *w = NULL;
+    const char *given = t->data;
+    t->data = NULL;
     int code = train_recall(folder, t);
+    if (!code && lm_is_set(t->set))
+        return fail_text("%s: a language model: facula perplexity %s TEXT measures it", folder,
+                         folder);
+    const bool other = given && (!t->data || strcmp(given, t->data));
+    if (given) t->data = given;
     t->weights = NULL;
     if (!code) code = train_defaults(t);
+    if (!code && other && sound_is_set(t->set)) {
+        code = samples_recall(folder, &trained);
+        t->whole = true;
+        t->like = &trained.like;
+    }
     if (!code) code = train_load(t, j);
     if (code) return code;
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
@@ -166,8 +187,10 @@ int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_
         return code;
     }
     if (!set) return usage_error(v, "on which data set?");
+    if (lm_is_set(set)) return usage_error(v, "facula perplexity measures language models");
     t->set = set;
     t->model = path;
+    t->whole = !strcmp(set, "sound-folder"); /* a file does not say what it was trained on */
     int code = train_defaults(t);
     if (!code) code = train_load(t, j);
     if (!code && j->test.bytes) code = prepare_images(j, what->preset, plan);
@@ -188,7 +211,9 @@ static int run(list args) {
     if (!code && evaluate_scores(&j, other.graph, &s, &err)) code = fail(&err);
     if (!code) code = print(&s, &plan);
     model_free(&other);
+    recordings_free(&s.heard);
     train_free(t, &j);
+    samples_free(&trained);
     return code;
 }
 
@@ -196,4 +221,6 @@ const verb verb_evaluate = {
     .name = "evaluate", .summary = "how good a model is on the test part of a data set",
     .usage = "facula evaluate MODEL [SET] [options]", .options = options, .run = run,
     .more = "MODEL: the --out folder of a training (which knows its data set), FILE.onnx or zoo:NAME.\n"
-            "SET: as for `facula train`." };
+            "SET: as for `facula train`.  Of sounds the answers of a recording's windows are averaged,\n"
+            "too; with another --data (a folder or a table) than that of the training, and of models\n"
+            "of files, all recordings are for testing." };

@@ -1,6 +1,7 @@
 /* How good a model is on the test part of a data set: facula evaluate and facula quantize. */
 #ifndef FACULA_CLI_EVALUATE_H
 #define FACULA_CLI_EVALUATE_H
+#include "evaluate_sound.h"
 #include "run/photo.h"
 #include "train.h"
 
@@ -11,7 +12,10 @@ typedef struct evaluate_what { const char *model, *set, *preset; } evaluate_what
 int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_plan *plan);
 
 /* Sums over the samples; same, difference: of another model. */
-typedef struct scores { double right, loss, samples, same, difference, seconds; } scores;
-/* other NULL: there is none. */
+typedef struct scores {
+    double right, loss, samples, same, difference, seconds;
+    recordings heard;                   /* of sounds: what their windows say together */
+} scores;
+/* other NULL: there is none.  `heard` is the caller's to free, also after an error. */
 fac_status evaluate_scores(const train_job *j, const fac_graph *other, scores *s, fac_error *err);
 #endif
