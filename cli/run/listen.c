@@ -7,17 +7,21 @@
 #include <time.h>
 #include "facula/sound.h"
 #include "json.h"
-#include "labels.h"
+#include "hear.h"
 
 static struct {
     device_options device;
     const char *labels;
     double hop, threshold;
     bool all, json;
-} o = { .hop = 0.25, .threshold = 0.5 };
+} o = { .threshold = 0.5 };
+
+/* A single score has to fall so far below the threshold before it is over. */
+static const double slack = 0.15;
 
 static const option options[] = {
-    { "--hop", OPTION_REAL, &o.hop, "X", "seconds between looks; default 0.25", "(0, 60]" },
+    { "--hop", OPTION_REAL, &o.hop, "X",
+      "seconds between looks; default 0.25, or as the model says", "(0, 60]" },
     { "--threshold", OPTION_REAL, &o.threshold, "P",
       "how likely a class must be to be told; default 0.5", "[0, 1]" },
     { "--all", OPTION_FLAG, &o.all, NULL,
@@ -35,10 +39,9 @@ typedef struct job {
     fac_program *program;
     fac_capture *capture;
     fac_ring *ring;
-    fac_tensor *x;
+    hearer h;
     float *window;
-    int64_t length, hop;
-    int rate;
+    int64_t length, hop, before; /* before: silence that the stream begins with */
     int64_t last; /* the class that was told; -1: none */
     bool fitted;
     /* of the thread that captures */
@@ -53,44 +56,51 @@ static void stop(int number) {
 }
 
 static int understand(job *j) {
-    const fac_graph *g = j->m.graph;
-    const char *note = fac_graph_note(g, FAC_NOTE_RATE);
-    if (fac_graph_inputs(g) != 1)
-        return fail_text("the model has %d inputs, one that hears has one", fac_graph_inputs(g));
-    const fac_type t = fac_value_type(fac_graph_input(g, 0));
-    const long rate = note ? strtol(note, NULL, 10) : 0;
-    if (rate < 1 || rate > 10000000)
-        return fail_text(
-            "the model does not say at which rate it hears: `facula edit --meta " FAC_NOTE_RATE
-            "=16000` does");
-    if (t.dtype != FAC_F32 || t.dims.n != 2 || t.dims.d[1] < 1)
-        return fail_text(
-            "the model takes no waveform of a known length: its input must be f32 [N, samples]");
-    j->rate = (int)rate;
-    j->length = t.dims.d[1];
-    j->hop = (int64_t)(o.hop * (double)rate + 0.5);
+    const bool given = option_given(&o.hop);
+    const int code = hearer_open(&j->h, &j->m, j->device, j->program);
+    if (code) return code;
+    if (j->h.window < 1)
+        return fail_text("the model does not say how much it hears at once: `facula edit --meta "
+                         FAC_NOTE_WINDOW "=SAMPLES` does");
+    if (given && hearer_carries(&j->h))
+        return fail_text("--hop is for models without states: this one hears every %lld samples",
+                         (long long)j->h.hop);
+    const double seconds = given ? o.hop : 0.25;
+    j->length = j->h.window;
+    j->hop = given || !j->h.hop ? (int64_t)(seconds * j->h.rate + 0.5) : j->h.hop;
     if (j->hop < 1) j->hop = 1;
+    j->before = hearer_before(&j->h);
     return EXIT_OK;
 }
 
+/* Which class is heard: of a single score, it or none, and it lasts until it is well below. */
+static int64_t heard(const job *j, const fac_class *best) {
+    const bool lasts = j->h.classes == 1 && j->last == 0;
+    const double least = lasts ? o.threshold - slack : o.threshold;
+    return best->probability >= least ? best->index : -1;
+}
+
 static int tell(job *j, int64_t first, const fac_class *best, double ms) {
-    char name[64];
-    const double at = (double)(first + j->length) / j->rate;
-    const bool heard = best->probability >= o.threshold;
-    const int64_t is = heard ? best->index : -1;
-    if (!o.all && is == j->last) return EXIT_OK;
+    char name[64], none[80];
+    const double at = (double)(first - j->before + j->length) / j->h.rate;
+    const bool single = j->h.classes == 1;
+    const int64_t is = heard(j, best), was = j->last;
+    const char *label = heard_as(&j->h, best, name, sizeof name);
     j->last = is;
-    if (!heard && !o.all) return EXIT_OK;
+    if (!o.all && (is == was || (is < 0 && !single))) return EXIT_OK;
+    if (single && is < 0) {
+        snprintf(none, sizeof none, "no %s", label);
+        label = none;
+    }
     if (!o.json) {
-        printf("%9.2f s  %6.2f %%  %s  (%.1f ms)\n", at, 100 * best->probability,
-               label_of(best, name, sizeof name), ms);
+        printf("%9.2f s  %6.2f %%  %s  (%.1f ms)\n", at, 100 * best->probability, label, ms);
         fflush(stdout);
         return EXIT_OK;
     }
     cJSON *root = cJSON_CreateObject();
     json_number(root, "time", at, 8);
-    cJSON_AddNumberToObject(root, "index", (double)best->index);
-    cJSON_AddStringToObject(root, "label", label_of(best, name, sizeof name));
+    cJSON_AddNumberToObject(root, "index", (double)(single ? is : best->index));
+    cJSON_AddStringToObject(root, "label", label);
     json_number(root, "p", best->probability, 7);
     json_number(root, "ms", ms, 5);
     return json_line(root);
@@ -100,23 +110,12 @@ static int tell(job *j, int64_t first, const fac_class *best, double ms) {
 static int look(job *j, int64_t first, double since) {
     fac_error err = { 0 };
     fac_class best;
-    int found = 0;
-    const int nout = fac_graph_outputs(j->m.graph);
-    fac_tensor **out = tensors_new(nout);
-    if (!out) return fail_text("out of memory");
-    fac_status s = fac_tensor_write(j->x, j->window, (size_t)j->length * sizeof *j->window, &err);
-    if (!s) s = fac_program_run(j->program, &j->x, out, &err);
-    if (!s) s = fac_device_sync(j->device, &err);
-    int code = s ? fail(&err) : EXIT_OK;
-    if (!code && !j->fitted) {
-        const fac_type t = fac_tensor_type(out[0]);
-        code = labels_fit(&j->names, fac_dims_count(&t.dims));
-        j->fitted = true;
-    }
-    if (!code && fac_top(out[0], 0, j->names.names, 1, &best, &found, &err)) code = fail(&err);
-    if (!code && found) code = tell(j, first, &best, 1e3 * (now() - since));
-    tensors_free(out, nout);
-    return code;
+    if (hearer_hear(&j->h, j->window, j->length, &err)) return fail(&err);
+    const int code = j->fitted ? EXIT_OK : labels_fit(&j->names, j->h.classes);
+    j->fitted = true;
+    if (code) return code;
+    best_of(j->h.p, j->h.classes, &j->names, 1, &best);
+    return tell(j, first, &best, 1e3 * (now() - since));
 }
 
 /* All windows that are there. */
@@ -173,21 +172,27 @@ static int from_microphone(job *j) {
     return !code && j->lost.status ? fail(&j->lost) : code;
 }
 
+/* What comes before the stream, and the stream itself. */
+static int open_stream(job *j, const char *source) {
+    fac_error err = { 0 };
+    j->window = calloc((size_t)j->length, sizeof *j->window);
+    if (!j->window) return fail_text("out of memory");
+    fac_status s = fac_ring_new(j->length, j->hop, &j->ring, &err);
+    if (!s && j->before) fac_ring_put(j->ring, j->window, j->before);
+    if (!s) s = fac_capture_open(source, j->h.rate, &j->capture, &err);
+    return s ? fail(&err) : EXIT_OK;
+}
+
 static int work(job *j, list args) {
     fac_error err = { 0 };
     const char *source = args.n > 1 ? args.at[1] : "default";
     int code = device_open(&o.device, &j->device);
     if (!code) code = model_load(args.at[0], NULL, NULL, 0, &j->m);
+    if (!code && fac_program_new(j->m.graph, j->device, NULL, &j->program, &err)) code = fail(&err);
     if (!code) code = understand(j);
     if (!code) code = labels_find(&j->m, o.labels, &j->names);
+    if (!code) code = open_stream(j, source);
     if (code) return code;
-    j->window = calloc((size_t)j->length, sizeof *j->window);
-    if (!j->window) return fail_text("out of memory");
-    fac_status s = fac_program_new(j->m.graph, j->device, NULL, &j->program, &err);
-    if (!s) s = fac_tensor_new(NULL, FAC_F32, fac_shape(1, j->length), &j->x, &err);
-    if (!s) s = fac_ring_new(j->length, j->hop, &j->ring, &err);
-    if (!s) s = fac_capture_open(source, j->rate, &j->capture, &err);
-    if (s) return fail(&err);
     if (!fac_capture_ends(j->capture)) signal(SIGINT, stop);
     return fac_capture_ends(j->capture) ? from_pipe(j) : from_microphone(j);
 }
@@ -199,7 +204,7 @@ static int run(list args) {
     const int code = work(&j, args);
     fac_capture_free(j.capture);
     fac_ring_free(j.ring);
-    fac_tensor_free(j.x);
+    hearer_free(&j.h);
     free(j.window);
     fac_program_free(j.program);
     labels_free(&j.names);
@@ -218,4 +223,7 @@ const verb verb_listen = { .name = "listen",
                                    "device (default, hw:0), or - for standard input: WAV, or raw "
                                    "16 bits of one channel at the model's rate.\n"
                                    "A line is printed where another class begins: when, how "
-                                   "likely, which, and how long the answer took." };
+                                   "likely, which, and how long the answer took.\n"
+                                   "A model with one score, such as silero-vad's of speech, is "
+                                   "told where that begins and ends; states that\n"
+                                   "it has are carried from one window to the next." };

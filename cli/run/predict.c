@@ -6,6 +6,7 @@
 #include "json.h"
 #include "labels.h"
 #include "photo.h"
+#include "run_sound.h"
 #include "samples.h"
 #include "train/train.h"
 
@@ -175,6 +176,18 @@ static int answer(job *j, const char *what) {
     return code;
 }
 
+/* Files, folders and tables, each sound with the average of its windows. */
+static int answer_sounds(job *j, list sounds) {
+    labels names = { 0 };
+    const sound_run r = { &j->m, j->device, j->program, &names, NULL, (int)top, how->json, true };
+    int code = sounds.n ? EXIT_OK : usage_error(verb_find("predict"), "which sounds?");
+    if (!code) code = sound_note(how, j->m.graph);
+    if (!code) code = labels_note(j->m.graph, j->s.like.classes, j->s.like.class_names);
+    if (!code) code = run_sounds(&r, sounds);
+    labels_free(&names);
+    return code;
+}
+
 /* A line is a sample; one that never ends is none. */
 static int answer_lines(job *j) {
     static char line[LONGEST_LINE];
@@ -194,9 +207,11 @@ static int run(list args) {
     const verb *v = verb_find("predict");
     if (!args.n) return usage_error(v, "the folder of which training?");
     int code = prepare(&j, folder_name(args.at[0]));
-    for (int i = 1; i < args.n && !code; i++) code = answer(&j, args.at[i]);
+    const bool sounds = !code && sound_is_set(how->set);
+    if (sounds) code = answer_sounds(&j, (list){ args.at + 1, args.n - 1 });
+    for (int i = 1; i < args.n && !code && !sounds; i++) code = answer(&j, args.at[i]);
     if (!code && args.n == 1) code = answer_lines(&j);
-    if (!code && !how->json) photo_plan_print(&j.plan);
+    if (!code && !how->json && !sounds) photo_plan_print(&j.plan);
     free(j.ids);
     fac_program_free(j.program);
     fac_graph_free(j.graph);
@@ -207,7 +222,10 @@ static int run(list args) {
 }
 
 const verb verb_predict = {
-    .name = "predict", .summary = "what a trained model says of texts, photos or numbers",
-    .usage = "facula predict DIR [TEXT | PHOTO | NUMBERS]... [options]", .options = options, .run = run,
+    .name = "predict", .summary = "what a trained model says of texts, photos, sounds or numbers",
+    .usage = "facula predict DIR [TEXT | PHOTO | SOUND | NUMBERS]... [options]",
+    .options = options, .run = run,
     .more = "DIR is the --out folder of a training.  Without samples, each line of the standard input is one: a sentence, the\n"
-            "path of a photo, or numbers with commas, whatever the model was trained on.\n" };
+            "path of a photo, or numbers with commas, whatever the model was trained on.\n"
+            "Sounds may be folders or tables FILE,label[,start,end], too; the answers of a sound's\n"
+            "windows are averaged, --json has each window.\n" };

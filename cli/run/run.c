@@ -334,8 +334,9 @@ static int work(job *j, list args) {
     if (code) return code;
     if (fac_program_new(j->m.graph, j->device, &opts, &j->program, &err)) return fail(&err);
     const list files = { args.at + 1, args.n - 1 };
-    if (files.n && is_sound(files.at[0])) {
-        const sound_run how_heard = { &j->m, j->device, j->program, &j->names, o.labels, (int)o.top, o.json };
+    if (files.n && means_sounds(files.at[0])) {
+        const sound_run how_heard = { &j->m,    j->device,  j->program, &j->names,
+                                      o.labels, (int)o.top, o.json,     false };
         return run_sounds(&how_heard, files);
     }
     if (!many_photos(j, files)) {

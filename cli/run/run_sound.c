@@ -1,7 +1,8 @@
-/* facula run: a model that takes waveforms hears a file, window by window. */
+/* facula run and predict: a model that takes waveforms hears files, window by window. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include "facula/sound.h"
 #include "json.h"
 #include "run_sound.h"
@@ -17,157 +18,203 @@ bool is_sound(const char *path) {
     return false;
 }
 
-/* One file that is heard. */
+bool means_sounds(const char *path) {
+    struct stat s;
+    const bool folder = !stat(path, &s) && S_ISDIR(s.st_mode);
+    return folder || is_sound(path) || ends_with(path, ".csv") || ends_with(path, ".tsv");
+}
+
+/* One sound that is heard, from `start` seconds of its file on. */
 typedef struct hearing {
+    const sound_run *r;
+    hearer *h;
+    const char *path;
     const float *x;
-    int64_t size, window; /* samples; of a window */
-    int rate;
-    fac_dims dims; /* of the input */
+    int64_t size, window, hop; /* samples */
+    double start;
+    float *wave;  /* one window */
+    double *mean; /* of the probabilities of all windows */
+    int64_t windows;
+    cJSON *rows;
 } hearing;
 
-/* The model says at which rate it hears, and how much at once; an open length is the whole file. */
-static int understand(const sound_run *r, hearing *h) {
-    const fac_graph *g = r->m->graph;
-    const char *note = fac_graph_note(g, FAC_NOTE_RATE);
-    const long rate = note ? strtol(note, NULL, 10) : 0;
-    if (fac_graph_inputs(g) != 1)
-        return fail_text("a sound is for a model with one input, this one has %d",
-                         fac_graph_inputs(g));
-    const fac_type t = fac_value_type(fac_graph_input(g, 0));
-    if (rate < 1 || rate > 10000000)
-        return fail_text(
-            "the model does not say at which rate it hears: `facula edit --meta " FAC_NOTE_RATE
-            "=16000` does");
-    h->rate = (int)rate;
-    h->dims = t.dims;
-    bool wave = t.dtype == FAC_F32 && t.dims.n >= 1;
-    for (int k = 0; k + 1 < t.dims.n; k++) {
-        wave &= t.dims.d[k] < 0 || t.dims.d[k] == 1;
-        h->dims.d[k] = 1;
+/* Where windows begin: those of a model with states follow each other; else the last one ends with
+ * the sound. */
+static int64_t count_windows(const hearing *g) {
+    if (hearer_carries(g->h)) return (g->size + g->hop - 1) / g->hop;
+    return g->size <= g->window ? 1 : 1 + (g->size - g->window + g->hop - 1) / g->hop;
+}
+static int64_t begin_of(const hearing *g, int64_t k) {
+    const int64_t last = g->size - g->window;
+    if (hearer_carries(g->h)) return k * g->hop - hearer_before(g->h);
+    if (g->size <= g->window) return 0;
+    return k * g->hop < last ? k * g->hop : last;
+}
+
+/* What is short is followed by silence; so is what comes before the beginning. */
+static void fill(const hearing *g, int64_t from) {
+    for (int64_t i = 0; i < g->window; i++) {
+        const int64_t at = from + i;
+        g->wave[i] = at >= 0 && at < g->size ? g->x[at] : 0;
     }
-    if (!wave) return fail_text("the model takes no waveform: its input must be f32 [N, samples]");
-    h->window = t.dims.d[t.dims.n - 1];
-    return EXIT_OK;
 }
 
-/* Where windows begin: the last one ends with the file. */
-static int64_t windows_of(const hearing *h) {
-    const int64_t hop = h->window / 2 > 0 ? h->window / 2 : 1;
-    return h->size <= h->window ? 1 : 1 + (h->size - h->window + hop - 1) / hop;
-}
-static int64_t begin_of(const hearing *h, int64_t k) {
-    const int64_t hop = h->window / 2 > 0 ? h->window / 2 : 1, last = h->size - h->window;
-    if (h->size <= h->window) return 0;
-    return k * hop < last ? k * hop : last;
-}
+/* ---- what is said ---- */
 
-/* What is short is followed by silence. */
-static fac_status hear(const sound_run *r, const hearing *h, int64_t from, fac_tensor **scores,
-                       fac_error *err) {
-    fac_tensor *x = NULL;
-    float *wave = calloc((size_t)h->window + 1, sizeof *wave);
-    if (!wave) return out_of_memory(err);
-    const int64_t n = h->size - from < h->window ? h->size - from : h->window;
-    memcpy(wave, h->x + from, (size_t)n * sizeof *wave);
-    fac_dims dims = h->dims;
-    dims.d[dims.n - 1] = h->window;
-    fac_status status = fac_tensor_new(NULL, FAC_F32, dims, &x, err);
-    if (!status) status = fac_tensor_write(x, wave, (size_t)h->window * sizeof *wave, err);
-    const int nout = fac_graph_outputs(r->m->graph);
-    fac_tensor **out = status ? NULL : calloc((size_t)nout, sizeof *out);
-    if (!status && !out) status = out_of_memory(err);
-    if (!status) status = fac_program_run(r->program, &x, out, err);
-    if (!status) status = fac_device_sync(r->device, err);
-    if (!status) {
-        *scores = out[0];
-        out[0] = NULL;
-    }
-    for (int k = 0; out && k < nout; k++) fac_tensor_free(out[k]);
-    free(out);
-    free(wave);
-    fac_tensor_free(x);
-    return status;
-}
-
-static cJSON *row_json(double from, double to, const fac_class *top, int n) {
-    cJSON *row = cJSON_CreateObject(), *all;
+static cJSON *classes_json(const hearing *g, const fac_class *top, int n) {
+    cJSON *all = cJSON_CreateArray();
     char name[64];
-    json_number(row, "from", from, 7);
-    json_number(row, "to", to, 7);
-    all = cJSON_AddArrayToObject(row, "top");
     for (int k = 0; k < n; k++) {
         cJSON *c = cJSON_CreateObject();
         cJSON_AddNumberToObject(c, "index", (double)top[k].index);
-        cJSON_AddStringToObject(c, "label", label_of(&top[k], name, sizeof name));
+        cJSON_AddStringToObject(c, "label", heard_as(g->h, &top[k], name, sizeof name));
         json_number(c, "p", top[k].probability, 7);
         cJSON_AddItemToArray(all, c);
     }
-    return row;
+    return all;
 }
 
-static void print_row(double from, double to, const fac_class *top, int n) {
+static void print_classes(const hearing *g, const fac_class *top, int n) {
     char name[64];
-    printf("%8.2f - %6.2f s ", from, to);
     for (int k = 0; k < n; k++)
         printf("%s%6.2f %% %s", k ? "," : "", 100 * top[k].probability,
-               label_of(&top[k], name, sizeof name));
+               heard_as(g->h, &top[k], name, sizeof name));
     printf("\n");
 }
 
-static int one_window(const sound_run *r, const hearing *h, int64_t k, cJSON *rows) {
-    fac_error err = { 0 };
-    fac_tensor *scores = NULL;
+static void tell_window(const hearing *g, double from, double to, const fac_class *top, int n) {
+    if (!g->r->json) {
+        if (g->r->averaged) return;
+        printf("%8.2f - %6.2f s ", from, to);
+        print_classes(g, top, n);
+        return;
+    }
+    cJSON *row = cJSON_CreateObject();
+    json_number(row, "from", from, 7);
+    json_number(row, "to", to, 7);
+    cJSON_AddItemToObject(row, "top", classes_json(g, top, n));
+    cJSON_AddItemToArray(g->rows, row);
+}
+
+/* All windows together; of a model with states the average says little. */
+static void tell_all(const hearing *g, cJSON *file) {
     fac_class top[TOP];
-    const int64_t from = begin_of(h, k),
-                  end = from + h->window < h->size ? from + h->window : h->size;
-    int found = 0;
-    if (hear(r, h, from, &scores, &err)) return fail(&err);
-    const fac_type t = fac_tensor_type(scores);
-    int code = k ? EXIT_OK : labels_fit(r->names, fac_dims_count(&t.dims));
-    if (!code && fac_top(scores, 0, r->names->names, r->top, top, &found, &err)) code = fail(&err);
-    const double a = (double)from / h->rate, b = (double)end / h->rate;
-    if (!code && rows) cJSON_AddItemToArray(rows, row_json(a, b, top, found));
-    if (!code && !rows) print_row(a, b, top, found);
-    fac_tensor_free(scores);
+    const int n = best_of(g->mean, g->h->classes, g->r->names, g->r->top, top);
+    if (file) cJSON_AddItemToObject(file, "average", classes_json(g, top, n));
+    if (file || (!g->r->averaged && g->windows < 2) || hearer_carries(g->h)) return;
+    if (g->r->averaged) printf("%s ", g->path);
+    else printf("%20s ", "average");
+    print_classes(g, top, n);
+}
+
+/* ---- windows ---- */
+
+static int add(hearing *g) {
+    const size_t n = (size_t)g->h->classes;
+    if (!g->mean) g->mean = calloc(n, sizeof *g->mean);
+    if (!g->mean) return fail_text("out of memory");
+    for (size_t c = 0; c < n; c++) g->mean[c] += g->h->p[c];
+    return EXIT_OK;
+}
+
+static int one_window(hearing *g, int64_t k) {
+    fac_error err = { 0 };
+    fac_class top[TOP];
+    const int64_t from = begin_of(g, k), first = from < 0 ? 0 : from, over = from + g->window,
+                  end = over < g->size ? over : g->size;
+    fill(g, from);
+    if (hearer_hear(g->h, g->wave, g->window, &err)) return fail(&err);
+    int code = k ? EXIT_OK : labels_fit(g->r->names, g->h->classes);
+    if (!code) code = add(g);
+    if (code) return code;
+    const int n = best_of(g->h->p, g->h->classes, g->r->names, g->r->top, top);
+    tell_window(g, g->start + (double)first / g->h->rate, g->start + (double)end / g->h->rate, top,
+                n);
+    return EXIT_OK;
+}
+
+static int all_windows(hearing *g, cJSON *file) {
+    fac_error err = { 0 };
+    int code = hearer_reset(g->h, &err) ? fail(&err) : EXIT_OK;
+    g->wave = calloc((size_t)g->window + 1, sizeof *g->wave);
+    if (!g->wave) return fail_text("out of memory");
+    g->windows = count_windows(g);
+    for (int64_t k = 0; !code && k < g->windows; k++) code = one_window(g, k);
+    for (int64_t c = 0; !code && c < g->h->classes; c++) g->mean[c] /= (double)g->windows;
+    if (!code) tell_all(g, file);
+    free(g->wave);
+    free(g->mean);
     return code;
 }
 
-static int one_file(const sound_run *r, const char *path, cJSON *files) {
+/* ---- sounds ---- */
+
+static cJSON *file_json(hearing *g, cJSON *files) {
+    if (!files) return NULL;
+    cJSON *file = cJSON_CreateObject();
+    cJSON_AddStringToObject(file, "sound", g->path);
+    cJSON_AddNumberToObject(file, "rate", g->h->rate);
+    g->rows = cJSON_AddArrayToObject(file, "windows");
+    cJSON_AddItemToArray(files, file);
+    return file;
+}
+
+/* The part of the sound that a record of a table means. */
+static int take_part(hearing *g, const fac_tensor *mono, double end) {
+    const int64_t all = fac_tensor_type(mono).dims.d[0],
+                  from = (int64_t)(g->start * g->h->rate + 0.5);
+    int64_t to = end > 0 ? (int64_t)(end * g->h->rate + 0.5) : all;
+    if (to > all) to = all;
+    if (!all) return fail_text("%s: a sound without samples", g->path);
+    if (from >= to) return fail_text("%s: nothing from %g s on", g->path, g->start);
+    g->x = (const float *)fac_tensor_data(mono) + from;
+    g->size = to - from;
+    g->window = g->h->window < 0 ? g->size : g->h->window;
+    g->hop = g->h->hop ? g->h->hop : g->window / 2;
+    if (g->hop < 1) g->hop = 1;
+    return EXIT_OK;
+}
+
+static int one_sound(const sound_run *r, hearer *h, const char *path, double start, double end,
+                     cJSON *files) {
     fac_error err = { 0 };
     fac_sound s = { 0 };
     fac_tensor *mono = NULL;
-    hearing h = { 0 };
-    int code = understand(r, &h);
-    if (code) return code;
-    if (fac_sound_load(path, &s, &err) || fac_sound_mono(&s, h.rate, &mono, &err))
+    hearing g = { .r = r, .h = h, .path = path, .start = start };
+    int code = EXIT_OK;
+    if (fac_sound_load(path, &s, &err) || fac_sound_mono(&s, h->rate, &mono, &err))
         code = fail(&err);
-    cJSON *file = files ? cJSON_CreateObject() : NULL, *rows = NULL;
-    if (file) {
-        cJSON_AddStringToObject(file, "sound", path);
-        cJSON_AddNumberToObject(file, "rate", h.rate);
-        rows = cJSON_AddArrayToObject(file, "windows");
-        cJSON_AddItemToArray(files, file);
-    } else if (!code) {
+    if (!code) code = take_part(&g, mono, end);
+    cJSON *file = code ? NULL : file_json(&g, files);
+    if (!code && !r->json && !r->averaged)
         printf("%s: %.2f s, %d Hz, %d channel%s\n", path, (double)s.frames / s.rate, s.rate,
                s.channels, s.channels > 1 ? "s" : "");
-    }
-    if (!code) {
-        h.x = fac_tensor_data(mono);
-        h.size = fac_tensor_type(mono).dims.d[0];
-        if (h.window < 0) h.window = h.size;
-    }
-    if (!code && !h.size) code = fail_text("%s: a sound without samples", path);
-    for (int64_t k = 0; !code && k < windows_of(&h); k++) code = one_window(r, &h, k, rows);
+    if (!code) code = all_windows(&g, file);
     fac_tensor_free(mono);
     fac_sound_free(&s);
     return code;
 }
 
+/* A sound, a folder or a table. */
+static int one_path(const sound_run *r, hearer *h, const char *path, cJSON *files) {
+    fac_error err = { 0 };
+    fac_sound_files all = { 0 };
+    if (fac_sound_files_find(path, &all, &err)) return fail(&err);
+    int code = EXIT_OK;
+    for (int64_t i = 0; i < all.count && !code; i++)
+        code = one_sound(r, h, all.path[i], all.start[i], all.end[i], files);
+    fac_sound_files_free(&all);
+    return code;
+}
+
 int run_sounds(const sound_run *r, list files) {
+    hearer h = { 0 };
     cJSON *root = r->json ? cJSON_CreateObject() : NULL,
           *all = root ? cJSON_AddArrayToObject(root, "sounds") : NULL;
     int code = labels_find(r->m, r->labels, r->names);
-    for (int i = 0; i < files.n && !code; i++) code = one_file(r, files.at[i], all);
+    if (!code) code = hearer_open(&h, r->m, r->device, r->program);
+    for (int i = 0; i < files.n && !code; i++) code = one_path(r, &h, files.at[i], all);
+    hearer_free(&h);
     if (root && !code) return json_print(root);
     cJSON_Delete(root);
     return code;

@@ -5,7 +5,8 @@
 #include <sys/stat.h>
 #include "json.h"
 #include "run/photo.h"
-#include "train.h"
+#include "run/samples.h"
+#include "evaluate.h"
 
 static struct { const char *against, *preset; } o;
 static train_options *const t = &train_given;
@@ -22,8 +23,6 @@ static const option options[] = {
     DEVICE_OPTIONS(train_given.device),
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
     { 0 } };
-
-typedef struct scores { double right, loss, samples, same, difference, seconds; } scores;
 
 static bool is_folder(const char *path) {
     struct stat s;
@@ -61,6 +60,7 @@ static fac_status add_batch(fac_program *first, fac_program *second, fac_tensor 
             int64_t best, best_of_other;
             s->loss += row_loss(row, d.d[1], labels[i], &best);
             s->right += best == labels[i];
+            recordings_add(&s->heard, row, (int64_t)s->samples + i);
             if (!other) continue;
             row_loss(other, d.d[1], labels[i], &best_of_other);
             s->same += best == best_of_other;
@@ -73,12 +73,13 @@ static fac_status add_batch(fac_program *first, fac_program *second, fac_tensor 
     return status;
 }
 
-static fac_status evaluate(train_job *j, const fac_graph *other, scores *s, fac_error *err) {
+fac_status evaluate_scores(const train_job *j, const fac_graph *other, scores *s, fac_error *err) {
     const fac_batches order = { .size = t->batch };
     fac_program *first = NULL, *second = NULL;
     fac_graph *quiet = fac_graph_inference(j->m.graph);
     fac_status status = quiet ? fac_program_new(quiet, j->dev, NULL, &first, err) : FAC_E_NOMEM;
     if (!status && other) status = fac_program_new(other, j->dev, NULL, &second, err);
+    if (!status && recordings_open(&s->heard, &j->test)) status = out_of_memory(err);
     const double start = now();
     const int64_t batches = fac_batches_count(&j->test, &order);
     for (int64_t i = 0; i < batches && !status; i++) {
@@ -109,12 +110,14 @@ static int print(const scores *s, const photo_plan *plan) {
             cJSON_AddNumberToObject(root, "same_answers", s->same);
             json_number(root, "largest_difference", s->difference, 6);
         }
+        recordings_json(&s->heard, root);
         photo_plan_json(plan, root);
         return json_print(root);
     }
     printf("accuracy %.2f %% (%.0f of %.0f), loss %s, %.0f samples/s\n", 100 * s->right / n,
            s->right, s->samples,
            loss_text(s->loss / n, loss), n / s->seconds);
+    recordings_print(&s->heard);
     if (o.against)
         printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n", o.against, s->same, s->samples,
                s->difference);
@@ -122,14 +125,30 @@ static int print(const scores *s, const photo_plan *plan) {
     return EXIT_OK;
 }
 
-/* A folder of `facula train`: its model, data set and weights. */
+/* Classes of a training, which the labels of other data must be. */
+static samples trained;
+
+/* A folder of `facula train`: its model, data set and weights.  Sounds of another place than those
+ * of the training are all for testing. */
 static int open_folder(const char *folder, train_job *j) {
     fac_error err = { 0 };
     char path[4096];
     fac_weights *w = NULL;
+    const char *given = t->data;
+    t->data = NULL;
     int code = train_recall(folder, t);
+    if (!code && lm_is_set(t->set))
+        return fail_text("%s: a language model: facula perplexity %s TEXT measures it", folder,
+                         folder);
+    const bool other = given && (!t->data || strcmp(given, t->data));
+    if (given) t->data = given;
     t->weights = NULL;
     if (!code) code = train_defaults(t);
+    if (!code && other && sound_is_set(t->set)) {
+        code = samples_recall(folder, &trained);
+        t->whole = true;
+        t->like = &trained.like;
+    }
     if (!code) code = train_load(t, j);
     if (code) return code;
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
@@ -140,9 +159,9 @@ static int open_folder(const char *folder, train_job *j) {
 }
 
 /* The model says how it wants its images; where it does not, they stay as the data set has them. */
-static int prepare_images(train_job *j, photo_plan *plan) {
+static int prepare_images(train_job *j, const char *preset, photo_plan *plan) {
     fac_error err = { 0 };
-    const int code = photo_plan_of(&(photo_options){ .preset = o.preset }, &j->m, plan);
+    const int code = photo_plan_of(&(photo_options){ .preset = preset }, &j->m, plan);
     if (code) return code;
     if (plan->from == PHOTO_GUESS) {
         photo_plan_trained(&j->test, PHOTO_DATA, plan);
@@ -152,25 +171,29 @@ static int prepare_images(train_job *j, photo_plan *plan) {
     plan->how.resize = 0;
     plan->how.height = (int)j->test.item.d[1];
     plan->how.width = (int)j->test.item.d[2];
-    return fac_dataset_prepare(&j->test, &plan->how, &err) ? fail(&err) : EXIT_OK;
+    fac_status status = fac_dataset_prepare(&j->test, &plan->how, &err);
+    if (!status) status = fac_dataset_prepare(&j->train, &plan->how, &err);
+    return status ? fail(&err) : EXIT_OK;
 }
 
-static int open_model(const char *path, const char *set, train_job *j, photo_plan *plan) {
+int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_plan *plan) {
+    const char *path = what->model, *set = what->set;
     if (is_folder(path)) {
-        if (o.preset)
-            return usage_error(verb_find("evaluate"),
-                               "--preset is for files and zoo models: a training knows its own");
+        if (what->preset)
+            return usage_error(v, "--preset is for files and zoo models: a training knows its own");
         t->set = set;
         const int code = open_folder(folder_name(path), j);
         if (!code && j->test.bytes) photo_plan_trained(&j->test, PHOTO_TRAINING, plan);
         return code;
     }
-    if (!set) return usage_error(verb_find("evaluate"), "on which data set?");
+    if (!set) return usage_error(v, "on which data set?");
+    if (lm_is_set(set)) return usage_error(v, "facula perplexity measures language models");
     t->set = set;
     t->model = path;
+    t->whole = !strcmp(set, "sound-folder"); /* a file does not say what it was trained on */
     int code = train_defaults(t);
     if (!code) code = train_load(t, j);
-    if (!code && j->test.bytes) code = prepare_images(j, plan);
+    if (!code && j->test.bytes) code = prepare_images(j, what->preset, plan);
     return !code && j->fresh_head ? fail_text("%s: was not trained for these classes, there is nothing to evaluate", path) : code;
 }
 
@@ -182,12 +205,15 @@ static int run(list args) {
     scores s = { 0 };
     photo_plan plan = { 0 };
     if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
-    int code = open_model(args.at[0], args.n > 1 ? args.at[1] : NULL, &j, &plan);
+    const evaluate_what what = { args.at[0], args.n > 1 ? args.at[1] : NULL, o.preset };
+    int code = evaluate_open(v, &what, &j, &plan);
     if (!code && o.against) code = model_load(o.against, NULL, NULL, 0, &other);
-    if (!code && evaluate(&j, other.graph, &s, &err)) code = fail(&err);
+    if (!code && evaluate_scores(&j, other.graph, &s, &err)) code = fail(&err);
     if (!code) code = print(&s, &plan);
     model_free(&other);
+    recordings_free(&s.heard);
     train_free(t, &j);
+    samples_free(&trained);
     return code;
 }
 
@@ -195,4 +221,6 @@ const verb verb_evaluate = {
     .name = "evaluate", .summary = "how good a model is on the test part of a data set",
     .usage = "facula evaluate MODEL [SET] [options]", .options = options, .run = run,
     .more = "MODEL: the --out folder of a training (which knows its data set), FILE.onnx or zoo:NAME.\n"
-            "SET: as for `facula train`." };
+            "SET: as for `facula train`.  Of sounds the answers of a recording's windows are averaged,\n"
+            "too; with another --data (a folder or a table) than that of the training, and of models\n"
+            "of files, all recordings are for testing." };

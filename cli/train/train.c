@@ -1,4 +1,4 @@
-/* facula train: trains a classifier on a data set. */
+/* facula train: trains a classifier on a data set, or a language model on a text. */
 #include <string.h>
 #include "files.h"
 #include "run/labels.h"
@@ -42,11 +42,13 @@ static int save(const train_job *j) {
     char path[4096];
     if (fac_trainer_average(j->trainer, &err)) return fail(&err);
     snprintf(path, sizeof path, "%s/model.safetensors", o->out);
-    if (fac_graph_save_weights(j->m.graph, path, &err)) return fail(&err);
+    int code = j->lm ? lm_store(o, j) : EXIT_OK;
+    if (!code && !j->lm && fac_graph_save_weights(j->m.graph, path, &err)) code = fail(&err);
+    if (code) return code;
     snprintf(path, sizeof path, "%s/model.onnx", o->out);
     fac_graph *quiet = fac_graph_inference(j->m.graph);
     if (!quiet) return fail_text("out of memory");
-    int code = describe(j, quiet);
+    if (!j->lm) code = describe(j, quiet);
     if (!code && o->quantize.n) code = save_packed(&quiet);
     fac_status status = code ? FAC_OK : fac_onnx_save(quiet, path, NULL, &err);
     fac_graph_free(quiet);
@@ -64,7 +66,7 @@ static int begin(train_job *j, const fac_train_opts *t) {
         return fail(&err);
     if (o->overwrite) train_folder_clear(o->out);
     int code = train_record(o->out, j->about);
-    if (!code) code = samples_record(o->out, &j->train, o->vocab);
+    if (!code && !j->lm) code = samples_record(o->out, &j->train, o->vocab);
     return code || o->resume || !fac_trainer_save(j->trainer, t->checkpoint, &err) ? code : fail(&err);
 }
 
@@ -103,9 +105,13 @@ static int work(train_job *j) {
 
 /* A training begun from files of its own folder would write over them. */
 static int check_outputs(const char *dir) {
-    static const char *const names[] = {
-        "run.json", "samples.json", "vocab.txt", "checkpoint.safetensors", "model.safetensors",
-        "model.onnx", "model.fac", "log.jsonl", "log.csv", "steps.jsonl", "confusion.json", NULL };
+    static const char *const names[] = { "run.json",          "samples.json",
+                                         "vocab.txt",         "checkpoint.safetensors",
+                                         "model.safetensors", "model.onnx",
+                                         "config.json",       "tokenizer.json",
+                                         "model.fac",         "log.jsonl",
+                                         "log.csv",           "steps.jsonl",
+                                         "confusion.json",    NULL };
     char path[4096];
     int code = EXIT_OK;
     for (const char *const *name = names; *name && !code; name++) {
@@ -141,6 +147,10 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_train = {
-    .name = "train", .summary = "trains a classifier on a data set", .usage = "facula train SET [options]",
-    .options = train_rows, .run = run, .list = train_list };
+const verb verb_train = { .name = "train",
+                          .summary =
+                              "trains a classifier on a data set, or a language model on a text",
+                          .usage = "facula train SET [options]",
+                          .options = train_rows,
+                          .run = run,
+                          .list = train_list };

@@ -2,6 +2,7 @@
 #ifndef FACULA_CLI_TRAIN_H
 #define FACULA_CLI_TRAIN_H
 #include "cli.h"
+#include "facula/lm.h"
 #include "train_view.h"
 
 /* The options of a training; 0 and NULL mean the default, of the data set or of all. */
@@ -10,12 +11,15 @@ typedef struct train_options {
     long   points;
     double noise, test_part;
     long   rate, mels;
-    double seconds;
+    double seconds, mask;
     const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard, *precision, *glove;
     long   epochs, batch, accumulate, seed, warmup, patience, evaluate_every;
     double lr, momentum, weight_decay, label_smoothing, clip, clip_value, ema, gamma;
     bool   nesterov, spare_vectors;
     list   freeze, quantize;
+    const char *tokenizer, *lora;
+    long steps, context, test_batches;
+    double dropout, beta2;
     /* not recorded */
     const char *out, *resume;
     long   show;
@@ -23,6 +27,8 @@ typedef struct train_options {
     bool   json, quiet, detect_anomaly, overwrite;
     device_options device;
     fac_vocab *vocab;           /* of texts, made with the data */
+    bool   whole;               /* sounds: all recordings are for testing */
+    const fac_dataset *like;    /* sounds: whose classes labels mean */
 } train_options;
 
 /* ---- train_options.c ---- */
@@ -41,6 +47,9 @@ typedef struct train_job {
     fac_augment augment;
     bool        fresh_head;     /* the model gave other classes: its last layer is new */
     char       *about;          /* run.json */
+    fac_lm *lm;                 /* of texts without classes; its graph is m.graph */
+    fac_tokenizer *tokens;
+    long in_epoch, steps; /* steps between looks at the test text; of the whole training */
     train_view  view;
 } train_job;
 /* Of a model of the zoo or of a file; ours fit the data from the start. */
@@ -76,9 +85,21 @@ int  text_model(const train_options *o, const fac_dataset *like, int dim, model 
 
 /* The same for sounds. */
 bool sound_is_set(const char *set);
+bool sound_is_own(const char *name); /* its spectrogram and network are made here */
+/* A model of a file says at which rate it hears, and for how long, unless the options do. */
+int  sound_heard(train_options *o, const model *m);
 int  sound_data(train_options *o, fac_dataset *train, fac_dataset *test);
 int  sound_model(const train_options *o, const fac_dataset *like, model *out);
 int  sound_note(const train_options *o, fac_graph *g);  /* the rate, for those who use the model */
+
+/* Language models, from a text without classes. */
+bool lm_is_set(const char *set);
+void lm_list(void);                                     /* for the help */
+int  lm_defaults(train_options *o);           /* the usual of a small GPT */
+int lm_load(train_options *o, train_job *j); /* what train_load does */
+void lm_loop_opts(const train_options *o, const train_job *j, fac_train_opts *t);
+int lm_store(const train_options *o,
+             const train_job *j); /* the folder that `facula generate` reads */
 
 /* DIR/run.json: written, and read back where options were not given.  o is train_given. */
 char *train_about(const train_options *o, const fac_device *device);    /* its text, of malloc; NULL: no memory */

@@ -126,7 +126,8 @@ static int build(const train_options *o, const fac_dataset *like, int net, model
 int train_model(const train_options *o, const fac_dataset *like, model *out) {
     const int net = find(o->model);
     *out = (model){ 0 };
-    if (sound_is_set(o->set)) return like ? sound_model(o, like, out) : EXIT_OK;
+    if (sound_is_set(o->set) && sound_is_own(o->model))
+        return like ? sound_model(o, like, out) : EXIT_OK;
     if (!like && net < NETS) return EXIT_OK;
     if (!like) {
         char file[4096];

@@ -1,4 +1,5 @@
 /* facula train: sounds.  The spectrogram is part of the network, so the model takes waveforms. */
+#include <stdlib.h>
 #include <string.h>
 #include "facula/sound.h"
 #include "train.h"
@@ -29,13 +30,37 @@ static int rate_of(const train_options *o) {
 int sound_data(train_options *o, fac_dataset *train, fac_dataset *test) {
     fac_error err = { 0 };
     const int set = find(o->set);
+    const fac_dataset *like = o->like;
     const fac_sounds_opts opts = { .rate = rate_of(o),
                                    .seconds = o->seconds > 0 ? o->seconds : sets[set].seconds,
                                    .seed = (uint64_t)o->seed,
                                    .hold_out = o->hold_out,
+                                   .test = o->test_part,
                                    .digits = set == 0,
-                                   .zeros = set == 0 };
-    return fac_dataset_sounds(o->data, &opts, train, test, &err) ? fail(&err) : EXIT_OK;
+                                   .zeros = set == 0,
+                                   .classes = like ? like->class_names : NULL,
+                                   .nclasses = like ? like->classes : 0 };
+    if (fac_dataset_sounds(o->data, &opts, o->whole ? NULL : train, test, &err)) return fail(&err);
+    if (o->whole)
+        *train = (fac_dataset){ .item = test->item, .classes = test->classes,
+                                .class_names = test->class_names };
+    return EXIT_OK;
+}
+
+bool sound_is_own(const char *name) {
+    return !strcmp(name, "sound-cnn") || !strncmp(name, "zoo:", 4);
+}
+
+int sound_heard(train_options *o, const model *m) {
+    const char *note = fac_graph_note(m->graph, FAC_NOTE_RATE);
+    const fac_type t = fac_value_type(fac_graph_input(m->graph, 0));
+    const long rate = note ? strtol(note, NULL, 10) : 0;
+    if (o->rate && rate > 0 && o->rate != rate)
+        return fail_text("%s hears at %ld Hz, --rate is %ld", o->model, rate, o->rate);
+    if (!o->rate) o->rate = rate > 0 && rate <= 10000000 ? rate : 0;
+    if (!(o->seconds > 0) && t.dims.n == 2 && t.dims.d[1] > 0)
+        o->seconds = (double)t.dims.d[1] / rate_of(o);
+    return EXIT_OK;
 }
 
 /* Frames of 32 ms, rounded up to a power of two, every 10 ms. */
@@ -69,7 +94,8 @@ static fac_value *network(fac_value *x, int classes) {
 
 /* Networks for photos see three equal channels. */
 static fac_value *built(const train_options *o, fac_value *wave, int classes) {
-    fac_value *x = picture(o, wave);
+    const double mask = o->mask > 0 ? o->mask : 0;
+    fac_value *x = fac_nn_mask_spectrum(picture(o, wave), mask, mask);
     const fac_zoo *zoo = strncmp(o->model, "zoo:", 4) ? NULL : fac_zoo_find(o->model + 4);
     if (!strcmp(o->model, "sound-cnn")) return network(x, classes);
     return zoo ? zoo->build(fac_concat((fac_value *[]){ x, x, x }, 3, 1)) : NULL;
@@ -89,7 +115,8 @@ int sound_model(const train_options *o, const fac_dataset *like, model *out) {
     if (status || !logits) {
         fac_graph_free(g);
         return status ? fail(&err)
-                      : usage_error(verb_find("train"), "%s takes --model sound-cnn or zoo:NAME",
+                      : usage_error(verb_find("train"),
+                                    "%s takes --model sound-cnn, zoo:NAME or a file that hears",
                                     o->set);
     }
     out->graph = g;

@@ -148,6 +148,11 @@ fac_value *fac_nn_resample(fac_value *x, int from, int to, bool fast);
 /* x[n] - coefficient x[n-1], x[0] as it is.  0 = 0.97. */
 fac_value *fac_nn_preemphasis(fac_value *x, double coefficient);
 
+/* SpecAugment: in training a stretch of up to `time` of the columns and of up to `bands` of the
+ * rows of x B,...,M,T becomes the mean of the sample; drawn by the counter that dropouts of the
+ * graph share. */
+fac_value *fac_nn_mask_spectrum(fac_value *x, double time, double bands);
+
 /* ---- normalization, dropout, activations with parameters --------------------------------------------------------------------- */
 
 /* Inference form: y = (x - running_mean) / sqrt(running_var + eps) * weight + bias, per channel.  eps 0 = 1e-5. */

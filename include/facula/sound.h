@@ -90,6 +90,10 @@ void fac_capture_free(fac_capture *c);       /* NULL is fine */
 
 /* A model that takes waveforms says at which rate, "8000", under this key. */
 #define FAC_NOTE_RATE "facula.rate"
+/* How many samples it takes at once, where its input leaves that open, and how far apart windows
+ * begin, where the model carries states from one to the next. */
+#define FAC_NOTE_WINDOW "facula.window"
+#define FAC_NOTE_HOP "facula.hop"
 
 /* ---- data sets
  * ---------------------------------------------------------------------------------------------------------
@@ -107,11 +111,31 @@ typedef struct fac_sounds_opts {
     bool digits;   /* names say classes and speakers: CLASS_SPEAKER_INDEX.wav; without hold_out
                       indices 0   to 4 are for testing */
     bool zeros;    /* shorter ones are filled up with zeros */
+    const char *const *classes; /* what labels mean, others are refused; NULL: those that are met */
+    int nclasses;
 } fac_sounds_opts;
-/* A folder of folders of sounds, one for each class; with digits a folder of sounds.  Waveforms f32
- * [rate seconds].  Windows of one recording are never in both parts. */
-fac_status fac_dataset_sounds(const char *folder, const fac_sounds_opts *opts, fac_dataset *train,
+/* A folder of folders of sounds, one for each class; with digits a folder of sounds; or a table.
+ * That is a file of records `FILE,label[,start,end]`, start and end in seconds, FILE relative to
+ * the table's folder.  A first record that names columns (file, label, start, end, group) may give
+ * them in another order; records of one file, or of one group where there are such, are one recording
+ * when the parts are chosen.
+ *
+ * Waveforms f32 [rate seconds], as cuts: windows of one recording are never in both parts; those of
+ * `train` are cut anew in each epoch.  train NULL: all of it is for testing.  FAC_E_FORMAT names
+ * the file, of a table the line, that cannot be used. */
+fac_status fac_dataset_sounds(const char *path, const fac_sounds_opts *opts, fac_dataset *train,
                               fac_dataset *test, fac_error *err);
+
+/* Sounds, or stretches of sounds, that a path means: a file; all in a folder and in the folders in
+ * it; the records of a table, as above.  Sorted as there. */
+typedef struct fac_sound_files {
+    int64_t count;
+    const char *const *path;
+    const double *start, *end; /* seconds; end 0: that of the file */
+    struct fac_sound_files_memory *memory;
+} fac_sound_files;
+fac_status fac_sound_files_find(const char *path, fac_sound_files *out, fac_error *err);
+void fac_sound_files_free(fac_sound_files *f); /* and clears; an empty one is fine */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* fac_nn_dropout: dropout and the counter that all dropouts of a graph share. */
+/* fac_nn_dropout, fac_nn_mask_spectrum: what is drawn anew in each step, and the counter that all
+ * of it in a graph shares. */
 #include "base/rng.h"
 #include "nn/nn_internal.h"
 
@@ -19,11 +20,22 @@ static fac_value *new_counter(fac_graph *g) {
     return counter;
 }
 
+static fac_value *counter_of(fac_graph *g) {
+    fac_value *counter = fac_graph_find(g, name);
+    return counter ? counter : new_counter(g);
+}
+
 fac_value *fac_nn_dropout(fac_value *x, double ratio) {
     fac_graph *g = x->graph;
     if (g->error.status) return g->poison;
     if (!(ratio >= 0 && ratio < 1)) return fac_fail_graph(g, FAC_E_ARGUMENT, "dropout of %g; it must be in 0..1", ratio);
     if (ratio == 0) return x;
-    fac_value *counter = fac_graph_find(g, name);
-    return fac_dropout_train(x, ratio, counter ? counter : new_counter(g));
+    return fac_dropout_train(x, ratio, counter_of(g));
+}
+
+fac_value *fac_nn_mask_spectrum(fac_value *x, double time, double bands) {
+    fac_graph *g = x->graph;
+    if (g->error.status) return g->poison;
+    if (time == 0 && bands == 0) return x;
+    return fac_mask_spectrum_train(x, time, bands, counter_of(g));
 }

@@ -141,10 +141,10 @@ static void refuse_unasked(const fac_import_node *self, fac_graph *g, const fac_
 static bool takes_any_rank(const char *type) {
     static const char *const names[] = {
         "ArgMax", "ArgMin", "BatchNormalization", "BitShift", "Cast", "CastLike", "Celu", "Clip",
-        "ConstantOfShape", "Conv", "ConvTranspose", "DepthToSpace", "Elu", "Flatten", "Gelu",
+        "ConstantOfShape", "Conv", "ConvTranspose", "DepthToSpace", "Elu", "Flatten", "GRU", "Gelu",
         "Gemm", "GroupNormalization", "HardSigmoid", "Hardmax", "If", "InstanceNormalization",
-        "IsInf", "LRN", "LayerNormalization", "LeakyRelu", "LogSoftmax", "Max", "Mean", "Min",
-        "Mod", "NonZero", "OneHot", "Pad", "Pow", "RMSNormalization", "ReduceLogSum",
+        "IsInf", "LRN", "LSTM", "LayerNormalization", "LeakyRelu", "LogSoftmax", "Max", "Mean",
+        "Min", "Mod", "NonZero", "OneHot", "Pad", "Pow", "RMSNormalization", "RNN", "ReduceLogSum",
         "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
         "ReduceSumSquare", "Reshape", "Scatter", "ScatterElements", "ScatterND", "Selu", "Shape",
         "Slice", "Softmax", "SpaceToDepth", "Split", "Squeeze", "Sum", "Swish",

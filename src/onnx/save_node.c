@@ -417,7 +417,7 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
 static bool says_any_rank(const fac_op *op) {
     static const fac_op *const names[] = {
         &fac_op_cast, &fac_op_bit_cast, &fac_op_reshape, &fac_op_shape, &fac_op_if, &fac_op_stop, &fac_op_dropout, &fac_op_top_k,
-        &fac_op_scatter_elements, &fac_op_scatter_nd,
+        &fac_op_scatter_elements, &fac_op_scatter_nd, &fac_op_lstm, &fac_op_gru, &fac_op_rnn,
         &fac_op_split, &fac_op_reduce_l1, &fac_op_reduce_l2, &fac_op_reduce_log_sum, &fac_op_reduce_log_sum_exp, &fac_op_reduce_max,
         &fac_op_reduce_min, &fac_op_reduce_prod, &fac_op_reduce_sum_square, &fac_op_mean, &fac_op_sum, NULL };
     return !op->save || op->save == fac_onnx_plain || op->map || fac_op_is_one_of(op, names);

@@ -86,7 +86,8 @@ bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_k
     enum { MOST = 1 << 20 };
     static const int64_t batch_in_front[] = { 2, 0, 1, 3 };
     const fac_recurrent_opts *o = n->attrs;
-    const int64_t H = n->out[0]->type.dims.d[3];
+    const fac_value *r = n->in[FAC_CELL_R];
+    const int64_t H = r->guess == FAC_RANKLESS ? -1 : r->type.dims.d[2];
     const char *in[FAC_CELL_INPUTS] = { NULL }, *want[3] = { NULL }, *have[3] = { NULL };
     if (H < 0 || H > MOST || !operands(w, n, H, kind->gates, in)) return false;
     for (int k = 0; k < n->nout; k++) {

@@ -219,7 +219,8 @@ void fac_cell_load(const fac_onnx_node *n, fac_graph *g, const fac_op *op, fac_v
     }
     fac_text_free(&text);
     if (g->error.status) return;
-    const int64_t have = out[0]->type.dims.d[3];
+    const fac_value *r = in[2];
+    const int64_t have = r->guess == FAC_RANKLESS ? hidden : r->type.dims.d[r->type.dims.n - 1];
     if (hidden && !agrees(hidden, have))
         fac_fail_graph(g, FAC_E_SHAPE, "%s: hidden_size is %lld, R has %lld", n->type, (long long)hidden, (long long)have);
     for (int k = 1; k < n->nout; k++) out[k] = fac_value_other(out[0], k);

@@ -35,6 +35,52 @@ expect 0 'kHz' "$facula" plot birds/low/1.wav
 expect 0 'high' sh -c "'$facula' listen run/model.onnx - --threshold 0 <birds/high/1.wav"
 expect 0 'low' sh -c "tail -c +45 birds/low/1.wav | '$facula' listen run/model.onnx - --threshold 0 --all --json"
 
+# windows are averaged; folders and tables are heard, too
+expect 0 'average' "$facula" run run/model.onnx birds/high/2.wav --json
+printf 'birds/high/1.wav,high\nbirds/low/1.wav,low,0.1,0.4\n' >few.csv
+expect 0 'high' "$facula" predict run few.csv birds/high
+grep -c wav out | grep -qx 8 || wrong "predict: a line for each sound"
+expect 0 '"windows"' "$facula" predict run birds/low/1.wav --json
+expect 0 'recordings 100.00 % (2 of 2), windows averaged' "$facula" evaluate run --data few.csv
+expect 0 '"recording_accuracy"' "$facula" evaluate run/model.onnx sound-folder --data birds --json
+sed s/low/middle/2 few.csv >odd.csv
+expect 1 'none of the model' "$facula" evaluate run --data odd.csv
+
+# a training goes on with the same bits, whatever is drawn: cuts, shifts, gain, noise, mixtures,
+# masks, dropout
+train() {
+    "$facula" train sound-folder --data birds --rate 8000 --seconds 0.3 --mels 24 --batch 4 \
+        --threads 1 --schedule constant --augment shift,gain,noise,mixup --mask 0.2 --quiet \
+        "$@" >/dev/null 2>&1
+}
+check train --epochs 4 --out whole
+check train --epochs 2 --out parts
+check "$facula" train --resume parts --epochs 4 --threads 1 --quiet
+cmp -s whole/model.safetensors parts/model.safetensors || wrong "a resumed training has other bits"
+check train --epochs 4 --out unmasked --mask 0
+cmp -s whole/model.safetensors unmasked/model.safetensors && wrong "a mask changes nothing"
+check train --epochs 4 --out table --data few.csv --test-part 0.5
+
+# a model of one score that remembers: how loud it was
+cat >loud.txt <<'END'
+input x f32[N,800]
+input state f32[1,1]
+%1 = mul(x, x)
+%2 = mean(%1, i64{1}) keep
+%3 = add(%2, state)
+%4 = mul(%3, f32{0.5})
+%5 = mul(%4, f32{40})
+%6 = tanh(%5)
+output score = %6
+output next = %4
+END
+check "$facula" edit loud.txt --meta facula.rate=8000 -o loud.onnx
+(wav 4000 10; head -c 16000 /dev/zero) >then.wav
+expect 0 'no class 0' sh -c "tail -c +45 then.wav | '$facula' listen loud.onnx -"
+head -1 out | grep -q '0.10 s .* class 0' || wrong "listen: where a score begins"
+expect 0 'class 0' "$facula" run loud.onnx birds/high/1.wav
+expect 1 'without states' sh -c "'$facula' listen loud.onnx - --hop 0.1 <then.wav"
+
 # what cannot be
 expect 1 'longer than the file' sh -c "head -c 1000 birds/low/1.wav >cut.wav; '$facula' run run/model.onnx cut.wav"
 expect 1 'not a sound' sh -c "echo hello >text.wav; '$facula' run run/model.onnx text.wav"

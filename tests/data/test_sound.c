@@ -1,8 +1,6 @@
-/* Sounds: every form of WAV written and read back, files that lie, rates, rings of streams, data
- * sets. */
+/* Sounds: every form of WAV written and read back, files that lie, rates, rings of streams. */
 #include "sound_check.h"
 #include <pthread.h>
-#include <sys/stat.h>
 #include "folder.h"
 
 static const struct {
@@ -289,82 +287,6 @@ static void two_threads(void **state) {
     fac_ring_free(r);
 }
 
-/* ---- data sets ---- */
-
-/* Files whose first sample says which recording they are. */
-static void put_recording(const char *name, float mark, int samples) {
-    fac_sound s = noise(samples, 1, 1000);
-    for (int i = 0; i < samples; i++) s.samples[i] = mark;
-    OK(fac_wav_save(&s, path_of(name), FAC_WAV_F32, err));
-    free(s.samples);
-}
-
-static void windows_of_a_recording_stay_together(void **state) {
-    (void)state;
-    char name[64];
-    assert_int_equal(mkdir(path_of("birds"), 0777), 0);
-    for (int c = 0; c < 2; c++) {
-        snprintf(name, sizeof name, "birds/%s", c ? "wren" : "robin");
-        assert_int_equal(mkdir(path_of(name), 0777), 0);
-        for (int k = 0; k < 5; k++) {
-            snprintf(name, sizeof name, "birds/%s/%d.wav", c ? "wren" : "robin", k);
-            put_recording(name, (float)(c * 10 + k), 250 + 500 * k);
-        }
-    }
-    fac_dataset train, test;
-    const fac_sounds_opts o = { .rate = 1000, .seconds = 0.5, .test = 0.3, .seed = 3 };
-    OK(fac_dataset_sounds(path_of("birds"), &o, &train, &test, err));
-    assert_int_equal(train.item.d[0], 500);
-    assert_int_equal(train.classes, 2);
-    assert_string_equal(train.class_names[0], "robin");
-    bool seen[2][20] = { { false } };
-    for (int part = 0; part < 2; part++) {
-        const fac_dataset *d = part ? &test : &train;
-        for (int64_t i = 0; i < d->count; i++) {
-            const int mark = (int)d->values[i * 500];
-            assert_int_equal(d->labels[i], mark / 10);
-            seen[part][mark] = true;
-        }
-    }
-    int tests = 0;
-    for (int k = 0; k < 20; k++) {
-        assert_false(seen[0][k] && seen[1][k]);
-        tests += seen[1][k];
-    }
-    assert_int_equal(tests, 3);
-    fac_dataset_free(&train);
-    fac_dataset_free(&test);
-}
-
-static void digits_by_index_and_speaker(void **state) {
-    (void)state;
-    assert_int_equal(mkdir(path_of("digits"), 0777), 0);
-    static const char *const names[] = { "0_theo_0", "0_theo_7",    "1_theo_4",
-                                         "1_theo_5", "0_jackson_2", "1_jackson_9" };
-    for (int k = 0; k < 6; k++) {
-        char name[64];
-        snprintf(name, sizeof name, "digits/%s.wav", names[k]);
-        put_recording(name, (float)k, 600);
-    }
-    fac_dataset train, test;
-    fac_sounds_opts o = { .rate = 1000, .seconds = 1, .digits = true, .zeros = true };
-    OK(fac_dataset_sounds(path_of("digits"), &o, &train, &test, err));
-    assert_int_equal(train.count, 3);
-    assert_int_equal(test.count, 3);
-    assert_true(test.values[1000] == 2 || test.values[1000] == 4 || test.values[1000] == 0);
-    assert_true(train.values[999] == 0);
-    fac_dataset_free(&train);
-    fac_dataset_free(&test);
-    o.hold_out = "jackson";
-    OK(fac_dataset_sounds(path_of("digits"), &o, &train, &test, err));
-    assert_int_equal(test.count, 2);
-    fac_dataset_free(&train);
-    fac_dataset_free(&test);
-    o.hold_out = "nobody";
-    assert_int_equal(fac_dataset_sounds(path_of("digits"), &o, &train, &test, NULL),
-                     FAC_E_ARGUMENT);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_comes_back),
@@ -375,8 +297,6 @@ int main(void) {
         cmocka_unit_test(rates_of_the_golden_signal),
         cmocka_unit_test(chunks_of_any_size),
         cmocka_unit_test(two_threads),
-        cmocka_unit_test(windows_of_a_recording_stay_together),
-        cmocka_unit_test(digits_by_index_and_speaker),
     };
     return cmocka_run_group_tests_name("sound", tests, make_folder, remove_folder);
 }

@@ -14,8 +14,10 @@ static const char *const tails[] = {
     "r = reshape(b, i64{-1})\ny = add(r, r)\n", "y = softmax(b) axis=-1\n", "y = concat(b, b) axis=-1\n",
     "g = greater(b, f32(0))\ny = where(g, b, f32(0))\n", "p, q = split(b) axis=-1 parts=2\ny = sub(p, q)\n",
     "e = exp(b)\ny = if(c, e) {t0 = neg(x1); t0} {t0 = unsqueeze(x1, i64{0}); t0}\n",
+    "r = reshape(b, i64{1,-1,4})\nl = lstm(r, f32[1,4,4]{.1,.2,-.3,.4,.5,-.6,.7,.8,-.9,1,.1,-.2,"
+    ".3,.4,-.5,.6}, f32[1,4,1]{.5,-.4,.3,.2})\ny = identity(l)\n",
     "u = unsqueeze(b, i64{0})\nv = flatten(u) axis=1\ny = matmul(v, f32[4,1]{1,2,3,4})\n" };
-enum { TAILS = 10 };
+enum { TAILS = 11 };
 
 static char *joined(const char *head, const char *middle, const char *tail) {
     static char text[2048];

@@ -35,6 +35,7 @@ def what_is_seen(studio):
     page.wait(lambda s: s["digits"] is False and s["all"] == 60000 and len(s["classes"]) == 10, kind=1)
     chances = page.json()["chances"]
     assert abs(sum(chances) - 1) < 1e-4
+    page.until(lambda: 7 in page.frames)
     seen = pictures(page)
     assert [p[2:4] for p in seen[:2]] == [(28, 28), (28, 28)] and max(seen[1][4]) == 255
     assert [(p[0], p[2]) for p in seen[2:]] == [(2, 28)] * 6 + [(3, 10)] * 16, [(p[0], p[2]) for p in seen]
@@ -48,6 +49,7 @@ def what_is_seen(studio):
     took = page.wait(lambda s: s["test_accuracy"] > 0.6, 12)
     page.do("pause")
     page.wait(lambda s: not s["playing"])
+    page.until(lambda: 8 in page.frames)
     wrong = pictures(page, 8)
     assert 0 < len(wrong) <= 24 and all(p[0] == 100 and p[1] >> 4 != p[1] & 15 for p in wrong)
     print(f"60 % of the test images after {took:.1f} s on 1,000 images")
@@ -60,15 +62,16 @@ def a_drawing(studio):
     page.wait(lambda s: "chances" in s)
     page.do("draw", strokes=[[0.1, 0.2, 0.1, 0.7]])
     page.wait(lambda s: s["truth"] == -1)
-    image = pictures(page)[0][4]
-    ink = [(i % 28, i // 28, v) for i, v in enumerate(image) if v]
-    rows = {y for _, y, _ in ink}
-    assert len(rows) == 20, rows
+
+    def inked():
+        return [(i % 28, i // 28, v) for i, v in enumerate(pictures(page)[0][4]) if v]
+    page.until(lambda: len({y for _, y, _ in inked()}) == 20)
+    ink = inked()
     mass = sum(v for *_, v in ink)
     middle = [sum((c[k] + .5) * c[2] for c in ink) / mass for k in (0, 1)]
     assert all(abs(m - 14) <= .75 for m in middle), middle
     page.do("draw", strokes=[])
-    page.wait(lambda s: max(pictures(page)[0][4]) == 0)
+    page.until(lambda: not inked())
     wrong = [{"do": "draw"}, {"do": "draw", "strokes": 3}, {"do": "draw", "strokes": [["a", 1]]}, {"do": "draw", "strokes": [[1e9, 1e9]]},
              {"do": "draw", "strokes": [[0.1] * 5000]}, {"do": "draw", "strokes": [[]] * 101}, {"do": "image", "index": -1}, {"do": "image", "index": 10000},
              {"do": "setup", "samples": 9}, {"do": "setup", "samples": 60001}, {"do": "setup", "lr": 0}, {"do": "step", "n": 101}, {"do": "x"}, {}]

@@ -95,6 +95,13 @@ class Page:
             time.sleep(0.005)
         raise AssertionError(f"waited {seconds} s; the last frame: {self.frames.get(kind)}")
 
+    def until(self, good, seconds=3):
+        """Until good(), of whatever frames: those of one moment come one after the other."""
+        start, seconds = time.monotonic(), seconds * SLOW
+        while not good():
+            assert time.monotonic() - start < seconds, f"waited {seconds} s"
+            time.sleep(0.005)
+
     def file(self, name):
         status, _, text = self.studio.request("GET", f"/api/file/{self.id}/{name}")
         assert status == 200, (name, status, text)

@@ -15,7 +15,7 @@ typedef enum fac_draw {
     FAC_DRAW_DOWN, FAC_DRAW_RIGHT, FAC_DRAW_FLIP, FAC_DRAW_AREA, FAC_DRAW_SHAPE, FAC_DRAW_TOP, FAC_DRAW_LEFT, FAC_DRAW_ANGLE,
     FAC_DRAW_BRIGHTNESS, FAC_DRAW_CONTRAST, FAC_DRAW_SATURATION, FAC_DRAW_HUE, FAC_DRAW_CUT_Y, FAC_DRAW_CUT_X,
     FAC_DRAW_ERASE, FAC_DRAW_ERASE_AREA, FAC_DRAW_ERASE_SHAPE, FAC_DRAW_ERASE_TOP, FAC_DRAW_ERASE_LEFT,
-    FAC_DRAW_SHIFT, FAC_DRAW_GAIN, FAC_DRAW_NOISE, FAC_DRAWS = 32
+    FAC_DRAW_SHIFT, FAC_DRAW_GAIN, FAC_DRAW_NOISE, FAC_DRAW_CUT, FAC_DRAWS = 32
 } fac_draw;
 
 /* One sample of one epoch; draw gives its numbers, uniform in [0, 1). */
@@ -34,8 +34,18 @@ void fac_augment_image(const fac_dataset *d, const fac_byte_tables *t, const fac
 /* Brightness, contrast, saturation and hue of an image of planes 0..255, in place. */
 void fac_augment_colour(const fac_augment *a, const fac_drawn *s, int64_t channels, int64_t plane, float *x);
 
-/* A waveform of n samples: shifted, louder or softer, with noise. */
-void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const float *from, float *to);
+/* A window of a recording: what lies after the end of that is 0, or it begins again. */
+typedef struct fac_wave { const float *x; int64_t size, from; bool zeros; } fac_wave;
+static inline float fac_wave_at(const fac_wave *w, int64_t i) {
+    const int64_t at = w->from + i;
+    if (at < w->size) return w->x[at];
+    return w->zeros ? 0 : w->x[at % w->size];
+}
+/* Sample s of d, a waveform; where it begins is drawn if d is cut anew. */
+fac_wave fac_wave_of(const fac_dataset *d, const fac_drawn *s, int64_t n);
+/* n samples of it: shifted, louder or softer, with noise. */
+void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const fac_wave *from,
+                       float *to);
 
 /* How much of a mixture is the sample itself: Beta(alpha, alpha). */
 double fac_mixup_share(double alpha, const fac_drawn *s);

@@ -23,11 +23,28 @@ fac_status fac_dataset_new_of(fac_dataset *d, int64_t count, fac_dims item, fac_
     return FAC_OK;
 }
 
+fac_status fac_dataset_new_cuts(fac_dataset *d, int64_t count, fac_dims item, int64_t samples,
+                                const char *name, fac_error *err) {
+    *d = (fac_dataset){ .count = count, .item = item };
+    if (count < 1) return fac_raise(err, FAC_E_FORMAT, "%s: no samples", name);
+    if (!(d->memory = fac_alloc(1, sizeof *d->memory))
+        || !(d->memory->samples = fac_alloc((size_t)samples + 1, sizeof(float)))
+        || !(d->memory->labels = fac_alloc((size_t)count, sizeof(int64_t)))
+        || !(d->memory->cuts = fac_alloc((size_t)count, sizeof(fac_cut))))
+        return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %lld samples of sound", name,
+                         (long long)samples);
+    d->values = d->memory->samples;
+    d->labels = d->memory->labels;
+    d->cuts = d->memory->cuts;
+    return FAC_OK;
+}
+
 void fac_dataset_free(fac_dataset *d) {
     if (d->memory) {
         fac_arena_free(&d->memory->arena);
         fac_release(d->memory->samples);
         fac_release(d->memory->labels);
+        fac_release(d->memory->cuts);
         fac_release(d->memory);
     }
     *d = (fac_dataset){ 0 };
@@ -59,8 +76,14 @@ static fac_status part_of(const fac_dataset *d, uint64_t seed, int64_t from, int
 
 fac_status fac_dataset_split(const fac_dataset *d, double part, uint64_t seed, fac_dataset *first, fac_dataset *second,
                              fac_error *err) {
+    if (d->sequences)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "texts whose tokens have labels are split before they become a data set");
     if (!(part > 0 && part < 1))
         return fac_raise(err, FAC_E_ARGUMENT, "a data set is split at %g: it must be above 0, below 1", part);
+    if (d->cuts)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "windows of recordings are split when they are read, by recording");
     int64_t middle = d->count - (int64_t)((double)d->count * part + 0.5);
     if (middle < 1 || middle >= d->count)
         return fac_raise(err, FAC_E_ARGUMENT, "%lld samples cannot be split at %g", (long long)d->count, part);

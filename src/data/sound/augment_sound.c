@@ -1,4 +1,4 @@
-/* Waveforms changed at random: what does not change what is heard. */
+/* Waveforms: which part of a recording is heard, and changes at random that leave what is heard. */
 #include <math.h>
 #include "base/rng.h"
 #include "data/image/augment.h"
@@ -28,7 +28,17 @@ static void add_noise(const fac_augment *a, const fac_drawn *s, int64_t n, float
     }
 }
 
-void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const float *from,
+fac_wave fac_wave_of(const fac_dataset *d, const fac_drawn *s, int64_t n) {
+    if (!d->cuts) return (fac_wave){ d->values + s->sample * n, n, 0, false };
+    const fac_cut *c = &d->cuts[s->sample];
+    fac_wave w = { d->values + c->begin, c->size, c->from, d->zeros };
+    const int64_t places = c->size - n + 1;
+    if (d->anew && places > 1)
+        w.from = (int64_t)((double)places * fac_sample_draw(s, FAC_DRAW_CUT));
+    return w;
+}
+
+void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const fac_wave *from,
                        float *to) {
     const double decibels = a->gain > 0 ? a->gain * either_way(s, FAC_DRAW_GAIN) : 0;
     const float factor = (float)pow(10, decibels / 20);
@@ -36,7 +46,7 @@ void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, cons
     if (by < 0) by += n;
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = i + by;
-        to[i] = factor * from[at < n ? at : at - n];
+        to[i] = factor * fac_wave_at(from, at < n ? at : at - n);
     }
     if (a->noise > 0) add_noise(a, s, n, to);
 }
