@@ -44,7 +44,7 @@ static int save(const train_job *j) {
     snprintf(path, sizeof path, "%s/model.safetensors", o->out);
     int code = j->lm ? lm_store(o, j) : EXIT_OK;
     if (!code && !j->lm && fac_graph_save_weights(j->m.graph, path, &err)) code = fail(&err);
-    if (code) return code;
+    if (code || o->lora) return code;
     snprintf(path, sizeof path, "%s/model.onnx", o->out);
     fac_graph *quiet = fac_graph_inference(j->m.graph);
     if (!quiet) return fail_text("out of memory");
@@ -82,7 +82,7 @@ static int work(train_job *j) {
     j->about = train_about(o, j->dev);
     if (!j->about) return fail_text("out of memory");
     j->view = (train_view){ .json = o->json, .quiet = o->quiet, .show = o->show, .dir = o->out, .tensorboard = o->tensorboard,
-        .about = j->about, .trainer = j->trainer, .model = j->m.graph, .train = &j->train, .test = &j->test,
+        .about = j->about, .trainer = j->trainer, .model = j->m.graph, .train = &j->train, .test = &j->test, .adapted = o->lora ? o->model : NULL,
         .batches = &t.batches };
     if (o->out) {
         snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", o->out);

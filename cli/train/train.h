@@ -24,7 +24,7 @@ typedef struct train_options {
     const char *out, *resume;
     long   show;
     double recompute;
-    bool   json, quiet, detect_anomaly, overwrite;
+    bool   json, quiet, detect_anomaly, overwrite, merge;
     device_options device;
     fac_vocab *vocab;           /* of texts, made with the data */
     bool   whole;               /* sounds: all recordings are for testing */
@@ -94,6 +94,9 @@ int  sound_note(const train_options *o, fac_graph *g);  /* the rate, for those w
 
 /* Language models, from a text without classes. */
 bool lm_is_set(const char *set);
+bool lm_is_new(const train_options *o);                 /* not a model of a folder or a file */
+bool lm_is_chat(const train_options *o);                /* the data are conversations */
+int  lm_read_chats(train_options *o, train_job *j, const char *text, size_t bytes);
 void lm_list(void);                                     /* for the help */
 int  lm_defaults(train_options *o);           /* the usual of a small GPT */
 int lm_load(train_options *o, train_job *j); /* what train_load does */
