@@ -86,9 +86,9 @@ static PyObject *analyze(PyObject *module, PyObject *args, PyObject *kwargs) {
     fac_analysis *a;
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_analyze(graph_of(graph), batch, &a, &err);
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     if (status) return py_raise(&err);
     PyObject *dict = analysis_dict(a, c, depth, names);
     fac_analysis_free(a);
@@ -178,9 +178,9 @@ static PyObject *activations(PyObject *module, PyObject *args) {
         if (!ok && !PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "a run needs a list of %d tensors", nin);
         fac_status status = FAC_OK;
         if (ok) {
-            Py_BEGIN_ALLOW_THREADS
+            PY_WORK_BEGIN
             status = fac_activations_add(a, in, &err);
-            Py_END_ALLOW_THREADS
+            PY_WORK_END(status)
         }
         if (seen.type) PyErr_Restore(seen.type, seen.value, seen.trace);
         else if (status) py_raise(&err);

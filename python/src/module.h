@@ -85,6 +85,15 @@ fac_tensor *py_value(PyObject *o);
 bool        py_lazy_call(Function *f, DeviceObject *device, int n, PyObject *const in[], fac_lazy *out[]);
 TensorObject *py_lazy_number(PyObject *o, fac_dtype dtype, DeviceObject *device);
 
+/* ---- stop.c: Ctrl-C in long work ---- */
+
+int  py_stop_init(PyObject *module);
+bool py_stop_asked(void *none);                     /* of a device: fac_stop_asked */
+void py_work_begin(void);
+void py_work_end(fac_status status);                /* may leave an exception, which py_raise keeps */
+#define PY_WORK_BEGIN py_work_begin(); Py_BEGIN_ALLOW_THREADS
+#define PY_WORK_END(status) Py_END_ALLOW_THREADS py_work_end(status);
+
 /* ---- buffer.c ---- */
 
 int         py_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);

@@ -36,9 +36,9 @@ static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwarg
     fac_program *p;
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_program_new(g, device->device, &opts, &p, &err);
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     if (status) return py_raise(&err);
     ProgramObject *self = (ProgramObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) fac_program_free(p);
@@ -100,10 +100,10 @@ static PyObject *run(PyObject *o, PyObject *args) {
     }
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_program_run(self->program, in, out, &err);
     for (int k = 0; !status && k < self->nout; k++) (void)fac_tensor_data(out[k]);  /* waits */
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     drop(in, self->nin);
     if (!status) return results_of(self, out);
     if (outputs) drop(out, self->nout);
@@ -123,9 +123,9 @@ static PyObject *plan(PyObject *o, PyObject *list) {
     fac_plan_stat stat = { 0 };
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_program_plan(self->program, in, &stat, &err);
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     drop(in, self->nin);
     return status ? py_raise(&err) : stat_dict(&stat);
 }
