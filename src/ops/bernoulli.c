@@ -44,7 +44,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_bernoulli = {
     .name = "bernoulli", .doc = "true with probability p", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
-    .onnx = onnx, .cases = cases,
+    .onnx = onnx, .save = fac_save_bernoulli, .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_bernoulli(fac_value *p, fac_value *counter, int64_t stream) {

@@ -24,6 +24,9 @@ fac_onnx_loader fac_load_flex_attention, fac_load_tensor_scatter;
 fac_onnx_loader fac_load_first, fac_load_first_prelu;
 /* fusions_random.c */
 fac_onnx_loader fac_load_uniform, fac_load_normal, fac_load_bernoulli, fac_load_multinomial;
+bool fac_save_uniform(const fac_onnx_writer *w, const fac_node *n);
+bool fac_save_normal(const fac_onnx_writer *w, const fac_node *n);
+bool fac_save_bernoulli(const fac_onnx_writer *w, const fac_node *n);
 /* fusions_old.c */
 fac_onnx_loader fac_load_affine, fac_load_scale, fac_load_scaled_tanh, fac_load_parametric_softplus,
     fac_load_image_scaler, fac_load_crop;

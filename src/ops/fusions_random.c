@@ -13,6 +13,45 @@ static fac_value *counter_of(const fac_onnx_node *n, fac_graph *g) {
     return fac_number(g, FAC_I64, isfinite(seed) && fabs(seed) < 1e15 ? trunc(seed) : 0);
 }
 
+/* ---- written again ----
+ * As long as the counter is a constant: a state that steers noise has no operator. */
+
+static bool seed_of(const fac_value *counter, double *to) {
+    fac_contents c;
+    if (counter->leaf != FAC_CONST || !fac_known(counter, &c) || c.n != 1) return false;
+    *to = (double)c.v[0];
+    return true;
+}
+
+static void put(const fac_onnx_writer *w, const fac_node *n, const char *type, const char *x,
+                double seed) {
+    fac_onnx_put(w, type, 1, &x, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_dtype(w, "dtype", n->out[0]->type.dtype);
+    fac_onnx_put_real(w, "seed", seed);
+}
+
+static bool save_like(const fac_onnx_writer *w, const fac_node *n, const char *type) {
+    double seed;
+    if (!seed_of(n->in[0], &seed)) return false;
+    const char *shape = fac_onnx_list_of(w, n->in[1]);
+    put(w, n, type, fac_onnx_put(w, "ConstantOfShape", 1, &shape, NULL), seed);
+    return true;
+}
+bool fac_save_uniform(const fac_onnx_writer *w, const fac_node *n) {
+    return save_like(w, n, "RandomUniformLike");
+}
+bool fac_save_normal(const fac_onnx_writer *w, const fac_node *n) {
+    return save_like(w, n, "RandomNormalLike");
+}
+bool fac_save_bernoulli(const fac_onnx_writer *w, const fac_node *n) {
+    double seed;
+    if (!seed_of(n->in[1], &seed)) return false;
+    put(w, n, "Bernoulli", fac_onnx_name(w, n->in[0]), seed);
+    return true;
+}
+
+/* ---- read ---- */
+
 /* RandomUniform and RandomNormal have `shape`, those that are called Like an input. */
 static fac_value *shape_of(const fac_onnx_node *n, fac_graph *g, fac_value *const x[]) {
     return n->nin ? fac_shape_of(x[0]) : fac_ints(g, fac_onnx_ints(n, "shape"));

@@ -47,7 +47,7 @@ const fac_op fac_op_random_uniform = {
     .name = "random_uniform", .doc = "random numbers in [0, 1)", .in = fac_random_ports,
     .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(fac_random_attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
-    .onnx = onnx, .cases = cases,
+    .onnx = onnx, .save = fac_save_uniform, .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_uniform(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype) {
