@@ -56,7 +56,9 @@ int lm_open(const char *path, lm_open_model *to) {
     if (code) return code;
     const fac_lm_opts opts = { .context = lm_given.context, .precision = precision.products };
     if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err)
-        || fac_lm_load(path, to->device, &opts, &to->lm, &err) || fac_session_new(to->lm, &to->session, &err))
+        || fac_lm_load(path, to->device, &opts, &to->lm, &err)
+        || (lm_given.lora && fac_lm_lora_load(to->lm, lm_given.lora, &err))
+        || fac_session_new(to->lm, &to->session, &err))
         code = fail(&err);
     if (!code) code = read_grammar(to);
     to->load_seconds = now() - begin;

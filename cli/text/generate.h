@@ -10,7 +10,7 @@ typedef struct lm_options {
     long        top_k, last, seed, tokens, context;
     list        stop;
     bool        json, stats, ignore_end;
-    const char *precision, *tokenizer;
+    const char *precision, *tokenizer, *lora;
     const char *grammar, *grammar_file, *schema;
     bool        shift;
     long        keep;
@@ -37,6 +37,7 @@ extern lm_options lm_given;
     { "--context-shift", OPTION_FLAG, &lm_given.shift, NULL, "when the context is full, forget the older half and go on" }, \
     { "--keep", OPTION_INT, &lm_given.keep, "N", "tokens at the beginning that --context-shift never forgets (0)", OPTION_TALLY }, \
     { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL, "go on after the model's own end" }, \
+    { "--lora", OPTION_TEXT, &lm_given.lora, "DIR", "adapters as peft writes them, or of `facula train text --lora`" }, \
     { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
     { "--precision", OPTION_TEXT, &lm_given.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" }, \
     { "--stats", OPTION_FLAG, &lm_given.stats, NULL, "tokens a second and memory, to standard error" }, \

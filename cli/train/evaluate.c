@@ -6,8 +6,7 @@
 #include "json.h"
 #include "run/photo.h"
 #include "run/samples.h"
-#include "evaluate_sound.h"
-#include "train.h"
+#include "evaluate.h"
 
 static struct { const char *against, *preset; } o;
 static train_options *const t = &train_given;
@@ -24,11 +23,6 @@ static const option options[] = {
     DEVICE_OPTIONS(train_given.device),
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
     { 0 } };
-
-typedef struct scores {
-    double right, loss, samples, same, difference, seconds;
-    recordings heard;                   /* of sounds: what their windows say together */
-} scores;
 
 static bool is_folder(const char *path) {
     struct stat s;
@@ -79,7 +73,7 @@ static fac_status add_batch(fac_program *first, fac_program *second, fac_tensor 
     return status;
 }
 
-static fac_status evaluate(train_job *j, const fac_graph *other, scores *s, fac_error *err) {
+fac_status evaluate_scores(const train_job *j, const fac_graph *other, scores *s, fac_error *err) {
     const fac_batches order = { .size = t->batch };
     fac_program *first = NULL, *second = NULL;
     fac_graph *quiet = fac_graph_inference(j->m.graph);
@@ -143,6 +137,9 @@ static int open_folder(const char *folder, train_job *j) {
     const char *given = t->data;
     t->data = NULL;
     int code = train_recall(folder, t);
+    if (!code && lm_is_set(t->set))
+        return fail_text("%s: a language model: facula perplexity %s TEXT measures it", folder,
+                         folder);
     const bool other = given && (!t->data || strcmp(given, t->data));
     if (given) t->data = given;
     t->weights = NULL;
@@ -162,9 +159,9 @@ static int open_folder(const char *folder, train_job *j) {
 }
 
 /* The model says how it wants its images; where it does not, they stay as the data set has them. */
-static int prepare_images(train_job *j, photo_plan *plan) {
+static int prepare_images(train_job *j, const char *preset, photo_plan *plan) {
     fac_error err = { 0 };
-    const int code = photo_plan_of(&(photo_options){ .preset = o.preset }, &j->m, plan);
+    const int code = photo_plan_of(&(photo_options){ .preset = preset }, &j->m, plan);
     if (code) return code;
     if (plan->from == PHOTO_GUESS) {
         photo_plan_trained(&j->test, PHOTO_DATA, plan);
@@ -174,26 +171,29 @@ static int prepare_images(train_job *j, photo_plan *plan) {
     plan->how.resize = 0;
     plan->how.height = (int)j->test.item.d[1];
     plan->how.width = (int)j->test.item.d[2];
-    return fac_dataset_prepare(&j->test, &plan->how, &err) ? fail(&err) : EXIT_OK;
+    fac_status status = fac_dataset_prepare(&j->test, &plan->how, &err);
+    if (!status) status = fac_dataset_prepare(&j->train, &plan->how, &err);
+    return status ? fail(&err) : EXIT_OK;
 }
 
-static int open_model(const char *path, const char *set, train_job *j, photo_plan *plan) {
+int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_plan *plan) {
+    const char *path = what->model, *set = what->set;
     if (is_folder(path)) {
-        if (o.preset)
-            return usage_error(verb_find("evaluate"),
-                               "--preset is for files and zoo models: a training knows its own");
+        if (what->preset)
+            return usage_error(v, "--preset is for files and zoo models: a training knows its own");
         t->set = set;
         const int code = open_folder(folder_name(path), j);
         if (!code && j->test.bytes) photo_plan_trained(&j->test, PHOTO_TRAINING, plan);
         return code;
     }
-    if (!set) return usage_error(verb_find("evaluate"), "on which data set?");
+    if (!set) return usage_error(v, "on which data set?");
+    if (lm_is_set(set)) return usage_error(v, "facula perplexity measures language models");
     t->set = set;
     t->model = path;
     t->whole = !strcmp(set, "sound-folder"); /* a file does not say what it was trained on */
     int code = train_defaults(t);
     if (!code) code = train_load(t, j);
-    if (!code && j->test.bytes) code = prepare_images(j, plan);
+    if (!code && j->test.bytes) code = prepare_images(j, what->preset, plan);
     return !code && j->fresh_head ? fail_text("%s: was not trained for these classes, there is nothing to evaluate", path) : code;
 }
 
@@ -205,9 +205,10 @@ static int run(list args) {
     scores s = { 0 };
     photo_plan plan = { 0 };
     if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
-    int code = open_model(args.at[0], args.n > 1 ? args.at[1] : NULL, &j, &plan);
+    const evaluate_what what = { args.at[0], args.n > 1 ? args.at[1] : NULL, o.preset };
+    int code = evaluate_open(v, &what, &j, &plan);
     if (!code && o.against) code = model_load(o.against, NULL, NULL, 0, &other);
-    if (!code && evaluate(&j, other.graph, &s, &err)) code = fail(&err);
+    if (!code && evaluate_scores(&j, other.graph, &s, &err)) code = fail(&err);
     if (!code) code = print(&s, &plan);
     model_free(&other);
     recordings_free(&s.heard);

@@ -1,4 +1,4 @@
-/* facula train: trains a classifier on a data set. */
+/* facula train: trains a classifier on a data set, or a language model on a text. */
 #include <string.h>
 #include "files.h"
 #include "run/labels.h"
@@ -42,13 +42,14 @@ static int save(train_job *j) {
     char path[4096], weights[4096];
     if (fac_trainer_average(j->trainer, &err)) return fail(&err);
     snprintf(weights, sizeof weights, "%s/model.safetensors", o->out);
-    if (fac_graph_save_weights(j->m.graph, weights, &err)) return fail(&err);
+    int code = j->lm ? lm_store(o, j) : EXIT_OK;
+    if (!code && !j->lm && fac_graph_save_weights(j->m.graph, weights, &err)) code = fail(&err);
+    if (!code && j->whole.graph) code = sound_whole(j, weights);
+    if (code || o->lora) return code;
     snprintf(path, sizeof path, "%s/model.onnx", o->out);
-    int code = j->whole.graph ? sound_whole(j, weights) : EXIT_OK;
-    if (code) return code;
     fac_graph *quiet = fac_graph_inference(j->whole.graph ? j->whole.graph : j->m.graph);
     if (!quiet) return fail_text("out of memory");
-    code = describe(j, quiet);
+    if (!j->lm) code = describe(j, quiet);
     if (!code && o->quantize.n) code = save_packed(&quiet);
     fac_status status = code ? FAC_OK : fac_onnx_save(quiet, path, NULL, &err);
     fac_graph_free(quiet);
@@ -66,7 +67,8 @@ static int begin(train_job *j, const fac_train_opts *t) {
         return fail(&err);
     if (o->overwrite) train_folder_clear(o->out);
     int code = train_record(o->out, j->about);
-    if (!code) code = samples_record(o->out, j->whole.graph ? &j->waves : &j->train, o->vocab);
+    if (!code && !j->lm)
+        code = samples_record(o->out, j->whole.graph ? &j->waves : &j->train, o->vocab);
     return code || o->resume || !fac_trainer_save(j->trainer, t->checkpoint, &err) ? code : fail(&err);
 }
 
@@ -82,7 +84,7 @@ static int work(train_job *j) {
     j->about = train_about(o, j->dev);
     if (!j->about) return fail_text("out of memory");
     j->view = (train_view){ .json = o->json, .quiet = o->quiet, .show = o->show, .dir = o->out, .tensorboard = o->tensorboard,
-        .about = j->about, .trainer = j->trainer, .model = j->m.graph, .train = &j->train, .test = &j->test,
+        .about = j->about, .trainer = j->trainer, .model = j->m.graph, .train = &j->train, .test = &j->test, .adapted = o->lora ? o->model : NULL,
         .batches = &t.batches };
     if (o->out) {
         snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", o->out);
@@ -105,9 +107,13 @@ static int work(train_job *j) {
 
 /* A training begun from files of its own folder would write over them. */
 static int check_outputs(const char *dir) {
-    static const char *const names[] = {
-        "run.json", "samples.json", "vocab.txt", "checkpoint.safetensors", "model.safetensors",
-        "model.onnx", "model.fac", "log.jsonl", "log.csv", "steps.jsonl", "confusion.json", NULL };
+    static const char *const names[] = { "run.json",          "samples.json",
+                                         "vocab.txt",         "checkpoint.safetensors",
+                                         "model.safetensors", "model.onnx",
+                                         "config.json",       "tokenizer.json",
+                                         "model.fac",         "log.jsonl",
+                                         "log.csv",           "steps.jsonl",
+                                         "confusion.json",    NULL };
     char path[4096];
     int code = EXIT_OK;
     for (const char *const *name = names; *name && !code; name++) {
@@ -143,6 +149,10 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_train = {
-    .name = "train", .summary = "trains a classifier on a data set", .usage = "facula train SET [options]",
-    .options = train_rows, .run = run, .list = train_list };
+const verb verb_train = { .name = "train",
+                          .summary =
+                              "trains a classifier on a data set, or a language model on a text",
+                          .usage = "facula train SET [options]",
+                          .options = train_rows,
+                          .run = run,
+                          .list = train_list };

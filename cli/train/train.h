@@ -2,6 +2,7 @@
 #ifndef FACULA_CLI_TRAIN_H
 #define FACULA_CLI_TRAIN_H
 #include "cli.h"
+#include "facula/lm.h"
 #include "train_view.h"
 
 /* The options of a training; 0 and NULL mean the default, of the data set or of all. */
@@ -16,11 +17,14 @@ typedef struct train_options {
     double lr, momentum, weight_decay, label_smoothing, clip, clip_value, ema, gamma;
     bool   nesterov, spare_vectors;
     list   freeze, quantize;
+    const char *tokenizer, *lora;
+    long steps, context, test_batches;
+    double dropout, beta2;
     /* not recorded */
     const char *out, *resume;
     long   show;
     double recompute;
-    bool   json, quiet, detect_anomaly, overwrite;
+    bool   json, quiet, detect_anomaly, overwrite, merge;
     device_options device;
     fac_vocab *vocab;           /* of texts, made with the data */
     bool   whole;               /* sounds: all recordings are for testing */
@@ -45,6 +49,9 @@ typedef struct train_job {
     fac_dataset waves;          /* ... and what it takes: item and classes */
     bool        fresh_head;     /* the model gave other classes: its last layer is new */
     char       *about;          /* run.json */
+    fac_lm *lm;                 /* of texts without classes; its graph is m.graph */
+    fac_tokenizer *tokens;
+    long in_epoch, steps; /* steps between looks at the test text; of the whole training */
     train_view  view;
 } train_job;
 /* Of a model of the zoo or of a file; ours fit the data from the start. */
@@ -91,6 +98,18 @@ int  sound_keep(const train_options *o, train_job *j);
 /* The weights of a folder go to the whole model of the job. */
 int  sound_whole(train_job *j, const char *weights);
 int  sound_note(const train_options *o, fac_graph *g);  /* the rate, for those who use the model */
+
+/* Language models, from a text without classes. */
+bool lm_is_set(const char *set);
+bool lm_is_new(const train_options *o);                 /* not a model of a folder or a file */
+bool lm_is_chat(const train_options *o);                /* the data are conversations */
+int  lm_read_chats(train_options *o, train_job *j, const char *text, size_t bytes);
+void lm_list(void);                                     /* for the help */
+int  lm_defaults(train_options *o);           /* the usual of a small GPT */
+int lm_load(train_options *o, train_job *j); /* what train_load does */
+void lm_loop_opts(const train_options *o, const train_job *j, fac_train_opts *t);
+int lm_store(const train_options *o,
+             const train_job *j); /* the folder that `facula generate` reads */
 
 /* DIR/run.json: written, and read back where options were not given.  o is train_given. */
 char *train_about(const train_options *o, const fac_device *device);    /* its text, of malloc; NULL: no memory */

@@ -3,16 +3,21 @@
 #include "train.h"
 
 const train_set train_sets[] = {
-    { "mnist", "handwritten digits, 60,000 + 10,000 of 28 x 28; --data is the folder of the four files", NULL, "cnn",
-      "one-cycle", "crop", 6, 128, 1e-2 },
-    { "fashion-mnist", "clothes, 60,000 + 10,000 of 28 x 28; Debian's dataset-fashion-mnist", "/usr/share/datasets/fashion-mnist",
-      "cnn", "one-cycle", "flip", 7, 128, 1e-2 },
-    { "cifar10", "ten kinds of things, 50,000 + 10,000 of 32 x 32 in colour; the binary or the python version", NULL, "resnet",
-      "one-cycle", "crop,flip", 15, 128, 1e-2 },
-    { "cifar100", "a hundred kinds of things; likewise", NULL, "resnet", "one-cycle", "crop,flip", 20, 128, 1e-2 },
+    { "mnist",
+      "handwritten digits, 60,000 + 10,000 of 28 x 28; --data is the folder of the four files",
+      NULL, "cnn", "one-cycle", "crop", 6, 128, 1e-2 },
+    { "fashion-mnist", "clothes, 60,000 + 10,000 of 28 x 28; Debian's dataset-fashion-mnist",
+      "/usr/share/datasets/fashion-mnist", "cnn", "one-cycle", "flip", 7, 128, 1e-2 },
+    { "cifar10",
+      "ten kinds of things, 50,000 + 10,000 of 32 x 32 in colour; the binary or the python version",
+      NULL, "resnet", "one-cycle", "crop,flip", 15, 128, 1e-2 },
+    { "cifar100", "a hundred kinds of things; likewise", NULL, "resnet", "one-cycle", "crop,flip",
+      20, 128, 1e-2 },
     { "image-folder", "a folder of photos for each class; a tenth is for testing", NULL, "resnet",
       "one-cycle", "crop,flip", 20, 32, 3e-3 },
-    { "sst2", "sentences of film reviews, bad or good, 6,920 + 872: train.tsv and dev.tsv of the Stanford Sentiment Treebank",
+    { "sst2",
+      "sentences of film reviews, bad or good, 6,920 + 872: train.tsv and dev.tsv of the Stanford "
+      "Sentiment Treebank",
       NULL, "text-cnn", "cosine", NULL, 5, 50, 2e-3 },
     { "spoken-digits", "ten digits of several speakers, CLASS_SPEAKER_INDEX.wav; indices 0 to 4 are for testing", NULL, "sound-cnn",
       "one-cycle", "shift,noise", 25, 64, 2.5e-3 },
@@ -21,6 +26,7 @@ const train_set train_sets[] = {
       "one-cycle", "shift,gain,noise", 25, 32, 2.5e-3 },
     { "toy:NAME", "points of two classes: simple, diag, split, xor, circle, spiral, or a "
       "file toy:FILE.csv of lines x,y,label", NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
+    { "text", "a text for a language model", NULL, "gpt:4x4x128", "cosine", NULL, 0, 12, 1e-3 },
     { .name = NULL },
 };
 
@@ -36,7 +42,13 @@ int train_defaults(train_options *o) {
     const train_set *s = find(o->set);
     if (!s) return usage_error(verb_find("train"), "there is no data set \"%s\"", o->set);
     if (!o->data) o->data = s->folder;
-    if (!o->data && !is_toy(o->set)) return usage_error(verb_find("train"), "%s needs --data DIR", o->set);
+    if (lm_is_set(o->set)) {
+        const int code = lm_defaults(o);
+        if (code) return code;
+    }
+    if (!o->data && !is_toy(o->set))
+        return usage_error(verb_find("train"), "%s needs --data %s", o->set,
+                           lm_is_set(o->set) ? "FILE" : "DIR");
     if (!o->model) o->model = s->model;
     if (!o->optimizer) o->optimizer = "adam";
     if (!o->precision) o->precision = "default";

@@ -50,13 +50,28 @@ const option train_rows[] = {
     { "--noise", OPTION_REAL, &O.noise, "X", "toy: deviation added to the coordinates; the square is 1 wide", "[0, 10]" },
     { "--test-part", OPTION_REAL, &O.test_part, "X",
       "this part is for testing; toy: default all points, as\n"
-      "                             MiniTorch; sounds: default 0.1", "[0, 1)" },
+      "                             MiniTorch; sounds, text: default 0.1", "[0, 1)" },
     { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
     { "--precision", OPTION_TEXT, &O.precision, "NAME", PRECISION_HELP },
-    { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N", "epochs between looks at the test set; default 1", OPTION_COUNT },
+    { "--tokenizer", OPTION_TEXT, &O.tokenizer, "NAME",
+      "text: char, a token for each character, or bpe:N, learned from it; default char" },
+    { "--context", OPTION_INT, &O.context, "N", "text: tokens that are seen at once; default 64",
+      "[1, 1048576]" },
+    { "--lora", OPTION_TEXT, &O.lora, "SPEC",
+      "text: train adapters alone: r=8,alpha=16,dropout=0.05,q_proj,v_proj" },
+    { "--steps", OPTION_INT, &O.steps, "N",
+      "text: of the whole training; default 2000, or as --epochs says", OPTION_COUNT },
+    { "--dropout", OPTION_REAL, &O.dropout, "X", "text: of a new model; default 0", "[0, 1)" },
+    { "--beta2", OPTION_REAL, &O.beta2, "X",
+      "adam, adamw, lion: of the second moment; default 0.999, text 0.99", "(0, 1)" },
+    { "--test-batches", OPTION_INT, &O.test_batches, "N",
+      "text: batches of a look at the test part; default 100", OPTION_COUNT },
+    { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N",
+      "epochs between looks at the test set; default 1; text: steps, 250", OPTION_COUNT },
     { "--tensorboard", OPTION_TEXT, &O.tensorboard, "DIR", "event files for TensorBoard: curves, histograms, graph, pictures" },
     { "--out", OPTION_TEXT, &O.out, "DIR", "for run.json, logs (log.csv), checkpoint.safetensors, model.safetensors,\n"
       "                             model.onnx" },
+    { "--merge", OPTION_FLAG, &O.merge, NULL, "with --lora: the whole model, too, in DIR/merged" },
     { "--overwrite", OPTION_FLAG, &O.overwrite, NULL, "--out may hold another training, which is lost" },
     { "--resume", OPTION_TEXT, &O.resume, "DIR", "go on with a training from its --out folder" },
     LINK_ROOT_OPTION,
@@ -114,11 +129,14 @@ void train_list(void) {
            "filter, with a smoother\n"
            "               gradient, with learned thresholds too;  bwn: signs times floats\n");
     printf("\ndata sets and their defaults (optimizer adam):\n");
-    for (const train_set *s = train_sets; s->name; s++)
+    for (const train_set *s = train_sets; s->name; s++) {
+        if (lm_is_set(s->name)) continue;
         printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s --augment %s%s%s\n", s->name,
                s->help,
                "", s->model, s->epochs, s->batch, s->lr, s->schedule, s->augment ? s->augment : "none",
                s->folder ? " --data " : "", s->folder ? s->folder : "");
+    }
+    lm_list();
     printf("  the zoo's models and those of files have --lr %g with adam\n", fac_optim_find("adam")->lr);
     printf("\nlonger: facula train fashion-mnist --model resnet --epochs 12 --label-smoothing 0.1\n");
 }

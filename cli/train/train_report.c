@@ -164,6 +164,7 @@ static int print_all(const train_view *v, const int64_t *counts, int64_t *rows, 
 int train_report(const train_view *v) {
     fac_error err = { 0 };
     size_t n = (size_t)v->test->classes;
+    if (v->test->sequences) return v->quiet || v->json ? EXIT_OK : curve(v);
     if ((v->quiet || v->json) && !v->dir) return EXIT_OK;
     int64_t *counts = calloc(n * n + 1, sizeof *counts), *rows = calloc(n + 1, sizeof *rows);
     ranked *order = calloc(n + 1, sizeof *order);

@@ -26,12 +26,26 @@ static int new_trainer(const train_options *o, train_job *j) {
     if (!freeze) return fail_text("out of memory");
     for (int i = 0; i < o->freeze.n; i++) freeze[i] = o->freeze.at[i];
     const fac_optim_group vectors = { .vectors = true, .weight_decay = -1 };
-    const fac_trainer_opts opts = { .optimizer = o->optimizer, .label_smoothing = o->label_smoothing,
-        .soft_labels = j->augment.mixup > 0, .precision = how.products, .mixed = how.mixed,
-        .recompute = o->recompute, .detect_anomaly = o->detect_anomaly,
-        .optim = { .momentum = o->momentum, .nesterov = o->nesterov, .weight_decay = o->weight_decay, .clip_norm = o->clip,
-                   .clip_value = o->clip_value, .freeze = freeze, .groups = &vectors, .ngroups = o->spare_vectors,
-                   .accumulate = (int)o->accumulate, .ema = o->ema, .ema_warmup = true } };
+    const fac_trainer_opts opts = { .sequences = j->train.sequences,
+                                    .optimizer = o->optimizer,
+                                    .label_smoothing = o->label_smoothing,
+                                    .soft_labels = j->augment.mixup > 0,
+                                    .precision = how.products,
+                                    .mixed = how.mixed,
+                                    .recompute = o->recompute,
+                                    .detect_anomaly = o->detect_anomaly,
+                                    .optim = { .momentum = o->momentum,
+                                               .nesterov = o->nesterov,
+                                               .beta2 = o->beta2,
+                                               .weight_decay = o->weight_decay,
+                                               .clip_norm = o->clip,
+                                               .clip_value = o->clip_value,
+                                               .freeze = freeze,
+                                               .groups = &vectors,
+                                               .ngroups = o->spare_vectors,
+                                               .accumulate = (int)o->accumulate,
+                                               .ema = o->ema,
+                                               .ema_warmup = true } };
     fac_status status = fac_trainer_new(j->m.graph, j->dev, &opts, &j->trainer, &err);
     free(freeze);
     return status ? fail(&err) : EXIT_OK;
@@ -101,6 +115,7 @@ static int resize_input(const train_options *o, train_job *j) {
 
 int train_load(train_options *o, train_job *j) {
     int code = device_open(&o->device, &j->dev);
+    if (lm_is_set(o->set)) return code ? code : lm_load(o, j);
     if (!code && !text_is_model(o->model)) code = train_model(o, NULL, &j->m);
     if (!code && j->m.graph && sound_is_set(o->set)) code = sound_heard(o, &j->m);
     if (code) return code;
@@ -165,6 +180,7 @@ int train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t) {
     if (!fac_schedule_find(o->schedule, &t->schedule.kind))
         return usage_error(verb_find("train"), "there is no schedule \"%s\"", o->schedule);
     if (text_any_length(o->model)) t->batches.trim = 8;      /* few lengths: each is planned once */
+    if (j->lm) lm_loop_opts(o, j, t);
     count_epochs(o, fac_batches_count(&j->train, &t->batches), &t->schedule);
     return EXIT_OK;
 }
@@ -175,6 +191,8 @@ void train_free(train_options *o, train_job *j) {
     model_free(&j->m);
     model_free(&j->whole);
     fac_dataset_free(&j->waves);
+    fac_lm_free(j->lm);
+    fac_tokenizer_free(j->tokens);
     fac_vocab_free(o->vocab);
     fac_dataset_free(&j->train);
     fac_dataset_free(&j->test);

@@ -43,7 +43,10 @@ static void clear_own_line(void) {
     if (isatty(STDERR_FILENO)) clear_line(stderr);
 }
 
-static const char *unit(const train_view *v) { return v->train->bytes ? "images/s" : "samples/s"; }
+static const char *unit(const train_view *v) {
+    if (v->train->sequences) return "tokens/s";
+    return v->train->bytes ? "images/s" : "samples/s";
+}
 
 static const char *duration(double seconds, char *to, size_t size) {
     long s = seconds > 0 && seconds < 1e9 ? lround(seconds) : 0;
@@ -82,7 +85,22 @@ static void line(const train_view *v, const fac_progress *p) {
     fflush(stderr);
 }
 
+/* Of language models: what a token costs, and how sure that is. */
+static void look_line(const train_view *v, const fac_progress *p) {
+    char loss[24], test[24];
+    printf("step %*lld/%lld   loss %s   test loss %s ± %.4f  perplexity %.2f   "
+           "%6.0f %s  %5.1f s\n",
+           snprintf(NULL, 0, "%lld", (long long)p->steps), (long long)p->step, (long long)p->steps,
+           loss_text(p->train.loss, loss), loss_text(p->test->loss, test), p->test->error,
+           exp(p->test->loss), p->images_per_s, unit(v), p->seconds);
+    fflush(stdout);
+}
+
 static void epoch_line(const train_view *v, const fac_progress *p) {
+    if (v->train->sequences) {
+        look_line(v, p);
+        return;
+    }
     if (p->epochs > 50 && (p->epoch + 1) % (p->epochs / 20)) return;        /* of many epochs only some */
     int digits = snprintf(NULL, 0, "%lld", (long long)p->epochs);
     char loss[24], test[24];
@@ -116,15 +134,31 @@ bool train_progress(void *view, const fac_progress *p) {
     return !interrupted && !v->lost;
 }
 
-static int print_json(const fac_train_result *r) {
+static int print_json(const train_view *v, const fac_train_result *r) {
     cJSON *j = cJSON_CreateObject();
     json_number(j, "test_accuracy", r->test.accuracy, 9);
     json_number(j, "test_loss", r->test.loss, 9);
+    if (v->train->sequences) json_number(j, "test_loss_error", r->test.error, 6);
     cJSON_AddNumberToObject(j, "epochs", (double)r->epochs);
     cJSON_AddNumberToObject(j, "steps", (double)r->steps);
     json_number(j, "seconds", r->seconds, 6);
     json_number(j, "images_per_s", r->images_per_s, 6);
     return json_line(j);
+}
+
+static int text_summary(const train_view *v, const fac_train_result *r) {
+    char word[4096], loss[24];
+    printf(
+        "test loss %s ± %.4f (perplexity %.2f, %lld tokens) after %lld step%s; %.1f s, %.0f %s\n",
+        loss_text(r->test.loss, loss), r->test.error, exp(r->test.loss), (long long)r->test.samples,
+        (long long)r->steps, plural((double)r->steps), r->seconds, r->images_per_s, unit(v));
+    if (!v->dir) return EXIT_OK;
+    const char *dir = shell_word(v->dir, word, sizeof word);
+    char other[4096];
+    const char *base = v->adapted ? shell_word(v->adapted, other, sizeof other) : dir;
+    printf("go on with a text: facula generate %s%s%s \"TEXT\"   curves: facula plot %s\n", base,
+           v->adapted ? " --lora " : "", v->adapted ? dir : "", dir);
+    return EXIT_OK;
 }
 
 int train_summary(train_view *v, const fac_train_result *r) {
@@ -142,7 +176,8 @@ int train_summary(train_view *v, const fac_train_result *r) {
     }
     int code = train_report(v);
     if (!code && v->show > 0 && !v->json) code = train_gallery(v, v->show);
-    if (code || v->json) return code ? code : print_json(r);
+    if (code || v->json) return code ? code : print_json(v, r);
+    if (v->train->sequences) return text_summary(v, r);
     printf("test accuracy %.2f %% (%lld sample%s, loss %s) after %lld epoch%s, %lld step%s; %.1f "
            "s, %.0f %s\n",
            100 * r->test.accuracy, (long long)r->test.samples, plural((double)r->test.samples), loss_text(r->test.loss, loss),

@@ -32,6 +32,10 @@ typedef struct fac_dataset {
     const float   *values;          /* other samples, else NULL */
     const int32_t *tokens;          /* texts: item is { length }, behind the end FAC_PAD; else NULL */
     const int64_t *labels;          /* 0 .. classes - 1 */
+    bool     sequences;             /* a label for each token: labels are count x length, of which
+                                       FAC_NO_LABEL do not count; batches give labels [n, length] */
+    int64_t  stream;                /* sequences from one text of so many tokens: a sample is a
+                                       window of it, its labels the tokens one further; labels is NULL */
     const fac_cut *cuts;            /* of sounds: `values` holds whole recordings, samples are
                                        windows of them; else NULL */
     bool     anew;                  /* cuts of recordings longer than a window begin anywhere, drawn
@@ -102,7 +106,8 @@ typedef struct fac_batches {
     bool     shuffle;
     uint64_t seed;
     fac_augment augment;
-    int      trim;                  /* texts: a batch is as long as its longest, rounded up to a multiple of this; 0: item */
+    int      trim;                  /* texts: a batch is as long as its longest, rounded
+                                       up to a multiple of this; 0: item.  Not of a stream */
 } fac_batches;
 
 int64_t fac_batches_count(const fac_dataset *d, const fac_batches *b);      /* batches in an epoch */
@@ -185,6 +190,17 @@ fac_status  fac_vocab_vectors(const fac_vocab *v, const char *path, uint64_t see
 
 /* Token ids; longer texts are cut to this length, 0 is that of the longest. */
 fac_status fac_dataset_texts(const fac_texts *t, const fac_vocab *v, int64_t length, fac_dataset *out, fac_error *err);
+/* For language models, whose classes are the tokens 0 .. classes - 1.  A stream: `count` windows of
+ * `length` tokens from a text of n.  Shuffled batches draw where they begin, anew by seed, epoch and
+ * place (with replacement, as nanoGPT does), others lie evenly over the text.  The ids are copied.
+ * FAC_E_ARGUMENT: fewer than length + 1 tokens, an id that is no class. */
+fac_status fac_dataset_stream(const int32_t *ids, int64_t n, int64_t length, int64_t count,
+                              int classes, fac_dataset *out, fac_error *err);
+enum { FAC_NO_LABEL = -100 };                   /* torch's ignore_index */
+/* Rows of `length` tokens with what is to follow each, FAC_NO_LABEL where that is not to be learned;
+ * after the end of a row tokens are FAC_PAD.  A copy is made. */
+fac_status fac_dataset_sequences(const int32_t *tokens, const int64_t *labels, int64_t count,
+                                 int64_t length, int classes, fac_dataset *out, fac_error *err);
 /* Samples and labels as NumPy saves them: x f32 or f64 [N,...] are values, u8 [N,C,H,W] images, i32 or i64 [N,L] tokens; y
  * integers [N]. */
 fac_status fac_dataset_npy(const char *x, const char *y, fac_dataset *out, fac_error *err);

@@ -8,6 +8,7 @@
 #include "facula/file.h"
 #include "facula/tensor.h"
 #include "facula/device.h"
+#include "facula/stop.h"
 #include "facula/graph.h"
 #include "facula/ops.h"
 #include "facula/nn.h"

@@ -39,8 +39,9 @@ typedef struct fac_lm_facts {
 fac_lm_facts fac_lm_about(const fac_lm *m);
 bool fac_lm_encodes(const fac_lm *m); /* gives embeddings (fac_lm_embed), and writes no text */
 
-/* The model as a graph: ids i64[batch, N] -> logits f32[batch, N, vocabulary], without caches; for export, inspection, training.
- * Its parameters are the model's own tensors.  Of an encoder: ids -> embedding f32[batch, width]. */
+/* The model as a graph: ids i64[batch, N] -> logits f32[batch, N, vocabulary], without caches; for
+ * export, inspection, training.  batch 0: any number.  Its parameters are the model's own tensors.
+ * Of an encoder: ids -> embedding f32[batch, width]. */
 fac_status fac_lm_graph(const fac_lm *m, int64_t batch, fac_graph **out, fac_error *err);
 
 typedef struct fac_session fac_session;
@@ -122,6 +123,52 @@ typedef struct fac_generate_stat {
 /* Feeds the prompt to the slot, then generates.  What the slot has read before stays.  o and stat may be NULL. */
 fac_status fac_generate(fac_session *s, const fac_tokenizer *t, const int32_t *prompt, int64_t n, const fac_generate_opts *o,
                         fac_token_fn tell, void *self, fac_generate_stat *stat, fac_error *err);
+
+/* ---- training ---- */
+
+/* A model with fresh weights, drawn as GPT-2's: normal with deviation 0.02, what is added to the
+ * stream 0.02 / sqrt(2 layers), biases 0, norms 1.  The head is the table of tokens. */
+typedef struct fac_lm_shape {
+    char family[16]; /* "gpt" (GPT-2) or "llama" */
+    int64_t layers, heads, width;
+    int64_t context, vocabulary; /* tokens */
+    double dropout; /* of the embeddings and of what is added to the stream, while trained */
+    uint64_t seed;
+} fac_lm_shape;
+/* "gpt:4x4x128", "llama:6x6x192": layers, heads, width; the rest of the shape stays as it was.
+ * FAC_E_ARGUMENT says what cannot be. */
+fac_status fac_lm_shape_parse(const char *text, fac_lm_shape *out, fac_error *err);
+fac_status fac_lm_new(const fac_lm_shape *shape, fac_device *device, fac_lm **out, fac_error *err);
+
+/* Before fac_lm_graph, for a model that shall be trained: all weights become f32 parameters. */
+fac_status fac_lm_make_trainable(fac_lm *m, fac_error *err);
+/* config.json and model.safetensors of a folder as Hugging Face's transformers reads it, from the
+ * weights as they are now: those of a file in the types that they had there.  The folder must
+ * exist. FAC_E_UNSUPPORTED: the model came from a file, whose settings are no config.json. */
+fac_status fac_lm_save(fac_lm *m, const char *folder, fac_error *err);
+
+/* Low-rank adapters (Hu et al. 2021, https://arxiv.org/abs/2106.09685): W x + alpha / rank B A x of
+ * the linear layers that `targets` names, as peft does.  W stays as it is. */
+typedef struct fac_lora {
+    int64_t rank;      /* 0: 8 */
+    double alpha;      /* 0: twice the rank */
+    double dropout;    /* of what A reads, while trained */
+    char targets[256]; /* names with commas, Hugging Face's (q_proj) or GGUF's (attn_q); "": what
+                          peft takes for the family, "all-linear": every one but the head */
+    uint64_t seed;
+} fac_lora;
+/* "r=8,alpha=16,dropout=0.05,q_proj,v_proj", any of them.  FAC_E_ARGUMENT. */
+fac_status fac_lora_parse(const char *text, fac_lora *out, fac_error *err);
+/* Fresh adapters: A as torch's linear layers begin, B zeros.  In fac_lm_graph they alone are
+ * parameters.  FAC_E_ARGUMENT: no layer has such a name, or the model has adapters already. */
+fac_status fac_lm_lora_new(fac_lm *m, const fac_lora *how, fac_error *err);
+/* adapter_config.json and adapter_model.safetensors of a folder, as peft writes and reads them.  A
+ * model with adapters generates with them, whatever its weights are stored as.  Before sessions. */
+fac_status fac_lm_lora_load(fac_lm *m, const char *folder, fac_error *err);
+/* base: what the file calls the model that it belongs to; NULL: nothing. */
+fac_status fac_lm_lora_save(const fac_lm *m, const char *folder, const char *base, fac_error *err);
+/* The weights take in what the adapters add, which are gone then. */
+fac_status fac_lm_lora_merge(fac_lm *m, fac_error *err);
 
 /* What an encoder (BERT, MiniLM) makes of n tokens: the mean over its tokens, divided by its length; width numbers.
  * FAC_E_UNSUPPORTED: the model is no encoder.  FAC_E_ARGUMENT: no tokens, more than the context, an id that is none.

@@ -1,4 +1,5 @@
-/* facula/quantize.h: networks whose weights and activations have 1 to 4 bits, learned in training.
+/* facula/quantize.h: networks of few bits: 1 to 4 of them, learned in training, or whole models in
+ * integers of 8 and 4 bits, made after it.
  *
  * A quantizer is a few ops: what is computed goes forward in few levels, and its gradient takes
  * another path (fac_surrogate), since levels have none.  A quantized network is an ordinary
@@ -87,6 +88,71 @@ const char *fac_quantizing_wrong(const char *text);
 /* A copy whose quantized weights are what they are quantized to, as parameters: a network that any
  * runtime runs, and that gives the same bits here.  Activations stay quantized, in simple ops. */
 fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_error *err);
+
+/* ---- trained models in integers
+ * ----------------------------------------------------------------------------------
+ * A calibrator takes a float model and a scheme, is shown samples, and gives a model that
+ * computes in integers, in standard ONNX operators (int4: MatMulNBits of com.microsoft), as the
+ * tools of ONNX Runtime do it.  Schemes:
+ *   int8:static    weights and activations are bytes; ranges of activations come from samples
+ *   int8:dynamic   weights are bytes; each run finds the ranges of what products read
+ *   int4:block32   weights of products have 4 bits, each 32 of them a scale and a zero point
+ * Batch norms go into the weights before them, and constants are computed first. */
+
+/* Name and one line about scheme i; NULL after the last. */
+const char *fac_integers_scheme(int i);
+const char *fac_integers_about(int i);
+/* Whether a scheme of this name is there, and whether it needs samples. */
+bool        fac_integers_known(const char *scheme, bool *calibrates);
+
+/* How the range of an activation follows from what it was for all samples. */
+typedef enum fac_calibration {
+    FAC_CALIBRATE_MINMAX,           /* all of it                                                  */
+    FAC_CALIBRATE_PERCENTILE,       /* without its tails                                          */
+    FAC_CALIBRATE_ENTROPY           /* whose 8 bits diverge least from the floats (Migacz 2017)   */
+} fac_calibration;
+
+typedef struct fac_integers {
+    const char        *scheme;
+    int                nkeep;       /* layers that stay floats, as for fac_analysis_selects       */
+    const char *const *keep;
+    fac_calibration    calibration;
+    double             percentile;  /* within (50, 100]; 0: 99.999                                */
+    bool               is_signed;   /* activations are i8; else u8                                */
+    bool               per_tensor;  /* weights have one scale; else one for each output channel   */
+    bool               reduce_range;    /* weights of 7 bits, within +-64: for runtimes that add
+                                           u8 s8 products in 16 bits, which saturate, where there is
+                                           no VNNI; facula's kernels need it nowhere              */
+} fac_integers;
+
+typedef struct fac_calibrator fac_calibrator;
+
+/* The graph is copied.  device must outlive the calibrator.  FAC_E_ARGUMENT: a scheme that is
+ * none, a pattern of `keep` that means no layer, or a model without layers that the scheme
+ * quantizes. */
+fac_status fac_calibrator_new(const fac_graph *model, fac_device *device, const fac_integers *how,
+                              fac_calibrator **out, fac_error *err);
+void       fac_calibrator_free(fac_calibrator *c);                  /* NULL is fine */
+
+/* Runs the model once on in[], as fac_program_run takes them; any number of times.  Of the first 8
+ * the tensors are kept until the end, so that errors can be measured. */
+fac_status fac_calibrator_add(fac_calibrator *c, fac_tensor *const in[], fac_error *err);
+
+/* The model in integers, the caller's to free; once.  FAC_E_ARGUMENT: the scheme needs samples, and
+ * there was none. */
+fac_status fac_calibrator_finish(fac_calibrator *c, fac_graph **out, fac_error *err);
+
+/* A layer with weights. */
+typedef struct fac_integer_layer {
+    const char *name, *op;
+    bool        kept;               /* stays floats: by `keep`, or the scheme has no form of it  */
+    double      bytes, bytes_before;        /* of its weights */
+    double      weight_sqnr;        /* signal to error of its weights, dB; INFINITY: no error    */
+    double      output_sqnr;        /* of what later layers read, over the kept samples, with the
+                                       errors of all layers before; NAN: there were no samples   */
+} fac_integer_layer;
+/* In the order of execution, after fac_calibrator_finish; NULL after the last. */
+const fac_integer_layer *fac_calibrator_layer(const fac_calibrator *c, int i);
 
 /* ---- packed files
  * ------------------------------------------------------------------------------------------- */

@@ -49,6 +49,18 @@ int32_t fac_tokenizer_eos(const fac_tokenizer *t);
 /* The chat template that the file has, in Jinja; NULL: none.  See fac_chat_encode. */
 const char *fac_tokenizer_template(const fac_tokenizer *t);
 
+/* ---- learning a tokenizer from a text ---- */
+
+/* A byte-level BPE of so many tokens: <|endoftext|>, the 256 bytes, then the pair of neighbours
+ * that is seen most often in pieces cut as GPT-2 does, again and again, of equals the one of lower
+ * ids; pairs that are seen once make no token, so there may be fewer.  tokens 0: one token for each
+ * character of the text instead, in the order of their code points; others have none.
+ * FAC_E_ARGUMENT: the text is empty or no UTF-8, fewer than 257 tokens. */
+fac_status fac_tokenizer_learn(const char *text, size_t bytes, int32_t tokens, fac_tokenizer **out,
+                               fac_error *err);
+/* As tokenizer.json of Hugging Face; FAC_E_UNSUPPORTED: only what was learned here is written. */
+fac_status fac_tokenizer_save(const fac_tokenizer *t, const char *path, fac_error *err);
+
 /* ---- conversations ---- */
 
 typedef struct fac_message { const char *role, *text; } fac_message;    /* "system", "user", "assistant" */

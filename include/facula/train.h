@@ -44,6 +44,8 @@ typedef struct fac_trainer_opts {
     const char     *optimizer;          /* a name of fac_optims; NULL = "adam" */
     fac_optim_opts  optim;
     double          label_smoothing;
+    bool sequences; /* logits are [N,L,classes], labels i64 [N,L], those of FAC_NO_LABEL do not
+                       count: language models.  Samples of a score are then labels */
     bool            soft_labels;        /* labels of a step are probabilities f32 [N,classes], as mixup makes them */
     fac_precision   precision;          /* as in fac_program_opts */
     fac_dtype       mixed;              /* FAC_BF16, FAC_F16: the model computes in it (fac_graph_autocast), parameters and moments
@@ -54,7 +56,13 @@ typedef struct fac_trainer_opts {
                                            it; slow */
 } fac_trainer_opts;
 
-typedef struct fac_score { double loss, accuracy; int64_t samples; } fac_score;     /* means; accuracy 0..1 */
+/* Means; accuracy 0..1.  error: the standard error of an evaluation's loss, from how its batches
+ * differ; 0: of one batch. */
+typedef struct fac_score {
+    double loss, accuracy;
+    int64_t samples;
+    double error;
+} fac_score;
 
 /* opts may be NULL.  The model must outlive nothing: it may be changed or freed afterwards. */
 fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out,
@@ -126,6 +134,8 @@ typedef struct fac_train_opts {
                                            of the optimizer.  Plateau: of the loss of the test set, or rising, of the
                                            accuracy */
     int          ahead;                 /* batches made ahead by a thread; 0: 2, negative: none and no thread */
+    int64_t steps; /* the training ends after so many, where the last epoch may be cut; 0: after the
+                      last epoch.  epochs must be enough for them */
     int64_t      evaluate_every;        /* epochs; 0: 1.  The last one always */
     const char  *checkpoint;            /* written behind every epoch and when stopped; NULL: none */
     bool       (*report)(void *self, const fac_progress *p);    /* false stops after this step; may be NULL */

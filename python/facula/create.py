@@ -169,7 +169,7 @@ def asarray(data: Any, *, dtype: Any = None, device: Any = None, copy: bool | No
     """A tensor of an object; without a copy where that is possible, unless one is wanted."""
     if copy:
         return tensor(data, dtype=dtype, device=device)
-    if isinstance(data, Tensor) and dtype is None:
+    if isinstance(data, Tensor) and (dtype is None or data.dtype is find(dtype)):
         return data if device is None else data._on(device)
     if copy is False and not (isinstance(data, Tensor) or hasattr(data, "__array_interface__")):
         raise ValueError("asarray: this cannot be had without a copy")

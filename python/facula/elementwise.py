@@ -10,7 +10,7 @@ from . import promote
 from ._facula import Tensor, apply
 from .dtypes import bool_
 from .promote import cast
-from .create import as_tensor, floats, zeros, ones_like
+from .create import as_tensor, floats, zeros
 
 
 def _unary(name: str, doc: str, op: str | None = None) -> Any:
@@ -38,6 +38,15 @@ acosh = arccosh = _unary("acosh", "Inverse hyperbolic cosine.")
 atanh = arctanh = _unary("atanh", "Inverse hyperbolic tangent.")
 erf = _unary("erf", "The error function.")
 sigmoid = _unary("sigmoid", "1 / (1 + e^-x)")
+erfc = _unary("erfc", "1 - erf(x), exact far out.")
+log2 = _unary("log2", "The logarithm to base 2.")
+log10 = _unary("log10", "The logarithm to base 10.")
+log1p = _unary("log1p", "ln(1 + x), exact for small x.")
+expm1 = _unary("expm1", "e^x - 1, exact for small x.")
+exp2 = _unary("exp2", "2^x")
+lgamma = _unary("lgamma", "ln |gamma(x)|")
+digamma = _unary("digamma", "The slope of lgamma.")
+erfinv = _unary("erfinv", "The inverse of erf.")
 reciprocal = _unary("reciprocal", "1 / x")
 gelu_exact = _unary("gelu", "x / 2 (1 + erf(x / sqrt 2))")
 isnan_ = _unary("isnan", "Is it NaN?")
@@ -74,15 +83,7 @@ def _rounding(name: str) -> Any:
     return function
 
 
-floor, ceil, round = _rounding("floor"), _rounding("ceil"), _rounding("round")
-
-
-def trunc(x: Any) -> Tensor:
-    """Towards zero."""
-    t = as_tensor(x)
-    if not t.dtype.is_floating_point:
-        return t
-    return where(t < 0, ceil(t), floor(t))
+floor, ceil, round, trunc = _rounding("floor"), _rounding("ceil"), _rounding("round"), _rounding("trunc")
 
 
 def sign(x: Any) -> Tensor:
@@ -100,36 +101,6 @@ def square(x: Any) -> Tensor:
 def rsqrt(x: Any) -> Tensor:
     """1 / sqrt x"""
     return reciprocal(sqrt(x))
-
-
-def log2(x: Any) -> Tensor:
-    """The logarithm to base 2."""
-    return log(x) * (1 / math.log(2))
-
-
-def log10(x: Any) -> Tensor:
-    """The logarithm to base 10."""
-    return log(x) * (1 / math.log(10))
-
-
-def log1p(x: Any) -> Tensor:
-    """ln(1 + x), exact for small x: the rounding of 1 + x is taken out again."""
-    t = floats(as_tensor(x))
-    u = 1 + t
-    exact = log(u) * (t / where(u == 1, ones_like(u), u - 1))
-    return where(u == 1, t, where(isinf(u), u, exact))
-
-
-def expm1(x: Any) -> Tensor:
-    """e^x - 1, exact for small x."""
-    t = floats(as_tensor(x))
-    half = tanh(t * 0.5)
-    return where(abs(t) < 1, 2 * half / (1 - half), exp(t) - 1)
-
-
-def exp2(x: Any) -> Tensor:
-    """2^x"""
-    return pow(2.0, floats(as_tensor(x)))
 
 
 def isnan(x: Any) -> Tensor:
@@ -205,6 +176,38 @@ def _both(x: Any, y: Any) -> tuple[Tensor, Tensor, Any]:
     if pair is None:
         raise TypeError(f"a tensor and {type(y).__name__} have no common type")
     return pair
+
+
+def _float_pair(name: str, doc: str) -> Any:
+    def function(x: Any, y: Any) -> Tensor:
+        a, b, common = _both(x, y)
+        if not common.is_floating_point:
+            a, b = floats(a), floats(b)
+        return apply(name, None, 0, a, b)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+atan2 = arctan2 = _float_pair("atan2", "The angle of the point (y, x), from -pi to pi.")
+hypot = _float_pair("hypot", "sqrt(x x + y y), without overflow.")
+copysign = _float_pair("copysign", "|x| with the sign of y.")
+nextafter = _float_pair("nextafter", "The number next to x on the way to y.")
+
+
+def logaddexp(x: Any, y: Any) -> Tensor:
+    """ln(e^x + e^y), without overflow."""
+    a, b, _ = _both(x, y)
+    a, b = floats(a), floats(b)
+    largest = maximum(a, b)
+    apart = neg(abs(a - b))
+    return where(a == b, a + math.log(2), largest + log1p(exp(apart)))
+
+
+def signbit(x: Any) -> Tensor:
+    """Is the sign set?  That of -0 is."""
+    t = as_tensor(x)
+    return apply("signbit", None, 0, t) if t.dtype.is_floating_point else t < 0
 
 
 def maximum(x: Any, y: Any) -> Tensor:

@@ -5,8 +5,10 @@
             loss = net.loss(x, y)
             opt.zero_grad(); loss.backward(); opt.step()
 
-FACULA_LAZY=1 in the environment makes it so from the start.  A step of training becomes one program, which is planned in the first step and found again in the next ones.  Results are those
-of eager calls but for the rounding inside of operators that were joined.
+FACULA_LAZY=1 in the environment makes it so from the start, in every thread; set_lazy() and
+`with fac.lazy()` speak for their own thread.  A step of training becomes one program, which is
+planned in the first step and found again in the next ones.  Results are those of eager calls but for
+the rounding inside of operators that were joined.
 """
 from __future__ import annotations
 
@@ -34,11 +36,11 @@ class lazy:
             flush()
 
 
-_facula.set_lazy(os.environ.get("FACULA_LAZY", "0") not in ("", "0"))
+_facula.set_lazy_at_first(os.environ.get("FACULA_LAZY", "0") not in ("", "0"))
 
 
 def set_lazy(on: bool) -> bool:
-    """Records calls from now on, or computes them at once; what it was before."""
+    """Records this thread's calls from now on, or computes them at once; what it was before."""
     return _facula.set_lazy(on)
 
 

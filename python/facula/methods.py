@@ -17,7 +17,8 @@ clamp clip lerp equal allclose sum mean prod amax amin max min argmax argmin all
 log_softmax cumsum cumprod reshape flatten unflatten squeeze unsqueeze permute transpose swapaxes movedim moveaxis expand
 broadcast_to tile repeat_interleave split chunk unbind flip roll tril triu take_along_dim gather scatter scatter_add
 index_select take masked_fill masked_select nonzero topk argsort sort unique mm bmm dot outer diag bitwise_and bitwise_or
-bitwise_xor bitwise_not true_divide divide multiply subtract greater greater_equal less less_equal not_equal""".split()
+bitwise_xor bitwise_not true_divide divide multiply subtract greater greater_equal less less_equal not_equal
+atan2 hypot copysign nextafter logaddexp signbit erfc erfinv lgamma digamma""".split()
 
 
 def _attach(name: str, function: Any) -> None:
@@ -74,10 +75,21 @@ def zero_(x: Tensor) -> Tensor:
     return x._become(F.full_like(x, 0))
 
 
-@_method
-def size(x: Tensor, dim: int | None = None) -> Any:
-    """The shape, or one size of it."""
-    return x.shape if dim is None else x.shape[dim]
+class _Size(int):
+    """How many elements, as in NumPy and the array API; called, the shape or one size of it, as in PyTorch."""
+
+    _shape: tuple[int, ...]
+
+    def __new__(cls, x: Tensor) -> _Size:
+        self = int.__new__(cls, x._count)
+        self._shape = x.shape
+        return self
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return self._shape if dim is None else self._shape[dim]
+
+
+setattr(Tensor, "size", property(_Size, doc=_Size.__doc__))
 
 
 @_method
@@ -213,6 +225,11 @@ def __array__(x: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
             raise ValueError(f"an array of {dtype} cannot be had of {x.dtype} without a copy")
         return array.astype(dtype)
     return array.copy() if copy else array
+
+
+@_method
+def __complex__(x: Tensor) -> complex:
+    return complex(x.item())
 
 
 @_method

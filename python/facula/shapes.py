@@ -127,11 +127,17 @@ def tile(x: Tensor, *repeats: Any) -> Tensor:
     return apply("tile", None, 0, x, ints(times)) if times else x
 
 
-def repeat_interleave(x: Tensor, repeats: int, dim: int | None = None) -> Tensor:
-    """Each element so many times, one after the other."""
+def repeat_interleave(x: Tensor, repeats: int | Tensor, dim: int | None = None) -> Tensor:
+    """Each element so many times, one after the other; of a tensor: a number for each slice."""
     if dim is None:
-        x, dim = _reshape(x, [-1]), 0
+        x, dim = _reshape(x, [-1] if math.prod(x.shape) else [0]), 0
     a = axis_of(dim, x.ndim)
+    if isinstance(repeats, Tensor) and math.prod(repeats.shape) != 1:
+        if repeats.shape != (x.shape[a],):
+            raise _facula.ShapeError(f"repeats of shape {repeats.shape} for a dim of size {x.shape[a]}")
+        places = np.repeat(np.arange(x.shape[a]), np.asarray(repeats.detach()))
+        return apply("gather", f"axis={a}", 0, x, Tensor(places, dtype="int64"))
+    repeats = int(repeats)
     wide = expand(unsqueeze(x, a + 1), *x.shape[:a + 1], repeats, *x.shape[a + 1:])
     return reshape(wide, *x.shape[:a], -1 if math.prod(x.shape) else x.shape[a] * repeats, *x.shape[a + 1:])
 

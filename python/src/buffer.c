@@ -177,7 +177,14 @@ static Py_ssize_t length(PyObject *o) { return PyList_Check(o) ? PyList_Size(o) 
 static PyObject *at(PyObject *o, Py_ssize_t i) { return PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i); }
 
 /* What is gathered while a nested sequence is walked. */
-typedef struct Walk { fac_dims dims; fac_dtype seen; Py_ssize_t next; double *f; int64_t *i; bool wide; } Walk;
+typedef struct Walk {
+    fac_dims   dims;
+    fac_dtype  seen;            /* the widest kind: bools, then integers, then floats */
+    Py_ssize_t next;
+    double    *f;
+    int64_t   *i;
+    bool       wide, negative;  /* integers that only u64 holds; such that it does not */
+} Walk;
 
 static fac_dtype kind_of(PyObject *o) {
     if (PyBool_Check(o)) return FAC_BOOL;
@@ -198,20 +205,38 @@ static bool shape_of(PyObject *o, fac_dims *dims) {
     return true;
 }
 
+static int rank_of(fac_dtype kind) {
+    if (kind == FAC_F32) return 3;
+    return kind == FAC_I64 ? 2 : kind == FAC_BOOL;
+}
+
+/* An integer; one from 2^63 on as its bits. */
+static bool whole(PyObject *o, int64_t *to, Walk *w) {
+    *to = PyLong_AsLongLong(o);
+    if (*to != -1 || !PyErr_Occurred()) {
+        w->negative |= *to < 0;
+        return true;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
+    PyErr_Clear();
+    const unsigned long long bits = PyLong_AsUnsignedLongLong(o);
+    if (bits == (unsigned long long)-1 && PyErr_Occurred()) return false;
+    *to = (int64_t)bits;
+    w->wide = true;
+    return true;
+}
+
 static bool leaf(PyObject *o, Walk *w) {
     fac_dtype kind = kind_of(o);
-    if (kind > w->seen || !w->seen) w->seen = w->seen == FAC_F32 ? FAC_F32 : kind;
-    if (kind == FAC_F32) w->seen = FAC_F32;
+    if (rank_of(kind) > rank_of(w->seen)) w->seen = kind;
     double f = PyFloat_AsDouble(o);
     if (f == -1 && PyErr_Occurred()) {
         if (!PyLong_Check(o)) PyErr_Format(PyExc_TypeError, "a number was expected, not %R", o);
         return false;
     }
     w->f[w->next] = f;
-    if (kind != FAC_F32) {
-        w->i[w->next] = PyLong_AsLongLong(o);
-        if (w->i[w->next] == -1 && PyErr_Occurred()) return false;
-    } else w->i[w->next] = 0;
+    w->i[w->next] = 0;
+    if (kind != FAC_F32 && !whole(o, &w->i[w->next], w)) return false;
     w->next++;
     return true;
 }
@@ -231,18 +256,24 @@ static bool walk(PyObject *o, int depth, Walk *w) {
     return true;
 }
 
-/* The numbers as f64, or as i64 where all of them are integers, then as they are wanted. */
+/* The numbers as f64, or as i64 or u64 where all of them are integers, then as they are wanted. */
 static fac_tensor *gathered(const Walk *w, fac_dtype dtype) {
-    bool whole = w->seen == FAC_I64 || w->seen == FAC_BOOL;
+    bool ints = w->seen == FAC_I64 || w->seen == FAC_BOOL;
+    bool unsigned_ = ints && w->wide;
+    if (unsigned_ && (w->negative || !dtype || fac_dtype_get(dtype)->kind == 'i')) {
+        PyErr_SetString(PyExc_OverflowError, "an integer from 2^63 on: say dtype=uint64 (without negative ones) or a float");
+        return NULL;
+    }
     if (!dtype) dtype = w->seen ? w->seen : FAC_F32;
-    fac_dtype from = whole ? FAC_I64 : FAC_F64;
+    fac_dtype from = ints ? FAC_I64 : FAC_F64;
+    if (unsigned_) from = FAC_U64;
     fac_tensor *wide, *t;
     fac_error err;
     if (fac_tensor_new(NULL, from, w->dims, &wide, &err)) {
         py_raise(&err);
         return NULL;
     }
-    const void *data = whole ? (const void *)w->i : (const void *)w->f;
+    const void *data = ints ? (const void *)w->i : (const void *)w->f;
     fac_status status = fac_tensor_write(wide, data, (size_t)w->next * 8, &err);
     if (!status && dtype == from) return wide;
     if (!status) status = fac_tensor_convert(wide, dtype, &t, &err);

@@ -66,9 +66,9 @@ static PyObject *verify(PyObject *module, PyObject *args, PyObject *kwargs) {
     fac_verdict v = { 0 };
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_verify(graph_of(a), graph_of(b), device->device, &o, &v, &err);
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     PyObject *result = NULL;
     if (status) py_raise(&err);
     else if (!segments.failed) result = verdict(&v, segments.list);
@@ -96,9 +96,9 @@ static PyObject *diff(PyObject *module, PyObject *args, PyObject *kwargs) {
     fac_differences *d;
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_diff(graph_of(a), graph_of(b), &opts, &d, &err);
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     if (status) return py_raise(&err);
     PyObject *list = PyList_New(0);
     for (int i = 0; list && fac_differences_get(d, i); i++) {
@@ -148,9 +148,9 @@ static PyObject *tile(PyObject *module, PyObject *args, PyObject *kwargs) {
     fac_tiling *t;
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_graph_tile(graph_of(graph), &opts, count_only ? NULL : &out, &t, &err);
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     if (status) return py_raise(&err);
     PyObject *rows = PyList_New(0);
     for (int i = 0; rows && i < fac_tiling_rows(t); i++) {

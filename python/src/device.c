@@ -16,6 +16,7 @@ static DeviceObject *open_device(const char *name, const fac_device_opts *opts) 
     if (status) return (DeviceObject *)py_raise(&err);
     allocfunc alloc = (allocfunc)PyType_GetSlot(py_device_type, Py_tp_alloc);
     DeviceObject *self = (DeviceObject *)alloc(py_device_type, 0);
+    fac_device_stop(device, py_stop_asked, NULL);
     if (self) self->device = device;
     else fac_device_free(device);
     return self;

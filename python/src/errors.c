@@ -41,6 +41,7 @@ int py_errors_init(PyObject *module) {
 }
 
 PyObject *py_raise(const fac_error *err) {
+    if (PyErr_Occurred()) return NULL;              /* Ctrl-C, or what a callback raised: the cause */
     PyObject *class = py_error;
     if (err->status > FAC_OK && err->status <= FAC_E_INTERNAL) class = classes[err->status];
     PyErr_SetString(class, err->text);

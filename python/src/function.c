@@ -438,9 +438,9 @@ bool py_function_run(Function *f, fac_tensor *const in[], fac_tensor *out[]) {
     if (f->work <= SMALL) status = fac_program_run(f->program, given, out, &err);
     else {
         py_function_hold(f);
-        Py_BEGIN_ALLOW_THREADS
+        PY_WORK_BEGIN
         status = fac_program_run(f->program, given, out, &err);
-        Py_END_ALLOW_THREADS
+        PY_WORK_END(status)
         py_function_free(f);
     }
     if (!status) return true;

@@ -3,10 +3,11 @@
  * which is found again in the next step. */
 #include "module.h"
 
-static bool on;
+static _Thread_local enum { LAZY_UNSAID, LAZY_OFF, LAZY_ON } said;   /* by this thread */
+static bool on_at_first;                /* where a thread says nothing: FACULA_LAZY */
 static uint64_t epoch = 1;              /* grows with each flush: leaves are given anew, for their memory may have been written */
 
-bool py_lazy_on(void) { return on; }
+bool py_lazy_on(void) { return said == LAZY_UNSAID ? on_at_first : said == LAZY_ON; }
 
 fac_type py_type(const TensorObject *x) { return x->t ? fac_tensor_type(x->t) : fac_lazy_type(x->lazy); }
 
@@ -18,9 +19,9 @@ fac_tensor *py_value(PyObject *o) {
     fac_error err;
     fac_status status;
     epoch++;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_lazy_tensor(lazy, &t, &err);
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     fac_lazy_free(lazy);
     if (status) return (fac_tensor *)py_raise(&err);
     if (x->t) fac_tensor_free(t);                               /* another thread was faster */
@@ -96,13 +97,20 @@ static PyObject *set_lazy(PyObject *module, PyObject *value) {
     (void)module;
     int is = PyObject_IsTrue(value);
     if (is < 0) return NULL;
-    bool before = on;
-    on = is;
+    bool before = py_lazy_on();
+    said = is ? LAZY_ON : LAZY_OFF;
     return PyBool_FromLong(before);
+}
+static PyObject *set_lazy_at_first(PyObject *module, PyObject *value) {
+    (void)module;
+    int is = PyObject_IsTrue(value);
+    if (is < 0) return NULL;
+    on_at_first = is;
+    Py_RETURN_NONE;
 }
 static PyObject *is_lazy(PyObject *module, PyObject *none) {
     (void)module, (void)none;
-    return PyBool_FromLong(on);
+    return PyBool_FromLong(py_lazy_on());
 }
 
 static PyObject *flush(PyObject *module, PyObject *args) {
@@ -115,14 +123,15 @@ static PyObject *flush(PyObject *module, PyObject *args) {
     fac_error err;
     fac_status status;
     epoch++;
-    Py_BEGIN_ALLOW_THREADS
+    PY_WORK_BEGIN
     status = fac_flush(d->recorder, &err);
-    Py_END_ALLOW_THREADS
+    PY_WORK_END(status)
     if (status) return py_raise(&err);
     Py_RETURN_NONE;
 }
 
 bool py_lazy_settle(void) {
+    bool on = py_lazy_on();
     PyObject *none = on ? PyTuple_New(0) : NULL;
     PyObject *done = none ? flush(NULL, none) : NULL;
     Py_XDECREF(none);
@@ -143,7 +152,8 @@ static PyObject *stats(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
-    { "set_lazy", set_lazy, METH_O, "Are calls recorded and computed later?  What it was before." },
+    { "set_lazy", set_lazy, METH_O, "Are this thread's calls recorded and computed later?  What it was before." },
+    { "set_lazy_at_first", set_lazy_at_first, METH_O, "The same for threads that say nothing." },
     { "is_lazy", is_lazy, METH_NOARGS, "Are calls recorded and computed later?" },
     { "flush", flush, METH_VARARGS, "(device=None): computes what is recorded." },
     { "lazy_stats", stats, METH_VARARGS, "(device=None): segments, how many were found again, how many planned." }, { 0 } };

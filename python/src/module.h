@@ -85,6 +85,15 @@ fac_tensor *py_value(PyObject *o);
 bool        py_lazy_call(Function *f, DeviceObject *device, int n, PyObject *const in[], fac_lazy *out[]);
 TensorObject *py_lazy_number(PyObject *o, fac_dtype dtype, DeviceObject *device);
 
+/* ---- stop.c: Ctrl-C in long work ---- */
+
+int  py_stop_init(PyObject *module);
+bool py_stop_asked(void *none);                     /* of a device: fac_stop_asked */
+void py_work_begin(void);
+void py_work_end(fac_status status);                /* may leave an exception, which py_raise keeps */
+#define PY_WORK_BEGIN py_work_begin(); Py_BEGIN_ALLOW_THREADS
+#define PY_WORK_END(status) Py_END_ALLOW_THREADS py_work_end(status);
+
 /* ---- buffer.c ---- */
 
 int         py_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
@@ -160,7 +169,14 @@ PyObject *py_graph(fac_graph *g);                   /* takes g; NULL: no memory 
 /* ---- the tools ---- */
 
 extern PyMethodDef py_look_methods[], py_edit_methods[], py_data_methods[], py_compare_methods[];
-extern PyMethodDef py_lend_methods[];
+extern PyMethodDef py_lend_methods[], py_quantize_methods[];
+/* The tensors of a list of n, each retained; where `absent` is set one may be None.  NULL: an
+ * exception; else py_operands_drop gives them back. */
+fac_tensor **py_operands(PyObject *list, int n, bool absent);
+void         py_operands_drop(fac_tensor **in, int n);
+enum { PY_STRINGS = 256 };
+/* The texts of a list of at most so many, borrowed; None: none.  false: an exception. */
+bool         py_strings(PyObject *list, const char *to[], int *n);
 
 /* A dictionary's entry that is made here; takes the reference.  false: an exception. */
 bool py_put(PyObject *dict, const char *key, PyObject *value);

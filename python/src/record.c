@@ -18,7 +18,9 @@ typedef struct NodeObject {
 
 static PyTypeObject *node_type;
 static allocfunc alloc_node;
-static bool enabled = true, tracing;    /* tracing: every call is recorded, whatever it is for */
+/* Of a thread: one that computes without gradients changes nothing for the others. */
+static _Thread_local bool enabled = true;
+static _Thread_local bool tracing;      /* every call is recorded, whatever it is for */
 
 bool py_grad_enabled(void) { return enabled; }
 

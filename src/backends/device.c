@@ -81,6 +81,16 @@ fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char
     return FAC_OK;
 }
 
+void fac_device_stop(fac_device *d, fac_stop_asked asked, void *self) {
+    d->stop_asked = asked;
+    d->stop_self = self;
+}
+
+fac_status fac_device_go_on(const fac_device *d, fac_error *err) {
+    if (!d->stop_asked || !d->stop_asked(d->stop_self)) return FAC_OK;
+    return fac_raise(err, FAC_E_ARGUMENT, "stopped");
+}
+
 static void free_pack(fac_device *d, fac_pack *p) {
     if (p->file) fac_file_free(p->file);
     else fac_device_drop(d, FAC_HOLD_PACKED, p->memory, p->bytes);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/table.h"
 #include "facula/backend.h"
+#include "facula/stop.h"
 #include "tensor/mirror.h"
 
 /* A parameter in the form that a solver wants, shared by all programs of the device that need the same one. */
@@ -39,7 +40,12 @@ struct fac_device {
     fac_mirrors      mirrors;           /* copies of host tensors: parameters, results that nobody has read yet */
     _Atomic size_t   held, peak;        /* bytes */
     _Atomic size_t   held_for[4];       /* by fac_hold */
+    fac_stop_asked   stop_asked;        /* NULL: never */
+    void            *stop_self;
 };
+
+/* FAC_E_ARGUMENT where the user of the device wants what is at work to end: see facula/stop.h. */
+fac_status fac_device_go_on(const fac_device *d, fac_error *err);
 
 /* For backends: sets up the members above. */
 fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "facula/nn.h"
 #include "lm/build.h"
 
 typedef fac_lm_building build;
@@ -25,6 +26,7 @@ static fac_value *weight_as(build *b, const char *name, bool floats) {
     fac_value *have = fac_graph_find(b->g, full);
     if (have) return have;
     const fac_dtype dtype = fac_tensor_type(t).dtype;
+    if (b->m->trains && b->m->lora.rank) return fac_const(b->g, t);
     return dtype == FAC_F32 ? fac_param(b->g, full, t) : fac_state(b->g, full, t);
 }
 static fac_value *weight(build *b, const char *name) { return weight_as(b, name, false); }
@@ -38,12 +40,35 @@ static fac_value *need(build *b, fac_value *have, const char *name) {
     return NULL;
 }
 
+static fac_value *dropped(build *b, fac_value *x, double ratio) {
+    return b->m->trains && ratio > 0 ? fac_nn_dropout(x, ratio) : x;
+}
+
+/* One of the two matrices of an adapter; NULL: the layer has none. */
+static fac_value *adapter(build *b, const char *stem, const char *which) {
+    char name[128], full[256];
+    snprintf(name, sizeof name, "%s.%s", stem, which);
+    fac_lm_name_gguf(b->m, name, b->layer, full);
+    fac_tensor *t = b->m->lora.rank ? fac_table_get(&b->m->adapters, full) : NULL;
+    return t ? fac_param(b->g, full, t) : NULL;
+}
+
+/* y and alpha / rank B A x. */
+static fac_value *adapted(build *b, fac_value *x, fac_value *y, const char *stem) {
+    fac_value *down = adapter(b, stem, "lora_a"), *up = down ? adapter(b, stem, "lora_b") : NULL;
+    if (!up) return y;
+    const fac_lora *o = &b->m->lora;
+    fac_value *scale = fac_number(b->g, FAC_F32, o->alpha / (double)o->rank);
+    fac_value *few = fac_linear(dropped(b, x, o->dropout), down, NULL);
+    return fac_add(y, fac_mul(fac_linear(few, up, NULL), scale));
+}
+
 fac_value *fac_lm_linear(build *b, fac_value *x, const char *stem) {
     char w[64], bias[64];
     snprintf(w, sizeof w, "%s.weight", stem);
     snprintf(bias, sizeof bias, "%s.bias", stem);
     fac_value *matrix = need(b, weight(b, w), w);
-    return matrix ? fac_linear(x, matrix, floats(b, bias)) : x;
+    return matrix ? adapted(b, x, fac_linear(x, matrix, floats(b, bias)), stem) : x;
 }
 
 fac_value *fac_lm_norm(build *b, fac_value *x, const char *stem) {
@@ -139,7 +164,6 @@ static fac_value *by_heads(fac_value *x, int64_t heads, int64_t size) {
 /* Rows go into the cache; what attention reads is the cache with them. */
 static fac_value *cached(build *b, fac_value *rows, int which) {
     char name[64];
-    if (!b->caches) return rows;
     snprintf(name, sizeof name, "cache.%lld.%s", (long long)b->layer, which ? "v" : "k");
     fac_value *cache = fac_state(b->g, name, b->caches[2 * b->layer + which]);
     fac_value *next = fac_cache_write(cache, rows, b->at);
@@ -164,12 +188,19 @@ static fac_value *attention(build *b, fac_value *x) {
     if (b->status) return x;
     q = turn(b, head_norm(b, q, "blk.%d.attn_q_norm.weight", c->heads), c->heads);
     k = turn(b, head_norm(b, k, "blk.%d.attn_k_norm.weight", c->kv_heads), c->kv_heads);
-    k = cached(b, by_heads(k, c->kv_heads, c->head), 0);
-    v = cached(b, by_heads(v, c->kv_heads, c->head), 1);
-    const fac_attention_opts o = { .q_heads = c->heads, .scale = c->scale, .softcap = c->cap, .causal = true,
+    if (b->caches) {
+        k = cached(b, by_heads(k, c->kv_heads, c->head), 0);
+        v = cached(b, by_heads(v, c->kv_heads, c->head), 1);
+    }
+    const int64_t flat = b->caches ? 0 : c->kv_heads;
+    const fac_attention_opts o = { .q_heads = c->heads,
+                                   .kv_heads = flat,
+                                   .scale = c->scale,
+                                   .softcap = c->cap,
+                                   .causal = true,
                                    .window = is_local(b) ? c->window : 0 };
     fac_value *y = fac_attention(q, k, v, NULL, NULL, NULL, b->lengths, &o);
-    return fac_lm_linear(b, y, "blk.%d.attn_output");
+    return dropped(b, fac_lm_linear(b, y, "blk.%d.attn_output"), b->m->dropout);
 }
 
 /* ---- the rest of a block ---- */
@@ -184,7 +215,7 @@ static fac_value *mlp(build *b, fac_value *x) {
     if (has(b, "blk.%d.ffn_gate.weight")) y = fac_mul(act(b, fac_lm_linear(b, x, "blk.%d.ffn_gate")), up);
     else if (!strcmp(b->c->family, "phi3")) y = fac_mul(act(b, part(up, 0, b->c->hidden)), part(up, b->c->hidden, b->c->hidden));
     else y = act(b, up);
-    return fac_lm_linear(b, y, "blk.%d.ffn_down");
+    return dropped(b, fac_lm_linear(b, y, "blk.%d.ffn_down"), b->m->dropout);
 }
 
 static fac_value *block(build *b, fac_value *h) {
@@ -238,6 +269,7 @@ static void whole(build *b, int64_t batch, int64_t positions) {
         fac_value *places = fac_lm_rows(b, "position_embd.weight", b->positions);
         if (places) h = fac_add(h, places);
     }
+    h = dropped(b, h, b->m->dropout);
     for (b->layer = 0; b->layer < b->c->layers && !b->status; b->layer++) {
         char name[32];
         snprintf(name, sizeof name, "blk.%lld", (long long)b->layer);
@@ -253,6 +285,8 @@ static void whole(build *b, int64_t batch, int64_t positions) {
 fac_status fac_lm_build(fac_lm *m, int64_t batch, int64_t capacity, fac_tensor *const *caches, fac_graph **out, fac_error *err) {
     build b = { .m = m, .c = &m->c, .g = fac_graph_new(), .caches = caches, .err = err };
     if (!b.g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!batch) batch = fac_symbol(b.g, "B");
+    fac_nn_seed(b.g, m->seed);
     if (m->c.is & FAC_LM_ENCODER) fac_lm_encoder(&b, batch);
     else whole(&b, batch, capacity);
     if (!b.status) b.status = fac_graph_check(b.g, err);

@@ -47,6 +47,12 @@ struct fac_lm {
     int64_t       context;
     int           slots;
     fac_program  *encoder;                  /* of fac_lm_embed, made when first asked for */
+    const char *settings; /* the folder's config.json; NULL: of a file, or fresh */
+    bool trains, fresh;   /* all weights are f32; it came from no file */
+    double dropout;       /* of fresh models */
+    uint64_t seed;        /* of what is dropped */
+    fac_lora lora;        /* rank 0: there are no adapters */
+    fac_table adapters;   /* "blk.0.attn_q.lora_a" and .lora_b */
 };
 
 /* ---- config.c: hyperparameters ---- */
@@ -57,8 +63,22 @@ fac_status fac_lm_config_json(const char *text, size_t bytes, fac_lm_config *c, 
 const char *fac_lm_name_gguf(const fac_lm *m, const char *canonical, int64_t layer, char to[256]);
 const char *fac_lm_name_hf(const fac_lm *m, const char *canonical, int64_t layer, char to[256]);
 
+/* The stems of weights, "blk.%d.attn_q": those of layers, and those outside; NULL after the last
+ * one. */
+const char *fac_lm_stem(int i);
+/* rows.c: rows of a weight or an adapter by heads, as Hugging Face has them, or as they are here;
+ * *out is a new reference. */
+fac_status fac_lm_by_heads(const fac_lm *m, const char *canonical, bool theirs, fac_tensor *t,
+                           fac_tensor **out, fac_error *err);
+
 /* ---- model.c ---- */
-/* By GGUF's name, "%d" is the layer: as a matrix of `linear` (stored types), or as f32.  *out NULL: there is none. */
+/* A tensor that is kept under a canonical name, instead of what files hold.  Takes it. */
+fac_status fac_lm_keep(fac_lm *m, const char *name, fac_tensor *t, fac_error *err);
+/* The tensor of a file that a canonical weight comes from; NULL: there is none. */
+fac_tensor *fac_lm_in_file(const fac_lm *m, const char *canonical, int64_t layer, char name[300]);
+fac_status fac_lm_settle(fac_lm *m, fac_error *err); /* what the weights say of the shape */
+/* By GGUF's name, "%d" is the layer: as a matrix of `linear` (stored types), or as f32.  *out NULL:
+ * there is none. */
 fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool as_floats, fac_tensor **out, fac_error *err);
 /* Without files yet, for fac_lm_free; NULL: no memory. */
 fac_lm *fac_lm_empty(void);

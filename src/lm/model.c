@@ -26,13 +26,6 @@ static fac_tensor *find(const fac_lm *m, const char *name) {
     return NULL;
 }
 
-/* With a module's name in front, as models with heads have it. */
-static fac_tensor *find_under(const fac_lm *m, const char *module, const char *name) {
-    char full[300];
-    snprintf(full, sizeof full, "%s%s", module, name);
-    return find(m, full);
-}
-
 static const char *why_not(const fac_lm *m, const char *name) {
     for (size_t k = 0; k < m->nfiles; k++)
         if (fac_weights_why(m->files[k], name)) return fac_weights_why(m->files[k], name);
@@ -49,21 +42,6 @@ static fac_status transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
     return status;
 }
 
-/* Rows (head, q k v, D) as (q k v, head, D), of a matrix or of a bias. */
-static fac_status by_kind(const fac_lm *m, fac_tensor *t, fac_tensor **out, fac_error *err) {
-    const fac_dims d = fac_tensor_type(t).dims;
-    const int64_t width = d.n > 1 ? d.d[1] : 1, D = m->c.head, H = m->c.heads;
-    fac_tensor *view, *copy;
-    if (d.d[0] != 3 * H * D) return fac_raise(err, FAC_E_FORMAT, "query_key_value of %lld rows", (long long)d.d[0]);
-    FAC_TRY(fac_tensor_view(t, fac_shape(3, H, D, width), (int64_t[]){ D * width, 3 * D * width, width, 1 }, 0, &view, err));
-    fac_status status = fac_tensor_copy_contiguous(view, &copy, err);
-    fac_tensor_free(view);
-    if (status) return status;
-    status = fac_tensor_view(copy, d, NULL, 0, out, err);
-    fac_tensor_free(copy);
-    return status;
-}
-
 static fac_status plus_one(fac_tensor *t, fac_tensor **out, fac_error *err) {
     FAC_TRY(fac_tensor_convert(t, FAC_F32, out, err));
     const fac_type type = fac_tensor_type(*out);
@@ -77,19 +55,30 @@ static bool ends(const char *s, const char *with) {
     return n >= m && !strcmp(s + n - m, with);
 }
 
+/* What was made, as f32 where that is asked for. */
+static fac_status as_floats(fac_status status, bool floats, fac_tensor **t, fac_error *err) {
+    if (status || !floats || fac_tensor_type(*t).dtype == FAC_F32) return status;
+    fac_tensor *made = *t;
+    status = fac_tensor_convert(made, FAC_F32, t, err);
+    fac_tensor_free(made);
+    return status;
+}
+
 /* As `linear` and the norms take it: *out is a new reference. */
 static fac_status turn(const fac_lm *m, const char *canonical, bool floats, fac_tensor *t, fac_tensor **out, fac_error *err) {
     const fac_type type = fac_tensor_type(t);
     const bool matrix = type.dims.n == 2 && !strstr(canonical, "embd"), qkv = strstr(canonical, "attn_qkv");
     if (ends(canonical, "norm.weight") && m->c.is & FAC_LM_PLUS_ONE) return plus_one(t, out, err);
-    if (matrix && m->c.is & FAC_LM_TURNED && strncmp(canonical, "output.", 7)) return transposed(t, out, err);
-    if (qkv && m->c.is & FAC_LM_PER_HEAD) return by_kind(m, t, out, err);
+    if (matrix && m->c.is & FAC_LM_TURNED && strncmp(canonical, "output.", 7))
+        return as_floats(transposed(t, out, err), floats, out, err);
+    if (qkv && m->c.is & FAC_LM_PER_HEAD)
+        return as_floats(fac_lm_by_heads(m, canonical, false, t, out, err), floats, out, err);
     if ((floats && type.dtype != FAC_F32) || type.dtype == FAC_F64) return fac_tensor_convert(t, FAC_F32, out, err);
     *out = fac_tensor_retain(t);
     return FAC_OK;
 }
 
-static fac_status keep(fac_lm *m, const char *key, fac_tensor *t, fac_error *err) {
+fac_status fac_lm_keep(fac_lm *m, const char *key, fac_tensor *t, fac_error *err) {
     char *copy = fac_arena_text(&m->arena, key);
     if (!copy || !fac_reserve(&m->own, &m->room_own, m->nown + 1, sizeof *m->own) || !fac_table_put(&m->made, copy, t)) {
         fac_tensor_free(t);
@@ -99,23 +88,36 @@ static fac_status keep(fac_lm *m, const char *key, fac_tensor *t, fac_error *err
     return FAC_OK;
 }
 
+/* GPT-2's older files lack the module's name, models with heads have one more. */
+fac_tensor *fac_lm_in_file(const fac_lm *m, const char *canonical, int64_t layer, char name[300]) {
+    char plain[256];
+    const char *theirs = m->name(m, canonical, layer, plain);
+    if (!theirs) return NULL;
+    snprintf(name, 300, "%s", theirs);
+    fac_tensor *t = find(m, name);
+    if (t) return t;
+    const bool gpt2 = !strncmp(theirs, "transformer.", 12);
+    if (!gpt2 && !(m->c.is & FAC_LM_ENCODER)) return NULL;
+    if (gpt2) snprintf(name, 300, "%s", theirs + 12);
+    else snprintf(name, 300, "bert.%s", theirs);
+    return find(m, name);
+}
+
 fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool floats, fac_tensor **out, fac_error *err) {
-    char key[256], name[256];
+    char key[256], name[256], found[300];
     *out = NULL;
     fac_lm_name_gguf(m, canonical, layer, key);
     if ((*out = fac_table_get(&m->made, key))) return FAC_OK;
     const char *theirs = m->name(m, canonical, layer, name);
-    fac_tensor *t = theirs ? find(m, theirs) : NULL;
-    if (!t && theirs && !strncmp(theirs, "transformer.", 12)) t = find(m, theirs + 12);
-    if (!t && theirs && m->c.is & FAC_LM_ENCODER) t = find_under(m, "bert.", theirs);
+    fac_tensor *t = fac_lm_in_file(m, canonical, layer, found);
     if (!t) {
         const char *why = theirs ? why_not(m, theirs) : NULL;
         return why ? fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s", theirs, why) : FAC_OK;
     }
     fac_tensor *made;
-    const fac_status status = turn(m, canonical, floats, t, &made, err);
+    const fac_status status = turn(m, canonical, floats || m->trains, t, &made, err);
     if (status) return fac_raise_in(err, status, "%s", theirs);
-    FAC_TRY(keep(m, key, made, err));
+    FAC_TRY(fac_lm_keep(m, key, made, err));
     *out = made;
     return FAC_OK;
 }
@@ -214,7 +216,9 @@ static fac_status load_folder(fac_lm *m, const char *folder, fac_error *err) {
     size_t bytes;
     FAC_TRY(join(path, folder, "config.json", err));
     FAC_TRY(fac_read_text(path, LARGEST_CONFIG, FAC_READ_FILE, &text, &bytes, err));
-    const fac_status status = fac_lm_config_json(text, bytes, &m->c, err);
+    fac_status status = fac_lm_config_json(text, bytes, &m->c, err);
+    m->settings = fac_arena_text(&m->arena, text);
+    if (!status && !m->settings) status = no_memory(err);
     fac_read_free(text);
     if (status) return fac_raise_in(err, status, "%s", folder);
     m->name = fac_lm_name_hf;
@@ -241,7 +245,7 @@ static bool is_folder(const char *path) {
 }
 
 /* The shape of the table says what no key does. */
-static fac_status settle(fac_lm *m, fac_error *err) {
+fac_status fac_lm_settle(fac_lm *m, fac_error *err) {
     fac_tensor *t;
     FAC_TRY(fac_lm_weight(m, "token_embd.weight", 0, false, &t, err));
     if (!t) return fac_raise(err, FAC_E_FORMAT, "a model without token_embd.weight");
@@ -268,7 +272,7 @@ fac_status fac_lm_load(const char *path, fac_device *device, const fac_lm_opts *
     m->device = device;
     if (opts) m->opts = *opts;
     fac_status status = is_folder(path) ? load_folder(m, path, err) : load_file(m, path, err);
-    if (!status && (status = settle(m, err))) fac_raise_in(err, status, "%s", path);
+    if (!status && (status = fac_lm_settle(m, err))) fac_raise_in(err, status, "%s", path);
     if (status) fac_lm_free(m);
     else *out = m;
     return status;
@@ -282,8 +286,26 @@ void fac_lm_free(fac_lm *m) {
     fac_release(m->files);
     fac_program_free(m->encoder);
     fac_table_free(&m->made);
+    fac_table_free(&m->adapters);
     fac_arena_free(&m->arena);
     fac_release(m);
+}
+
+fac_status fac_lm_make_trainable(fac_lm *m, fac_error *err) {
+    if (m->encoder || m->c.is & FAC_LM_ENCODER)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s gives embeddings: it is not trained here",
+                         m->c.family);
+    if (m->nown > 1 && !m->fresh)
+        return fac_raise(err, FAC_E_ARGUMENT, "a model in use: it is made trainable first");
+    m->trains = true;
+    for (size_t k = 0; k < m->nown; k++) { /* the table of tokens was looked at */
+        fac_tensor *t = m->own[k];
+        if (fac_tensor_type(t).dtype == FAC_F32) continue;
+        FAC_TRY(fac_tensor_convert(t, FAC_F32, &m->own[k], err));
+        if (!fac_table_put(&m->made, "token_embd.weight", m->own[k])) return no_memory(err);
+        fac_tensor_free(t);
+    }
+    return FAC_OK;
 }
 
 /* ---- facts ---- */

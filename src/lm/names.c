@@ -47,6 +47,34 @@ static const struct { const char *family; const row *first, *then; } tables[] = 
     { "gptneox", neox, NULL }, { "bert", bert, NULL }, { "gemma2", gemma, llama }, { "gemma3", gemma, llama },
 };
 
+const char *fac_lm_stem(int i) {
+    static const char *const stems[] = {
+        "token_embd",
+        "position_embd",
+        "output_norm",
+        "output",
+        "token_types",
+        "token_embd_norm",
+        "blk.%d.attn_norm",
+        "blk.%d.attn_q",
+        "blk.%d.attn_k",
+        "blk.%d.attn_v",
+        "blk.%d.attn_qkv",
+        "blk.%d.attn_q_norm",
+        "blk.%d.attn_k_norm",
+        "blk.%d.attn_output",
+        "blk.%d.attn_output_norm",
+        "blk.%d.post_attention_norm",
+        "blk.%d.ffn_norm",
+        "blk.%d.ffn_gate",
+        "blk.%d.ffn_up",
+        "blk.%d.ffn_down",
+        "blk.%d.post_ffw_norm",
+        "blk.%d.layer_output_norm",
+    };
+    return i >= 0 && i < (int)(sizeof stems / sizeof *stems) ? stems[i] : NULL;
+}
+
 /* `name` with the layer for "%d". */
 static const char *put(const char *name, size_t stem, const char *ending, int64_t layer, char to[256]) {
     const char *at = memchr(name, '%', stem);

@@ -19,7 +19,7 @@ static const struct { const char *name; fac_dtype type, tables; uint32_t file_ty
     { "q8_0", FAC_Q8_0, FAC_Q8_0, 7 },  { "q5_1", FAC_Q5_1, FAC_Q8_0, 9 }, { "q5_0", FAC_Q5_0, FAC_Q8_0, 8 },
     { "q4_1", FAC_Q4_1, FAC_Q8_0, 3 },  { "q4_0", FAC_Q4_0, FAC_Q8_0, 2 },
 };
-enum { SCHEMES = sizeof schemes / sizeof *schemes, ALIGNED = 32, MOST_NAME = 256, MOST_STEM = 64 };
+enum { SCHEMES = sizeof schemes / sizeof *schemes, ALIGNED = 32, MOST_NAME = 256 };
 
 const char *fac_lm_scheme(int i) { return i >= 0 && i < SCHEMES ? schemes[i].name : NULL; }
 
@@ -30,12 +30,6 @@ static uint32_t id_of(fac_dtype t) {
 }
 
 /* ---- which tensors ---- */
-
-static const char *const outside[] = { "token_embd", "position_embd", "output_norm", "output", "token_types", "token_embd_norm" };
-static const char *const inside[] = { "attn_norm", "attn_q", "attn_k", "attn_v", "attn_qkv", "attn_q_norm", "attn_k_norm",
-                                      "attn_output", "attn_output_norm", "post_attention_norm", "ffn_norm", "ffn_gate", "ffn_up",
-                                      "ffn_down", "post_ffw_norm", "layer_output_norm" };
-enum { OUTSIDE = sizeof outside / sizeof *outside, INSIDE = sizeof inside / sizeof *inside };
 
 typedef struct entry { char name[MOST_NAME]; fac_tensor *t; fac_type type; uint64_t at; } entry;
 typedef struct writing { fac_lm *m; int scheme; entry *all; size_t n, room; fac_error *err; } writing;
@@ -70,12 +64,10 @@ static fac_status add_both(writing *w, const char *stem, int64_t layer) {
 }
 
 static fac_status list(writing *w) {
-    char stem[MOST_STEM];
-    for (int k = 0; k < OUTSIDE; k++) FAC_TRY(add_both(w, outside[k], 0));
-    for (int64_t layer = 0; layer < w->m->c.layers; layer++)
-        for (int k = 0; k < INSIDE; k++) {
-            snprintf(stem, sizeof stem, "blk.%%d.%s", inside[k]);
-            FAC_TRY(add_both(w, stem, layer));
+    for (int64_t layer = -1; layer < w->m->c.layers; layer++)
+        for (int k = 0; fac_lm_stem(k); k++) {
+            const bool inside = strchr(fac_lm_stem(k), '%');
+            if (inside == (layer >= 0)) FAC_TRY(add_both(w, fac_lm_stem(k), inside ? layer : 0));
         }
     uint64_t at = 0;
     for (size_t k = 0; k < w->n; k++) {

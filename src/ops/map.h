@@ -98,8 +98,16 @@ FAC_MATHF int64_t  fac_mod_i64(int64_t x, int64_t y) {
     int64_t r = fac_rem_i64(x, y);
     return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
-FAC_MATHF double   fac_mod_f64(double x, double y) { double r = fmod(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; }
-FAC_MATHF float    fac_mod_f32(float x, float y) { float r = fmodf(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; }
+FAC_MATHF double   fac_mod_f64(double x, double y) {    /* a rest of 0 has the sign of y, too */
+    double r = fmod(x, y);
+    if (r == 0) return copysign(r, y);
+    return (r < 0) != (y < 0) ? r + y : r;
+}
+FAC_MATHF float    fac_mod_f32(float x, float y) {
+    float r = fmodf(x, y);
+    if (r == 0) return copysignf(r, y);
+    return (r < 0) != (y < 0) ? r + y : r;
+}
 FAC_MATHF int64_t  fac_abs_i64(int64_t x) { return x < 0 ? (int64_t)(0 - (uint64_t)x) : x; }
 FAC_MATHF uint64_t fac_abs_u64(uint64_t x) { return x; }
 /* Shifts by the width or more give 0 (a right shift of a negative number: -1). */

@@ -139,6 +139,19 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     }
     y[0] = fac_matmul_nbits(x[0], x[1], x[2], fac_load_in(n, x, 3), fac_load_in(n, x, 5), &o);
 }
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_nbits_opts *o = n->attrs;
+    const char *ins[] = { fac_onnx_name(w, n->in[X]), fac_onnx_name(w, n->in[Q]),
+                          fac_onnx_name(w, n->in[SCALE]), fac_onnx_name(w, n->in[ZERO]), NULL,
+                          fac_onnx_name(w, n->in[BIAS]) };
+    fac_onnx_put(w, "com.microsoft:MatMulNBits", 6, ins, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_int(w, "K", o->k);
+    fac_onnx_put_int(w, "N", o->n);
+    fac_onnx_put_int(w, "bits", o->bits);
+    fac_onnx_put_int(w, "block_size", o->block);
+    return true;
+}
+
 static const fac_onnx_attr names[] = { { "K", NULL }, { "N", NULL }, { "bits", NULL },
     { "block_size", NULL }, { "accuracy_level", NULL }, { "weight_prepacked", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "com.microsoft", "MatMulNBits", 1, 0, names, load, 3 }, { 0 } };
@@ -152,7 +165,8 @@ extern const fac_op fac_op_matmul_nbits;
 const fac_op fac_op_matmul_nbits = {
     .name = "matmul_nbits", .doc = "the product with weights of 2, 4 or 8 bits in blocks", .in = in,
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_nbits_opts), .infer = infer,
-    .ref = ref, .expand = expand, .cost = cost, .onnx = onnx, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .ref = ref, .expand = expand, .cost = cost, .onnx = onnx, .save = save, .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_matmul_nbits(fac_value *x, fac_value *q, fac_value *scale, fac_value *zero,

@@ -14,20 +14,31 @@ static bool infer(fac_node *n) {
         return fac_fail(n, FAC_E_DTYPE, "x is %s, it takes f32 and f64",
                         fac_dtype_get(x->dtype)->name);
     if (y->dtype != x->dtype) return fac_fail(n, FAC_E_DTYPE, "x and y must have one dtype");
-    if (!fac_dims_equal(&x->dims, &y->dims)) return fac_fail(n, FAC_E_SHAPE,
-                                                             "x and y must have equal dims");
-    return fac_infer_same(n);
+    return fac_infer_broadcast(n);
+}
+
+/* Where the element of an operand lies that meets element i of the result. */
+static int64_t meets(const fac_dims *x, const fac_dims *y, int64_t i) {
+    int64_t at = 0, step = 1;
+    for (int k = y->n - 1, j = x->n - 1; j >= 0; k--, j--) {
+        if (x->d[j] != 1) at += i % y->d[k] * step;
+        step *= x->d[j];
+        i /= y->d[k];
+    }
+    return at;
 }
 
 /* Neighbours are those of the type: an expression of doubles, as maps are, would not find them. */
 static fac_status ref(const fac_ref *r, fac_error *err) {
-    const double *x = r->in[0].f, *y = r->in[1].f;
-    const int64_t n = fac_dims_count(&r->out[0].type.dims);
+    const fac_dims *dims = &r->out[0].type.dims;
+    const int64_t n = fac_dims_count(dims);
     const bool narrow = r->in[0].type.dtype == FAC_F32;
     (void)err;
-    for (int64_t i = 0; i < n; i++)
-        r->out[0].f[i] = narrow ? (double)nextafterf((float)x[i], (float)y[i])
-        : nextafter(x[i], y[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const double x = r->in[0].f[meets(&r->in[0].type.dims, dims, i)];
+        const double y = r->in[1].f[meets(&r->in[1].type.dims, dims, i)];
+        r->out[0].f[i] = narrow ? (double)nextafterf((float)x, (float)y) : nextafter(x, y);
+    }
     return FAC_OK;
 }
 
@@ -35,7 +46,8 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 1, to); }
 
 static const fac_case cases[] = {
     { "nextafter(f32[2,30], f32[2,30])", -4, 4, 0 }, { "nextafter(f64[5], f64[5])", -4, 4, 0 },
-    { "nextafter(f32[0,3], f32[0,3])", 0, 0, 0 }, { "nextafter(f32[], f32[])", -4, 4, 0 }, { 0 }
+    { "nextafter(f32[2,30], f32[30])", -4, 4, 0 }, { "nextafter(f64[4,1], f64[2,1,3])", -4, 4, 0 },
+    { "nextafter(f32[0,3], f32[3])", 0, 0, 0 }, { "nextafter(f32[0,3], f32[0,3])", 0, 0, 0 }, { "nextafter(f32[], f32[])", -4, 4, 0 }, { 0 }
 };
 
 const fac_op fac_op_nextafter = {

@@ -2,10 +2,13 @@
 #include "ops/map.h"
 
 #if FAC_INTERFACE
-fac_value *fac_sign(fac_value *x);                              /* -1, 0 or 1; NaN stays */
+fac_value *fac_sign(fac_value *x);                              /* -1, 0 (without a sign) or 1; NaN stays */
 #endif
 
-MAP1_NUM(x > (T)0 ? (T)1 : x == (T)0 || ISNAN(x) ? x : (T)-1)
+MAP1_NUM(x > (T)0 ? (T)1
+         : x == (T)0 ? (T)0
+         : ISNAN(x) ? x
+         : (T)-1)
 
 static const fac_onnx onnx[] = { { "", "Sign", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {

@@ -80,11 +80,15 @@ fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self)
 /* What kernels say that a node takes, in seconds; INFINITY when none takes it. */
 typedef double fac_price(void *self, const fac_node *n);
 
-/* Convolutions and linear layers between quantizers of few bits become conv2d_basis,
-    where price(self, node)
- * says that counting bits takes less time.  Changes rounding.  A graph without quantizers comes
- * back itself. */
+/* Convolutions and linear layers between quantizers of few bits become conv2d_basis, where
+ * price(self, node) says that counting bits takes less time.  Changes rounding.  A graph without
+ * quantizers comes back itself. */
 fac_graph *fac_pass_low_bits(const fac_graph *g, fac_price *price, void *self);
+
+/* Between two conv2d_basis what is added, cut, pooled and quantized goes into the first, whose
+ * result stays bits (conv2d_codes), where accept(self, node) says that a kernel takes it.  Changes
+ * rounding. */
+fac_graph *fac_pass_bits_between(const fac_graph *g, fac_accept *accept, void *self);
 
 /* 1 x 1, depthwise and again 1 x 1 convolution after each other, with what is between them and a residual add, become one
  * `fused_conv` node, where price(self, node) is less than that of the three. */

@@ -163,6 +163,8 @@ fac_status fac_plan_settle(fac_plan *plan, const fac_program_opts *o, fac_error 
         FAC_TRY(take(plan, fac_pass_quantized(plan->graph), err));
     if (!plan->observed && !o->no_fuse && !o->hook && !o->observe)
         FAC_TRY(take(plan, fac_pass_low_bits(plan->graph, price, plan), err));
+    if (!plan->observed && !o->no_fuse && !o->hook && !o->observe)
+        FAC_TRY(take(plan, fac_pass_bits_between(plan->graph, accept, plan), err));
     for (int round = 0; round < 2; round++) {
         FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
         FAC_TRY(take(plan, fac_pass_expand(plan->graph, kept(plan, o), plan), err));

@@ -188,6 +188,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     void *plan = NULL;
     const fac_solver *solver;
     FAC_TRY(choose(s, n, q, &offer, &part, &solver));
+    FAC_TRY(fac_device_go_on(p->device, s->err));
     if (!p->dry) FAC_TRY(solver->make(p->device, q, &plan, s->err));
     fac_status status = bring_inputs(s, n, q, &offer, solver, plan, in);
     fac_step *step = status ? NULL : fac_step_new(s, q, solver, plan);

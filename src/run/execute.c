@@ -108,6 +108,7 @@ static fac_status run_stage(const fac_plan *plan, fac_frame *f, int stage, bool 
         n = s->relay && !timed ? s->relay->n : 1;
         /* its own time alone */
         if (timed && b->watch && s->solver == &fac_solver_away) status = fac_device_sync(plan->device, err);
+        if (!status) status = fac_device_go_on(plan->device, err);
         if (status) break;
         double start = timed ? fac_now() : 0;
         if (b->step) b->step(plan->device, s->label);

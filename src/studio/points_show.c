@@ -129,7 +129,7 @@ static void write_dead(const points *p, fac_tensor *const *largest, fac_text *to
 
 static void write_score(points *p, const fac_dataset *d, const char *loss, const char *accuracy,
                         fac_text *to) {
-    fac_score score = { NAN, NAN, 0 };
+    fac_score score = { .loss = NAN, .accuracy = NAN };
     fac_trainer_evaluate(p->trainer, d, d->count, &score, NULL);
     fac_json_put_pair(to, loss, score.loss);
     fac_json_put_pair(to, accuracy, score.accuracy);

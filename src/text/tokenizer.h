@@ -56,6 +56,7 @@ struct fac_tokenizer {
     uint32_t      longest;              /* bytes of a token */
     const char   *join;                 /* "##" */
     const char   *chat;
+    const char *json; /* tokenizer.json of what was learned here; else NULL */
 };
 
 /* ---- vocabulary.c ---- */
@@ -67,6 +68,27 @@ int32_t fac_tokenizer_look(const fac_tokenizer *t, const char *spelling, size_t 
 const fac_merge *fac_merges_find(const fac_merges *m, int32_t left, int32_t right);         /* NULL */
 bool    fac_tokenizer_index(fac_tokenizer *t);                  /* spellings can be looked up: before merges are added */
 fac_status fac_tokenizer_finish(fac_tokenizer *t, fac_error *err);
+
+/* The code point that GPT-2 writes for a byte. */
+uint32_t fac_byte_name(int b);
+
+/* ---- pairs.c: which neighbours are joined to make a vocabulary ---- */
+/* A pair becomes token first + its place in the list; several pairs may spell the same token, which
+ * then is made once. */
+typedef struct fac_learned {
+    int32_t left, right, to;
+} fac_learned;
+typedef struct fac_learning {
+    fac_learned *at;
+    size_t n, room;
+    int32_t tokens; /* ids so far */
+} fac_learning;
+/* words: ids of all pieces, each ending in -1; counts: how often each piece is there.  Until there
+ * are `most` tokens.  spell: the id of what a joined pair spells, a new one if it is new. */
+typedef int32_t fac_spell_fn(void *self, int32_t left, int32_t right);
+fac_status fac_learn_pairs(int32_t *words, size_t n, const int64_t *counts, size_t nwords,
+                           int32_t most, fac_spell_fn *spell, void *self, fac_learning *out,
+                           fac_error *err);
 
 /* ---- pretoken.c ---- */
 /* Bytes of the first piece of n > 0 bytes of UTF-8. */

@@ -128,6 +128,12 @@ bool fac_tokenizer_merge(fac_tokenizer *t, const char *left, size_t nleft, const
 /* GPT-2's printable names of bytes: themselves where they are printable, the others from U+0100 on, in order. */
 static bool is_itself(int b) { return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174; }
 
+uint32_t fac_byte_name(int b) {
+    uint32_t name = 256;
+    for (int k = 0; k < b; k++) name += !is_itself(k);
+    return is_itself(b) ? (uint32_t)b : name;
+}
+
 static int byte_named(uint32_t c) {
     if (c < 256) return is_itself((int)c) ? (int)c : -1;
     int k = (int)c - 256;

@@ -15,6 +15,7 @@ fac_status fac_look_new(const fac_graph *model, fac_device *device, const fac_tr
     l->device = device;
     l->smoothing = o->label_smoothing;
     l->soft = o->soft_labels;
+    l->sequences = o->sequences;
     l->precision = o->precision;
     *out = l;
     return FAC_OK;
@@ -46,7 +47,7 @@ static fac_status build(fac_look *l, fac_graph *g, fac_error *err) {
     fac_value **wrt = fac_alloc(g->nparams + 1, sizeof *wrt), **grads = fac_alloc(g->nparams + 1, sizeof *grads);
     if (!wrt || !grads) fac_graph_raise(g, FAC_E_NOMEM, "no memory for the list of gradients");
     drop_updates(g);
-    fac_value *loss = fac_train_loss(g, l->smoothing, l->soft);
+    fac_value *loss = fac_train_loss(g, &(fac_label_form){ l->smoothing, l->soft, l->sequences });
     int n = 0;
     for (size_t i = 0; i < g->nparams && !g->error.status; i++)
         if (trains(g->params[i])) wrt[n++] = g->params[i];

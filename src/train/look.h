@@ -8,7 +8,7 @@ typedef struct fac_look {
     fac_graph   *judged;                /* what predicts: with moving averages, where they are kept */
     fac_device  *device;
     double       smoothing;
-    bool         soft;
+    bool soft, sequences;
     fac_precision precision;
     fac_graph   *inspected;             /* the training form with its gradients as outputs */
     fac_program *inspector, *predictor;

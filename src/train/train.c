@@ -32,7 +32,8 @@ static fac_status step(loop *l, fac_error *err) {
     const fac_plateau plateau = fac_train_plateau(l->t);
     p->lr = plateau_of(l) ? fac_plateau_lr(&l->schedule, &plateau, p->step) : fac_schedule_lr(&l->schedule, p->step);
     FAC_TRY(fac_loader_next(l->loader, &x, &labels, err));
-    if ((p->step + 1) % l->in_epoch == 0) FAC_TRY(fac_trainer_flush(l->t, err));        /* nothing is left to the next epoch */
+    if ((p->step + 1) % l->in_epoch == 0 || p->step + 1 == p->steps)
+        FAC_TRY(fac_trainer_flush(l->t, err)); /* nothing is left to the next epoch */
     FAC_TRY(fac_trainer_step(l->t, x, labels, p->lr, &p->batch, err));
     p->step++;
     fac_score_add(&p->train, &p->batch);
@@ -47,15 +48,20 @@ static void report(loop *l) {
     if (l->o->report && !l->o->report(l->o->self, &l->now)) l->stopped = true;
 }
 
+/* The last one may be cut. */
+static bool epoch_done(const loop *l) {
+    return l->now.step % l->in_epoch == 0 || l->now.step == l->now.steps;
+}
+
 static fac_status epoch(loop *l, fac_train_result *r, fac_error *err) {
     fac_progress *p = &l->now;
     p->train = (fac_score){ 0 };
     do {
         FAC_TRY(step(l, err));
         report(l);
-    } while (p->step % l->in_epoch && !l->stopped);
+    } while (!epoch_done(l) && !l->stopped);
     r->train = p->train;
-    if (p->step % l->in_epoch == 0) {
+    if (epoch_done(l)) {
         const int64_t every = l->o->evaluate_every > 0 ? l->o->evaluate_every : 1;
         if (l->test && ((p->epoch + 1) % every == 0 || p->step == p->steps)) {
             FAC_TRY(fac_trainer_evaluate(l->t, l->test, l->o->batches.size, &r->test, err));
@@ -109,16 +115,23 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
     if (l.in_epoch < 1 || opts->epochs < 1 || opts->epochs > INT64_MAX / l.in_epoch)
         return fac_raise(err, FAC_E_ARGUMENT, "%lld epochs in batches of %lld", (long long)opts->epochs,
                          (long long)opts->batches.size);
+    if (opts->steps < 0 || opts->steps > opts->epochs * l.in_epoch)
+        return fac_raise(err, FAC_E_ARGUMENT, "%lld steps in %lld epochs of %lld",
+                         (long long)opts->steps, (long long)opts->epochs, (long long)l.in_epoch);
+    if (t->sequences != train->sequences)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "data whose tokens have labels goes with `sequences` of the trainer");
     if (t->soft != (opts->batches.augment.mixup > 0))
         return fac_raise(err, FAC_E_ARGUMENT, "mixup makes labels of probabilities: it goes with soft_labels of the trainer");
     if (plateau_of(&l) && !test)
         return fac_raise(err, FAC_E_ARGUMENT, "the schedule plateau looks at a test set, and there is none");
     FAC_TRY(fac_trainer_continues(t, train, &opts->batches, err));
-    l.now = (fac_progress){ .step = fac_trainer_steps(t), .steps = opts->epochs * l.in_epoch, .epochs = opts->epochs };
+    l.now = (fac_progress){ .step = fac_trainer_steps(t), .epochs = opts->epochs };
+    l.now.steps = opts->steps ? opts->steps : opts->epochs * l.in_epoch;
     FAC_TRY(settle(t, l.now.steps, &l.schedule, err));
     FAC_TRY(run(&l, &r, err));
     r.steps = l.now.step;
-    r.epochs = l.now.step / l.in_epoch;
+    r.epochs = (l.now.step + (l.now.step == l.now.steps ? l.in_epoch - 1 : 0)) / l.in_epoch;
     r.stopped = l.stopped && l.now.step < l.now.steps;
     r.seconds = seconds_now() - l.start;
     r.images_per_s = l.now.images_per_s;

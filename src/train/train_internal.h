@@ -16,12 +16,17 @@ struct fac_trainer {
     fac_tensor  *flush;                 /* with accumulation: the next step takes all that was accumulated; else NULL */
     double       usual_lr;              /* of the optimizer */
     bool         soft;                  /* the step takes probabilities for labels */
+    bool sequences;                     /* a label for each token */
     fac_look    *look;                  /* for inspect.c and predict.c */
 };
 
-/* Adds the labels (soft: probabilities) as an input, and loss and number of right answers as the only outputs.  Returns the
- * loss. */
-fac_value *fac_train_loss(fac_graph *g, double smoothing, bool soft);
+/* Adds the labels (soft: probabilities; sequences: of each token) as an input, and loss and number
+ * of right answers as the only outputs.  Returns the loss. */
+typedef struct fac_label_form {
+    double smoothing;
+    bool soft, sequences;
+} fac_label_form;
+fac_value *fac_train_loss(fac_graph *g, const fac_label_form *form);
 /* The step refuses to be taken with a loss that is not finite: every parameter then becomes what it was. */
 void fac_train_guard(fac_graph *g, fac_value *loss);
 

@@ -5,13 +5,20 @@
 #include "graph/graph_internal.h"
 #include "train/train_internal.h"
 
+/* How many labels count, i64. */
+static fac_value *label_count(fac_value *labels, bool sequences) {
+    if (!sequences) return fac_size_of(labels);
+    fac_value *none = fac_number(labels->graph, FAC_I64, FAC_NO_LABEL);
+    return fac_sum(fac_cast(fac_not(fac_equal(labels, none)), FAC_I64), (fac_dims){ 0 }, false);
+}
+
 /* The optimizer, with what accumulation asks for: how much a batch counts, and when its time has come early. */
 static void add_optimizer(fac_trainer *t, const fac_optim *optim, const fac_trainer_opts *o, fac_value *loss) {
     fac_graph *g = t->step;
     fac_optim_opts opts = o->optim;
     fac_value *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
     if (opts.accumulate > 1) {
-        opts.weight = fac_size_of(fac_graph_find(g, "labels"));
+        opts.weight = label_count(fac_graph_find(g, "labels"), o->sequences);
         opts.flush = fac_input(g, "flush", FAC_BOOL, (fac_dims){ 0 });
     }
     opts.loss_scaling |= o->mixed == FAC_F16;
@@ -24,16 +31,19 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     if (!optim) return fac_raise(err, FAC_E_ARGUMENT, "there is no optimizer \"%s\"", o->optimizer);
     t->usual_lr = optim->lr;
     const bool accumulates = o->optim.accumulate > 1;
+    const fac_label_form stepped = { o->label_smoothing, o->soft_labels, o->sequences };
+    const fac_label_form tested = { .sequences = o->sequences };
     t->soft = o->soft_labels;
+    t->sequences = o->sequences;
     if (!(t->step = fac_graph_training(model))) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of a step");
     FAC_TRY(fac_graph_check(t->step, err));
-    add_optimizer(t, optim, o, fac_train_loss(t->step, o->label_smoothing, o->soft_labels));
+    add_optimizer(t, optim, o, fac_train_loss(t->step, &stepped));
     FAC_TRY(fac_graph_check(t->step, err));
     FAC_TRY(fac_look_new(model, device, o, &t->look, err));
     t->look->judged = fac_train_averaged(model, t->step);
     t->test = t->look->judged ? fac_graph_inference(t->look->judged) : NULL;
     if (!t->test) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of the evaluation");
-    fac_train_loss(t->test, 0, false);
+    fac_train_loss(t->test, &tested);
     FAC_TRY(fac_graph_check(t->test, err));
     FAC_TRY(fac_train_memory_new(t, err));
     t->done = fac_value_tensor(fac_graph_find(t->step, accumulates ? "optimizer.batch" : "optimizer.step"));
@@ -91,15 +101,26 @@ fac_status fac_trainer_flush(fac_trainer *t, fac_error *err) {
     return t->flush ? fac_tensor_write(t->flush, &yes, sizeof yes, err) : FAC_OK;
 }
 
+static int64_t labels_that_count(const fac_trainer *t, const fac_tensor *labels, fac_error *err) {
+    const fac_type type = fac_tensor_type(labels);
+    if (!t->sequences) return type.dims.d[0];
+    const int64_t all = fac_dims_count(&type.dims), *label = fac_tensor_data(labels);
+    int64_t n = 0;
+    if (!label) fac_raise(err, FAC_E_DEVICE, "the labels cannot be read");
+    for (int64_t k = 0; label && k < all; k++) n += label[k] != FAC_NO_LABEL;
+    return label ? n : -1;
+}
+
 /* One run of either program. */
 static fac_status run(fac_trainer *t, fac_program *p, fac_tensor *x, fac_tensor *labels, fac_score *score, fac_error *err) {
     fac_tensor *in[] = { x, labels, t->lr, t->flush };
-    int64_t n = fac_tensor_type(labels).dims.d[0];
+    const int64_t n = labels_that_count(t, labels, err);
     float loss, correct;
+    if (n < 0) return FAC_E_DEVICE;
     FAC_TRY(fac_program_run(p, in, t->result, err));
     FAC_TRY(fac_tensor_read(t->result[FAC_TRAIN_LOSS], &loss, sizeof loss, err));
     FAC_TRY(fac_tensor_read(t->result[FAC_TRAIN_CORRECT], &correct, sizeof correct, err));
-    *score = (fac_score){ (double)loss, n ? (double)correct / (double)n : 0, n };
+    *score = (fac_score){ (double)loss, n ? (double)correct / (double)n : 0, n, 0 };
     return FAC_OK;
 }
 
@@ -117,10 +138,28 @@ fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, d
     return FAC_OK;
 }
 
+/* Welford's sums over the losses of batches. */
+typedef struct spread {
+    double n, mean, squares;
+} spread;
+
+static void spread_add(spread *s, double x) {
+    const double from = x - s->mean;
+    s->n += 1;
+    s->mean += from / s->n;
+    s->squares += from * (x - s->mean);
+}
+
+/* Of the mean. */
+static double spread_error(const spread *s) {
+    return s->n > 1 ? sqrt(s->squares / (s->n - 1) / s->n) : 0;
+}
+
 fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t batch, fac_score *score, fac_error *err) {
     const fac_batches order = { .size = batch };
     const int64_t batches = fac_batches_count(data, &order);
     fac_score all = { 0 };
+    spread losses = { 0 };
     fac_loader *loader = NULL;
     fac_status status = fac_loader_new(data, &order, 0, batches, 2, &loader, err);
     for (int64_t i = 0; i < batches && !status; i++) {
@@ -129,8 +168,10 @@ fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t
         status = fac_loader_next(loader, &x, &labels, err);
         if (!status) status = run(t, t->tester, x, labels, &s, err);
         if (!status) fac_score_add(&all, &s);
+        if (!status) spread_add(&losses, s.loss);
     }
     fac_loader_free(loader);
+    all.error = spread_error(&losses);
     if (!status) *score = all;
     return status;
 }

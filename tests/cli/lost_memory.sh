@@ -128,6 +128,9 @@ verb same diff lenet.onnx again.onnx --json
 verb any reduce lenet.onnx --check true -o made --max-runs 2
 verb same export zoo:lenet -o made
 verb same export zoo:lenet -o made --json
+verb same quantize lenet.onnx --scheme int8:static --random -o made --threads 1
+verb same quantize lenet.onnx --scheme int8:dynamic -o made --json --threads 1
+verb same quantize lenet.onnx --scheme int4:block32 --random -o made --threads 1
 verb any train toy:xor --epochs 1 --out made --threads 1
 verb any train toy:xor --epochs 2 --out made --tensorboard made/tb --json --threads 1
 verb any train --resume kept --epochs 3 --quiet --threads 1

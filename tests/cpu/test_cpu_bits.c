@@ -1,6 +1,6 @@
-/* Convolutions of few bits: every instruction set gives the very sums of the formula, on fresh random
- * problems whose numbers are whole, so that no rounding hides a bit; networks of few bits become
- * these convolutions and choose the same classes as in floats. */
+/* Convolutions of few bits: every instruction set gives the very sums of the formula, on fresh
+ * random problems whose numbers are whole, so that no rounding hides a bit; networks of few bits
+ * become these convolutions and choose the same classes as in floats. */
 #include <math.h>
 #include "bits_check.h"
 #include "backends/cpu/bits/bits.h"
@@ -137,7 +137,7 @@ static void networks_become_counts(void **state) {
         float bits[80], floats[80];
         if (fac_graph_after(g, dev, NULL, "sweep", &after, &err))
             fail_msg("%s: %s", nets[k].scheme, err.text);
-        const int n = count(after, "conv2d_basis(");
+        const int n = count(after, "conv2d_basis(") + count(after, "conv2d_codes(");
         const bool counts = !strcmp(fac_cpu_of(dev)->bits->name, "popcount");
         if (counts && n < nets[k].layers)
             fail_msg("%s: %d layers are counted, not %d", nets[k].scheme, n, nets[k].layers);

@@ -8,13 +8,13 @@
 
 static uint64_t seed;
 
-static int below(uint64_t *s, int n) {
+static inline int below(uint64_t *s, int n) {
     *s = *s * 6364136223846793005u + 1442695040888963407u;
     return (int)((*s >> 33) % (uint64_t)n);
 }
 
 /* Whole numbers everywhere. */
-static void fill(fac_tensor *t, uint64_t *s, int lo, int hi) {
+static inline void fill(fac_tensor *t, uint64_t *s, int lo, int hi) {
     const fac_type type = fac_tensor_type(t);
     const size_t n = (size_t)fac_dims_count(&type.dims);
     float *x = malloc((n + 1) * sizeof *x);
@@ -35,8 +35,8 @@ static void fill(fac_tensor *t, uint64_t *s, int lo, int hi) {
     free(bits);
 }
 
-static float *results(const char *problem, const char *device, const char *isa, const char *solver,
-                      size_t *n) {
+static inline float *results(const char *problem, const char *device, const char *isa,
+                             const char *solver, size_t *n) {
     fac_graph *g;
     fac_program *p;
     fac_device *d;
@@ -73,7 +73,7 @@ static const char *const x_bases[] = { "-", "f32{1}", "f32{1, 2}", "f32{2, 1}", 
 
 /* Random sizes; the smaller half of them has kernels that hang over. */
 static const char *const optional[] = { "-", "f32[KK]" };
-static void random_problem(uint64_t *s, char *to, size_t size) {
+static inline void random_problem(uint64_t *s, char *to, size_t size) {
     const int lanes = 16, groups = below(s, 4) ? 1 : 2;
     const int C = groups > 1 ? lanes * (1 + below(s, 3)) : 1 + below(s, 70);
     const int K = groups > 1 ? lanes * (1 + below(s, 2)) : 1 + below(s, 50);

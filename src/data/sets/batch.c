@@ -38,15 +38,33 @@ int64_t fac_batches_sample(const fac_dataset *d, const fac_batches *b, int64_t e
     return b->shuffle ? fac_permute(b->seed, fac_stream(epoch, FAC_STREAM_ORDER), d->count, i) : i;
 }
 
+/* Where a window of a stream begins: anywhere, or, in order, so that all together lie evenly over
+ * the text. */
+static int64_t window_at(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t i) {
+    const int64_t places = d->stream - d->item.d[0];
+    const uint64_t stream = fac_stream(epoch, FAC_STREAM_ORDER);
+    if (b->shuffle)
+        return (int64_t)(fac_random_uniform(b->seed, stream, (uint64_t)i) * (double)places);
+    return d->count > 1 ? (int64_t)((double)(places - 1) * (double)i / (double)(d->count - 1)) : 0;
+}
+
+/* How long a row is: up to its last token, or to the last one that has a label. */
+static int64_t used_length(const fac_dataset *d, int64_t sample) {
+    int64_t used = d->item.d[0];
+    const int32_t *tokens = d->tokens + sample * used;
+    const int64_t *labels = d->sequences ? d->labels + sample * used : NULL;
+    while (used > 0 && (labels ? labels[used - 1] == FAC_NO_LABEL : tokens[used - 1] == FAC_PAD))
+        used--;
+    return used;
+}
+
 /* How long the samples of a batch of texts are. */
 static int64_t text_length(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t first, int64_t n) {
     const int64_t length = d->item.d[0];
     int64_t longest = 1;
     if (!b->trim) return length;
     for (int64_t i = 0; i < n; i++) {
-        const int32_t *from = d->tokens + fac_batches_sample(d, b, epoch, first + i) * length;
-        int64_t used = length;
-        while (used > longest && from[used - 1] == FAC_PAD) used--;
+        const int64_t used = used_length(d, fac_batches_sample(d, b, epoch, first + i));
         if (used > longest) longest = used;
     }
     longest = (longest + b->trim - 1) / b->trim * b->trim;
@@ -128,6 +146,36 @@ static fac_status fill_texts(const job *j, int64_t length, int64_t *x, int64_t *
     return FAC_OK;
 }
 
+static void fill_windows(const job *j, int64_t length, int64_t *x, int64_t *labels) {
+    for (int64_t i = 0; i < j->n; i++) {
+        const int32_t *from = j->d->tokens + window_at(j->d, j->b, j->epoch, j->first + i);
+        for (int64_t t = 0; t < length; t++) {
+            *x++ = from[t];
+            *labels++ = from[t + 1];
+        }
+    }
+}
+
+static void fill_rows(const job *j, int64_t length, int64_t *x, int64_t *labels) {
+    for (int64_t i = 0; i < j->n; i++) {
+        const int64_t at = sample_at(j, i).sample * j->d->item.d[0];
+        for (int64_t t = 0; t < length; t++) {
+            *x++ = j->d->tokens[at + t];
+            *labels++ = j->d->labels[at + t];
+        }
+    }
+}
+
+/* Labels of whole texts, or of their tokens. */
+static fac_status fill_tokens(const job *j, int64_t length, int64_t *x, int64_t *labels) {
+    if (!j->d->sequences) return fill_texts(j, length, x, labels);
+    if (j->d->stream)
+        fill_windows(j, length, x, labels);
+    else
+        fill_rows(j, length, x, labels);
+    return FAC_OK;
+}
+
 /* ---- tensors ---- */
 
 /* The tensor of a batch before takes this type if nobody else holds it and there is room; else a new one with room for `most`
@@ -157,9 +205,13 @@ static fac_status scratch(fac_batch_memory *m, int64_t floats, fac_error *err) {
 
 fac_status fac_batches_check(const fac_dataset *d, const fac_batches *b, fac_error *err) {
     FAC_TRY(fac_augment_check(&b->augment, d, err));
-    if (b->trim < 0 || (b->trim && !d->tokens))
-        return fac_raise(err, FAC_E_ARGUMENT, "samples that are %stexts cannot be cut to a multiple of %d",
-                         d->tokens ? "" : "no ", b->trim);
+    if (b->trim < 0 || (b->trim && (!d->tokens || d->stream)))
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "samples that are %stexts cannot be cut to a multiple of %d",
+                         d->tokens && !d->stream ? "" : "no ", b->trim);
+    if (d->sequences && b->augment.mixup > 0)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "mixup is not for tokens that have labels of their own");
     return FAC_OK;
 }
 
@@ -175,11 +227,13 @@ fac_status fac_batch_into(const fac_dataset *d, const fac_batches *b, int64_t ep
     fac_type x = { d->tokens ? FAC_I64 : FAC_F32, { .n = d->item.n + 1, .d = { n } } };
     memcpy(x.dims.d + 1, d->item.d, (size_t)d->item.n * sizeof *x.dims.d);
     if (d->tokens) x.dims.d[1] = text_length(d, b, epoch, first, n);
-    const fac_type labels = mixed ? (fac_type){ FAC_F32, fac_shape(n, d->classes) } : (fac_type){ FAC_I64, fac_shape(n) };
+    fac_type labels = { FAC_I64, fac_shape(n) };
+    if (mixed) labels = (fac_type){ FAC_F32, fac_shape(n, d->classes) };
+    if (d->sequences) labels = x;
     void *to, *to_labels;
     FAC_TRY(reuse(&m->x, x, most, &to, err));
     FAC_TRY(reuse(&m->labels, labels, most, &to_labels, err));
-    if (d->tokens) return fill_texts(&j, x.dims.d[1], to, to_labels);
+    if (d->tokens) return fill_tokens(&j, x.dims.d[1], to, to_labels);
     if (!mixed) return fill(&j, to, to_labels);
     FAC_TRY(scratch(m, fac_dims_count(&d->item), err));
     return fill_mixed(&j, to, to_labels, m->other);

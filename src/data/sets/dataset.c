@@ -76,6 +76,9 @@ static fac_status part_of(const fac_dataset *d, uint64_t seed, int64_t from, int
 
 fac_status fac_dataset_split(const fac_dataset *d, double part, uint64_t seed, fac_dataset *first, fac_dataset *second,
                              fac_error *err) {
+    if (d->sequences)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "texts whose tokens have labels are split before they become a data set");
     if (!(part > 0 && part < 1))
         return fac_raise(err, FAC_E_ARGUMENT, "a data set is split at %g: it must be above 0, below 1", part);
     if (d->cuts)

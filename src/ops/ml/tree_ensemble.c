@@ -195,10 +195,11 @@ static bool add_votes(lists *l, const tables *t, int64_t at, int64_t row) {
     return true;
 }
 
-/* Appends a row of the tables as a node of a tree; -1 without room. */
+/* Appends a row of the tables as a node of a tree; -1 without room.  Nodes that are shared are
+ * written once for each parent, so a circle of nodes would never end. */
 static int64_t add_row(lists *l, const tables *t, int64_t tree, int64_t start, int64_t row) {
-    enum { MOST = 1 << 26 }; /* nodes that are shared are written once for each parent */
-    if (row < 0 || row >= t->n || l->n >= MOST || !more_nodes(l, l->n + 1)) return -1;
+    const int64_t most = 16 * t->n + 4096;
+    if (row < 0 || row >= t->n || l->n >= most || !more_nodes(l, l->n + 1)) return -1;
     const int64_t code = t->features[row], at = l->n++;
     const bool leaf = code < 0;
     l->tree[at] = tree;

@@ -1,14 +1,11 @@
-/* Convolutions of few bits: what simd/bits.c computes in registers, and what the solver of
- * conv2d_basis gives it.
+/* Convolutions of few bits: what simd/bits.c computes in registers, and what the solvers of
+ * conv2d_basis and conv2d_codes give it.
  *
- * Numbers are planes of bits, pixel after pixel, 32 channels to a word,
-     with zeros around the image.  A
- * lane is an output channel.  A plane of weights w of +-1 is kept as bits (w + 1) / 2,
-     one of pixels c is
- * 0 or 1, and their product is 2 popcount(w & c) - popcount(c); padding is c = 0.  Pixels of +-1,
-     p, are
- * bits c = (p + 1) / 2 with the product 2 (2 popcount(w & c) - popcount(c)) - the sum of the
- * weights that lie inside of the image. */
+ * Numbers are planes of bits, pixel after pixel, 32 channels to a word, with zeros around the
+ * image. A lane is an output channel.  A plane of weights w of +-1 is kept as bits (w + 1) / 2, one
+ * of pixels c is 0 or 1, and their product is 2 popcount(w & c) - popcount(c); padding is c = 0.
+ * Pixels of +-1, p, are bits c = (p + 1) / 2 with the product 2 (2 popcount(w & c) - popcount(c)) -
+ * the sum of the weights that lie inside of the image. */
 #ifndef FACULA_CPU_BITS_H
 #define FACULA_CPU_BITS_H
 #include <stdbool.h>
@@ -29,9 +26,21 @@ typedef struct fac_bit_tile {
 } fac_bit_tile;
 typedef void fac_bit_tile_kernel(const fac_bit_tile *t);
 
+/* How numbers become codes: bit j is set as bit j of `start` is, turned over once for each
+ * threshold k below x that flips[j] has.  relu: of x.  sign: one bit, set unless x < 0, no
+ * thresholds. */
+typedef struct fac_bit_levels {
+    bool     relu, sign;
+    int      planes, thresholds;
+    float    threshold[FAC_BIT_THRESHOLDS];
+    unsigned start, flips[FAC_BIT_PLANES];
+} fac_bit_levels;
+
 /* A vector of output channels of n pixels:
  *   y = b + sum over m of f[m] sum over j of u[j] d,   d = 2 acc[m][j] - sums[j]
- * or with inside[pixel], for pixels of +-1, d = 2 (2 acc - sums) - inside[pixel][m]. */
+ * or with inside[pixel], for pixels of +-1, d = 2 (2 acc - sums) - inside[pixel][m]; then + z,
+ * relu. codes: q gets a bit for each lane in every plane.  limits, of one base, without z and y:
+ * threshold k is exceeded, or the sign is +, where (d ^ limits[0]) >= limits[1 + k]. */
 typedef struct fac_bit_finish {
     int            n, planes, of_weights;
     const int32_t *acc[FAC_BIT_PLANES]; /* by m; pixels are `pixel` apart, planes of x `plane` */
@@ -41,24 +50,28 @@ typedef struct fac_bit_finish {
     const int32_t *sums;                /* [plane of x][FAC_BIT_RUN] */
     const int32_t *inside[FAC_BIT_RUN]; /* NULL: pixels of 0 and 1 */
     int64_t        inside_plane;
-    float         *y;
+    const float   *z;                   /* NULL: none */
+    int64_t        z_pixel;
+    bool           relu;
+    float         *y;                   /* NULL: only codes */
     int64_t        y_pixel;
+    const fac_bit_levels *codes;        /* NULL: only y */
+    const int32_t *limits;              /* NULL: by numbers; rows are limits_row apart */
+    int64_t        limits_row;
+    uint8_t       *q;
+    int64_t        q_pixel, q_plane;    /* bytes */
+    int            q_shift, channels;   /* its first bit of that byte; lanes that are there */
 } fac_bit_finish;
 typedef void fac_bit_finish_kernel(const fac_bit_finish *t);
 
-/* One word of each of some pixels,
-    of every plane: bit c of plane j of a number that k thresholds lie
- * below is set as bit j of `start` is, turned over once for each i < k that flips[j] has. */
+/* One word of each of some pixels, of every plane: bit c is of channel c. */
 typedef struct fac_bit_pack {
-    const float *x;
-    int64_t      x_pixel, x_block, pixels;
-    int          channels;              /* of this word, at most 32 */
-    bool         relu, sign;            /* sign: the bit is set unless x < 0, no thresholds */
-    int          planes, thresholds;
-    float        threshold[FAC_BIT_THRESHOLDS];
-    unsigned     start, flips[FAC_BIT_PLANES];
-    uint32_t    *to;
-    int64_t      to_pixel, to_plane;
+    const float          *x;
+    int64_t               x_pixel, x_block, pixels;
+    int                   channels;     /* of this word, at most 32 */
+    const fac_bit_levels *levels;
+    uint32_t             *to;
+    int64_t               to_pixel, to_plane;
 } fac_bit_pack;
 typedef void fac_bit_pack_kernel(const fac_bit_pack *t);
 
@@ -86,7 +99,10 @@ typedef struct fac_bit_conv {
     int64_t H, W, P, Q, R, S, stride[2], dilation[2], pad[2];
     int     planes, of_weights;         /* of x, of w */
     bool    sign, relu;
-    struct { int64_t image, block, row, column; } x, y;
+    bool    coded;                      /* x is codes, plain */
+    bool    codes, y_relu, q_relu;      /* the result is codes; of y; of what becomes codes */
+    int     y_planes;                   /* of the codes, 1 where they are signs */
+    struct { int64_t image, block, row, column; } x, y, z;
 
     /* Set by fac_bit_settle. */
     const struct fac_cpu  *cpu;
@@ -96,20 +112,26 @@ typedef struct fac_bit_conv {
     int64_t run, strips;                /* pixels of a strip; strips of an image */
     bool    by_part;                    /* threads share out parts, not pixels */
     int     kernel_S, kernel_words;
+    bool    direct;                     /* codes are read where they lie */
+    int64_t bits_image, bits_plane;     /* words from an image, from a plane to the next */
     int64_t rows, columns;              /* sizes of `inside`: kinds of rows and columns of y */
     size_t  numbers, counts, bits;      /* bytes of scratch */
 } fac_bit_conv;
 
 typedef struct fac_bit_data {
-    const float *x, *x_basis, *w_basis, *b, *scale;
-    const void  *packed;
-    float       *y;
-    void        *work;
+    const float    *x, *x_basis, *w_basis, *b, *scale, *z, *y_basis;
+    const uint32_t *x_codes;
+    const int32_t  *limits;             /* or NULL */
+    const void     *packed;
+    float          *y;                  /* NULL: only codes */
+    uint32_t       *q;
+    void           *work;
 } fac_bit_data;
 
 /* false: sizes that do not fit. */
 bool   fac_bit_settle(const struct fac_cpu *c, fac_bit_conv *p);
-double fac_bit_seconds(const fac_bit_conv *p);
+/* With floats as its result, or as one of them, where `floats`. */
+double fac_bit_seconds(const fac_bit_conv *p, bool floats);
 size_t fac_bit_packed(const fac_bit_conv *p);
 size_t fac_bit_work(const fac_bit_conv *p);
 /* Of planes as pack_basis makes them, `bytes` for each output channel. */

@@ -1,5 +1,5 @@
-/* conv2d_basis/bits: convolutions of few bits by counting (bits.h),
-    with channels in blocks of a vector.
+/* conv2d_basis/bits, conv2d_codes/bits: convolutions of few bits by counting (bits.h), with floats
+ * in blocks of a vector of channels, and codes plain.
  *
  * Planes of weights are packed once; bases, factors and biases are read in each run. */
 #include "backends/cpu/bits/bits.h"
@@ -14,51 +14,80 @@
 typedef struct plan {
     fac_bit_conv p;
     int64_t      bytes;             /* of an output channel's bits as they come */
-    fac_layout   x, y;
+    fac_layout   x, y, z;
+    bool         floats;            /* y is asked for */
 } plan;
 
-static bool geometry(const fac_problem *p, fac_conv_geom *g) {
-    const fac_conv_basis_attrs *a = p->node->attrs;
-    return fac_conv_geometry_of(2, &a->conv, &p->in[0].type.dims, &a->dims, g);
+/* What is y of either op. */
+static const fac_operand *floats_of(const fac_problem *p) {
+    return FAC_IS(p->node, conv2d_codes) ? &p->out[1] : &p->out[0];
 }
+
+static bool has(const fac_problem *p, int port) {
+    return port < p->nin && p->in[port].type.dtype != FAC_NONE;
+}
+
+/* Of an operand that is there. */
+#define STRIDES(of) { (of)->layout.stride[0], (of)->layout.stride[1], (of)->layout.stride[2], \
+                      (of)->layout.stride[3] }
 
 static bool settle(fac_device *d, const fac_problem *p, plan *q) {
     const fac_cpu *c = fac_cpu_of(d);
     const fac_conv_basis_attrs *a = p->node->attrs;
-    const fac_layout *x = &p->in[0].layout, *y = &p->out[0].layout;
+    const fac_operand *x = &p->in[0], *y = floats_of(p);
     fac_conv_geom g;
-    if (!geometry(p, &g) || g.N * g.C * g.K * g.P * g.Q * g.H * g.W * g.R * g.S == 0) return false;
+    if (!fac_conv_basis_geometry(p->node, &g)) return false;
+    if (g.N * g.C * g.K * g.P * g.Q * g.H * g.W * g.R * g.S == 0) return false;
     const int64_t C = g.C / g.groups, K = g.K / g.groups;
     if (g.groups > 1 && (C % c->simd->lanes || K % c->simd->lanes)) return false;
-    const bool sign = p->in[FAC_CB_X_BASIS].type.dtype == FAC_NONE;
-    const fac_dims *w = &p->in[FAC_CB_W_BASIS].type.dims;
     q->p = (fac_bit_conv){ .images = g.N, .groups = g.groups, .C = C, .K = K, .H = g.H, .W = g.W,
         .P = g.P, .Q = g.Q, .R = g.R, .S = g.S, .stride = { g.stride[1], g.stride[2] },
-        .dilation = { g.dilation[1], g.dilation[2] }, .pad = { g.pad[1], g.pad[2] }, .sign = sign,
-        .relu = a->relu, .planes = 1, .of_weights = (int)w->d[0],
-        .x = { x->stride[0], x->stride[1], x->stride[2], x->stride[3] },
-        .y = { y->stride[0], y->stride[1], y->stride[2], y->stride[3] } };
-    if (!sign) q->p.planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
+        .dilation = { g.dilation[1], g.dilation[2] }, .pad = { g.pad[1], g.pad[2] },
+        .sign = !has(p, FAC_CB_X_BASIS), .relu = a->relu, .planes = 1, .y_planes = 1,
+        .of_weights = (int)p->in[FAC_CB_W_BASIS].type.dims.d[0], .y_relu = a->y_relu,
+        .q_relu = a->q_relu, .coded = x->type.dtype == FAC_U32,
+        .codes = FAC_IS(p->node, conv2d_codes), .x = STRIDES(x), .y = STRIDES(y) };
+    if (has(p, FAC_CB_X_BASIS)) q->p.planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
+    if (has(p, FAC_CB_Y_BASIS)) q->p.y_planes = (int)p->in[FAC_CB_Y_BASIS].type.dims.d[0];
+    if (has(p, FAC_CB_Z)) {
+        const fac_operand *z = &p->in[FAC_CB_Z];
+        q->p.z.image = z->layout.stride[0];
+        q->p.z.block = z->layout.stride[1];
+        q->p.z.row = z->layout.stride[2];
+        q->p.z.column = z->layout.stride[3];
+        q->z = z->layout;
+    }
     q->bytes = p->in[FAC_CB_BITS].type.dims.d[2];
-    q->x = *x;
-    q->y = *y;
+    q->x = x->layout;
+    q->y = y->layout;
+    q->floats = y->type.dtype != FAC_NONE;
     return fac_bit_settle(c, &q->p);
+}
+
+/* Floats in blocks, everything else plain. */
+static void want_layouts(const fac_cpu *c, fac_problem *p) {
+    for (int k = 1; k < p->nin; k++)
+        if (has(p, k)) fac_want_plain(&p->in[k]);
+    if (p->in[0].type.dtype == FAC_U32) fac_want_plain(&p->in[0]);
+    else fac_want_blocked(c, &p->in[0], 0);
+    if (has(p, FAC_CB_Z)) fac_want_blocked(c, &p->in[FAC_CB_Z], 0);
+    for (int k = 0; k < p->nout; k++) {
+        if (p->out[k].type.dtype == FAC_F32) fac_want_blocked_out(c, &p->out[k]);
+        else if (p->out[k].type.dtype == FAC_U32) fac_want_plain(&p->out[k]);
+    }
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *c = fac_cpu_of(d);
     plan q;
-    if (p->node->body[0] || p->in[0].type.dtype != FAC_F32) return false;
+    if (p->node->body[0] || p->in[FAC_CB_W_BASIS].type.dtype != FAC_F32) return false;
+    if (p->in[0].type.dtype != FAC_F32 && p->in[0].type.dtype != FAC_U32) return false;
     if (p->in[FAC_CB_BITS].time == FAC_RUN) return false;
-    fac_want_blocked(c, &p->in[0], 0);
-    fac_want_blocked_out(c, &p->out[0]);
-    for (int k = 1; k < p->nin; k++)
-        if (p->in[k].type.dtype != FAC_NONE)
-            p->in[k].layout = fac_layout_plain(&p->in[k].type.dims);
+    want_layouts(c, p);
     if (!settle(d, p, &q)) return false;
     o->packed[FAC_CB_BITS] = fac_bit_packed(&q.p);
     o->work = fac_bit_work(&q.p);
-    o->seconds = fac_bit_seconds(&q.p);
+    o->seconds = fac_bit_seconds(&q.p, q.floats);
     return true;
 }
 
@@ -93,20 +122,29 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
-                      fac_span work,
-                      fac_error *err) {
+                      fac_span work, fac_error *err) {
     const plan *q = plan_;
-    const fac_bit_data data = { .x = fac_span_floats(in[0], &q->x), .y = fac_span_floats(out[0],
-                                                                                         &q->y),
-        .packed = fac_span_packed(in[FAC_CB_BITS]), .b = fac_span_packed(in[FAC_CB_B]),
-        .x_basis = fac_span_packed(in[FAC_CB_X_BASIS]), .w_basis =
-            fac_span_packed(in[FAC_CB_W_BASIS]),
+    const fac_bit_conv *p = &q->p;
+    fac_bit_data data = { .packed = fac_span_packed(in[FAC_CB_BITS]),
+        .b = fac_span_packed(in[FAC_CB_B]), .x_basis = fac_span_packed(in[FAC_CB_X_BASIS]),
+        .w_basis = fac_span_packed(in[FAC_CB_W_BASIS]),
         .scale = fac_span_packed(in[FAC_CB_SCALE]), .work = fac_span_packed(work) };
     (void)d;
     (void)err;
-    fac_bit_run(&q->p, &data);
+    if (p->coded) data.x_codes = (const uint32_t *)(const void *)fac_span_floats(in[0], &q->x);
+    else data.x = fac_span_floats(in[0], &q->x);
+    if (q->floats) data.y = fac_span_floats(out[p->codes], &q->y);
+    if (p->codes) {
+        data.q = (uint32_t *)(void *)fac_span_packed(out[0]);
+        data.y_basis = fac_span_packed(in[FAC_CB_Y_BASIS]);
+        if (in[FAC_CB_Z].memory) data.z = fac_span_floats(in[FAC_CB_Z], &q->z);
+        else if (!data.y) data.limits = (const int32_t *)fac_span_packed(in[FAC_CB_LIMITS]);
+    }
+    fac_bit_run(p, &data);
     return FAC_OK;
 }
 
 const fac_solver fac_cpu_conv_bits = {
     "conv2d_basis/bits", &fac_op_conv2d_basis, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_codes = {
+    "conv2d_codes/bits", &fac_op_conv2d_codes, offer, make, done, pack_key, pack, run };

@@ -38,8 +38,8 @@ static const fac_solver *const solvers[] = {
     &fac_cpu_norm, &fac_cpu_softmax_grad, &fac_cpu_log_softmax_grad, &fac_cpu_layer_norm_grad, &fac_cpu_rms_norm_grad, &fac_cpu_lrn,
     &fac_cpu_concat, &fac_cpu_move, &fac_cpu_reshape, &fac_cpu_gather, &fac_cpu_gather_grad,
     &fac_cpu_gather_elements, &fac_cpu_scatter_elements, &fac_cpu_pad, &fac_cpu_half,
-    &fac_cpu_conv_bits, &fac_cpu_conv_integer, &fac_cpu_qlinear_conv, &fac_cpu_matmul_integer,
-        &fac_cpu_qlinear_matmul,
+    &fac_cpu_conv_bits, &fac_cpu_conv_codes, &fac_cpu_max_pool_codes,
+    &fac_cpu_conv_integer, &fac_cpu_qlinear_conv, &fac_cpu_matmul_integer, &fac_cpu_qlinear_matmul,
     &fac_cpu_qlinear_add, &fac_cpu_qlinear_mul, &fac_cpu_max_pool_bytes, &fac_cpu_qlinear_mean, NULL };
 
 /* ---- memory ---- */

@@ -166,50 +166,6 @@ INLINE_POPCOUNT void tile_of_lanes(const fac_bit_tile *t, const int runs, const 
 #include "backends/cpu/simd/bits_tile.h"
 #endif
 
-/* ---- the end of a tile ---- */
-
-INLINE vec as_float(ivec v) { return __builtin_convertvector(v, vec); }
-
-INLINE ivec load_counts(const int32_t *p) {
-    ivec v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-/* Of so many planes of weights and of pixels; inside: pixels are +-1. */
-INLINE void finish_of(const fac_bit_finish *t, const int of_weights, const int planes,
-                      const bool inside) {
-    vec f[FAC_BIT_PLANES];
-    const vec b = load(t->b);
-    for (int m = 0; m < of_weights; m++) f[m] = load(t->f[m]);
-    for (int p = 0; p < t->n; p++) {
-        vec y = b;
-        UNROLL
-        for (int m = 0; m < of_weights; m++) {
-            vec sum = { 0 };
-            UNROLL
-            for (int j = 0; j < planes; j++) {
-                ivec d = load_counts(t->acc[m] + j * t->plane + p * t->pixel);
-                d = d + d - t->sums[j * FAC_BIT_RUN + p];
-                if (inside) d = d + d - load_counts(t->inside[p] + m * t->inside_plane);
-                sum += t->u[j] * as_float(d);
-            }
-            y += f[m] * sum;
-        }
-        store(t->y + p * t->y_pixel, y);
-    }
-}
-
-static void finish(const fac_bit_finish *t) {
-    if (t->inside[0]) {
-        if (t->of_weights == 1) finish_of(t, 1, 1, true);
-        else finish_of(t, t->of_weights, 1, true);
-    } else if (t->of_weights == 1 && t->planes == 1) finish_of(t, 1, 1, false);
-    else if (t->of_weights == 1 && t->planes == 2) finish_of(t, 1, 2, false);
-    else if (t->of_weights == 2 && t->planes == 2) finish_of(t, 2, 2, false);
-    else finish_of(t, t->of_weights, t->planes, false);
-}
-
 /* ---- from numbers to bits ---- */
 
 /* A bit for each lane. */
@@ -228,68 +184,73 @@ INLINE unsigned above(vec x, float t) {
 
 INLINE unsigned below_zero(vec x) { return above(-x, 0); }
 
-/* The bits of one block in each plane. */
-INLINE void block_bits(const fac_bit_pack *t, vec x, unsigned bits[FAC_BIT_PLANES]) {
-    unsigned m[FAC_BIT_THRESHOLDS];
-    for (int k = 0; k < t->thresholds; k++) m[k] = above(x, t->threshold[k]);
-    for (int j = 0; j < t->planes; j++) {
-        bits[j] = t->start >> j & 1 ? ~0u : 0;
-        for (int k = 0; k < t->thresholds; k++) bits[j] ^= t->flips[j] >> k & 1 ? m[k] : 0;
+/* The bits of each plane, of a bit for each threshold that is exceeded. */
+INLINE void bits_of(const fac_bit_levels *l, const unsigned m[FAC_BIT_THRESHOLDS],
+                    unsigned bits[FAC_BIT_PLANES]) {
+    for (int j = 0; j < l->planes; j++) {
+        bits[j] = l->start >> j & 1 ? ~0u : 0;
+        for (int k = 0; k < l->thresholds; k++) bits[j] ^= l->flips[j] >> k & 1 ? m[k] : 0;
     }
 }
 
-/* What activations mostly are: signs; one plane of one threshold; two of three,
-    whose codes grow. */
+/* What activations mostly are: signs; one plane of one threshold; two of three, whose codes
+ * grow. */
 enum { ANY, SIGNS, ONE, TWO };
-static int kind_of(const fac_bit_pack *t) {
-    if (t->sign) return SIGNS;
-    if (t->start) return ANY;
-    if (t->planes == 1 && t->flips[0] == 1) return ONE;
-    return t->planes == 2 && t->flips[0] == 7 && t->flips[1] == 2 ? TWO : ANY;
+static int kind_of(const fac_bit_levels *l) {
+    if (l->sign) return SIGNS;
+    if (l->start) return ANY;
+    if (l->planes == 1 && l->flips[0] == 1) return ONE;
+    return l->planes == 2 && l->flips[0] == 7 && l->flips[1] == 2 ? TWO : ANY;
 }
 
-INLINE void pack_as(const fac_bit_pack *t, const int kind, const bool relu) {
+/* Thresholds above 0 cut what a relu would. */
+static bool needs_relu(const fac_bit_levels *l) {
+    return l->relu && (l->sign || l->threshold[0] < 0);
+}
+
+/* The bits of a vector in each plane, with more than LANES of them. */
+INLINE void vector_bits(const fac_bit_levels *l, vec x, const int kind,
+                        unsigned bits[FAC_BIT_PLANES]) {
+    unsigned m[FAC_BIT_THRESHOLDS];
+    if (kind == SIGNS) bits[0] = ~below_zero(x);
+    else if (kind == ONE) bits[0] = above(x, l->threshold[0]);
+    else if (kind == TWO) {
+        const unsigned m1 = above(x, l->threshold[1]);
+        bits[0] = above(x, l->threshold[0]) ^ m1 ^ above(x, l->threshold[2]);
+        bits[1] = m1;
+    } else {
+        for (int k = 0; k < l->thresholds; k++) m[k] = above(x, l->threshold[k]);
+        bits_of(l, m, bits);
+    }
+}
+
+INLINE void pack_as(const fac_bit_pack *t, const int kind, const int planes, const bool relu) {
     const int blocks = (t->channels + VL - 1) / VL;
     const unsigned valid = t->channels < 32 ? (1u << t->channels) - 1 : ~0u;
-    const float t0 = t->threshold[0], t1 = t->threshold[1], t2 = t->threshold[2];
+    const fac_bit_levels l = *t->levels;
     for (int64_t p = 0; p < t->pixels; p++) {
         uint32_t word[FAC_BIT_PLANES] = { 0 };
         UNROLL
         for (int b = 0; b < blocks; b++) {
-            const int shift = b * VL;
+            unsigned bits[FAC_BIT_PLANES];
             vec x = load(t->x + p * t->x_pixel + b * t->x_block);
             if (relu) x = vmax(x, all(0));
-            if (kind == SIGNS) word[0] |= (~below_zero(x) & LANES) << shift;
-            if (kind == ONE) word[0] |= above(x, t0) << shift;
-            if (kind == TWO) {
-                const unsigned m1 = above(x, t1);
-                word[0] |= (above(x, t0) ^ m1 ^ above(x, t2)) << shift;
-                word[1] |= m1 << shift;
-            }
-            if (kind != ANY) continue;
-            unsigned bits[FAC_BIT_PLANES];
-            block_bits(t, x, bits);
-            for (int j = 0; j < t->planes; j++) word[j] |= (bits[j] & LANES) << shift;
+            vector_bits(&l, x, kind, bits);
+            for (int j = 0; j < planes; j++) word[j] |= (bits[j] & LANES) << b * VL;
         }
         uint32_t *to = t->to + p * t->to_pixel;
-        to[0] = word[0] & valid;
-        for (int j = 1; j < t->planes; j++) to[j * t->to_plane] = word[j] & valid;
+        for (int j = 0; j < planes; j++) to[j * t->to_plane] = word[j] & valid;
     }
 }
 
-/* Thresholds above 0 cut what a relu would. */
-static bool needs_relu(const fac_bit_pack *t) {
-    return t->relu && (t->sign || t->threshold[0] < 0);
-}
-
 static void pack(const fac_bit_pack *t) {
-    const int kind = kind_of(t);
-    if (needs_relu(t) && t->sign) pack_as(t, SIGNS, true);
-    else if (needs_relu(t)) pack_as(t, ANY, true);
-    else if (kind == SIGNS) pack_as(t, SIGNS, false);
-    else if (kind == ONE) pack_as(t, ONE, false);
-    else if (kind == TWO) pack_as(t, TWO, false);
-    else pack_as(t, ANY, false);
+    const int kind = kind_of(t->levels);
+    if (needs_relu(t->levels) && kind == SIGNS) pack_as(t, SIGNS, 1, true);
+    else if (needs_relu(t->levels)) pack_as(t, ANY, t->levels->planes, true);
+    else if (kind == SIGNS) pack_as(t, SIGNS, 1, false);
+    else if (kind == ONE) pack_as(t, ONE, 1, false);
+    else if (kind == TWO) pack_as(t, TWO, 2, false);
+    else pack_as(t, ANY, t->levels->planes, false);
 }
 
 static void count(const uint32_t *x, int64_t x_pixel, int words, int64_t pixels, int32_t *to) {
@@ -298,6 +259,152 @@ static void count(const uint32_t *x, int64_t x_pixel, int words, int64_t pixels,
         for (int k = 0; k < words; k++) sum += __builtin_popcount(x[k]);
         to[p] = sum;
     }
+}
+
+/* ---- the end of a tile ---- */
+
+INLINE vec as_float(ivec v) { return __builtin_convertvector(v, vec); }
+
+INLINE ivec load_counts(const int32_t *p) {
+    ivec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* The product of plane m of weights with plane j of pixel p. */
+INLINE ivec product_of(const fac_bit_finish *t, int m, int j, int p, const bool inside) {
+    ivec d = load_counts(t->acc[m] + j * t->plane + p * t->pixel);
+    d = d + d - t->sums[j * FAC_BIT_RUN + p];
+    return inside ? d + d - load_counts(t->inside[p] + m * t->inside_plane) : d;
+}
+
+/* y of a pixel, of so many planes of weights and of pixels. */
+INLINE vec number_of(const fac_bit_finish *t, const vec f[FAC_BIT_PLANES], vec y, int p,
+                     const int of_weights, const int planes, const bool inside) {
+    UNROLL
+    for (int m = 0; m < of_weights; m++) {
+        vec sum = { 0 };
+        UNROLL
+        for (int j = 0; j < planes; j++)
+            sum += t->u[j] * as_float(product_of(t, m, j, p, inside));
+        y += f[m] * sum;
+    }
+    return y;
+}
+
+/* The bits of a pixel in one plane: a vector is two bytes, one, or half of one. */
+INLINE void put_bits(const fac_bit_finish *t, int p, int plane, unsigned bits, unsigned valid) {
+    uint8_t *to = t->q + p * t->q_pixel + plane * t->q_plane;
+#if VL == 16
+    const uint16_t both = (uint16_t)(bits & valid);
+    memcpy(to, &both, sizeof both);
+#elif VL == 8
+    *to = (uint8_t)(bits & valid);
+#else
+    *to = (uint8_t)((*to & ~(LANES << t->q_shift)) | (bits & valid) << t->q_shift);
+#endif
+}
+
+static unsigned valid_of(const fac_bit_finish *t) {
+    return t->channels < VL ? (1u << t->channels) - 1 : LANES;
+}
+
+/* As vector_bits has them. */
+INLINE int planes_of(const fac_bit_levels *l, const int kind) {
+    if (kind == ANY) return l->planes;
+    return kind == TWO ? 2 : 1;
+}
+
+INLINE void put_codes(const fac_bit_finish *t, vec y, int p, const int kind, unsigned valid) {
+    unsigned bits[FAC_BIT_PLANES];
+    vector_bits(t->codes, y, kind, bits);
+    for (int j = 0; j < planes_of(t->codes, kind); j++) put_bits(t, p, j, bits[j], valid);
+}
+
+enum { NONE = -1 };                     /* a kind: no codes */
+
+INLINE void finish_as(const fac_bit_finish *t, const int of_weights, const int planes,
+                      const bool inside, const int kind) {
+    vec f[FAC_BIT_PLANES];
+    const vec b = load(t->b);
+    const bool q_relu = kind != NONE && needs_relu(t->codes);
+    const unsigned valid = valid_of(t);
+    for (int m = 0; m < of_weights; m++) f[m] = load(t->f[m]);
+    for (int p = 0; p < t->n; p++) {
+        vec y = number_of(t, f, b, p, of_weights, planes, inside);
+        if (t->z) y += load(t->z + p * t->z_pixel);
+        if (t->relu) y = vmax(y, all(0));
+        if (t->y) store(t->y + p * t->y_pixel, y);
+        if (q_relu) y = vmax(y, all(0));
+        if (kind != NONE) put_codes(t, y, p, kind, valid);
+    }
+}
+
+INLINE void finish_of(const fac_bit_finish *t, const int of_weights, const int planes,
+                      const bool inside) {
+    const int kind = t->codes ? kind_of(t->codes) : NONE;
+    if (kind == NONE) finish_as(t, of_weights, planes, inside, NONE);
+    else if (kind == TWO) finish_as(t, of_weights, planes, inside, TWO);
+    else if (kind == ONE) finish_as(t, of_weights, planes, inside, ONE);
+    else if (kind == SIGNS) finish_as(t, of_weights, planes, inside, SIGNS);
+    else finish_as(t, of_weights, planes, inside, ANY);
+}
+
+INLINE unsigned at_least(ivec a, ivec b) {
+#if defined(__AVX512F__)
+    return _mm512_cmpge_epi32_mask((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    const __m256i less = _mm256_cmpgt_epi32((__m256i)b, (__m256i)a);
+    return ~(unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(less));
+#else
+    const ivec more = a >= b;
+    unsigned bits = 0;
+    for (int k = 0; k < VL; k++) bits |= (unsigned)(more[k] & 1) << k;
+    return bits;
+#endif
+}
+
+/* Of one base: whole numbers against limits. */
+INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int kind,
+                     const bool inside) {
+    const fac_bit_levels *l = t->codes;
+    const ivec turn = load_counts(t->limits);
+    const unsigned valid = valid_of(t);
+    ivec limit[FAC_BIT_THRESHOLDS];
+    for (int k = 0; k < thresholds; k++)
+        limit[k] = load_counts(t->limits + (k + 1) * t->limits_row);
+    for (int p = 0; p < t->n; p++) {
+        const ivec d = product_of(t, 0, 0, p, inside) ^ turn;
+        unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES] = { 0 };
+        UNROLL
+        for (int k = 0; k < thresholds; k++) m[k] = at_least(d, limit[k]);
+        if (kind == ANY) bits_of(l, m, bits);
+        else if (kind == TWO) {
+            bits[0] = m[0] ^ m[1] ^ m[2];
+            bits[1] = m[1];
+        } else bits[0] = m[0];
+        for (int j = 0; j < planes_of(l, kind); j++) put_bits(t, p, j, bits[j], valid);
+    }
+}
+
+static void limit(const fac_bit_finish *t) {
+    const int kind = kind_of(t->codes);
+    const bool inside = t->inside[0];
+    if (kind == ANY) limit_of(t, t->codes->thresholds, ANY, inside);
+    else if (kind == TWO) limit_of(t, 3, TWO, inside);
+    else if (inside) limit_of(t, 1, ONE, true);
+    else limit_of(t, 1, ONE, false);
+}
+
+static void finish(const fac_bit_finish *t) {
+    const bool inside = t->inside[0];
+    if (t->codes && t->limits) limit(t);
+    else if (inside && t->of_weights == 1) finish_of(t, 1, 1, true);
+    else if (inside) finish_of(t, t->of_weights, 1, true);
+    else if (t->of_weights == 1 && t->planes == 1) finish_of(t, 1, 1, false);
+    else if (t->of_weights == 1 && t->planes == 2) finish_of(t, 1, 2, false);
+    else if (t->of_weights == 2 && t->planes == 2) finish_of(t, 2, 2, false);
+    else finish_of(t, t->of_weights, t->planes, false);
 }
 
 extern const fac_bit_kernels FAC_SIMD(fac_bits);

@@ -67,7 +67,11 @@
     static inline T fac_min_##T(T x, T y) { return x < y ? x : x == x ? y : x; } \
     static inline T fac_div_##T(T x, T y) { return x / y; } \
     static inline T fac_rem_##T(T x, T y) { return fmod(x, y); } \
-    static inline T fac_mod_##T(T x, T y) { T r = fmod(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; } \
+    static inline T fac_mod_##T(T x, T y) { \
+        T r = fmod(x, y); \
+        if (r == 0) return copysign(r, y); \
+        return (r < 0) != (y < 0) ? r + y : r; \
+    } \
     static inline T fac_pow_##T(T x, T y) { return pow(x, y); } \
     static inline T fac_abs_##T(T x) { return fabs(x); }
 FAC_REAL(float)

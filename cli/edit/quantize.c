@@ -1,0 +1,250 @@
+/* facula quantize: a model with smaller numbers. */
+#include <string.h>
+#include <sys/stat.h>
+#include "json.h"
+#include "quantize.h"
+#include "run/sample_files.h"
+#include "text/quantize_gguf.h"
+
+static struct {
+    const char *scheme, *out, *data, *set, *calibrate, *activations;
+    list keep;
+    long samples, opset;
+    double percentile;
+    bool per_tensor, reduce_range, json;
+    input_options input;
+    device_options device;
+} o = { .samples = 100 };
+
+static const option options[] = {
+    { "--scheme", OPTION_TEXT, &o.scheme, "NAME", "what numbers become: see below" },
+    { "-o", OPTION_OUT, &o.out, "FILE", "the ONNX or GGUF file that is written" },
+    { "--data", OPTION_TEXT, &o.data, "DIR",
+      "samples: a folder of photos, .npy, .npz or .pb; with --set, where the data set is" },
+    { "--set", OPTION_TEXT, &o.set, "NAME",
+      "a data set with labels (`facula help train`): accuracy before and after" },
+    { "--samples", OPTION_INT, &o.samples, "N", "so many at most are run; default 100",
+      OPTION_COUNT },
+    { "--calibrate", OPTION_TEXT, &o.calibrate, "HOW",
+      "ranges of activations: minmax (default), percentile or entropy" },
+    { "--percentile", OPTION_REAL, &o.percentile, "P",
+      "of numbers that stay inside; default 99.999", "(50, 100]" },
+    { "--activations", OPTION_TEXT, &o.activations, "u8|i8", "their type; default u8" },
+    { "--per-tensor", OPTION_FLAG, &o.per_tensor, NULL,
+      "one scale for a weight instead of one for each output channel" },
+    { "--reduce-range", OPTION_FLAG, &o.reduce_range, NULL,
+      "weights of 7 bits, for other runtimes on processors without VNNI" },
+    { "--keep", OPTION_LIST, &o.keep, "PATTERN",
+      "layers that stay floats: names, modules, op:conv2d, kind:Linear; * for any text" },
+    { "--opset", OPTION_INT, &o.opset, "N", "of the file, 13 to 26; default 18", "[13, 26]" },
+    INPUT_OPTIONS(o.input),
+    LINK_ROOT_OPTION,
+    DEVICE_OPTIONS(o.device),
+    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { 0 } };
+
+/* ---- what was asked for ---- */
+
+static const verb *self(void) { return verb_find("quantize"); }
+
+static bool chosen(const char *text, const char *const names[], int *to) {
+    for (int k = 0; names[k]; k++)
+        if (!text || !strcmp(names[k], text)) {
+            *to = k;
+            return true;
+        }
+    return false;
+}
+
+static int understand(fac_integers *how) {
+    static const char *const ways[] = { "minmax", "percentile", "entropy", NULL };
+    static const char *const types[] = { "u8", "i8", NULL };
+    int way, type;
+    if (!chosen(o.calibrate, ways, &way))
+        return usage_error(self(), "--calibrate is minmax, percentile or entropy, not \"%s\"",
+                           o.calibrate);
+    if (!chosen(o.activations, types, &type))
+        return usage_error(self(), "--activations is u8 or i8, not \"%s\"", o.activations);
+    *how = (fac_integers){ .scheme = o.scheme, .nkeep = o.keep.n, .keep = o.keep.at,
+                           .calibration = (fac_calibration)way, .percentile = o.percentile,
+                           .is_signed = type == 1, .per_tensor = o.per_tensor,
+                           .reduce_range = o.reduce_range };
+    return EXIT_OK;
+}
+
+static bool is_folder(const char *path) {
+    struct stat s;
+    return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
+static int check(const list *args) {
+    bool calibrates;
+    if (args->n != 1) return usage_error(self(), "which model?");
+    if (!o.scheme || !o.out)
+        return usage_error(self(), "%s is missing", o.scheme ? "-o" : "--scheme");
+    if (gguf_scheme(o.scheme)) return EXIT_OK;
+    if (!fac_integers_known(o.scheme, &calibrates))
+        return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
+    const bool sampled = o.data || o.set || o.input.named.n || o.input.random
+        || is_folder(args->at[0]);
+    if (calibrates && !sampled)
+        return usage_error(self(), "scheme %s needs samples: --data DIR is missing", o.scheme);
+    return EXIT_OK;
+}
+
+/* ---- samples ---- */
+
+static fac_status take(void *by, fac_tensor *const in[], fac_error *err) {
+    return fac_calibrator_add(by, in, err);
+}
+
+static int from_folder(const model *m, quantized *q) {
+    sample_files files;
+    sample_walk w = { .m = m, .input = &o.input, .v = self(), .most = o.samples, .take = take,
+                      .self = q->by, .plan = { .from = PHOTO_NONE } };
+    int code = sample_files_list(o.data, &files);
+    if (!code) code = sample_files_walk(&w, &files);
+    sample_files_free(&files);
+    q->samples = w.taken;
+    q->plan = w.plan;
+    return code;
+}
+
+/* One sample, of --input or random. */
+static int from_options(const model *m, quantized *q) {
+    inputs in = { 0 };
+    fac_error err = { 0 };
+    int code = inputs_load(m, &o.input, self(), (list){ 0 }, &in);
+    if (!code && fac_calibrator_add(q->by, in.tensor, &err)) code = fail(&err);
+    q->samples = !code;
+    q->plan = in.plan;
+    inputs_free(&in);
+    return code;
+}
+
+static fac_status from_set(const train_job *j, quantized *q, fac_error *err) {
+    const long size = o.samples < train_given.batch ? o.samples : train_given.batch;
+    const fac_batches order = { .size = size, .shuffle = true, .seed = 1 };
+    const int64_t batches = fac_batches_count(&j->train, &order);
+    fac_status status = FAC_OK;
+    for (int64_t i = 0; i < batches && q->samples < o.samples && !status; i++) {
+        fac_tensor *x, *labels;
+        status = fac_batch(&j->train, &order, 0, i, &x, &labels, err);
+        if (status) break;
+        status = fac_calibrator_add(q->by, &x, err);
+        q->samples += (long)fac_tensor_type(x).dims.d[0];
+        fac_tensor_free(x);
+        fac_tensor_free(labels);
+    }
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static double parameter_bytes(const fac_graph *g) {
+    double bytes = 0;
+    for (int i = 0; i < fac_graph_params(g); i++) {
+        const fac_type t = fac_value_type(fac_graph_param(g, i));
+        bytes += (double)fac_type_bytes(&t);
+    }
+    return bytes;
+}
+
+static int write_model(const fac_graph *g, quantized *q) {
+    fac_error err = { 0 };
+    fac_onnx_saved saved = { 0 };
+    const fac_onnx_save_opts opts = { .opset = (int)o.opset, .saved = &saved };
+    if (fac_onnx_save(g, o.out, &opts, &err)) return fail(&err);
+    q->bytes = (double)saved.bytes + (double)saved.data;
+    return EXIT_OK;
+}
+
+static fac_status test(const train_job *j, const fac_graph *g, quantized *q, fac_error *err) {
+    scores before = { 0 }, after = { 0 };
+    train_job other = *j;
+    fac_status status = evaluate_scores(j, g, &before, err);
+    other.m.graph = (fac_graph *)(uintptr_t)g;      /* read only there */
+    if (!status) status = evaluate_scores(&other, NULL, &after, err);
+    q->tested = before.samples;
+    q->right_before = before.right;
+    q->right = after.right;
+    q->same = before.same;
+    recordings_free(&before.heard);
+    recordings_free(&after.heard);
+    return status;
+}
+
+static int finish(const train_job *labelled, quantized *q) {
+    fac_error err = { 0 };
+    fac_graph *g = NULL;
+    if (fac_calibrator_finish(q->by, &g, &err)) return fail(&err);
+    int code = write_model(g, q);
+    if (!code && labelled && test(labelled, g, q, &err)) code = fail(&err);
+    fac_graph_free(g);
+    if (code) return code;
+    return o.json ? quantize_json(q) : quantize_print(q);
+}
+
+static int begin(const fac_graph *g, fac_device *device, quantized *q) {
+    fac_error err = { 0 };
+    fac_integers how;
+    const int code = understand(&how);
+    if (code) return code;
+    q->bytes_before = parameter_bytes(g);
+    return fac_calibrator_new(g, device, &how, &q->by, &err) ? fail(&err) : EXIT_OK;
+}
+
+static int with_files(const char *path, quantized *q) {
+    model m = { 0 };
+    fac_device *device = NULL;
+    int code = device_open(&o.device, &device);
+    inputs_given = &o.input.named;
+    if (!code) code = model_load(path, NULL, &o.input.shapes, o.input.seed, &m);
+    if (!code) code = begin(m.graph, device, q);
+    if (!code && o.data) code = from_folder(&m, q);
+    else if (!code && (o.input.named.n || o.input.random)) code = from_options(&m, q);
+    if (!code) code = finish(NULL, q);
+    fac_calibrator_free(q->by);
+    model_free(&m);
+    fac_device_free(device);
+    return code;
+}
+
+static int with_set(const char *path, quantized *q) {
+    static train_job j;
+    fac_error err = { 0 };
+    const evaluate_what what = { path, o.set, o.input.photo.preset };
+    train_given.data = o.data;
+    train_given.device = o.device;
+    int code = evaluate_open(self(), &what, &j, &q->plan);
+    if (!code) code = begin(j.m.graph, j.dev, q);
+    if (!code && from_set(&j, q, &err)) code = fail(&err);
+    if (!code) code = finish(&j, q);
+    fac_calibrator_free(q->by);
+    train_free(&train_given, &j);
+    return code;
+}
+
+static int run(list args) {
+    quantized q = { .scheme = o.scheme, .out = o.out, .plan = { .from = PHOTO_NONE } };
+    const int code = check(&args);
+    if (code) return code;
+    if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
+    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
+}
+
+static void schemes(void) {
+    printf("\nschemes\n");
+    for (int k = 0; fac_integers_scheme(k); k++)
+        printf("  %-14s %s\n", fac_integers_scheme(k), fac_integers_about(k));
+    gguf_schemes();
+}
+
+const verb verb_quantize = {
+    .name = "quantize", .summary = "a model with smaller numbers: integers of 8 or 4 bits",
+    .usage = "facula quantize MODEL --scheme NAME -o FILE [--data DIR] [options]",
+    .options = options, .run = run, .list = schemes,
+    .more = "MODEL: FILE.onnx, zoo:NAME, or the --out folder of a training.  The result is an\n"
+            "ONNX file that any runtime runs; the table shows what each layer costs: signal to\n"
+            "error of its weights and of what later layers read.  A layer with few dB is one for\n"
+            "--keep." };

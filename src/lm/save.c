@@ -1,0 +1,180 @@
+/* A model as a folder that Hugging Face's transformers reads: config.json and model.safetensors. */
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "facula/file.h"
+#include "lm/lm.h"
+#include "tensor/tensor_internal.h"
+#include "tensor/weights.h"
+
+/* ---- config.json ---- */
+
+static void gpt2(fac_text *t, const fac_lm_config *c) {
+    fac_text_print(t,
+                   "{\n  \"architectures\": [\"GPT2LMHeadModel\"],\n  \"model_type\": \"gpt2\",\n"
+                   "  \"n_layer\": %lld,\n  \"n_head\": %lld,\n  \"n_embd\": %lld,\n"
+                   "  \"n_inner\": %lld,\n  \"n_positions\": %lld,\n  \"n_ctx\": %lld,\n",
+                   (long long)c->layers, (long long)c->heads, (long long)c->width,
+                   (long long)c->hidden, (long long)c->context, (long long)c->context);
+    fac_text_print(t,
+                   "  \"vocab_size\": %lld,\n  \"layer_norm_epsilon\": %g,\n"
+                   "  \"activation_function\": \"gelu_new\",\n  \"tie_word_embeddings\": true,\n"
+                   "  \"bos_token_id\": null,\n  \"eos_token_id\": null,\n",
+                   (long long)c->vocabulary, c->eps);
+}
+
+static void llama(fac_text *t, const fac_lm_config *c) {
+    fac_text_print(t,
+                   "{\n  \"architectures\": [\"LlamaForCausalLM\"],\n  \"model_type\": \"llama\",\n"
+                   "  \"num_hidden_layers\": %lld,\n  \"num_attention_heads\": %lld,\n"
+                   "  \"num_key_value_heads\": %lld,\n  \"hidden_size\": %lld,\n"
+                   "  \"intermediate_size\": %lld,\n  \"max_position_embeddings\": %lld,\n",
+                   (long long)c->layers, (long long)c->heads, (long long)c->kv_heads,
+                   (long long)c->width, (long long)c->hidden, (long long)c->context);
+    fac_text_print(t,
+                   "  \"vocab_size\": %lld,\n  \"rms_norm_eps\": %g,\n  \"rope_theta\": %g,\n"
+                   "  \"hidden_act\": \"silu\",\n  \"tie_word_embeddings\": true,\n"
+                   "  \"bos_token_id\": null,\n  \"eos_token_id\": null,\n",
+                   (long long)c->vocabulary, c->eps, c->base);
+}
+
+/* Of fresh models; those of folders keep theirs. */
+static fac_status put_config(const fac_lm *m, const char *path, fac_error *err) {
+    fac_text t = { 0 };
+    if (m->settings) return fac_file_write(path, m->settings, strlen(m->settings), err);
+    if (!strcmp(m->c.family, "llama"))
+        llama(&t, &m->c);
+    else
+        gpt2(&t, &m->c);
+    fac_text_print(&t, "  \"torch_dtype\": \"float32\"\n}\n");
+    const fac_status status = t.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for config.json")
+                                       : fac_file_write(path, t.s, t.n, err);
+    fac_text_free(&t);
+    return status;
+}
+
+/* ---- weights ---- */
+
+typedef struct list {
+    fac_lm *m;
+    fac_table seen; /* names of the files whose tensors are in the list */
+    char **names;
+    fac_tensor **tensors;
+    size_t n, room, room_names;
+    fac_error *err;
+} list;
+
+/* Takes the tensor. */
+static fac_status append(list *l, const char *name, fac_tensor *t) {
+    char *copy = fac_arena_text(&l->m->arena, name);
+    const bool room = fac_reserve(&l->names, &l->room_names, l->n + 1, sizeof *l->names) &&
+                      fac_reserve(&l->tensors, &l->room, l->n + 1, sizeof *l->tensors);
+    if (!copy || !room || !fac_table_put(&l->seen, copy, t)) {
+        fac_tensor_free(t);
+        return fac_raise(l->err, FAC_E_NOMEM, "no memory for the list of weights");
+    }
+    l->names[l->n] = copy;
+    l->tensors[l->n++] = t;
+    return FAC_OK;
+}
+
+static fac_status transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
+    const fac_dims d = fac_tensor_type(t).dims;
+    fac_tensor *view;
+    FAC_TRY(fac_tensor_view(t, fac_shape(d.d[1], d.d[0]), (int64_t[]){ 1, d.d[1] }, 0, &view, err));
+    const fac_status status = fac_tensor_copy_contiguous(view, out, err);
+    fac_tensor_free(view);
+    return status;
+}
+
+static fac_status less_one(fac_tensor *t, fac_tensor **out, fac_error *err) {
+    const fac_type type = fac_tensor_type(t);
+    FAC_TRY(fac_tensor_copy_contiguous(t, out, err));
+    float *x = fac_tensor_storage(*out)->host;
+    for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) x[k] -= 1;
+    return FAC_OK;
+}
+
+/* A weight that was turned when it was loaded, the other way: *out is a new reference. */
+static fac_status turned_back(const list *l, const char *canonical, fac_tensor *t,
+                              fac_tensor **out) {
+    const fac_lm_config *c = &l->m->c;
+    const bool matrix = fac_tensor_type(t).dims.n == 2 && !strstr(canonical, "embd"),
+               norm = strstr(canonical, "norm.weight"),
+               turned = c->is & FAC_LM_TURNED || (l->m->fresh && !strcmp(c->family, "gpt2"));
+    if (norm && c->is & FAC_LM_PLUS_ONE) return less_one(t, out, l->err);
+    if (matrix && turned && strncmp(canonical, "output.", 7)) return transposed(t, out, l->err);
+    return fac_lm_by_heads(l->m, canonical, true, t, out, l->err);
+}
+
+/* As the file has it: in its order, and rounded to its type. */
+static fac_status add(list *l, const char *canonical, int64_t layer) {
+    char name[300], plain[256];
+    fac_tensor *t, *back, *as, *old = fac_lm_in_file(l->m, canonical, layer, name);
+    if (!old) return FAC_OK;
+    FAC_TRY(fac_lm_weight(l->m, canonical, layer, false, &t, l->err));
+    FAC_TRY(turned_back(l, canonical, t, &back));
+    fac_status status = fac_tensor_convert(back, fac_tensor_type(old).dtype, &as, l->err);
+    fac_tensor_free(back);
+    if (status) return status;
+    return append(l, l->m->settings ? name : fac_lm_name_hf(l->m, canonical, layer, plain), as);
+}
+
+static fac_status add_both(list *l, const char *stem, int64_t layer) {
+    char name[64];
+    snprintf(name, sizeof name, "%s.weight", stem);
+    FAC_TRY(add(l, name, layer));
+    snprintf(name, sizeof name, "%s.bias", stem);
+    return add(l, name, layer);
+}
+
+/* What the model has no use for, such as masks that are buffers, stays as it was. */
+static fac_status add_others(list *l) {
+    for (size_t f = 0; f < l->m->nfiles && l->m->settings; f++)
+        for (int k = 0; k < fac_weights_count(l->m->files[f]); k++) {
+            const char *name = fac_weights_name(l->m->files[f], k);
+            fac_tensor *t = fac_weights_tensor(l->m->files[f], k);
+            if (!fac_table_get(&l->seen, name)) FAC_TRY(append(l, name, fac_tensor_retain(t)));
+        }
+    return FAC_OK;
+}
+
+static fac_status collect(list *l) {
+    for (int64_t layer = -1; layer < l->m->c.layers; layer++)
+        for (int k = 0; fac_lm_stem(k); k++) {
+            const bool inside = strchr(fac_lm_stem(k), '%');
+            if (inside == (layer >= 0)) FAC_TRY(add_both(l, fac_lm_stem(k), inside ? layer : 0));
+        }
+    return add_others(l);
+}
+
+static fac_status put_weights(fac_lm *m, const char *path, fac_error *err) {
+    list l = { .m = m, .err = err };
+    fac_status status = collect(&l);
+    if (!status)
+        status = fac_safetensors_save(path, (int)l.n, (const char *const *)l.names, l.tensors, err);
+    for (size_t k = 0; k < l.n; k++) fac_tensor_free(l.tensors[k]);
+    fac_release(l.names);
+    fac_release(l.tensors);
+    fac_table_free(&l.seen);
+    return status;
+}
+
+static fac_status join(char to[4096], const char *folder, const char *name, fac_error *err) {
+    const int n = snprintf(to, 4096, "%s/%s", folder, name);
+    return n > 0 && n < 4096
+               ? FAC_OK
+               : fac_raise(err, FAC_E_ARGUMENT, "%s: a path that is too long", folder);
+}
+
+fac_status fac_lm_save(fac_lm *m, const char *folder, fac_error *err) {
+    char path[4096];
+    if (!m->settings && !m->fresh)
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "a model from a file has no config.json: it is written as GGUF");
+    FAC_TRY(join(path, folder, "config.json", err));
+    FAC_TRY(put_config(m, path, err));
+    FAC_TRY(join(path, folder, "model.safetensors", err));
+    return put_weights(m, path, err);
+}

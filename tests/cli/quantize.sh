@@ -1,0 +1,63 @@
+#!/bin/sh
+# facula quantize from outside: schemes, samples, what stays floats, and what is refused.
+# usage: quantize.sh FACULA
+. "$(dirname "$0")/expect.sh"
+
+"$facula" export zoo:lenet --seed 3 -o lenet.onnx >/dev/null
+mkdir photos arrays empty classes classes/a
+for n in 0 1 2; do { printf 'P6\n28 28\n255\n'; head -c 2352 /dev/urandom; } >photos/$n.ppm; done
+"$facula" run zoo:lenet --random --seed 4 --output logits=y.npy >/dev/null
+"$facula" run 'zoo:lenet' --random --seed 5 --shape x=5x1x28x28 >/dev/null 2>&1
+
+# ---- schemes ----
+expect 0 '5 of 5 layers' "$facula" quantize lenet.onnx --scheme int8:static --data photos -o s.onnx
+check grep -q '3 samples' out
+expect 0 'qlinear_conv' "$facula" profile s.onnx --seconds 0.001
+expect 0 '5 of 5 layers' "$facula" quantize lenet.onnx --scheme int8:dynamic -o d.onnx
+expect 0 'matmul_integer' "$facula" show d.onnx
+expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme int4:block32 -o f.onnx
+expect 0 'matmul_nbits' "$facula" show f.onnx
+for f in s d f; do
+    expect 0 'logits' "$facula" run $f.onnx --random --seed 3
+    check [ "$(wc -c <$f.onnx)" -lt "$(($(wc -c <lenet.onnx) / 2))" ]
+done
+for how in minmax percentile entropy; do
+    expect 0 'samples' "$facula" quantize lenet.onnx --scheme int8:static --data photos -o c.onnx \
+        --calibrate $how --activations i8 --per-tensor --reduce-range
+done
+expect 0 '"result_sqnr"' "$facula" quantize lenet.onnx --scheme int8:static --random -o s.onnx --json
+
+# ---- layers that stay floats ----
+expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme int8:static --data photos -o k.onnx \
+    --keep op:conv2d
+expect 0 'conv2d' "$facula" profile k.onnx --seconds 0.001
+expect 1 'no such layer' "$facula" quantize lenet.onnx --scheme int8:static --data photos -o k.onnx \
+    --keep nobody
+
+# ---- labels ----
+"$facula" train toy:xor --epochs 60 --seed 1 --out xor >/dev/null 2>&1
+expect 0 'accuracy' "$facula" quantize xor --scheme int8:static -o x.onnx
+check grep -q 'answers are the same' out
+expect 0 '"accuracy_before"' "$facula" quantize xor --scheme int8:dynamic -o x.onnx --json
+
+# ---- what is refused, and nothing that is left ----
+rm -f ./?.onnx
+expect 2 'which model?' "$facula" quantize --scheme int8:static -o x.onnx
+expect 2 '--scheme is missing' "$facula" quantize lenet.onnx -o x.onnx
+expect 2 'no scheme "int9"' "$facula" quantize lenet.onnx --scheme int9 -o x.onnx
+expect 2 '--data DIR is missing' "$facula" quantize lenet.onnx --scheme int8:static -o x.onnx
+expect 2 'minmax, percentile or entropy' "$facula" quantize lenet.onnx --scheme int8:static \
+    --data photos --calibrate most -o x.onnx
+expect 2 'u8 or i8' "$facula" quantize lenet.onnx --scheme int8:static --data photos -o x.onnx \
+    --activations u4
+expect 1 'holds no photos' "$facula" quantize lenet.onnx --scheme int8:static --data empty -o x.onnx
+expect 1 'image-folder' "$facula" quantize lenet.onnx --scheme int8:static --data classes -o x.onnx
+expect 1 'cannot be read' "$facula" quantize lenet.onnx --scheme int8:static --data none -o x.onnx
+printf 'input x f32[3]\n%%1 = relu(x)\noutput y = %%1\n' >relu.txt
+expect 1 'nothing to quantize' "$facula" quantize relu.txt --scheme int8:dynamic -o x.onnx
+cp y.npy arrays/
+expect 1 'y.npy' "$facula" quantize lenet.onnx --scheme int8:static --data arrays -o x.onnx
+expect 1 'none/x.onnx' "$facula" quantize lenet.onnx --scheme int8:dynamic -o none/x.onnx
+check [ "$(find . -name '?.onnx' | wc -l)" -eq 0 ]
+
+finish

@@ -1,0 +1,112 @@
+#!/bin/sh
+# Language models from a text: sh train_text.sh FACULA.  Trained, stopped and resumed with the same bytes, generated from;
+# what cannot be is one error.
+facula=$1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fails=0
+bad() { echo "FAILED: $*"; fails=$((fails + 1)); }
+refused() {             # exit code, what it says, arguments
+    want=$1; text=$2; shift 2
+    "$facula" train text "$@" > "$dir/out" 2> "$dir/err"
+    code=$?
+    [ $code -eq "$want" ] || bad "$*: exit code $code instead of $want: $(cat "$dir/err")"
+    grep -q -- "$text" "$dir/err" || bad "$*: does not say \"$text\": $(cat "$dir/err")"
+    [ "$(grep -c '^facula:' "$dir/err")" -eq 1 ] || bad "$*: not one error: $(cat "$dir/err")"
+}
+
+i=0
+while [ $i -lt 150 ]; do
+    echo "the cat sat on the mat; café number $((i % 7)) was là."
+    i=$((i + 1))
+done > "$dir/text.txt"
+small="--data $dir/text.txt --context 16 --batch 4 --threads 1 --test-batches 4 --json --seed 3"
+
+# a few steps learn such a text, with characters and with a BPE, as GPT-2 and as Llama
+for what in "gpt:2x2x16 char" "llama:1x2x32 bpe:300"; do
+    set -- $what
+    run="$dir/run_$2"
+    "$facula" train text $small --model "$1" --tokenizer "$2" --steps 150 --lr 1e-2 --evaluate-every 60 \
+        --dropout 0.05 --out "$run" > "$dir/log" 2> "$dir/err" || bad "$what: $(cat "$dir/err")"
+    [ "$(grep -c '"epoch"' "$dir/log")" -eq 3 ] || bad "$what: looks at the test part: $(cat "$dir/log")"
+    python3 - "$dir/log" <<'P' || bad "$what: it learns too little: $(cat "$dir/log")"
+import json, sys
+last = json.loads(open(sys.argv[1]).read().split("\n")[-2])
+assert last["steps"] == 150 and last["test_loss"] < 1.2 and last["test_loss_error"] >= 0, last
+P
+    for name in config.json tokenizer.json model.safetensors model.onnx run.json log.csv; do
+        [ -s "$run/$name" ] || bad "$what: there is no $name"
+    done
+    "$facula" generate "$run" "the cat" -n 4 --temp 0 > "$dir/said" 2> "$dir/err" || bad "generate: $(cat "$dir/err")"
+    grep -q "^the cat s" "$dir/said" || bad "$what: goes on with \"$(cat "$dir/said")\""
+    "$facula" perplexity "$run" "$dir/text.txt" > /dev/null 2> "$dir/err" || bad "perplexity: $(cat "$dir/err")"
+    "$facula" run "$run/model.onnx" ids=i64[2,5]:zeros > /dev/null 2>&1 || "$facula" summary "$run/model.onnx" > /dev/null 2>&1 \
+        || bad "$what: its model.onnx cannot be used"
+done
+
+# trained further from its own folder; the tokenizer goes along
+"$facula" train text $small --model "$dir/run_char" --steps 4 --out "$dir/further" > /dev/null 2> "$dir/err" \
+    || bad "further: $(cat "$dir/err")"
+cmp -s "$dir/run_char/tokenizer.json" "$dir/further/tokenizer.json" || bad "the tokenizer did not go along"
+"$facula" generate "$dir/further" "the" -n 2 --temp 0 > /dev/null 2> "$dir/err" || bad "further: $(cat "$dir/err")"
+
+# adapters alone, and merged
+"$facula" train text $small --model "$dir/run_char" --lora r=2,c_attn --steps 6 --merge --out "$dir/lora" \
+    > /dev/null 2> "$dir/err" || bad "adapters: $(cat "$dir/err")"
+"$facula" generate "$dir/run_char" --lora "$dir/lora" "the cat" -n 6 --temp 0 > "$dir/a" 2> "$dir/err" \
+    || bad "generate with adapters: $(cat "$dir/err")"
+"$facula" generate "$dir/lora/merged" "the cat" -n 6 --temp 0 > "$dir/b" 2> "$dir/err" || bad "merged: $(cat "$dir/err")"
+cmp -s "$dir/a" "$dir/b" || bad "adapters say $(cat "$dir/a"), merged $(cat "$dir/b")"
+"$facula" generate "$dir/run_char" --lora "$dir/further" "a" -n 1 > /dev/null 2> "$dir/err" && bad "a folder without adapters"
+grep -q "adapter_config.json" "$dir/err" || bad "no adapters: does not say so: $(cat "$dir/err")"
+
+# conversations need a template
+echo '{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}' > "$dir/chat.jsonl"
+refused 1 "chat template" --data "$dir/chat.jsonl" --model "$dir/run_char"
+cp -r "$dir/run_bpe:300" "$dir/chatty"
+echo '{"chat_template":"<|im_start|>"}' > "$dir/chatty/tokenizer_config.json"
+i=0
+while [ $i -lt 12 ]; do
+    echo '{"messages":[{"role":"user","content":"cat"},{"role":"assistant","content":"mat"}]}'
+    i=$((i + 1))
+done > "$dir/chat.jsonl"
+"$facula" train text --data "$dir/chat.jsonl" --model "$dir/chatty" --context 64 --epochs 1 --json > "$dir/out" 2> "$dir/err"
+grep -q "im_start\|context" "$dir/err" || grep -q test_loss "$dir/out" || bad "conversations: $(cat "$dir/err")"
+echo '{"messages":[{"role":"user"}]}' >> "$dir/chat.jsonl"
+refused 1 "line 13: a message needs" --data "$dir/chat.jsonl" --model "$dir/chatty"
+echo 'no' > "$dir/chat.jsonl"
+refused 1 "line 1: is no JSON" --data "$dir/chat.jsonl" --model "$dir/chatty"
+
+# stopped in the middle and resumed: the same bytes
+half="$small --model gpt:1x2x16 --steps 60 --evaluate-every 20 --dropout 0.1"
+"$facula" train text $half --out "$dir/whole" > /dev/null 2> "$dir/err" || bad "whole: $(cat "$dir/err")"
+"$facula" train text $half --out "$dir/part" > "$dir/log" 2>&1 &
+pid=$!
+while [ "$(cat "$dir/part/log.jsonl" 2> /dev/null | wc -l)" -lt 1 ] && kill -0 $pid 2> /dev/null; do sleep 0.02; done
+kill -INT $pid 2> /dev/null
+wait $pid
+"$facula" train --resume "$dir/part" --threads 1 --json > /dev/null 2> "$dir/err" || bad "resume: $(cat "$dir/err")"
+cmp -s "$dir/whole/model.safetensors" "$dir/part/model.safetensors" || bad "a resumed training ends with other weights"
+
+# what cannot be
+: > "$dir/empty.txt"
+printf 'abc' > "$dir/few.txt"
+printf 'caf\351 caf\351 caf\351 caf\351' > "$dir/latin.txt"
+refused 1 "an empty file" --data "$dir/empty.txt"
+refused 1 "needs more than that" --data "$dir/few.txt"
+refused 1 "no UTF-8" --data "$dir/latin.txt"
+refused 1 "No such file" --data "$dir/none.txt"
+refused 2 "needs --data FILE" --steps 3
+refused 1 "LAYERSxHEADSxWIDTH" $small --model gpt:4x4
+refused 1 "not divided by 3 heads" $small --model gpt:4x3x128
+refused 1 "neither gpt" $small --model nothing
+refused 1 "0 layers" $small --model gpt:0x3x128
+refused 2 "char or bpe:N" $small --tokenizer word
+refused 1 "257 to" $small --tokenizer bpe:9
+refused 2 "needs --model" $small --lora r=2
+refused 2 "for the adapters" $small --merge
+refused 1 "no linear layer" $small --model "$dir/run_char" --lora q_proj
+refused 1 "is none of r=" $small --model "$dir/run_char" --lora r=none
+refused 2 "networks of classes" $small --quantize lq:w1a2
+[ $fails -eq 0 ] || exit 1
+echo "language models from texts: passed"
