@@ -55,8 +55,15 @@ int lm_open(const char *path, lm_open_model *to) {
     if (!code) code = device_open(&lm_given.on, &to->device);
     if (code) return code;
     const fac_lm_opts opts = { .context = lm_given.context, .precision = precision.products };
+    const fac_lm_opts opts_of_draft = { .precision = precision.products };
     if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err)
-        || fac_lm_load(path, to->device, &opts, &to->lm, &err) || fac_session_new(to->lm, &to->session, &err))
+        || fac_lm_load(path, to->device, &opts, &to->lm, &err)
+        || (lm_given.lora && fac_lm_lora_load(to->lm, lm_given.lora, &err))
+        || fac_session_new(to->lm, &to->session, &err))
+        code = fail(&err);
+    if (!code && lm_given.draft
+        && (fac_lm_load(lm_given.draft, to->device, &opts_of_draft, &to->small, &err)
+            || fac_session_new(to->small, &to->draft, &err)))
         code = fail(&err);
     if (!code) code = read_grammar(to);
     to->load_seconds = now() - begin;
@@ -65,6 +72,8 @@ int lm_open(const char *path, lm_open_model *to) {
 
 void lm_close(lm_open_model *m) {
     fac_session_free(m->session);
+    fac_session_free(m->draft);
+    fac_lm_free(m->small);
     fac_grammar_free(m->grammar);
     fac_lm_free(m->lm);
     fac_tokenizer_free(m->tokens);
@@ -77,7 +86,8 @@ fac_generate_opts lm_how(const lm_open_model *m) {
         .sampler = { .repeat = g->repeat, .presence = g->presence, .frequency = g->frequency, .last = (int)g->last,
                      .top_k = (int)g->top_k, .top_p = g->top_p, .min_p = g->min_p, .temperature = g->temperature,
                      .seed = (uint64_t)g->seed },
-        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end, .grammar = m->grammar, .shift = g->shift, .keep = g->keep };
+        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end, .grammar = m->grammar, .shift = g->shift, .keep = g->keep,
+        .lookup = (int)g->lookup, .draft = m->draft, .guesses = (int)g->guesses };
 }
 
 int lm_format(const verb *v, const char *given, const char **format) {
@@ -123,6 +133,9 @@ void lm_stats(const lm_open_model *m, const fac_generate_stat *s) {
     fprintf(stderr, "prompt     %lld tokens, %.1f tok/s\n", (long long)s->prompt, (double)s->prompt / s->prompt_seconds);
     fprintf(stderr, "answer     %lld tokens, %.1f tok/s, ended by %s\n", (long long)s->generated,
             s->seconds > 0 ? (double)s->generated / s->seconds : 0, lm_finish(s->finish));
+    if (s->guessed)
+        fprintf(stderr, "guesses    %lld of %lld accepted (%.0f %%)\n", (long long)s->accepted,
+                (long long)s->guessed, 100 * (double)s->accepted / (double)s->guessed);
     fprintf(stderr, "caches     %s\n", bytes_text((double)fac_session_about(m->session).cache_bytes, caches, sizeof caches));
 }
 
@@ -152,6 +165,8 @@ static int print_json(const lm_open_model *m, const kept *k, const fac_generate_
     cJSON_AddNumberToObject(root, "tokens", (double)s->generated);
     json_number(root, "prompt_seconds", s->prompt_seconds, 6);
     json_number(root, "seconds", s->seconds, 6);
+    if (s->guessed) cJSON_AddNumberToObject(root, "guessed", (double)s->guessed);
+    if (s->guessed) cJSON_AddNumberToObject(root, "accepted", (double)s->accepted);
     json_number(root, "load_seconds", m->load_seconds, 6);
     cJSON_AddStringToObject(root, "architecture", f.architecture);
     cJSON_AddStringToObject(root, "weights", f.weights);

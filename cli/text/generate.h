@@ -10,7 +10,8 @@ typedef struct lm_options {
     long        top_k, last, seed, tokens, context;
     list        stop;
     bool        json, stats, ignore_end;
-    const char *precision, *tokenizer;
+    const char *precision, *tokenizer, *lora, *draft;
+    long        lookup, guesses;
     const char *grammar, *grammar_file, *schema;
     bool        shift;
     long        keep;
@@ -37,6 +38,14 @@ extern lm_options lm_given;
     { "--context-shift", OPTION_FLAG, &lm_given.shift, NULL, "when the context is full, forget the older half and go on" }, \
     { "--keep", OPTION_INT, &lm_given.keep, "N", "tokens at the beginning that --context-shift never forgets (0)", OPTION_TALLY }, \
     { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL, "go on after the model's own end" }, \
+    { "--lora", OPTION_TEXT, &lm_given.lora, "DIR", "adapters as peft writes them, or of `facula train text --lora`" }, \
+    { "--lookup", OPTION_INT, &lm_given.lookup, "N", \
+      "guess tokens from where the same last N were read before, and check several at once (4)", \
+      OPTION_COUNT }, \
+    { "--draft", OPTION_TEXT, &lm_given.draft, "MODEL", \
+      "guess them by a smaller model of the same tokens; the text stays the same" }, \
+    { "--guesses", OPTION_INT, &lm_given.guesses, "N", "tokens guessed at once (7; of a draft 4)", \
+      "[1, 7]" }, \
     { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
     { "--precision", OPTION_TEXT, &lm_given.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" }, \
     { "--stats", OPTION_FLAG, &lm_given.stats, NULL, "tokens a second and memory, to standard error" }, \
@@ -48,6 +57,8 @@ typedef struct lm_open_model {
     fac_lm        *lm;
     fac_session   *session;
     fac_grammar   *grammar;         /* NULL: none */
+    fac_lm        *small;           /* guesses; NULL: there is none */
+    fac_session   *draft;
     double         load_seconds;
 } lm_open_model;
 int  lm_open(const char *path, lm_open_model *to);      /* an exit code; lm_close in any case */

@@ -24,7 +24,7 @@ typedef struct train_options {
     const char *out, *resume;
     long   show;
     double recompute;
-    bool   json, quiet, detect_anomaly, overwrite;
+    bool   json, quiet, detect_anomaly, overwrite, merge;
     device_options device;
     fac_vocab *vocab;           /* of texts, made with the data */
     bool   whole;               /* sounds: all recordings are for testing */
@@ -45,6 +45,8 @@ typedef struct train_job {
     model       m;
     fac_trainer *trainer;
     fac_augment augment;
+    model       whole;          /* of sounds whose pictures are kept: with what makes these */
+    fac_dataset waves;          /* ... and what it takes: item and classes */
     bool        fresh_head;     /* the model gave other classes: its last layer is new */
     char       *about;          /* run.json */
     fac_lm *lm;                 /* of texts without classes; its graph is m.graph */
@@ -90,10 +92,18 @@ bool sound_is_own(const char *name); /* its spectrogram and network are made her
 int  sound_heard(train_options *o, const model *m);
 int  sound_data(train_options *o, fac_dataset *train, fac_dataset *test);
 int  sound_model(const train_options *o, const fac_dataset *like, model *out);
+/* Where nothing random changes the sounds, their pictures are computed once: the job's data become
+ * these, and its model the network after them; `whole` is what is to be saved. */
+int  sound_keep(const train_options *o, train_job *j);
+/* The weights of a folder go to the whole model of the job. */
+int  sound_whole(train_job *j, const char *weights);
 int  sound_note(const train_options *o, fac_graph *g);  /* the rate, for those who use the model */
 
 /* Language models, from a text without classes. */
 bool lm_is_set(const char *set);
+bool lm_is_new(const train_options *o);                 /* not a model of a folder or a file */
+bool lm_is_chat(const train_options *o);                /* the data are conversations */
+int  lm_read_chats(train_options *o, train_job *j, const char *text, size_t bytes);
 void lm_list(void);                                     /* for the help */
 int  lm_defaults(train_options *o);           /* the usual of a small GPT */
 int lm_load(train_options *o, train_job *j); /* what train_load does */

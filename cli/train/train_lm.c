@@ -8,24 +8,35 @@
 #include "train.h"
 
 static const size_t largest = (size_t)1 << 31; /* bytes of a text */
-enum { STEPS = 2000, FURTHER_STEPS = 200, CONTEXT = 64, FURTHER_CONTEXT = 256, WARMUP = 100 };
+enum {
+    STEPS = 2000,
+    FURTHER_STEPS = 200,
+    CONTEXT = 64,
+    FURTHER_CONTEXT = 256,
+    WARMUP = 100,
+    CHAT_EPOCHS = 3
+};
 static const double test_part = 0.1;
 
 bool lm_is_set(const char *set) { return !strcmp(set, "text"); }
 
-/* A new model, not one of a folder. */
-static bool is_new(const train_options *o) {
+bool lm_is_new(const train_options *o) {
     return !strncmp(o->model, "gpt:", 4) || !strncmp(o->model, "llama:", 6);
 }
 
 void lm_list(void) {
-    printf("  text           a text, for a language model that `facula generate` goes on with\n"
-           "                 --data FILE.txt --model gpt:4x4x128 --optimizer adamw --lr 1e-3\n"
-           "                 --batch 12 --weight-decay 0.1 --spare-vectors --beta2 0.99 --clip 1\n"
-           "                 --warmup 100 --schedule cosine (to a tenth of --lr) --steps 2000\n"
-           "                 a model is gpt: or llama:LAYERSxHEADSxWIDTH, or a folder of Hugging\n"
-           "                 Face, which is trained further: --lr 5e-5 --context 256 --batch 4\n"
-           "                 --weight-decay 0.01 --steps 200\n");
+    printf(
+        "  text           a text, for a language model that `facula generate` goes on with\n"
+        "                 --data FILE.txt --model gpt:4x4x128 --optimizer adamw --lr 1e-3\n"
+        "                 --batch 12 --weight-decay 0.1 --spare-vectors --beta2 0.99 --clip 1\n"
+        "                 --warmup 100 --schedule cosine (to a tenth of --lr) --steps 2000\n"
+        "                 a model is gpt: or llama:LAYERSxHEADSxWIDTH, or a folder of Hugging\n"
+        "                 Face, which is trained further: --lr 5e-5 --context 256 --batch 4\n"
+        "                 --weight-decay 0.01 --steps 200\n"
+        "                 --lora r=8,alpha=16,q_proj,v_proj trains adapters of these layers alone\n"
+        "                 (a .gguf will do, too): --lr 2e-4; `facula generate MODEL --lora DIR`\n"
+        "                 FILE.jsonl with {\"messages\": [{\"role\", \"content\"}]} a line are\n"
+        "                 conversations: answers alone are learned, --epochs 3\n");
 }
 
 /* ---- what was not given ---- */
@@ -36,28 +47,44 @@ static const char *wrong(const train_options *o) {
     if (o->size || o->augment || o->glove)
         return "--size, --augment and --glove are not for a text";
     if (o->show) return "--show is for samples of classes";
-    if (o->tokenizer && !is_new(o)) return "--tokenizer is for a new model: this one has its own";
-    if (o->dropout > 0 && !is_new(o)) return "--dropout is for a new model";
+    if (o->tokenizer && !lm_is_new(o))
+        return "--tokenizer is for a new model: this one has its own";
+    if (o->dropout > 0 && !lm_is_new(o)) return "--dropout is for a new model";
+    if (o->lora && lm_is_new(o)) return "--lora needs --model DIR or FILE.gguf, a model to adapt";
+    if (o->merge && !o->lora) return "--merge is for the adapters of --lora";
+    if (o->lora && o->freeze.n) return "--lora trains adapters alone: there is nothing to freeze";
     return NULL;
 }
 
 static long usual_warmup(long steps) { return steps >= 10 * WARMUP ? WARMUP : steps / 10; }
+
+static double usual_lr(const train_options *o) {
+    if (o->lora) return 2e-4;
+    return lm_is_new(o) ? 1e-3 : 5e-5;
+}
+
+/* Adapters are small enough. */
+static double usual_decay(const train_options *o) {
+    if (o->lora) return -1;
+    return lm_is_new(o) ? 0.1 : 0.01;
+}
 
 int lm_defaults(train_options *o) {
     const verb *v = verb_find("train");
     if (!o->model) o->model = "gpt:4x4x128";
     const char *why = o->resume ? NULL : wrong(o);
     if (why) return usage_error(v, "%s", why);
-    const bool fresh = is_new(o);
+    const bool fresh = lm_is_new(o), chats = lm_is_chat(o);
     if (!o->optimizer) {
         o->optimizer = "adamw";
         o->spare_vectors = true;
-        if (!option_given(&o->weight_decay)) o->weight_decay = fresh ? 0.1 : 0.01;
+        if (!option_given(&o->weight_decay)) o->weight_decay = usual_decay(o);
     }
-    if (!o->lr) o->lr = fresh ? 1e-3 : 5e-5;
+    if (!o->lr) o->lr = usual_lr(o);
     if (!o->beta2) o->beta2 = 0.99;
     if (!o->clip) o->clip = 1;
     if (!o->batch && !fresh) o->batch = 4;
+    if (!o->epochs && !o->steps && chats) o->epochs = CHAT_EPOCHS;
     if (!o->steps && !o->epochs) o->steps = fresh ? STEPS : FURTHER_STEPS;
     if (!o->warmup && !option_given(&o->warmup) && o->steps) o->warmup = usual_warmup(o->steps);
     if (!o->evaluate_every) o->evaluate_every = 250;
@@ -131,10 +158,25 @@ static int new_model(train_options *o, train_job *j) {
     return fac_lm_new(&shape, j->dev, &j->lm, &err) ? fail(&err) : EXIT_OK;
 }
 
+static int add_adapters(const train_options *o, train_job *j) {
+    fac_error err = { 0 };
+    fac_lora how = { .seed = (uint64_t)o->seed };
+    if (!o->lora) return EXIT_OK;
+    if (fac_lora_parse(o->lora, &how, &err)) return fail_text("--lora: %s", err.text);
+    return fac_lm_lora_new(j->lm, &how, &err) ? fail(&err) : EXIT_OK;
+}
+
+/* A file has no settings of Hugging Face, so adapters are all that can be kept of its training. */
 static int old_model(train_options *o, train_job *j) {
     fac_error err = { 0 };
     struct stat s;
-    if (stat(o->model, &s) || !S_ISDIR(s.st_mode))
+    const bool there = !stat(o->model, &s), folder = there && S_ISDIR(s.st_mode);
+    if (there && !folder && (!o->lora || o->merge))
+        return fail_text(
+            "--model %s: a file is trained with --lora and without --merge, for weights "
+            "are written as a folder of Hugging Face",
+            o->model);
+    if (!there)
         return fail_text(
             "--model %s: neither gpt:LAYERSxHEADSxWIDTH, llama:LAYERSxHEADSxWIDTH nor a "
             "folder with config.json and weights",
@@ -146,12 +188,12 @@ static int old_model(train_options *o, train_job *j) {
     if (status) return fail(&err);
     const int64_t most = fac_lm_about(j->lm).trained_context;
     if (!o->context) o->context = most < FURTHER_CONTEXT ? (long)most : FURTHER_CONTEXT;
-    return EXIT_OK;
+    return add_adapters(o, j);
 }
 
 static int load_model(train_options *o, const text *t, train_job *j) {
     fac_error err = { 0 };
-    if (!is_new(o)) return old_model(o, j);
+    if (!lm_is_new(o)) return old_model(o, j);
     if (!o->context) o->context = CONTEXT;
     fac_lm_shape shape;
     if (fac_lm_shape_parse(o->model, &shape, &err)) return fail_text("--model: %s", err.text);
@@ -160,6 +202,17 @@ static int load_model(train_options *o, const text *t, train_job *j) {
 }
 
 /* ---- all of it ---- */
+
+/* Conversations are samples of their own: an epoch is all of them. */
+static int chat_data(train_options *o, const text *t, train_job *j) {
+    const int code = lm_read_chats(o, j, t->s, t->n);
+    if (code) return code;
+    const fac_batches b = { .size = o->batch };
+    j->in_epoch = (long)fac_batches_count(&j->train, &b);
+    j->steps = o->steps ? o->steps : j->in_epoch * o->epochs;
+    if (!o->warmup && !option_given(&o->warmup)) o->warmup = usual_warmup(j->steps);
+    return EXIT_OK;
+}
 
 /* Blocks between two looks at the test part are an epoch; of --epochs, each is as many blocks as
  * the text has. */
@@ -192,7 +245,7 @@ int lm_load(train_options *o, train_job *j) {
     text t = { 0 };
     int code = read_data(o, &t);
     if (!code) code = load_model(o, &t, j);
-    if (!code) code = make_data(o, &t, j);
+    if (!code) code = lm_is_chat(o) ? chat_data(o, &t, j) : make_data(o, &t, j);
     if (!code && fac_lm_graph(j->lm, 0, &j->m.graph, &err)) code = fail(&err);
     free_text(&t);
     return code;
@@ -203,39 +256,5 @@ void lm_loop_opts(const train_options *o, const train_job *j, fac_train_opts *t)
     t->steps = j->steps;
     t->evaluate_every = 1;
     t->schedule.low = o->lr / 10;
-}
-
-/* ---- what is left behind ---- */
-
-/* Of a model that was trained further: the tokenizer's files, as they are. */
-static int copy_tokenizer(const char *from, const char *to) {
-    static const char *const names[] = { "tokenizer.json",      "tokenizer_config.json",
-                                         "vocab.json",          "merges.txt",
-                                         "added_tokens.json",   "special_tokens_map.json",
-                                         "chat_template.jinja", "generation_config.json" };
-    char path[4096];
-    int code = EXIT_OK;
-    for (size_t k = 0; k < sizeof names / sizeof *names && !code; k++) {
-        fac_error err = { 0 };
-        char *contents;
-        size_t bytes;
-        struct stat s;
-        code = path_join(path, sizeof path, from, names[k], "");
-        if (code || stat(path, &s)) continue;
-        if (fac_read_text(path, largest, FAC_READ_FILE, &contents, &bytes, &err)) return fail(&err);
-        code = path_join(path, sizeof path, to, names[k], "");
-        if (!code) code = file_write(path, contents, bytes);
-        fac_read_free(contents);
-    }
-    return code;
-}
-
-int lm_store(const train_options *o, const train_job *j) {
-    fac_error err = { 0 };
-    char path[4096];
-    int code = is_new(o) ? path_join(path, sizeof path, o->out, "tokenizer.json", "")
-                         : copy_tokenizer(o->model, o->out);
-    if (!code && is_new(o) && fac_tokenizer_save(j->tokens, path, &err)) code = fail(&err);
-    if (!code && fac_lm_save(j->lm, o->out, &err)) code = fail(&err);
-    return code;
+    if (lm_is_chat(o)) t->batches.trim = 16; /* few lengths: each is planned once */
 }

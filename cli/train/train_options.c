@@ -57,6 +57,8 @@ const option train_rows[] = {
       "text: char, a token for each character, or bpe:N, learned from it; default char" },
     { "--context", OPTION_INT, &O.context, "N", "text: tokens that are seen at once; default 64",
       "[1, 1048576]" },
+    { "--lora", OPTION_TEXT, &O.lora, "SPEC",
+      "text: train adapters alone: r=8,alpha=16,dropout=0.05,q_proj,v_proj" },
     { "--steps", OPTION_INT, &O.steps, "N",
       "text: of the whole training; default 2000, or as --epochs says", OPTION_COUNT },
     { "--dropout", OPTION_REAL, &O.dropout, "X", "text: of a new model; default 0", "[0, 1)" },
@@ -69,6 +71,7 @@ const option train_rows[] = {
     { "--tensorboard", OPTION_TEXT, &O.tensorboard, "DIR", "event files for TensorBoard: curves, histograms, graph, pictures" },
     { "--out", OPTION_TEXT, &O.out, "DIR", "for run.json, logs (log.csv), checkpoint.safetensors, model.safetensors,\n"
       "                             model.onnx" },
+    { "--merge", OPTION_FLAG, &O.merge, NULL, "with --lora: the whole model, too, in DIR/merged" },
     { "--overwrite", OPTION_FLAG, &O.overwrite, NULL, "--out may hold another training, which is lost" },
     { "--resume", OPTION_TEXT, &O.resume, "DIR", "go on with a training from its --out folder" },
     LINK_ROOT_OPTION,

@@ -154,7 +154,10 @@ static int text_summary(const train_view *v, const fac_train_result *r) {
         (long long)r->steps, plural((double)r->steps), r->seconds, r->images_per_s, unit(v));
     if (!v->dir) return EXIT_OK;
     const char *dir = shell_word(v->dir, word, sizeof word);
-    printf("go on with a text: facula generate %s \"TEXT\"   curves: facula plot %s\n", dir, dir);
+    char other[4096];
+    const char *base = v->adapted ? shell_word(v->adapted, other, sizeof other) : dir;
+    printf("go on with a text: facula generate %s%s%s \"TEXT\"   curves: facula plot %s\n", base,
+           v->adapted ? " --lora " : "", v->adapted ? dir : "", dir);
     return EXIT_OK;
 }
 

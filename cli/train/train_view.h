@@ -13,6 +13,7 @@ typedef struct train_view {
     const char *dir;                    /* of the logs; NULL: none */
     const char *tensorboard;            /* a folder for event files; NULL: none */
     const char *about;                  /* run.json, as text */
+    const char *adapted;                /* the model that got adapters; NULL: none did */
     fac_trainer       *trainer;
     const fac_graph   *model;
     const fac_dataset *train, *test;

@@ -25,6 +25,7 @@ from .export import trace
 from .lazy import flush, is_lazy, lazy, lazy_stats, set_lazy
 from .model import Model, load
 from .nn import Module, Parameter
+from .quantize import Quantized, dequantize, pack, quantize, unpack  # type: ignore[assignment]
 from .train import Trainer
 from .tools import activations, devices, diff, inspect, profile, report, summary, tile, verify  # type: ignore[assignment]
 

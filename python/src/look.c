@@ -134,9 +134,9 @@ static PyObject *activation(const fac_activation *a) {
     return dict;
 }
 
-enum { MOST = 256 };
+enum { MOST = PY_STRINGS };
 
-static bool strings(PyObject *list, const char *to[], int *n) {
+bool py_strings(PyObject *list, const char *to[], int *n) {
     *n = 0;
     if (list == Py_None) return true;
     if (!PyList_Check(list) || PyList_Size(list) > MOST) {
@@ -160,7 +160,7 @@ static PyObject *activations(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!OO!Op:activations", py_graph_type, &graph, &on, &PyList_Type, &runs, &at, &keep)) return NULL;
     DeviceObject *device = py_device_from(on);
     fac_activations_opts opts = { .at = globs, .see = keep ? see : NULL, .see_self = &seen };
-    if (!device || !strings(at, globs, &opts.n)) return NULL;
+    if (!device || !py_strings(at, globs, &opts.n)) return NULL;
     fac_activations *a;
     fac_error err;
     if (fac_activations_new(graph_of(graph), device->device, &opts, &a, &err)) return py_raise(&err);

@@ -169,7 +169,14 @@ PyObject *py_graph(fac_graph *g);                   /* takes g; NULL: no memory 
 /* ---- the tools ---- */
 
 extern PyMethodDef py_look_methods[], py_edit_methods[], py_data_methods[], py_compare_methods[];
-extern PyMethodDef py_lend_methods[];
+extern PyMethodDef py_lend_methods[], py_quantize_methods[];
+/* The tensors of a list of n, each retained; where `absent` is set one may be None.  NULL: an
+ * exception; else py_operands_drop gives them back. */
+fac_tensor **py_operands(PyObject *list, int n, bool absent);
+void         py_operands_drop(fac_tensor **in, int n);
+enum { PY_STRINGS = 256 };
+/* The texts of a list of at most so many, borrowed; None: none.  false: an exception. */
+bool         py_strings(PyObject *list, const char *to[], int *n);
 
 /* A dictionary's entry that is made here; takes the reference.  false: an exception. */
 bool py_put(PyObject *dict, const char *key, PyObject *value);

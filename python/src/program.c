@@ -46,8 +46,7 @@ static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwarg
     return (PyObject *)self;
 }
 
-/* The tensors of a list, each retained; a port that may be absent is None.  NULL: an exception. */
-static fac_tensor **operands(PyObject *list, int n, bool absent) {
+fac_tensor **py_operands(PyObject *list, int n, bool absent) {
     if (!PyList_Check(list) || PyList_Size(list) != n) {
         PyErr_Format(PyExc_ValueError, "a list of %d tensors was expected", n);
         return NULL;
@@ -69,7 +68,7 @@ static fac_tensor **operands(PyObject *list, int n, bool absent) {
     return in;
 }
 
-static void drop(fac_tensor **in, int n) {
+void py_operands_drop(fac_tensor **in, int n) {
     for (int i = 0; i < n; i++) fac_tensor_free(in[i]);
     PyMem_Free(in);
 }
@@ -90,12 +89,12 @@ static PyObject *run(PyObject *o, PyObject *args) {
     ProgramObject *self = (ProgramObject *)o;
     PyObject *inputs, *outputs = NULL;
     if (!PyArg_ParseTuple(args, "O|O:run", &inputs, &outputs)) return NULL;
-    fac_tensor **in = operands(inputs, self->nin, false), **out;
+    fac_tensor **in = py_operands(inputs, self->nin, false), **out;
     if (!in) return NULL;
-    if (outputs) out = operands(outputs, self->nout, true);
+    if (outputs) out = py_operands(outputs, self->nout, true);
     else out = PyMem_Calloc((size_t)self->nout + 1, sizeof *out);
     if (!out) {
-        drop(in, self->nin);
+        py_operands_drop(in, self->nin);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
     fac_error err;
@@ -104,9 +103,9 @@ static PyObject *run(PyObject *o, PyObject *args) {
     status = fac_program_run(self->program, in, out, &err);
     for (int k = 0; !status && k < self->nout; k++) (void)fac_tensor_data(out[k]);  /* waits */
     PY_WORK_END(status)
-    drop(in, self->nin);
+    py_operands_drop(in, self->nin);
     if (!status) return results_of(self, out);
-    if (outputs) drop(out, self->nout);
+    if (outputs) py_operands_drop(out, self->nout);
     else PyMem_Free(out);
     return py_raise(&err);
 }
@@ -118,7 +117,7 @@ static PyObject *stat_dict(const fac_plan_stat *s) {
 
 static PyObject *plan(PyObject *o, PyObject *list) {
     ProgramObject *self = (ProgramObject *)o;
-    fac_tensor **in = operands(list, self->nin, false);
+    fac_tensor **in = py_operands(list, self->nin, false);
     if (!in) return NULL;
     fac_plan_stat stat = { 0 };
     fac_error err;
@@ -126,7 +125,7 @@ static PyObject *plan(PyObject *o, PyObject *list) {
     PY_WORK_BEGIN
     status = fac_program_plan(self->program, in, &stat, &err);
     PY_WORK_END(status)
-    drop(in, self->nin);
+    py_operands_drop(in, self->nin);
     return status ? py_raise(&err) : stat_dict(&stat);
 }
 

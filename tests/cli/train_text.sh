@@ -50,6 +50,33 @@ done
 cmp -s "$dir/run_char/tokenizer.json" "$dir/further/tokenizer.json" || bad "the tokenizer did not go along"
 "$facula" generate "$dir/further" "the" -n 2 --temp 0 > /dev/null 2> "$dir/err" || bad "further: $(cat "$dir/err")"
 
+# adapters alone, and merged
+"$facula" train text $small --model "$dir/run_char" --lora r=2,c_attn --steps 6 --merge --out "$dir/lora" \
+    > /dev/null 2> "$dir/err" || bad "adapters: $(cat "$dir/err")"
+"$facula" generate "$dir/run_char" --lora "$dir/lora" "the cat" -n 6 --temp 0 > "$dir/a" 2> "$dir/err" \
+    || bad "generate with adapters: $(cat "$dir/err")"
+"$facula" generate "$dir/lora/merged" "the cat" -n 6 --temp 0 > "$dir/b" 2> "$dir/err" || bad "merged: $(cat "$dir/err")"
+cmp -s "$dir/a" "$dir/b" || bad "adapters say $(cat "$dir/a"), merged $(cat "$dir/b")"
+"$facula" generate "$dir/run_char" --lora "$dir/further" "a" -n 1 > /dev/null 2> "$dir/err" && bad "a folder without adapters"
+grep -q "adapter_config.json" "$dir/err" || bad "no adapters: does not say so: $(cat "$dir/err")"
+
+# conversations need a template
+echo '{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}' > "$dir/chat.jsonl"
+refused 1 "chat template" --data "$dir/chat.jsonl" --model "$dir/run_char"
+cp -r "$dir/run_bpe:300" "$dir/chatty"
+echo '{"chat_template":"<|im_start|>"}' > "$dir/chatty/tokenizer_config.json"
+i=0
+while [ $i -lt 12 ]; do
+    echo '{"messages":[{"role":"user","content":"cat"},{"role":"assistant","content":"mat"}]}'
+    i=$((i + 1))
+done > "$dir/chat.jsonl"
+"$facula" train text --data "$dir/chat.jsonl" --model "$dir/chatty" --context 64 --epochs 1 --json > "$dir/out" 2> "$dir/err"
+grep -q "im_start\|context" "$dir/err" || grep -q test_loss "$dir/out" || bad "conversations: $(cat "$dir/err")"
+echo '{"messages":[{"role":"user"}]}' >> "$dir/chat.jsonl"
+refused 1 "line 13: a message needs" --data "$dir/chat.jsonl" --model "$dir/chatty"
+echo 'no' > "$dir/chat.jsonl"
+refused 1 "line 1: is no JSON" --data "$dir/chat.jsonl" --model "$dir/chatty"
+
 # stopped in the middle and resumed: the same bytes
 half="$small --model gpt:1x2x16 --steps 60 --evaluate-every 20 --dropout 0.1"
 "$facula" train text $half --out "$dir/whole" > /dev/null 2> "$dir/err" || bad "whole: $(cat "$dir/err")"
@@ -76,6 +103,10 @@ refused 1 "neither gpt" $small --model nothing
 refused 1 "0 layers" $small --model gpt:0x3x128
 refused 2 "char or bpe:N" $small --tokenizer word
 refused 1 "257 to" $small --tokenizer bpe:9
+refused 2 "needs --model" $small --lora r=2
+refused 2 "for the adapters" $small --merge
+refused 1 "no linear layer" $small --model "$dir/run_char" --lora q_proj
+refused 1 "is none of r=" $small --model "$dir/run_char" --lora r=none
 refused 2 "networks of classes" $small --quantize lq:w1a2
 [ $fails -eq 0 ] || exit 1
 echo "language models from texts: passed"

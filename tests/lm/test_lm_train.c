@@ -149,6 +149,95 @@ static void what_is_saved_is_what_was_trained(void **state) {
     }
 }
 
+/* ---- adapters ---- */
+
+static void folder_of(char dir[32]) {
+    strcpy(dir, "/tmp/facula_lmXXXXXX");
+    assert_non_null(mkdtemp(dir));
+}
+
+static void remove_folder(const char *dir) {
+    static const char *const names[] = { "config.json", "model.safetensors", "adapter_config.json",
+                                         "adapter_model.safetensors" };
+    char path[64];
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[k]);
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
+static fac_lm *loaded(const char *dir, bool trainable) {
+    fac_lm *m;
+    OK(fac_lm_load(dir, cpu, NULL, &m, &err));
+    if (trainable) OK(fac_lm_make_trainable(m, &err));
+    return m;
+}
+
+static void same(const fac_tensor *a, const fac_tensor *b, double most) {
+    const double d = distance(a, b);
+    if (!(d <= most)) fail_msg("logits differ by %g", d);
+}
+
+/* They begin as nothing; trained they are all that changed; saved, loaded and merged they do the
+ * same. */
+static void adapters(void **state) {
+    (void)state;
+    static const char *const shapes[] = { "gpt:2x2x16", "llama:2x2x16" };
+    static const char *const how[] = { "r=3,alpha=5,c_attn,mlp.c_proj",
+                                       "r=2,q_proj,attn_v,down_proj" };
+    for (int k = 0; k < 2; k++) {
+        char dir[32];
+        folder_of(dir);
+        fac_lm *m = fresh(shapes[k]);
+        OK(fac_lm_save(m, dir, &err));
+        fac_lm_free(m);
+        m = loaded(dir, true);
+        fac_lora o = { .seed = seed };
+        OK(fac_lora_parse(how[k], &o, &err));
+        OK(fac_lm_lora_new(m, &o, &err));
+        assert_int_equal(fac_lm_lora_new(m, &o, &err), FAC_E_ARGUMENT);
+        fac_lm *plain = loaded(dir, false);
+        fac_tensor *before = logits(plain), *begun = logits(m);
+        same(before, begun, 0);
+        trained(m, 30);
+        fac_tensor *after = logits(m);
+        assert_true(distance(before, after) > 1e-2);
+        OK(fac_lm_lora_save(m, dir, "base", &err));
+        OK(fac_lm_lora_load(plain, dir, &err));
+        fac_tensor *beside = logits(plain);
+        same(after, beside, 2e-5);
+        OK(fac_lm_lora_merge(plain, &err));
+        OK(fac_lm_save(plain, dir, &err));
+        fac_lm_free(plain);
+        plain = loaded(dir, false);
+        fac_tensor *merged = logits(plain);
+        same(after, merged, 2e-5);
+        fac_tensor *all[] = { before, begun, after, beside, merged };
+        for (int i = 0; i < 5; i++) fac_tensor_free(all[i]);
+        fac_lm_free(plain);
+        fac_lm_free(m);
+        remove_folder(dir);
+    }
+}
+
+static void adapters_that_cannot_be(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "r=0", "r=x", "alpha=-1", "dropout=1", "rank=3", "r=5000"
+    };
+    fac_lora o = { 0 };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_int_equal(fac_lora_parse(wrong[k], &o, &err), FAC_E_ARGUMENT);
+    fac_lm *m = fresh("gpt:1x2x16");
+    OK(fac_lora_parse("r=2,q_proj", &o, &err));
+    assert_int_equal(fac_lm_lora_new(m, &o, &err), FAC_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "q_proj"));
+    assert_int_equal(fac_lm_lora_merge(m, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_lm_lora_load(m, "/nowhere", &err), FAC_E_IO);
+    fac_lm_free(m);
+}
+
 static void shapes_that_cannot_be(void **state) {
     (void)state;
     static const char *const wrong[] = { "gpt", "gpt:4x4", "gpt:4x4x128x", "gpt:4x4x128 ", "bert:1x1x8",
@@ -200,6 +289,8 @@ int main(void) {
         cmocka_unit_test(a_fresh_model_knows_nothing_and_learns),
         cmocka_unit_test(what_is_saved_is_what_was_trained),
         cmocka_unit_test(shapes_that_cannot_be),
+        cmocka_unit_test(adapters),
+        cmocka_unit_test(adapters_that_cannot_be),
         cmocka_unit_test(labels_that_do_not_count),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
