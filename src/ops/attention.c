@@ -302,7 +302,8 @@ extern const fac_op fac_op_attention;
 
 /* Keys j of a query at p with p - left <= j <= p + right; bool, broadcasting to scores. */
 static fac_value *within(const fac_attention_opts *o, fac_value *const x[], int64_t left, int64_t right) {
-    fac_value *q = fac_attention_heads(x[Q], o->q_heads), *keys = fac_attention_heads(x[K], o->kv_heads);
+    fac_value *q = fac_attention_heads(x[Q], o->q_heads);
+    fac_value *keys = fac_attention_heads(x[K], o->kv_heads);
     fac_value *lengths = x[LENGTHS] ? each_sequence(x[LENGTHS]) : NULL, *seen = NULL;
     if (x[PAST_KEY]) keys = fac_concat((fac_value *[]){ x[PAST_KEY], keys }, 2, 2);
     fac_value *j = count_up(keys, 2), *p = fac_unsqueeze(count_up(q, 2), fac_shape(1));
@@ -334,7 +335,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
         .scale = fac_onnx_real(n, "scale", 0), .softcap = fac_onnx_real(n, "softcap", 0),
         .causal = fac_onnx_int(n, "is_causal", 0) != 0, .precision = fac_onnx_dtype(n, "softmax_precision", FAC_NONE) };
     const int64_t mode = fac_onnx_int(n, "qk_matmul_output_mode", 0);
-    const int64_t left = fac_onnx_int(n, "left_window_size", -1), right = fac_onnx_int(n, "right_window_size", -1);
+    const int64_t left = fac_onnx_int(n, "left_window_size", -1);
+    const int64_t right = fac_onnx_int(n, "right_window_size", -1);
     fac_value *with[FAC_ONNX_ROOM] = { NULL };
     for (int k = 0; k < n->nin && k < FAC_ONNX_ROOM; k++) with[k] = x[k];
     if (left < -1 || right < -1)

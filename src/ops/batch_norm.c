@@ -152,7 +152,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 
 static void load_first(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     if (fac_onnx_int(n, "is_test", 0)) load(n, g, x, y);
-    else y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "BatchNormalization: training of opset %d", n->opset);
+    else y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "BatchNormalization: training of opset %d",
+                               n->opset);
 }
 
 static const fac_onnx_attr spellings[] = { { "spatial", NULL }, { 0 } };

@@ -11,8 +11,8 @@ static fac_value *aligned(const fac_onnx_node *n, fac_value *a, fac_value *b) {
     if (!fac_onnx_has(n, "axis") || !fac_onnx_int(n, "broadcast", 0) || !have) return b;
     const int axis = fac_axis(fac_onnx_int(n, "axis", 0), of);
     if (axis < 0 || axis + have > of)
-        return fac_fail_graph(a->graph, FAC_E_FORMAT, "%s: the second operand has %d dim%s, which do "
-                              "not fit from axis %lld of the first, of %d", n->type, have,
+        return fac_fail_graph(a->graph, FAC_E_FORMAT, "%s: the second operand has %d dim%s, which "
+                              "do not fit from axis %lld of the first, of %d", n->type, have,
                               have == 1 ? "" : "s", (long long)fac_onnx_int(n, "axis", 0), of);
     fac_dims after = { .n = of - axis - have };
     for (int k = 0; k < after.n; k++) after.d[k] = have + k;

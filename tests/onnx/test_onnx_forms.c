@@ -109,7 +109,8 @@ static void check_window(int left, int right, int causal) {
     out(&g, "y");
     reference(x, left, right, causal, y);
     for (int k = 0; k < QUERIES * SIZE; k++) want[k] = (float)y[k];
-    gives(load_with(w_model(g, 12, 25), NULL), fac_shape(1, 1, KEYS, SIZE), x, want, QUERIES * SIZE);
+    fac_graph *model = load_with(w_model(g, 12, 25), NULL);
+    gives(model, fac_shape(1, 1, KEYS, SIZE), x, want, QUERIES * SIZE);
 }
 
 static void windows_on_every_side(void **state) {
@@ -160,17 +161,20 @@ static void lies(bytes op, double mean, double deviation, double low, double hig
     for (int k = 0; k < MANY; k++) {
         sum += y[k];
         squares += (y[k] - mean) * (y[k] - mean);
-        if (!(y[k] >= low && y[k] <= high)) fail_msg("%g is not in [%g, %g]", (double)y[k], low, high);
+        if (!(y[k] >= low && y[k] <= high))
+            fail_msg("%g is not in [%g, %g]", (double)y[k], low, high);
     }
     const double near = 6 * deviation / sqrt(MANY);
     if (fabs(sum / MANY - mean) > near) fail_msg("mean %g, not %g", sum / MANY, mean);
-    if (fabs(sqrt(squares / MANY) - deviation) > near) fail_msg("deviation %g", sqrt(squares / MANY));
+    squares = sqrt(squares / MANY);
+    if (fabs(squares - deviation) > near) fail_msg("deviation %g, not %g", squares, deviation);
     fac_tensor_free(t);
 }
 
 static void random_numbers_lie_right(void **state) {
     (void)state;
-    bytes uniform = node("RandomUniformLike", "x", "y"), normal = node("RandomNormalLike", "x", "y");
+    bytes uniform = node("RandomUniformLike", "x", "y");
+    bytes normal = node("RandomNormalLike", "x", "y");
     w_attr_f32(&uniform, "low", -2);
     w_attr_f32(&uniform, "high", 4);
     w_attr_f32(&uniform, "seed", 7);
