@@ -156,7 +156,7 @@ for k in 1 2; do
     wave $((8 + k)) >birds/high/$k.wav
 done
 printf 'birds/high/1.wav,high\nbirds/low/1.wav,low,0.01,0.09\n' >few.csv
-hears="train sound-folder --data birds --rate 8000 --seconds 0.1 --mels 16 --epochs 1"
+hears="train sound-folder --data birds --rate 8000 --seconds 0.4 --mels 16 --epochs 1"
 hears="$hears --batch 2 --threads 1"
 "$facula" $hears --quiet --out heard >/dev/null 2>&1 || wrong "facula $hears"
 verb any $hears --augment shift,mixup --out made
