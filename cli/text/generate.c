@@ -7,11 +7,20 @@
 #include "words.h"
 
 lm_options lm_given = { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .last = 64 };
-static struct { bool special; const char *file; } o;
+static struct {
+    bool special;
+    const char *file;
+    double length_penalty;
+} o = { .length_penalty = 1 };
 
 static const option options[] = {
     { "--file", OPTION_TEXT, &o.file, "FILE", "the prompt is the text of a file" },
-    { "--special", OPTION_FLAG, &o.special, NULL, "control tokens that stand in the prompt count as such" },
+    { "--special", OPTION_FLAG, &o.special, NULL,
+      "control tokens that stand in the prompt count as such" },
+    { "--beams", OPTION_INT, &lm_given.beams, "N",
+      "beam search: the most probable of N texts that are followed at once", "[1, 256]" },
+    { "--length-penalty", OPTION_REAL, &o.length_penalty, "X",
+      "of beams: log p is divided by the length to the power of X (1)" },
     { "--json", OPTION_FLAG, &lm_given.json, NULL, "for machines" },
     LM_OPTIONS,
     { 0 }
@@ -54,7 +63,9 @@ int lm_open(const char *path, lm_open_model *to) {
     int code = precision_read(verb_find("generate"), lm_given.precision, &precision);
     if (!code) code = device_open(&lm_given.on, &to->device);
     if (code) return code;
-    const fac_lm_opts opts = { .context = lm_given.context, .precision = precision.products };
+    const fac_lm_opts opts = { .context = lm_given.context,
+                               .precision = precision.products,
+                               .slots = (int)lm_given.beams };
     const fac_lm_opts opts_of_draft = { .precision = precision.products };
     if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err)
         || fac_lm_load(path, to->device, &opts, &to->lm, &err)
@@ -202,7 +213,8 @@ static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {
         free(ids);
         return fail_text("out of memory");
     }
-    const int code = answer(m, ids, n, text);
+    const int code =
+        lm_given.beams ? lm_beams(m, ids, n, text, o.length_penalty) : answer(m, ids, n, text);
     free(ids);
     return code;
 }
@@ -212,6 +224,12 @@ static int generate(list args) {
     char *text;
     size_t bytes;
     if (!args.n) return usage_error(verb_find("generate"), "which model?");
+    const lm_options *g = &lm_given;
+    if (g->beams && (g->grammar || g->grammar_file || g->schema || g->draft || g->lookup ||
+                     g->stop.n || g->shift))
+        return usage_error(verb_find("generate"),
+                           "--beams goes without grammars, guesses, --stop and "
+                           "--context-shift");
     int code = words_given((list){ args.at + 1, args.n - 1 }, o.file, &text, &bytes);
     if (code) return code;
     code = lm_open(args.at[0], &m);

@@ -11,7 +11,7 @@ typedef struct lm_options {
     list        stop;
     bool        json, stats, ignore_end;
     const char *precision, *tokenizer, *lora, *draft;
-    long        lookup, guesses;
+    long        lookup, guesses, beams;
     const char *grammar, *grammar_file, *schema;
     bool        shift;
     long        keep;
@@ -69,6 +69,9 @@ bool lm_tell(void *self, int32_t id, const char *text, size_t bytes);      /* to
 void lm_stats(const lm_open_model *m, const fac_generate_stat *s);
 void lm_catch(void);                                    /* the next Ctrl-C stops the answer, one more the program */
 bool lm_interrupted(void);
+/* beams.c: the best of --beams texts, with length_penalty; an exit code. */
+int lm_beams(lm_open_model *m, const int32_t *ids, int64_t n, const char *prompt,
+             double length_penalty);
 /* --chat-template: the name of a format, or a file of Jinja that is recognized as one. */
 int  lm_format(const verb *v, const char *given, const char **format);
 #endif

@@ -138,6 +138,28 @@ typedef struct fac_generate_stat {
 fac_status fac_generate(fac_session *s, const fac_tokenizer *t, const int32_t *prompt, int64_t n, const fac_generate_opts *o,
                         fac_token_fn tell, void *self, fac_generate_stat *stat, fac_error *err);
 
+/* ---- beam search ---- */
+
+/* The most probable continuations: `beams` of them are followed at once, each in a slot of its own,
+ * as transformers does (GenerationMixin's beam search).  Score: the sum of log p of the tokens,
+ * divided by their number to the power of length_penalty. */
+typedef struct fac_beam_opts {
+    int     beams;              /* 0: 4; the session has so many slots at least, which are overwritten */
+    int64_t tokens;             /* at most; 0: until the context is full */
+    double  length_penalty;     /* above 0 for longer texts; NAN: 1 */
+    bool    early;              /* ends as soon as `beams` texts have ended; else when none can get better */
+    bool    ignore_end;         /* the model's own ends are tokens like others */
+} fac_beam_opts;
+typedef struct fac_beam {
+    int32_t *ids; /* without the prompt, with the token that ends it */
+    int64_t  n;
+    double   score;
+} fac_beam;
+typedef struct fac_beams { fac_beam *at; int n; } fac_beams;      /* the best one first */
+fac_status fac_generate_beams(fac_session *s, const fac_tokenizer *t, const int32_t *prompt,
+                              int64_t n, const fac_beam_opts *o, fac_beams *out, fac_error *err);
+void       fac_beams_free(fac_beams *b);        /* and clears; an empty one is fine */
+
 /* ---- training ---- */
 
 /* A model with fresh weights, drawn as GPT-2's: normal with deviation 0.02, what is added to the
