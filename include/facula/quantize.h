@@ -127,7 +127,8 @@ typedef struct fac_integers {
 
 typedef struct fac_calibrator fac_calibrator;
 
-/* The graph is copied.  device must outlive the calibrator.  FAC_E_ARGUMENT: a scheme that is
+/* The graph is copied; in what is made of it floats of 16 bits are f32, but at inputs and outputs.
+ * device must outlive the calibrator.  FAC_E_ARGUMENT: a scheme that is
  * none, a pattern of `keep` that means no layer, or a model without layers that the scheme
  * quantizes. */
 fac_status fac_calibrator_new(const fac_graph *model, fac_device *device, const fac_integers *how,

@@ -90,6 +90,11 @@ fac_status fac_tensor_best(const fac_tensor *logits, int64_t *to, fac_error *err
 /* counts[truth * classes + prediction] over all of a data set. */
 fac_status fac_trainer_confusion(fac_trainer *t, const fac_dataset *data, int64_t batch, int64_t *counts, fac_error *err);
 
+/* The first output of p, f32 [N, ...], for every sample of d as it is without augmentation: a new
+ * data set of values with the same labels and classes.  p takes `batch` samples at once. */
+fac_status fac_dataset_through(const fac_dataset *d, fac_program *p, int64_t batch,
+                               fac_dataset *out, fac_error *err);
+
 /* d loss / d parameter for one batch, at the parameters as they are; nothing is updated. */
 typedef struct fac_gradient {
     const char *name;               /* name and parameter stay the trainer's */

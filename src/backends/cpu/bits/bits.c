@@ -3,7 +3,7 @@
 #include <string.h>
 #include "backends/cpu/bits/bits_internal.h"
 
-enum { STRIPS = 8, LINE = 64 };
+enum { STRIPS = 8, LINE = 64, WORD_BYTES = sizeof(uint32_t) };
 
 static size_t lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -142,20 +142,25 @@ static strip strip_of(const fac_bit_conv *p, int64_t at) {
     return (strip){ at / p->strips, in / across, column };
 }
 
+static inline void add_counts(const int32_t *from, int64_t step, int n, int32_t *to) {
+    for (int i = 0; i < n; i++) to[i] += from[i * step];
+}
+
 /* The bits that the windows of its pixels have, [plane][FAC_BIT_RUN]. */
 static void window_counts(const fac_bit_job *j, const strip *s, int64_t group, int32_t *to) {
     const fac_bit_conv *p = j->p;
-    for (int k = 0; k < p->planes; k++) {
+    const bool whole = p->run == FAC_BIT_RUN && p->stride[1] == 1;
+    for (int k = 0; k < p->planes; k++, to += FAC_BIT_RUN) {
         const int64_t first = ((s->image * p->planes + k) * p->groups + group) * p->height;
         const int32_t *from = j->counts + (first + s->row * p->stride[0]) * p->width
                               + s->column * p->stride[1];
-        for (int64_t i = 0; i < p->run; i++, from += p->stride[1]) {
-            int32_t sum = 0;
-            for (int64_t r = 0; r < p->R; r++)
-                for (int64_t c = 0; c < p->S; c++)
-                    sum += from[r * p->dilation[0] * p->width + c * p->dilation[1]];
-            to[k * FAC_BIT_RUN + i] = sum;
-        }
+        memset(to, 0, FAC_BIT_RUN * sizeof *to);
+        for (int64_t r = 0; r < p->R; r++)
+            for (int64_t c = 0; c < p->S; c++) {
+                const int32_t *at = from + r * p->dilation[0] * p->width + c * p->dilation[1];
+                if (whole) add_counts(at, 1, FAC_BIT_RUN, to);
+                else add_counts(at, p->stride[1], (int)p->run, to);
+            }
     }
 }
 
@@ -192,58 +197,40 @@ static void multiply(const fac_bit_job *j, const strip *s, int strips, int64_t p
     }
 }
 
-/* The bits of a vector of channels, from channel k on, of each pixel and plane. */
-static void put_codes(const fac_bit_job *j, const strip *s, int64_t k, unsigned (*q)[FAC_BIT_RUN]) {
-    const fac_bit_conv *p = j->p;
-    const int lanes = p->kernels->lanes, left = (int)fac_bit_least(p->groups * p->K - k, lanes);
-    const unsigned valid = (1u << left) - 1;
-    const int64_t words = fac_bit_up(p->groups * p->K, FAC_BIT_WORD);
-    const int64_t plane = p->images * p->P * p->Q * words;
-    const int64_t first = ((s->image * p->P + s->row) * p->Q + s->column) * words;
-    for (int i = 0; i < j->y.planes; i++)
-        for (int64_t n = 0; n < p->run; n++) {
-            uint8_t *byte = (uint8_t *)(j->d->q + i * plane + first + n * words) + k / 8;
-            const uint16_t bits = (uint16_t)(q[i][n] & valid);
-            if (lanes == 16) memcpy(byte, &bits, sizeof bits);
-            else if (lanes == 8) *byte = (uint8_t)bits;
-            else *byte = (uint8_t)((*byte & ~(15u << k % 8)) | (unsigned)bits << k % 8);
-        }
-}
-
 /* Where a strip has channel k. */
 #define PLACE(of) (s->image * (of).image + k / lanes * (of).block + s->row * (of).row \
                    + s->column * (of).column)
 
 static void finish(const fac_bit_job *j, const strip *s, const int32_t *sums, int64_t part,
-                   const int32_t *acc) {
+                   const int32_t *acc, fac_bit_finish *t) {
     const fac_bit_conv *p = j->p;
     const int64_t lanes = p->kernels->lanes, of_group = p->parts / p->groups,
         group = part / of_group;
-    const int64_t width = fac_bit_outputs(p), kind_size = p->of_weights * width;
+    const int64_t width = t->inside_plane, kind_size = p->of_weights * width;
     const int64_t first = part % of_group * p->chunks * lanes;      /* channel of the group */
-    unsigned q[FAC_BIT_PLANES][FAC_BIT_RUN];
+    const int64_t K = p->groups * p->K, words = fac_bit_up(K, FAC_BIT_WORD);
+    const int64_t at = ((s->image * p->P + s->row) * p->Q + s->column) * words;
+    t->sums = sums;
     for (int64_t chunk = 0; chunk < p->chunks && first + chunk * lanes < p->K; chunk++) {
         const int64_t column = (part * p->chunks + chunk) * lanes,
             k = group * p->K + first + chunk * lanes;
-        fac_bit_finish t = { .n = (int)p->run, .planes = p->planes, .of_weights = p->of_weights,
-            .pixel = 2 * lanes, .plane = PAIR, .b = j->b + column, .sums = sums,
-            .inside_plane = width, .y_pixel = p->y.column, .z_pixel = p->z.column,
-            .relu = p->y_relu, .codes = p->codes ? &j->y : NULL, .q = q, .limits_row = width };
-        memcpy(t.u, j->u, sizeof t.u);
+        t->b = j->b + column;
         for (int m = 0; m < p->of_weights; m++) {
             const int64_t vector = p->of_weights > 1 ? m : chunk;
-            t.acc[m] = acc + vector / 2 * FAC_BIT_PLANES * PAIR + vector % 2 * lanes;
-            t.f[m] = j->f + m * width + column;
+            t->acc[m] = acc + vector / 2 * FAC_BIT_PLANES * PAIR + vector % 2 * lanes;
+            t->f[m] = j->f + m * width + column;
         }
         for (int64_t i = 0; p->sign && i < p->run; i++) {
             const int64_t kind = j->rows.of[s->row] * p->columns + j->columns.of[s->column + i];
-            t.inside[i] = j->inside + kind * kind_size + column;
+            t->inside[i] = j->inside + kind * kind_size + column;
         }
-        if (j->d->limits) t.limits = j->limits + column;
-        if (j->d->z) t.z = j->d->z + PLACE(p->z);
-        if (j->d->y) t.y = j->d->y + PLACE(p->y);
-        p->kernels->finish(&t);
-        if (p->codes) put_codes(j, s, k, q);
+        if (j->d->limits) t->limits = j->limits + column;
+        if (j->d->z) t->z = j->d->z + PLACE(p->z);
+        if (j->d->y) t->y = j->d->y + PLACE(p->y);
+        if (p->codes) t->q = (uint8_t *)(j->d->q + at) + k / 8;
+        t->q_shift = (int)(k % 8);
+        t->channels = (int)fac_bit_least(K - k, lanes);
+        p->kernels->finish(t);
     }
 }
 
@@ -253,6 +240,7 @@ static void block(const fac_bit_job *j, int64_t from, int64_t to, int64_t first,
     int32_t acc[2 * SUMS] __attribute__((aligned(LINE))),
         sums[STRIPS][FAC_BIT_PLANES * FAC_BIT_RUN];
     strip s[STRIPS + 1];
+    fac_bit_finish end = j->end;
     for (int64_t at = first; at < last; at += STRIPS) {
         const int64_t n = fac_bit_least(STRIPS, last - at);
         int64_t counted = -1;
@@ -266,7 +254,7 @@ static void block(const fac_bit_job *j, int64_t from, int64_t to, int64_t first,
                 const int two = p->planes == 1 && p->vectors == 2 && i + 1 < n ? 2 : 1;
                 multiply(j, &s[i], two, part, acc);
                 for (int k = 0; k < two; k++)
-                    finish(j, &s[i + k], sums[i + k], part, acc + k * SUMS);
+                    finish(j, &s[i + k], sums[i + k], part, acc + k * SUMS, &end);
                 i += two;
             }
         }
@@ -294,6 +282,18 @@ static void clear_codes(const fac_bit_job *j) {
     memset(j->d->q, 0, (size_t)(j->y.planes * p->images * p->P * p->Q * words) * sizeof *j->d->q);
 }
 
+static void prepare_end(fac_bit_job *j) {
+    const fac_bit_conv *p = j->p;
+    const int64_t words = fac_bit_up(p->groups * p->K, FAC_BIT_WORD);
+    j->end = (fac_bit_finish){ .n = (int)p->run, .planes = p->planes, .of_weights = p->of_weights,
+        .pixel = 2 * p->kernels->lanes, .plane = PAIR, .inside_plane = fac_bit_outputs(p),
+        .y_pixel = p->y.column, .z_pixel = p->z.column, .relu = p->y_relu,
+        .codes = p->codes ? &j->y : NULL, .limits_row = fac_bit_outputs(p),
+        .q_pixel = words * WORD_BYTES, .q_plane = p->images * p->P * p->Q * words * WORD_BYTES };
+    j->end.u[0] = 1;
+    for (int k = 0; !p->sign && k < p->planes; k++) j->end.u[k] = j->d->x_basis[k];
+}
+
 static void prepare(fac_bit_job *j) {
     const fac_bit_conv *p = j->p;
     const fac_bit_data *d = j->d;
@@ -305,8 +305,7 @@ static void prepare(fac_bit_job *j) {
     j->own = (uint32_t *)(void *)(work + p->numbers + p->counts);
     j->inside = (const int32_t *)d->packed + fac_bit_weight_words(p);
     fac_bit_levels_of(p->sign ? NULL : d->x_basis, p->planes, p->relu, &j->x);
-    j->u[0] = 1;
-    for (int k = 0; !p->sign && k < p->planes; k++) j->u[k] = d->x_basis[k];
+    prepare_end(j);
     if (p->codes) fac_bit_levels_of(d->y_basis, p->y_planes, p->q_relu, &j->y);
     if (p->sign) fac_bit_row_kinds(p, &j->rows);
     if (p->sign) fac_bit_column_kinds(p, &j->columns);

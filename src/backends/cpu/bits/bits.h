@@ -39,7 +39,7 @@ typedef struct fac_bit_levels {
 /* A vector of output channels of n pixels:
  *   y = b + sum over m of f[m] sum over j of u[j] d,   d = 2 acc[m][j] - sums[j]
  * or with inside[pixel], for pixels of +-1, d = 2 (2 acc - sums) - inside[pixel][m]; then + z,
- * relu. codes: q[plane][pixel] gets a bit for each lane.  limits, of one base, without z and y:
+ * relu. codes: q gets a bit for each lane in every plane.  limits, of one base, without z and y:
  * threshold k is exceeded, or the sign is +, where (d ^ limits[0]) >= limits[1 + k]. */
 typedef struct fac_bit_finish {
     int            n, planes, of_weights;
@@ -58,7 +58,9 @@ typedef struct fac_bit_finish {
     const fac_bit_levels *codes;        /* NULL: only y */
     const int32_t *limits;              /* NULL: by numbers; rows are limits_row apart */
     int64_t        limits_row;
-    unsigned     (*q)[FAC_BIT_RUN];
+    uint8_t       *q;
+    int64_t        q_pixel, q_plane;    /* bytes */
+    int            q_shift, channels;   /* its first bit of that byte; lanes that are there */
 } fac_bit_finish;
 typedef void fac_bit_finish_kernel(const fac_bit_finish *t);
 

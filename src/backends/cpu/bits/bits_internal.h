@@ -41,7 +41,6 @@ typedef struct fac_bit_job {
     const fac_bit_conv *p;
     const fac_bit_data *d;
     fac_bit_levels      x, y;           /* how numbers become codes               */
-    float               u[FAC_BIT_PLANES];
     float              *f, *b;          /* [plane of w][outputs], [outputs]       */
     int32_t            *limits;         /* [1 + thresholds][outputs]              */
     int32_t            *counts;         /* bits of each pixel, [plane][group]     */
@@ -49,6 +48,7 @@ typedef struct fac_bit_job {
     uint32_t           *own;            /* scratch                                */
     const int32_t      *inside;
     fac_bit_kinds       rows, columns;  /* of signs */
+    fac_bit_finish      end;            /* what all vectors have in common */
 } fac_bit_job;
 
 /* bits_pixels.c: how numbers become codes of a basis; NULL: signs. */

@@ -292,28 +292,62 @@ INLINE vec number_of(const fac_bit_finish *t, const vec f[FAC_BIT_PLANES], vec y
     return y;
 }
 
-INLINE void put_pixel(const fac_bit_finish *t, vec y, int p, const int kind, const bool q_relu) {
+/* The bits of a pixel in one plane: a vector is two bytes, one, or half of one. */
+INLINE void put_bits(const fac_bit_finish *t, int p, int plane, unsigned bits, unsigned valid) {
+    uint8_t *to = t->q + p * t->q_pixel + plane * t->q_plane;
+#if VL == 16
+    const uint16_t both = (uint16_t)(bits & valid);
+    memcpy(to, &both, sizeof both);
+#elif VL == 8
+    *to = (uint8_t)(bits & valid);
+#else
+    *to = (uint8_t)((*to & ~(LANES << t->q_shift)) | (bits & valid) << t->q_shift);
+#endif
+}
+
+static unsigned valid_of(const fac_bit_finish *t) {
+    return t->channels < VL ? (1u << t->channels) - 1 : LANES;
+}
+
+/* As vector_bits has them. */
+INLINE int planes_of(const fac_bit_levels *l, const int kind) {
+    if (kind == ANY) return l->planes;
+    return kind == TWO ? 2 : 1;
+}
+
+INLINE void put_codes(const fac_bit_finish *t, vec y, int p, const int kind, unsigned valid) {
     unsigned bits[FAC_BIT_PLANES];
-    if (t->z) y += load(t->z + p * t->z_pixel);
-    if (t->relu) y = vmax(y, all(0));
-    if (t->y) store(t->y + p * t->y_pixel, y);
-    if (!t->codes) return;
-    vector_bits(t->codes, q_relu ? vmax(y, all(0)) : y, kind, bits);
-    for (int j = 0; j < t->codes->planes; j++) t->q[j][p] = bits[j];
+    vector_bits(t->codes, y, kind, bits);
+    for (int j = 0; j < planes_of(t->codes, kind); j++) put_bits(t, p, j, bits[j], valid);
+}
+
+enum { NONE = -1 };                     /* a kind: no codes */
+
+INLINE void finish_as(const fac_bit_finish *t, const int of_weights, const int planes,
+                      const bool inside, const int kind) {
+    vec f[FAC_BIT_PLANES];
+    const vec b = load(t->b);
+    const bool q_relu = kind != NONE && needs_relu(t->codes);
+    const unsigned valid = valid_of(t);
+    for (int m = 0; m < of_weights; m++) f[m] = load(t->f[m]);
+    for (int p = 0; p < t->n; p++) {
+        vec y = number_of(t, f, b, p, of_weights, planes, inside);
+        if (t->z) y += load(t->z + p * t->z_pixel);
+        if (t->relu) y = vmax(y, all(0));
+        if (t->y) store(t->y + p * t->y_pixel, y);
+        if (q_relu) y = vmax(y, all(0));
+        if (kind != NONE) put_codes(t, y, p, kind, valid);
+    }
 }
 
 INLINE void finish_of(const fac_bit_finish *t, const int of_weights, const int planes,
                       const bool inside) {
-    vec f[FAC_BIT_PLANES];
-    const vec b = load(t->b);
-    const int kind = t->codes ? kind_of(t->codes) : ANY;
-    const bool q_relu = t->codes && needs_relu(t->codes);
-    for (int m = 0; m < of_weights; m++) f[m] = load(t->f[m]);
-    for (int p = 0; p < t->n; p++) {
-        const vec y = number_of(t, f, b, p, of_weights, planes, inside);
-        if (t->codes || t->z || t->relu) put_pixel(t, y, p, kind, q_relu);
-        else store(t->y + p * t->y_pixel, y);
-    }
+    const int kind = t->codes ? kind_of(t->codes) : NONE;
+    if (kind == NONE) finish_as(t, of_weights, planes, inside, NONE);
+    else if (kind == TWO) finish_as(t, of_weights, planes, inside, TWO);
+    else if (kind == ONE) finish_as(t, of_weights, planes, inside, ONE);
+    else if (kind == SIGNS) finish_as(t, of_weights, planes, inside, SIGNS);
+    else finish_as(t, of_weights, planes, inside, ANY);
 }
 
 INLINE unsigned at_least(ivec a, ivec b) {
@@ -331,31 +365,40 @@ INLINE unsigned at_least(ivec a, ivec b) {
 }
 
 /* Of one base: whole numbers against limits. */
-INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const bool inside) {
-    const fac_bit_levels l = *t->codes;
+INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int kind,
+                     const bool inside) {
+    const fac_bit_levels *l = t->codes;
     const ivec turn = load_counts(t->limits);
+    const unsigned valid = valid_of(t);
     ivec limit[FAC_BIT_THRESHOLDS];
     for (int k = 0; k < thresholds; k++)
         limit[k] = load_counts(t->limits + (k + 1) * t->limits_row);
     for (int p = 0; p < t->n; p++) {
         const ivec d = product_of(t, 0, 0, p, inside) ^ turn;
-        unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES];
+        unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES] = { 0 };
         UNROLL
         for (int k = 0; k < thresholds; k++) m[k] = at_least(d, limit[k]);
-        if (l.sign) bits[0] = m[0];
-        else bits_of(&l, m, bits);
-        for (int j = 0; j < l.planes; j++) t->q[j][p] = bits[j];
+        if (kind == ANY) bits_of(l, m, bits);
+        else if (kind == TWO) {
+            bits[0] = m[0] ^ m[1] ^ m[2];
+            bits[1] = m[1];
+        } else bits[0] = m[0];
+        for (int j = 0; j < planes_of(l, kind); j++) put_bits(t, p, j, bits[j], valid);
     }
+}
+
+static void limit(const fac_bit_finish *t) {
+    const int kind = kind_of(t->codes);
+    const bool inside = t->inside[0];
+    if (kind == ANY) limit_of(t, t->codes->thresholds, ANY, inside);
+    else if (kind == TWO) limit_of(t, 3, TWO, inside);
+    else if (inside) limit_of(t, 1, ONE, true);
+    else limit_of(t, 1, ONE, false);
 }
 
 static void finish(const fac_bit_finish *t) {
     const bool inside = t->inside[0];
-    int thresholds = 0;
-    if (t->limits) thresholds = t->codes->sign ? 1 : t->codes->thresholds;
-    if (thresholds == 1 && inside) limit_of(t, 1, true);
-    else if (thresholds == 1) limit_of(t, 1, false);
-    else if (thresholds == 3) limit_of(t, 3, inside);
-    else if (thresholds) limit_of(t, thresholds, inside);
+    if (t->codes && t->limits) limit(t);
     else if (inside && t->of_weights == 1) finish_of(t, 1, 1, true);
     else if (inside) finish_of(t, t->of_weights, 1, true);
     else if (t->of_weights == 1 && t->planes == 1) finish_of(t, 1, 1, false);
