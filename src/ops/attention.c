@@ -320,10 +320,10 @@ static fac_value *windowed(fac_attention_opts *o, fac_value *const x[], int64_t 
     fac_value *mask = x[MASK];
     if (right == 0) o->causal = true;
     if (o->causal && left >= 0) o->window = left + 1;
-    if (o->causal || (left < 0 && right < 0)) return mask;
+    const fac_dims *k = &x[K]->type.dims;
+    if (o->causal || (left < 0 && right < 0) || k->n < 3) return mask;
     fac_value *seen = within(o, x, left, right);
     const int64_t past = x[PAST_KEY] ? x[PAST_KEY]->type.dims.d[2] : 0;
-    const fac_dims *k = &x[K]->type.dims;
     mask = fill_up(mask, fac_size_sum(seen->graph, past, k->d[k->n - 2]));
     if (!mask || mask->type.dtype == FAC_BOOL) return both(seen, mask);
     return fac_where(seen, mask, number(mask, -INFINITY));

@@ -1,6 +1,7 @@
 /* ONNX's random operators.  The noise of a node is that of its `seed` and of its place among such
  * nodes, and the same in each run and on each device; no runtime gives the numbers of another. */
 #include <math.h>
+#include <string.h>
 #include "graph/graph_internal.h"
 #include "ops/fusions.h"
 
@@ -53,12 +54,18 @@ bool fac_save_bernoulli(const fac_onnx_writer *w, const fac_node *n) {
 /* ---- read ---- */
 
 /* RandomUniform and RandomNormal have `shape`, those that are called Like an input. */
+static fac_value *like_of(const fac_onnx_node *n, fac_value *const x[]) {
+    return strstr(n->type, "Like") ? x[0] : NULL;
+}
+
 static fac_value *shape_of(const fac_onnx_node *n, fac_graph *g, fac_value *const x[]) {
-    return n->nin ? fac_shape_of(x[0]) : fac_ints(g, fac_onnx_ints(n, "shape"));
+    fac_value *like = like_of(n, x);
+    return like ? fac_shape_of(like) : fac_ints(g, fac_onnx_ints(n, "shape"));
 }
 
 static fac_dtype type_of(const fac_onnx_node *n, fac_value *const x[]) {
-    const fac_dtype own = n->nin ? x[0]->type.dtype : FAC_F32;
+    const fac_value *like = like_of(n, x);
+    const fac_dtype own = like ? like->type.dtype : FAC_F32;
     return fac_onnx_dtype(n, "dtype", fac_dtype_get(own)->kind == 'f' ? own : FAC_F32);
 }
 

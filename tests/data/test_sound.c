@@ -188,9 +188,7 @@ static void lies_are_named(void **state) {
         if (!fac_wav_decode(f.at, n, "test", &s, NULL))
             fail_msg("%zu bytes of %zu were read", n, f.n);
     }
-    static const char *const others[] = { "RIFX", "RIFF", "JUNK",
-                                          "\x7f"
-                                          "ELF" };
+    static const char *const others[] = { "RIFX", "RIFF", "JUNK", "\177ELF" };
     for (int k = 0; k < 4; k++) {
         file f = written(&good, others[k], false);
         if (k == 1) f.at[8] = 'A';
