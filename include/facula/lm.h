@@ -36,6 +36,7 @@ typedef struct fac_lm_facts {
     double      params, bytes;          /* elements and bytes of all weights */
     bool        rounds;                 /* x is rounded to 8 bits for weights in blocks */
 } fac_lm_facts;
+/* What the model is; texts live as long as m. */
 fac_lm_facts fac_lm_about(const fac_lm *m);
 bool fac_lm_encodes(const fac_lm *m); /* gives embeddings (fac_lm_embed), and writes no text */
 
@@ -45,6 +46,8 @@ bool fac_lm_encodes(const fac_lm *m); /* gives embeddings (fac_lm_embed), and wr
 fac_status fac_lm_graph(const fac_lm *m, int64_t batch, fac_graph **out, fac_error *err);
 
 typedef struct fac_session fac_session;
+/* A session with the slots that the model's options say; the model must outlive it.
+ * FAC_E_NOMEM. */
 fac_status fac_session_new(fac_lm *m, fac_session **out, fac_error *err);
 /* With so many slots, whatever the model's options say: a prompt is read fastest in a session of one. */
 fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_error *err);
@@ -174,6 +177,7 @@ typedef struct fac_lm_shape {
 /* "gpt:4x4x128", "llama:6x6x192": layers, heads, width; the rest of the shape stays as it was.
  * FAC_E_ARGUMENT says what cannot be. */
 fac_status fac_lm_shape_parse(const char *text, fac_lm_shape *out, fac_error *err);
+/* Such a model on a device, which must outlive it; *out is the caller's. */
 fac_status fac_lm_new(const fac_lm_shape *shape, fac_device *device, fac_lm **out, fac_error *err);
 
 /* Before fac_lm_graph, for a model that shall be trained: all weights become f32 parameters. */

@@ -45,6 +45,7 @@ fac_value *fac_binarize_scaled(fac_value *w, fac_sign_path path);
  * 2^bits levels in [-1,1], for one bit sign(w) times the mean of |w|.  Activations: x within
  * [0,1]. */
 fac_value *fac_quantize_dorefa_weight(fac_value *w, int bits);
+/* Activations. */
 fac_value *fac_quantize_dorefa(fac_value *x, int bits);
 
 /* LSQ (Esser et al. 2020), 1 to 8 bits: y = round(clip(x / step, -Qn, Qp)) step with a step (one
@@ -101,6 +102,7 @@ fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_err
 
 /* Name and one line about scheme i; NULL after the last. */
 const char *fac_integers_scheme(int i);
+/* One line about scheme i for people; NULL after the last. */
 const char *fac_integers_about(int i);
 /* Whether a scheme of this name is there, and whether it needs samples. */
 bool        fac_integers_known(const char *scheme, bool *calibrates);

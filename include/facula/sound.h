@@ -76,6 +76,7 @@ fac_status fac_sound_windows(const fac_sound *s, int rate, int64_t length, int64
  * `length` samples, one every `hop`.  What the reader is too late for is dropped, and counted. */
 typedef struct fac_ring fac_ring;
 fac_status fac_ring_new(int64_t length, int64_t hop, fac_ring **out, fac_error *err);
+/* Appends samples, by the writer; never waits. */
 void fac_ring_put(fac_ring *r, const float *samples, int64_t n);
 /* The next window into to[length]; false: it is not complete yet.  *first: number of its first
  * sample in the stream. */
