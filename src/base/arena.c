@@ -13,7 +13,7 @@ enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
 
 struct fac_arena_chunk {
     fac_arena_chunk *older, *spare;
-    size_t           room, used;        /* used: of a spare one, what must be zeroed */
+    size_t room, used; /* used: of a spare one, what must be zeroed */
     _Alignas(ALIGN) unsigned char data[];
 };
 

@@ -45,16 +45,23 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 4, to); }
 
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "basis", FAC_FLOATS, 0 }, { 0 } };
 static const fac_port out[] = { { "y", FAC_INTS, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "pack_basis(f32[4,3,3,3], f32[2,4])", -1, 1, 0 }, { "pack_basis(f32[5,7], f32[1,5])", -1, 1,
-                                                          0 },
-    { "pack_basis(f64[2,8], f64[4,2])", -1, 1, 0 }, { "pack_basis(f32[0,3], f32[2,0])", 0, 0, 0 },
-        { 0 } };
+static const fac_case cases[] = { { "pack_basis(f32[4,3,3,3], f32[2,4])", -1, 1, 0 },
+                                  { "pack_basis(f32[5,7], f32[1,5])", -1, 1, 0 },
+                                  { "pack_basis(f64[2,8], f64[4,2])", -1, 1, 0 },
+                                  { "pack_basis(f32[0,3], f32[2,0])", 0, 0, 0 },
+                                  { 0 } };
 
 extern const fac_op fac_op_pack_basis;
 const fac_op fac_op_pack_basis = {
-    .name = "pack_basis", .doc = "codes of a basis as planes of bits", .in = in, .out = out,
-    .infer = infer, .ref = ref, .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "pack_basis",
+    .doc = "codes of a basis as planes of bits",
+    .in = in,
+    .out = out,
+    .infer = infer,
+    .ref = ref,
+    .cost = cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
 };
 fac_value *fac_pack_basis(fac_value *x, fac_value *basis) {
     return fac_emit(&fac_op_pack_basis, NULL, 2, (fac_value *[]){ x, basis });

@@ -17,10 +17,10 @@
 #include "passes/single.h"
 
 typedef struct work {
-    fac_graph  *g;
+    fac_graph *g;
     fac_accept *accept;
-    void       *self;
-    bool        changed;
+    void *self;
+    bool changed;
 } work;
 
 static bool is_early(const fac_value *v) { return !v || v->time != FAC_RUN; }
@@ -33,8 +33,8 @@ static bool is_row(const fac_value *v) {
     return d->n == 2 || (d->n == 4 && d->d[2] == 1 && d->d[3] == 1);
 }
 static bool keeps_places(const fac_node *n) {
-    const bool moves = FAC_IS(n, reshape) || FAC_IS(n, flatten) || FAC_IS(n, squeeze)
-                       || FAC_IS(n, unsqueeze);
+    const bool moves =
+        FAC_IS(n, reshape) || FAC_IS(n, flatten) || FAC_IS(n, squeeze) || FAC_IS(n, unsqueeze);
     if (!moves || !is_row(n->in[0]) || !is_row(n->out[0])) return false;
     return n->in[0]->type.dims.d[1] == n->out[0]->type.dims.d[1];
 }
@@ -57,10 +57,10 @@ static bool cuts(const fac_node *layer) {
 
 typedef struct readers {
     const fac_value *of;
-    const fac_node  *layer;             /* whose quantizer joins; NULL: none                   */
-    bool             positive;          /* ... of what is above 0                              */
-    fac_node        *relu;              /* of the result itself                                */
-    bool             floats, raw;       /* somebody reads numbers; what is below 0 of something */
+    const fac_node *layer; /* whose quantizer joins; NULL: none                   */
+    bool positive;         /* ... of what is above 0                              */
+    fac_node *relu;        /* of the result itself                                */
+    bool floats, raw;      /* somebody reads numbers; what is below 0 of something */
 } readers;
 
 static bool wants_same(const readers *r, const fac_node *n, bool positive) {
@@ -76,11 +76,13 @@ static void look_at(const fac_use *u, bool positive, readers *to) {
         to->layer = n;
         to->positive = above;
     }
-    if (codes && wants_same(to, n, above)) to->raw |= !above;
+    if (codes && wants_same(to, n, above))
+        to->raw |= !above;
     else if (FAC_IS(n, relu)) {
         if (u->node->in[0] == to->of && !to->relu) to->relu = n;
         look(n->out[0], true, to);
-    } else if (keeps_places(n) || is_pool(n)) look(n->out[0], positive, to);
+    } else if (keeps_places(n) || is_pool(n))
+        look(n->out[0], positive, to);
     else {
         to->floats = true;
         to->raw |= !positive;
@@ -120,9 +122,12 @@ static void rewire(work *k, const fac_value *v, fac_value *q, bool positive, con
     for (const fac_use *u = v->uses, *next; u && !k->g->error.status; u = next) {
         fac_node *n = u->node;
         next = u->next;
-        if (takes_codes(u) && wants_same(r, n, positive || cuts(n))) take_codes(k, n, q);
-        else if (FAC_IS(n, relu)) rewire(k, n->out[0], q, true, r);
-        else if (keeps_places(n)) rewire(k, n->out[0], q, positive, r);
+        if (takes_codes(u) && wants_same(r, n, positive || cuts(n)))
+            take_codes(k, n, q);
+        else if (FAC_IS(n, relu))
+            rewire(k, n->out[0], q, true, r);
+        else if (keeps_places(n))
+            rewire(k, n->out[0], q, positive, r);
         else if (is_pool(n)) {
             fac_value *in[] = { q, r->layer->in[FAC_CB_X_BASIS] };
             fac_value *pooled = fac_emit(&fac_op_max_pool_codes, n->attrs, 2, in);
@@ -178,8 +183,10 @@ static fac_node *add_of(const fac_value *v, fac_value **z) {
 static void fuse(work *k, fac_node *conv) {
     fac_value *z = NULL, *v = conv->out[0];
     const fac_node *add = v->type.dtype == FAC_F32 ? add_of(v, &z) : NULL;
-    if (add) v = add->out[0];
-    else z = NULL;
+    if (add)
+        v = add->out[0];
+    else
+        z = NULL;
     readers r = { .of = v };
     look(v, false, &r);
     if (!r.layer || v->type.dtype != FAC_F32) return;
@@ -202,7 +209,7 @@ fac_graph *fac_pass_bits_between(const fac_graph *g, fac_accept *accept, void *s
     if (!is_any(g)) return (fac_graph *)(uintptr_t)g;
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
     work k = { to, accept, self, to && !to->error.status };
-    while (k.changed) {                 /* new nodes lie anywhere */
+    while (k.changed) { /* new nodes lie anywhere */
         k.changed = false;
         for (fac_node *n = to->first; n && !k.changed && !to->error.status; n = n->next)
             if (FAC_IS(n, conv2d_basis)) fuse(&k, n);

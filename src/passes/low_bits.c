@@ -17,12 +17,15 @@
 #include "passes/passes.h"
 #include "passes/single.h"
 
-typedef struct work { fac_price *price; void *self; } work;
+typedef struct work {
+    fac_price *price;
+    void *self;
+} work;
 
 /* Through what only gradients see. */
 static fac_value *behind(fac_value *v) {
-    while (v && v->node && (FAC_IS(v->node, surrogate) || FAC_IS(v->node,
-            identity) || FAC_IS(v->node, stop)))
+    while (v && v->node &&
+           (FAC_IS(v->node, surrogate) || FAC_IS(v->node, identity) || FAC_IS(v->node, stop)))
         v = v->node->in[0];
     return v;
 }
@@ -32,9 +35,9 @@ static bool early(const fac_value *v) { return !v || v->time != FAC_RUN; }
 /* ---- the two operands ---- */
 
 typedef struct levels {
-    fac_value *x, *basis;           /* basis NULL: signs */
-    fac_value *factor;              /* of signs, or NULL */
-    bool       relu;
+    fac_value *x, *basis; /* basis NULL: signs */
+    fac_value *factor;    /* of signs, or NULL */
+    bool relu;
 } levels;
 
 /* A product of something with factors that are there before the run: one number,
@@ -64,7 +67,8 @@ static bool read_levels(fac_value *v, levels *to) {
         if (!fac_attr_flag(n, "positive") || n->in[1]->type.dims.n != 1 || !early(n->in[1]))
             return false;
         to->basis = n->in[1];
-    } else if (!FAC_IS(n, binarize)) return false;
+    } else if (!FAC_IS(n, binarize))
+        return false;
     if (FAC_IS(to->x->node, relu)) {
         to->x = to->x->node->in[0];
         to->relu = true;
@@ -74,7 +78,7 @@ static bool read_levels(fac_value *v, levels *to) {
 
 typedef struct weight {
     fac_value *bits, *basis;
-    fac_dims   dims;
+    fac_dims dims;
 } weight;
 
 /* [M] as [M,K]. */
@@ -110,7 +114,8 @@ static bool read_weight(fac_value *v, weight *to) {
     } else if (FAC_IS(n, binarize)) {
         to->basis = ones(w);
         to->bits = fac_pack_basis(w, to->basis);
-    } else return false;
+    } else
+        return false;
     return true;
 }
 
@@ -141,8 +146,8 @@ static const fac_node *maker(const fac_value *v) {
 
 static bool is_linear(const fac_node *n) {
     if (FAC_IS(n, linear)) return true;
-    return FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b") && !fac_attr_flag(n, "trans_a")
-        && fac_attr_real(n, "alpha", 1) == 1 && fac_attr_real(n, "beta", 1) == 1;
+    return FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b") && !fac_attr_flag(n, "trans_a") &&
+           fac_attr_real(n, "alpha", 1) == 1 && fac_attr_real(n, "beta", 1) == 1;
 }
 
 static bool put_layer(const work *k, fac_graph *to, const fac_node *n, fac_value *const in[],

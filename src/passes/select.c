@@ -81,7 +81,7 @@ static bool next(const char **s, char word[WORD]) {
 
 fac_selected fac_select(const fac_node *n, const char *pattern) {
     char word[WORD];
-    fac_selected best = by_word(n, pattern);            /* names may hold commas */
+    fac_selected best = by_word(n, pattern); /* names may hold commas */
     for (const char *s = strchr(pattern, ',') ? pattern : "";
          best != FAC_BY_NAME && next(&s, word);) {
         const fac_selected one = by_word(n, word);

@@ -44,8 +44,9 @@ static fac_status name_values(fac_calibrator *c, fac_error *err) {
     for (fac_node *n = c->model->first; n; n = n->next)
         for (int k = 0; k < n->nout; k++) {
             fac_value *v = n->out[k];
-            const char *fresh = v->name ? v->name
-                : fac_graph_fresh(c->model, fac_node_label(n, label, sizeof label));
+            const char *fresh =
+                v->name ? v->name
+                        : fac_graph_fresh(c->model, fac_node_label(n, label, sizeof label));
             if (!fresh) return no_memory(err);
             if (!v->name) fac_value_name_set(v, fresh);
             if (v->name && !fac_table_put(&c->values, v->name, v)) return no_memory(err);
@@ -56,9 +57,16 @@ static fac_status name_values(fac_calibrator *c, fac_error *err) {
 /* ---- layers ---- */
 
 static bool is_layer(const fac_node *n) {
-    static const fac_op *const ops[] = { &fac_op_conv1d, &fac_op_conv2d, &fac_op_conv3d,
-        &fac_op_conv_transpose1d, &fac_op_conv_transpose2d, &fac_op_conv_transpose3d,
-        &fac_op_linear, &fac_op_matmul, &fac_op_gemm, NULL };
+    static const fac_op *const ops[] = { &fac_op_conv1d,
+                                         &fac_op_conv2d,
+                                         &fac_op_conv3d,
+                                         &fac_op_conv_transpose1d,
+                                         &fac_op_conv_transpose2d,
+                                         &fac_op_conv_transpose3d,
+                                         &fac_op_linear,
+                                         &fac_op_matmul,
+                                         &fac_op_gemm,
+                                         NULL };
     return fac_op_is_one_of(n->op, ops) && n->nin > 1 && n->in[1]->tensor && !n->in[1]->next;
 }
 
@@ -83,10 +91,15 @@ static fac_status add_layer(fac_calibrator *c, const fac_node *n, bool kept, fac
     const char *name = fac_arena_text(&c->memory, fac_node_label(n, label, sizeof label));
     const double bytes = (double)fac_type_bytes(&n->in[1]->type);
     if (!name) return no_memory(err);
-    c->layers[c->nlayers++] = (fac_integer_work){
-        .node = n, .seen = seen_of(n->out[0]),
-        .is = { .name = name, .op = n->op->name, .kept = kept || !c->row->takes(n), .bytes = bytes,
-                .bytes_before = bytes, .weight_sqnr = INFINITY, .output_sqnr = NAN } };
+    c->layers[c->nlayers++] = (fac_integer_work){ .node = n,
+                                                  .seen = seen_of(n->out[0]),
+                                                  .is = { .name = name,
+                                                          .op = n->op->name,
+                                                          .kept = kept || !c->row->takes(n),
+                                                          .bytes = bytes,
+                                                          .bytes_before = bytes,
+                                                          .weight_sqnr = INFINITY,
+                                                          .output_sqnr = NAN } };
     return FAC_OK;
 }
 
@@ -107,8 +120,10 @@ static fac_status gather(fac_calibrator *c, const fac_integers *how, bool *match
             return fac_raise(err, FAC_E_ARGUMENT, "keep \"%s\": the model has no such layer",
                              how->keep[i]);
     if (taken) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "nothing to quantize: of %d layer%s with weights scheme %s "
-                     "takes none%s", c->nlayers, c->nlayers == 1 ? "" : "s", c->row->name,
+    return fac_raise(err, FAC_E_ARGUMENT,
+                     "nothing to quantize: of %d layer%s with weights scheme %s "
+                     "takes none%s",
+                     c->nlayers, c->nlayers == 1 ? "" : "s", c->row->name,
                      how->nkeep ? " that is not kept" : "");
 }
 
@@ -221,8 +236,10 @@ static fac_status begin(fac_calibrator *c, const fac_graph *model, const fac_int
 static fac_status check(const fac_integers *how, const fac_scheme_row **row, fac_error *err) {
     *row = row_of(how->scheme);
     if (!*row)
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no scheme \"%s\": expected int8:static, "
-                         "int8:dynamic or int4:block32", how->scheme ? how->scheme : "");
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "there is no scheme \"%s\": expected int8:static, "
+                         "int8:dynamic or int4:block32",
+                         how->scheme ? how->scheme : "");
     if (how->percentile != 0 && !(how->percentile > 50 && how->percentile <= 100))
         return fac_raise(err, FAC_E_ARGUMENT, "a percentile of %g: expected one within (50, 100]",
                          how->percentile);
@@ -242,8 +259,10 @@ fac_status fac_calibrator_new(const fac_graph *model, fac_device *device, const 
     c->row = row;
     c->how = *how;
     const fac_status status = begin(c, model, how, err);
-    if (status) fac_calibrator_free(c);
-    else *out = c;
+    if (status)
+        fac_calibrator_free(c);
+    else
+        *out = c;
     return status;
 }
 
@@ -268,7 +287,7 @@ void fac_calibrator_free(fac_calibrator *c) {
 
 typedef struct build {
     fac_calibrator *c;
-    fac_value     **opened;         /* of inputs: what readers get instead, by id */
+    fac_value **opened; /* of inputs: what readers get instead, by id */
 } build;
 
 /* x as bytes, and back. */
@@ -337,8 +356,10 @@ fac_status fac_calibrator_finish(fac_calibrator *c, fac_graph **out, fac_error *
     fac_status status = g ? fac_graph_check(g, err) : no_memory(err);
     if (!status && c->wrong.status) status = fac_raise(err, c->wrong.status, "%s", c->wrong.text);
     if (!status) status = fac_integers_measure(c, g, err);
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     return status;
 }
 

@@ -9,8 +9,8 @@
 /* ---- rows ---- */
 
 static bool is_constant(const fac_value *v) {
-    return v && v->tensor && !v->next && v->type.dtype == FAC_F32 && v->leaf != FAC_INPUT
-        && fac_dims_count(&v->type.dims) > 0;
+    return v && v->tensor && !v->next && v->type.dtype == FAC_F32 && v->leaf != FAC_INPUT &&
+           fac_dims_count(&v->type.dims) > 0;
 }
 
 /* Its first dim counts the output channels; else the last one does. */
@@ -29,9 +29,7 @@ bool fac_is_weighted(const fac_node *n) {
     return (FAC_IS(n, linear) || FAC_IS(n, matmul)) && n->in[1]->type.dims.n == 2;
 }
 
-bool fac_is_turned(const fac_node *n) {
-    return FAC_IS(n, linear) && n->in[0]->type.dims.n != 2;
-}
+bool fac_is_turned(const fac_node *n) { return FAC_IS(n, linear) && n->in[0]->type.dims.n != 2; }
 
 fac_status fac_rows_of(const fac_node *n, fac_rows *to, fac_error *err) {
     const fac_dims *d = &n->in[1]->type.dims;

@@ -12,7 +12,7 @@
 #include "ops/basis.h"
 #include "train/train_internal.h"
 
-static const double near = 1e-6;        /* of the largest level: what rounding may have done */
+static const double near = 1e-6; /* of the largest level: what rounding may have done */
 
 /* ---- numbers: where(x > t3, q3, where(x > t2, q2, where(x > t1, q1, q0))) ---- */
 
@@ -27,8 +27,8 @@ static bool number_of(const fac_value *v, double *to) {
 }
 
 typedef struct chain {
-    int              n;
-    double           level[FAC_BASIS_LEVELS], threshold[FAC_BASIS_LEVELS];
+    int n;
+    double level[FAC_BASIS_LEVELS], threshold[FAC_BASIS_LEVELS];
     const fac_value *x;
 } chain;
 
@@ -172,8 +172,8 @@ static bool channels_fit(const float *w, int64_t channels, int64_t each, int bit
 }
 
 static bool is_weight(const fac_node *n, int i) {
-    const bool layer = FAC_IS(n, conv2d) || FAC_IS(n, linear)
-                    || (FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b"));
+    const bool layer =
+        FAC_IS(n, conv2d) || FAC_IS(n, linear) || (FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b"));
     return layer && i == 1;
 }
 
@@ -210,7 +210,9 @@ fac_status fac_train_recognize(const fac_graph *model, fac_graph **out, fac_erro
     fac_graph *g = fac_graph_rebuild(model, &(fac_rebuild){ .visit = visit }, NULL);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
     const fac_status status = fac_graph_check(g, err);
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     return status;
 }

@@ -1,5 +1,6 @@
-/* What tests of tuning share: a device with their solvers alone, which are softmax's own slowed down, and a clock that only these make
- * advance (tests/CMakeLists.txt), so that nothing depends on the machine. */
+/* What tests of tuning share: a device with their solvers alone, which are softmax's own slowed
+ * down, and a clock that only these make advance (tests/CMakeLists.txt), so that nothing depends on
+ * the machine. */
 #ifndef FAC_TESTS_TUNE_CHECK_H
 #define FAC_TESTS_TUNE_CHECK_H
 

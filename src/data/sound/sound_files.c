@@ -65,8 +65,7 @@ fac_status fac_sound_files_find(const char *path, fac_sound_files *out, fac_erro
     static const fac_sounds_opts any = { 0 };
     fac_recordings r = { .from = path, .opts = &any, .err = err };
     fac_status status = find(&r);
-    if (!status && !r.n)
-        status = fac_raise(err, FAC_E_FORMAT, "%s: there is no sound in it", path);
+    if (!status && !r.n) status = fac_raise(err, FAC_E_FORMAT, "%s: there is no sound in it", path);
     if (!status) status = list(&r, out);
     fac_release(r.classes.at);
     fac_release(r.groups.at);

@@ -70,15 +70,16 @@ static const fac_case cases[] = { { "string_concat(text{\"a\",\"\",\"c\"}, text(
                                   { 0 } };
 
 extern const fac_op fac_op_string_concat;
-const fac_op fac_op_string_concat = { .name = "string_concat",
-                                      .doc = "texts, one behind the other",
-                                      .in = in,
-                                      .out = fac_ports_y,
-                                      .is = FAC_OP_NO_GRAD,
-                                      .infer = fac_infer_broadcast,
-                                      .host = host,
-                                      .onnx = onnx,
-                                      .cases = cases,
+const fac_op fac_op_string_concat = {
+    .name = "string_concat",
+    .doc = "texts, one behind the other",
+    .in = in,
+    .out = fac_ports_y,
+    .is = FAC_OP_NO_GRAD,
+    .infer = fac_infer_broadcast,
+    .host = host,
+    .onnx = onnx,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 
