@@ -156,8 +156,8 @@ static void attention_reads_its_attributes(void **state) {
     w_attr_int(&n, "qk_matmul_output_mode", 4);
     refused(model(n, qkv, 23), FAC_E_FORMAT, "qk_matmul_output_mode is 4");
     n = w_node("Attention", "q,k,v", "y");
-    w_attr_int(&n, "left_window_size", 2);
-    refused(model(n, qkv, 23), FAC_E_UNSUPPORTED, "sliding windows");
+    w_attr_int(&n, "left_window_size", -2);
+    refused(model(n, qkv, 23), FAC_E_FORMAT, "a window of -2 and -1: expected -1 or more");
 }
 
 int main(void) {
