@@ -30,9 +30,10 @@ static void put_code(uint8_t *to, int64_t k, int code) {
 static void pack_block(const line *l, int64_t block, packed *p) {
     const int64_t from = block * BLOCK, to = from + BLOCK < l->terms ? from + BLOCK : l->terms;
     double lo = 0, hi = 0;
-    for (int64_t k = from; k < to; k++) {
-        lo = fmin(lo, (double)l->at[k * l->step]);
-        hi = fmax(hi, (double)l->at[k * l->step]);
+    for (int64_t k = from; k < to; k++) { /* with fmin and fmax gcc 12 for aarch64 gives up */
+        const double x = (double)l->at[k * l->step];
+        if (x < lo) lo = x;
+        if (x > hi) hi = x;
     }
     float scale = (float)((hi - lo) / MOST);
     if (scale < FLT_MIN) scale = 1;
