@@ -1,6 +1,6 @@
 /* facula quantize: a model with smaller numbers. */
 #include <string.h>
-#include <sys/stat.h>
+#include "analyze/kind.h"
 #include "json.h"
 #include "quantize.h"
 #include "run/sample_files.h"
@@ -77,11 +77,6 @@ static int understand(fac_integers *how) {
     return EXIT_OK;
 }
 
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
-
 static int check(const list *args) {
     bool calibrates;
     if (args->n != 1) return usage_error(self(), "which model?");
@@ -91,7 +86,7 @@ static int check(const list *args) {
     if (!fac_integers_known(o.scheme, &calibrates))
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
     const bool sampled =
-        o.data || o.set || o.input.named.n || o.input.random || is_folder(args->at[0]);
+        o.data || o.set || o.input.named.n || o.input.random || kind_is_folder(args->at[0]);
     if (calibrates && !sampled)
         return usage_error(self(), "scheme %s needs samples: --data DIR is missing", o.scheme);
     return EXIT_OK;
@@ -242,7 +237,8 @@ static int run(list args) {
     const int code = check(&args);
     if (code) return code;
     if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
-    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
+    return o.set || kind_is_folder(args.at[0]) ? with_set(args.at[0], &q)
+                                               : with_files(args.at[0], &q);
 }
 
 static void schemes(void) {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include "analyze/kind.h"
 #include "json.h"
 #include "run/photo.h"
 #include "run/samples.h"
@@ -28,11 +28,6 @@ static const option options[] = {
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
     { 0 }
 };
-
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
 
 /* -log softmax(row)[label], and the place of the largest. */
 static double row_loss(const float *row, int64_t n, int64_t label, int64_t *best) {
@@ -183,7 +178,7 @@ static int prepare_images(train_job *j, const char *preset, photo_plan *plan) {
 
 int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_plan *plan) {
     const char *path = what->model, *set = what->set;
-    if (is_folder(path)) {
+    if (kind_is_folder(path)) {
         if (what->preset)
             return usage_error(v, "--preset is for files and zoo models: a training knows its own");
         t->set = set;

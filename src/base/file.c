@@ -21,6 +21,11 @@ struct fac_file {
     bool mapped;
 };
 
+bool fac_is_folder(const char *path) {
+    struct stat s;
+    return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
 /* strerror keeps its text in a shared place; this one does not. */
 static fac_status io_error(fac_error *err, const char *path, int code) {
     char text[128];

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include "facula/file.h"
 
+bool fac_is_folder(const char *path); /* also through links; false: something else, or nothing */
+
 /* Counted, so that tensors can borrow from it. */
 typedef struct fac_file fac_file;
 fac_status fac_file_map(const char *path, fac_file **out,

@@ -58,6 +58,10 @@ struct fac_lm {
     fac_table adapters;   /* "blk.0.attn_q.lora_a" and .lora_b */
 };
 
+/* New tensors: [in, out] as [out, in]; f32 with `by` added to each number. */
+fac_status fac_lm_transposed(fac_tensor *t, fac_tensor **out, fac_error *err);
+fac_status fac_lm_shifted(fac_tensor *t, float by, fac_tensor **out, fac_error *err);
+
 /* ---- config.c: hyperparameters ---- */
 fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_error *err);
 fac_status fac_lm_config_json(const char *text, size_t bytes, fac_lm_config *c, fac_error *err);

@@ -35,8 +35,7 @@ static const char *why_not(const fac_lm *m, const char *name) {
     return NULL;
 }
 
-/* [in, out] as [out, in]. */
-static fac_status transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
+fac_status fac_lm_transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
     const fac_dims d = fac_tensor_type(t).dims;
     fac_tensor *view;
     FAC_TRY(fac_tensor_view(t, fac_shape(d.d[1], d.d[0]), (int64_t[]){ 1, d.d[1] }, 0, &view, err));
@@ -45,11 +44,11 @@ static fac_status transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
     return status;
 }
 
-static fac_status plus_one(fac_tensor *t, fac_tensor **out, fac_error *err) {
+fac_status fac_lm_shifted(fac_tensor *t, float by, fac_tensor **out, fac_error *err) {
     FAC_TRY(fac_tensor_convert(t, FAC_F32, out, err));
     const fac_type type = fac_tensor_type(*out);
     float *x = fac_tensor_storage(*out)->host;
-    for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) x[k] += 1;
+    for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) x[k] += by;
     return FAC_OK;
 }
 
@@ -73,9 +72,10 @@ static fac_status turn(const fac_lm *m, const char *canonical, bool floats, fac_
     const fac_type type = fac_tensor_type(t);
     const bool matrix = type.dims.n == 2 && !strstr(canonical, "embd"),
                qkv = strstr(canonical, "attn_qkv");
-    if (ends(canonical, "norm.weight") && m->c.is & FAC_LM_PLUS_ONE) return plus_one(t, out, err);
+    if (ends(canonical, "norm.weight") && m->c.is & FAC_LM_PLUS_ONE)
+        return fac_lm_shifted(t, 1, out, err);
     if (matrix && m->c.is & FAC_LM_TURNED && strncmp(canonical, "output.", 7))
-        return as_floats(transposed(t, out, err), floats, out, err);
+        return as_floats(fac_lm_transposed(t, out, err), floats, out, err);
     if (qkv && m->c.is & FAC_LM_PER_HEAD)
         return as_floats(fac_lm_by_heads(m, canonical, false, t, out, err), floats, out, err);
     if ((floats && type.dtype != FAC_F32) || type.dtype == FAC_F64)
@@ -259,11 +259,6 @@ static fac_status load_file(fac_lm *m, const char *path, fac_error *err) {
     return status;
 }
 
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
-
 /* The shape of the table says what no key does. */
 fac_status fac_lm_settle(fac_lm *m, fac_error *err) {
     fac_tensor *t;
@@ -295,7 +290,7 @@ fac_status fac_lm_load(const char *path, fac_device *device, const fac_lm_opts *
     if (!m) return no_memory(err);
     m->device = device;
     if (opts) m->opts = *opts;
-    fac_status status = is_folder(path) ? load_folder(m, path, err) : load_file(m, path, err);
+    fac_status status = fac_is_folder(path) ? load_folder(m, path, err) : load_file(m, path, err);
     if (!status && (status = fac_lm_settle(m, err))) fac_raise_in(err, status, "%s", path);
     if (status)
         fac_lm_free(m);

@@ -1,10 +1,10 @@
-/* What stays between two layers of few bits becomes bits: behind conv2d_basis, a residual add, a
+/* What stays between two layers of few bits becomes bits: after conv2d_basis, a residual add, a
  * relu and the quantizer of the next layer go into the layer itself,
  *
  *     y = relu(conv2d_basis(x, w...) + z);   conv2d_basis(y, v...)
  *         -> q, y = conv2d_codes(x, w..., z, basis of the next);   conv2d_basis(q, v...)
  *
- * and a max pool in between goes behind the quantizer, since levels keep the order of numbers.  y
+ * and a max pool in between goes after the quantizer, since levels keep the order of numbers.  y
  * is made where others read it, too.  Of one base without z the scale, the bias and the thresholds
  * become whole numbers (code_limits).  Done where accept(self, node) says that a kernel takes the
  * layer. */
@@ -104,7 +104,7 @@ static void name_as(fac_value *v, const fac_node *n) {
     v->node->stage = n->stage;
 }
 
-static void take_codes(work *k, fac_node *n, fac_value *q) {
+static void take_codes(fac_node *n, fac_value *q) {
     fac_conv_basis_attrs a = *(const fac_conv_basis_attrs *)n->attrs;
     fac_value *in[FAC_CB_PORTS];
     for (int i = 0; i < FAC_CB_PORTS; i++) in[i] = n->in[i];
@@ -114,7 +114,6 @@ static void take_codes(work *k, fac_node *n, fac_value *q) {
     if (!y->node) return;
     name_as(y, n);
     fac_replace(n->out[0], y);
-    (void)k;
 }
 
 /* Those that read v, which q has the codes of. */
@@ -123,7 +122,7 @@ static void rewire(work *k, const fac_value *v, fac_value *q, bool positive, con
         fac_node *n = u->node;
         next = u->next;
         if (takes_codes(u) && wants_same(r, n, positive || cuts(n)))
-            take_codes(k, n, q);
+            take_codes(n, q);
         else if (FAC_IS(n, relu))
             rewire(k, n->out[0], q, true, r);
         else if (keeps_places(n))

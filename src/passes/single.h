@@ -3,6 +3,7 @@
 #ifndef FACULA_PASSES_SINGLE_H
 #define FACULA_PASSES_SINGLE_H
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
 /* One use in all: neither read twice nor an output of the graph nor the next contents of a
  * parameter. */
@@ -18,6 +19,11 @@ typedef struct fac_both {
 
 static inline fac_both fac_both_in(fac_both v, int i) {
     return (fac_both){ v.was->node->in[i], v.now->node->in[i] };
+}
+
+/* Whether op made it, before and after, with nothing merged into it. */
+static inline bool fac_both_made_by(fac_both v, const fac_op *op) {
+    return fac_node_of(v.was->node, op) && fac_node_of(v.now->node, op) && !v.now->node->body[0];
 }
 
 static inline bool fac_is_number(const fac_value *v) {

@@ -1,5 +1,6 @@
 /* From a float model, a scheme and samples to a model in integers: see facula/quantize.h. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -70,7 +71,7 @@ static bool is_layer(const fac_node *n) {
     return fac_op_is_one_of(n->op, ops) && n->nin > 1 && n->in[1]->tensor && !n->in[1]->next;
 }
 
-/* What later layers read: behind a relu that reads nothing else. */
+/* What later layers read: after a relu that reads nothing else. */
 static const fac_value *seen_of(const fac_value *v) {
     const fac_node *next = fac_used_once(v) ? v->uses->node : NULL;
     return FAC_IS(next, relu) || FAC_IS(next, clip) ? next->out[0] : v;
@@ -127,9 +128,8 @@ static fac_status gather(fac_calibrator *c, const fac_integers *how, bool *match
                      how->nkeep ? " that is not kept" : "");
 }
 
-fac_integer_work *fac_layer_of(const fac_calibrator *c, const fac_node *n) {
+fac_integer_work *fac_layer_of(const fac_node *n) {
     fac_integer_work *l = n->mark;
-    (void)c;
     return l && !l->is.kept ? l : NULL;
 }
 
@@ -167,16 +167,20 @@ static fac_status keep_sample(fac_calibrator *c, fac_tensor *const in[], fac_err
     return FAC_OK;
 }
 
-static fac_status run(fac_calibrator *c, fac_tensor *const in[], fac_error *err) {
-    const fac_program_opts opts = { .hook = see, .hook_self = c };
-    const size_t n = c->model->noutputs;
-    if (!c->program) FAC_TRY(fac_program_new(c->model, c->device, &opts, &c->program, err));
-    fac_tensor **out = fac_alloc(n + 1, sizeof *out);
-    if (!out) return no_memory(err);
-    const fac_status status = fac_program_run(c->program, in, out, err);
-    for (size_t i = 0; i < n; i++) fac_tensor_free(out[i]);
+fac_status fac_integers_run(fac_program *p, size_t outputs, fac_tensor *const in[],
+                            fac_error *err) {
+    fac_tensor **out = fac_alloc(outputs + 1, sizeof *out);
+    if (!out) return fac_raise(err, FAC_E_NOMEM, "no memory for the results of a sample");
+    const fac_status status = fac_program_run(p, in, out, err);
+    for (size_t i = 0; i < outputs; i++) fac_tensor_free(out[i]);
     fac_release(out);
     return status;
+}
+
+static fac_status run(fac_calibrator *c, fac_tensor *const in[], fac_error *err) {
+    const fac_program_opts opts = { .hook = see, .hook_self = c };
+    if (!c->program) FAC_TRY(fac_program_new(c->model, c->device, &opts, &c->program, err));
+    return fac_integers_run(c->program, c->model->noutputs, in, err);
 }
 
 fac_status fac_calibrator_add(fac_calibrator *c, fac_tensor *const in[], fac_error *err) {
@@ -233,13 +237,22 @@ static fac_status begin(fac_calibrator *c, const fac_graph *model, const fac_int
     return FAC_OK;
 }
 
+/* "int8:static, int8:dynamic or int4:block32" */
+static fac_status no_scheme(const char *scheme, fac_error *err) {
+    char names[256] = "";
+    size_t n = 0;
+    for (int i = 0; rows[i] && n < sizeof names; i++) {
+        const char *last = rows[i + 1] ? ", " : " or ";
+        const char *between = i ? last : "";
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", between, rows[i]->name);
+    }
+    return fac_raise(err, FAC_E_ARGUMENT, "there is no scheme \"%s\": expected %s",
+                     scheme ? scheme : "", names);
+}
+
 static fac_status check(const fac_integers *how, const fac_scheme_row **row, fac_error *err) {
     *row = row_of(how->scheme);
-    if (!*row)
-        return fac_raise(err, FAC_E_ARGUMENT,
-                         "there is no scheme \"%s\": expected int8:static, "
-                         "int8:dynamic or int4:block32",
-                         how->scheme ? how->scheme : "");
+    if (!*row) return no_scheme(how->scheme, err);
     if (how->percentile != 0 && !(how->percentile > 50 && how->percentile <= 100))
         return fac_raise(err, FAC_E_ARGUMENT, "a percentile of %g: expected one within (50, 100]",
                          how->percentile);
@@ -308,7 +321,7 @@ static fac_value *input_of(build *b, const fac_value *was, fac_value *x) {
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
     build *b = self;
-    fac_integer_work *l = fac_layer_of(b->c, n);
+    fac_integer_work *l = fac_layer_of(n);
     if (to->error.status || b->c->wrong.status) return false;
     fac_value **with = fac_alloc((size_t)n->nin + 9, sizeof *with);
     if (!with) {

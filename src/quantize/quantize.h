@@ -64,7 +64,7 @@ static inline fac_slot *fac_slot_of(const fac_calibrator *c, const fac_value *v)
     return &c->slots[v->id];
 }
 /* The layer that a node is, unless it is kept; NULL: none. */
-fac_integer_work *fac_layer_of(const fac_calibrator *c, const fac_node *n);
+fac_integer_work *fac_layer_of(const fac_node *n);
 
 /* ---- range.c ---- */
 
@@ -111,6 +111,9 @@ void *fac_quantize_tensor(fac_dtype dtype, fac_dims dims, fac_tensor **out, fac_
 fac_value *fac_quantize_const(fac_graph *to, fac_tensor *t, const char *name, const char *suffix);
 /* The name of the layer's weight, or of the layer. */
 const char *fac_weight_name(const fac_integer_work *l);
+
+/* Runs a program for what its hooks see: its results are dropped. */
+fac_status fac_integers_run(fac_program *p, size_t outputs, fac_tensor *const in[], fac_error *err);
 
 /* ---- measure.c ---- */
 fac_status fac_integers_measure(fac_calibrator *c, const fac_graph *result, fac_error *err);

@@ -69,7 +69,7 @@ static bool moves(const fac_node *n) {
 
 static void want_around(fac_calibrator *c, const fac_node *n) {
     const bool layer = fac_is_weighted(n);
-    if (layer && !fac_layer_of(c, n)) return;
+    if (layer && !fac_layer_of(n)) return;
     if (layer || is_product(n)) {
         want(c, n->in[0], NULL);
         if (!layer) want(c, n->in[1], NULL);

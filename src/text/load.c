@@ -40,11 +40,6 @@ static fac_status load_file(const char *path, fac_tokenizer **out, fac_error *er
     return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
 }
 
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
-
 static bool is_there(const char *path) {
     struct stat s;
     return !stat(path, &s);
@@ -66,7 +61,7 @@ static fac_status load_with_config(const char *file, const char *folder, fac_tok
 fac_status fac_tokenizer_load(const char *path, fac_tokenizer **out, fac_error *err) {
     static const char *const names[] = { "tokenizer.json", "tokenizer.gguf", "tokenizer.bin" };
     char inside[4096];
-    if (!is_folder(path)) return load_file(path, out, err);
+    if (!fac_is_folder(path)) return load_file(path, out, err);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const int n = snprintf(inside, sizeof inside, "%s/%s", path, names[k]);
         if (n < 0 || (size_t)n >= sizeof inside)

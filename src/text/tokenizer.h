@@ -98,6 +98,7 @@ fac_status fac_tokenizer_finish(fac_tokenizer *t, fac_error *err);
 
 /* The code point that GPT-2 writes for a byte. */
 uint32_t fac_byte_name(int b);
+uint64_t fac_spelling_hash(const char *s, size_t n);
 
 /* ---- pairs.c: which neighbours are joined to make a vocabulary ---- */
 /* A pair becomes token first + its place in the list; several pairs may spell the same token, which

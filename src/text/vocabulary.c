@@ -41,7 +41,7 @@ bool fac_tokenizer_set(fac_tokenizer *t, int32_t id, const char *spelling, size_
 
 /* ---- by spelling ---- */
 
-static uint64_t hash_of(const char *s, size_t n) {
+uint64_t fac_spelling_hash(const char *s, size_t n) {
     uint64_t h = 0xcbf29ce484222325;
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x100000001b3;
     return h ^ h >> 32;
@@ -53,7 +53,7 @@ static bool is_spelled(const fac_token *t, const char *s, size_t n) {
 
 /* The slot that has it, or the free one where it would be. */
 static size_t slot_of(const fac_tokenizer *t, const char *s, size_t n) {
-    size_t at = hash_of(s, n) & (t->map.room - 1);
+    size_t at = fac_spelling_hash(s, n) & (t->map.room - 1);
     while (t->map.slots[at] && !is_spelled(&t->tokens[t->map.slots[at] - 1], s, n))
         at = (at + 1) & (t->map.room - 1);
     return at;
