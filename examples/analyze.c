@@ -2,7 +2,7 @@
  *
  * What a course lab asks for by hand (count the multiply-adds of a convolution, the bytes that it
  * moves, the memory that a forward pass needs) is read from the library.  With the names of values
- * behind the model, only the part that makes them is analysed: a piece of a model is a model. */
+ * after the model, only the part that makes them is analysed: a piece of a model is a model. */
 #include <facula/facula.h>
 #include <stdio.h>
 #include <string.h>

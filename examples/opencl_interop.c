@@ -74,7 +74,7 @@ int main(void) {
     check(clSetKernelArg(draw, 0, sizeof x, &x), "argument");
     check(clEnqueueNDRangeKernel(queue, draw, 1, NULL, &pixels, NULL, 0, NULL, NULL), "draw");
     checked(fac_program_run(p, &in, &out, &err),
-            &err); /* behind the kernel: the queue is in order */
+            &err); /* after the kernel: the queue is in order */
     check(clSetKernelArg(best, 0, sizeof scores, &scores), "argument");
     check(clSetKernelArg(best, 1, sizeof classes, &classes), "argument");
     check(clEnqueueNDRangeKernel(queue, best, 1, NULL, &images, NULL, 0, NULL, NULL), "best");

@@ -95,7 +95,7 @@ static fac_series of_epochs(const run_of *r, log_column y, const char *name, int
                          colour, stroke };
 }
 
-/* One training: train and test in two colours, single steps behind them.  Several: a colour each,
+/* One training: train and test in two colours, single steps after them.  Several: a colour each,
  * train dashed. */
 static void train_and_test(sheet *s, int k, log_column train, log_column test) {
     fac_panel *p = &s->panels[k];

@@ -34,7 +34,7 @@ void page_facts(FILE *to, const report *r);
 void page_end(FILE *to, const report *r);
 void section_start(FILE *to, const char *id, const char *title, const char *lead);
 void section_end(FILE *to);
-/* A cell with a number, its unit-less value for sorting and a bar behind it; share < 0: no bar. */
+/* A cell with a number, its unit-less value for sorting and a bar after it; share < 0: no bar. */
 void cell_number(FILE *to, double value, const char *text, double share);
 
 /* report_svg.c: elements of pictures.  anchor: "start", "middle" or "end". */

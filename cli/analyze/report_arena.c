@@ -19,7 +19,7 @@ static void box(FILE *to, const memory_facts *f, const fac_arena_part *p) {
                  up = high / (double)f->plan.arena;
     const int last = p->last < f->plan.steps
                          ? p->last
-                         : f->plan.steps - 1; /* results live on behind the last step */
+                         : f->plan.steps - 1; /* results live on after the last step */
     char text[32];
     html(to,
          "<rect class=\"box %s\" x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" "

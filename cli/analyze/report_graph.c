@@ -129,7 +129,7 @@ static const char *given_name(const picture *p) {
     return fac_graph_outputs(g) == 1 ? fac_graph_output_name(g, 0) : "outputs";
 }
 
-/* Pills are found first: inputs are the boxes in front, outputs those behind. */
+/* Pills are found first: inputs are the boxes in front, outputs those after. */
 static void find_pills(picture *p, const bool *given) {
     fac_alive reads[READS];
     for (int i = p->first; i <= p->last; i++) {

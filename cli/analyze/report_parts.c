@@ -22,7 +22,7 @@ static bool same_component(const char *x, const char *y, int k) {
     return a && b && n == m && !memcmp(a, b, n);
 }
 
-/* Behind the stretch that begins at layer i and stands in one module of this depth; one layer where
+/* After the stretch that begins at layer i and stands in one module of this depth; one layer where
  * it stands in none. */
 static int stretch(const fac_analysis *a, int i, int last, int depth) {
     int end = i + 1;

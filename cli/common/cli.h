@@ -52,8 +52,8 @@ typedef struct option {
 
 typedef struct verb {
     const char *name, *summary, *usage; /* usage: "facula run MODEL [INPUT...] [options]" */
-    const char *more;                   /* text behind the options in `facula help VERB`, or NULL */
-    void (*list)(void);                 /* prints tables behind that, or NULL */
+    const char *more;                   /* text after the options in `facula help VERB`, or NULL */
+    void (*list)(void);                 /* prints tables after that, or NULL */
     const option *options;              /* ends with a NULL name, or NULL */
     int (*run)(list args);              /* what is left of the command line; an exit code */
 } verb;

@@ -3,7 +3,7 @@
 #include "job.h"
 #include "problem.h"
 
-/* Behind the samples: labels and the learning rate. */
+/* After the samples: labels and the learning rate. */
 static int train_program(job *j, const job_options *o, const numerics *how) {
     fac_error err = { 0 };
     const double lr = 1e-3;

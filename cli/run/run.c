@@ -255,7 +255,7 @@ static fac_status run_and_wait(job *j, fac_error *err) {
     return status ? status : fac_device_sync(j->device, err);
 }
 
-/* Which nodes the device could not do itself, and behind which ones a result was brought into
+/* Which nodes the device could not do itself, and after which ones a result was brought into
  * another layout. */
 static int report_steps(const job *j) {
     const size_t n = fac_program_steps(j->program, NULL, 0);

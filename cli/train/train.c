@@ -79,7 +79,7 @@ static int work(train_job *j) {
     fac_error err = { 0 };
     char checkpoint[4096];
     fac_train_opts t;
-    train_catch_interrupt(); /* one that comes while data is read stops behind the first step */
+    train_catch_interrupt(); /* one that comes while data is read stops after the first step */
     int code = o->out && !o->resume && !o->overwrite ? train_folder_free(o->out) : EXIT_OK;
     if (!code) code = train_prepare(o, j);
     if (!code) code = train_loop_opts(o, j, &t);

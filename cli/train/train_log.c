@@ -56,7 +56,7 @@ static void row_of(const log_table *t, int i, double row[LOG_COLUMNS]) {
 
 /* ---- opening ---- */
 
-/* What lies behind the checkpoint will be done again. */
+/* What lies after the checkpoint will be done again. */
 static void cut(log_table *t, int64_t steps) {
     while (t->n && t->column[LOG_STEP][t->n - 1] > (double)steps) t->n--;
 }

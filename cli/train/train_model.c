@@ -13,7 +13,7 @@ static fac_value *mlp(fac_value *x, int classes) {
     return fac_nn_linear(x, "fc4", classes);
 }
 
-/* A convolution without a bias, for the batch norm behind it has one, and relu. */
+/* A convolution without a bias, for the batch norm after it has one, and relu. */
 static fac_value *conv_bn(fac_value *x, const char *name, int channels, int kernel, int stride) {
     char bn[32];
     snprintf(bn, sizeof bn, "%s.bn", name);

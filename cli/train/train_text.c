@@ -2,7 +2,7 @@
  * Classification" (EMNLP 2014): vectors of words, convolutions of several widths over time, the
  * maximum over time, dropout, a linear layer.  The vectors begin random, or as --glove says, and
  * are trained.  Most of the regularization is dropout of the vectors themselves: with 6,920
- * sentences and 14,000 words it gains two points over dropout behind the maximum alone. */
+ * sentences and 14,000 words it gains two points over dropout after the maximum alone. */
 #include <string.h>
 #include "train.h"
 
@@ -60,7 +60,7 @@ static fac_value *bag(fac_value *x, fac_value *tokens) {
 }
 
 /* The padding is as wide as the widest kernel, so there always is a window of nothing but zeros:
- * the maximum, and so the answer, does not depend on how much <pad> is behind a sentence. */
+ * the maximum, and so the answer, does not depend on how much <pad> is after a sentence. */
 static fac_value *cnn(fac_value *tokens, int64_t words, int dim, int classes) {
     fac_graph *g = fac_value_graph(tokens);
     fac_value *x = vectors(tokens, words, dim), *found[WIDTHS + 1];

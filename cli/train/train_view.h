@@ -29,7 +29,7 @@ typedef struct train_view {
     train_events *events;
 } train_view;
 
-/* Behind the loading of a checkpoint.  An exit code. */
+/* After the loading of a checkpoint.  An exit code. */
 int train_view_open(train_view *v, bool resume);
 void train_view_close(train_view *v);
 bool train_progress(void *view,
@@ -47,7 +47,7 @@ void train_log_row(const train_view *v, const fac_progress *p, double row[LOG_CO
 void train_log_epoch(train_view *v, const double row[LOG_COLUMNS]);
 bool train_log_step(
     train_view *v,
-    const fac_progress *p); /* true behind every few steps, when there is a new line */
+    const fac_progress *p); /* true after every few steps, when there is a new line */
 void train_log_print(const double row[LOG_COLUMNS]); /* JSON to standard output */
 
 /* train_events.c: TensorBoard. */

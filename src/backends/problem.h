@@ -14,7 +14,7 @@ typedef struct fac_known_move {
 } fac_known_move;
 bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to);
 
-/* The ops behind the product of a fused_matmul as the one `fused` node of a graph of its own: its
+/* The ops after the product of a fused_matmul as the one `fused` node of a graph of its own: its
  * inputs are those of n, then the product.  NULL without memory. */
 fac_graph *fac_behind_product(const fac_node *n);
 

@@ -188,7 +188,7 @@ fac_status fac_wisdom_save(const fac_wisdom *w, const char *path, fac_error *err
     return status;
 }
 
-/* A word, a decimal number or a time of a line; *s goes behind it and the space that follows.
+/* A word, a decimal number or a time of a line; *s goes after it and the space that follows.
  * false: there is none. */
 static bool word(const char **s, char *to, size_t size) {
     const size_t n = strcspn(*s, " ");

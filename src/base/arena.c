@@ -39,7 +39,7 @@ void *fac_arena_alloc(fac_arena *a, size_t n, size_t size) {
         a->used += bytes;
         return p;
     }
-    /* What is large gets a chunk of its own behind the newest, whose rest stays in use. */
+    /* What is large gets a chunk of its own after the newest, whose rest stays in use. */
     bool own = a->chunk && bytes > LARGEST / 4;
     size_t room = a->room * 2 < FIRST ? FIRST : a->room * 2 > LARGEST ? LARGEST : a->room * 2;
     if (own || room < bytes) room = bytes;

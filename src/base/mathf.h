@@ -184,7 +184,7 @@ FAC_MATHF float fac_geluf(float x) {
 }
 
 /* Its slope  F(x) + x f(x),  F and f being the normal distribution and its density:  1/2 and an odd
- * function of x, which is |x| times a quotient of polynomials of x^2 up to 5.6 and 1/2 behind. */
+ * function of x, which is |x| times a quotient of polynomials of x^2 up to 5.6 and 1/2 after. */
 FAC_MATHF float fac_gelu_slopef(float x) {
     float a = fabsf(x), c = a > 5.6f ? 5.6f : a, t = c * c;
     float p = 4.752193556e-8f;

@@ -82,7 +82,7 @@ static void fall_asleep(worker *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Behind what the words of the first `workers` have been told. */
+/* After what the words of the first `workers` have been told. */
 static void wake_sleepers(fac_threads *t, int workers) {
     if (!atomic_fetch_add(&t->asleep, 0)) return;
     for (int k = 0; k < workers; k++) {

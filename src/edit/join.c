@@ -1,4 +1,4 @@
-/* Models joined: one behind the other, or in place of a part. */
+/* Models joined: one after the other, or in place of a part. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -102,7 +102,7 @@ static bool fits(fac_graph *to, const fac_value *v, const fac_value *port, const
     return false;
 }
 
-/* ---- one behind the other ---- */
+/* ---- one after the other ---- */
 
 static long find_output(const fac_graph *g, const char *name) {
     for (size_t k = 0; k < g->noutputs; k++)

@@ -119,7 +119,7 @@ static bool push(fac_match *m, const fac_term *t, fac_value *v) {
     return true;
 }
 
-/* The operands of a node become goals, from..: those behind the ones that were pushed. */
+/* The operands of a node become goals, from..: those after the ones that were pushed. */
 static bool push_operands(fac_match *m, const fac_statement *s, const fac_node *n, int from) {
     for (int i = from; i < s->nargs; i++)
         if (!push(m, &s->args[i], i < n->nin ? n->in[i] : NULL)) return false;

@@ -24,7 +24,7 @@ static fac_graph *baked(const fac_graph *g) {
 
 static fac_graph *folded(const fac_graph *g) { return fac_pass_fold(g, fac_ref_evaluate); }
 
-/* Each pass makes work for others, round after round; most models need two.  Baking comes behind
+/* Each pass makes work for others, round after round; most models need two.  Baking comes after
  * what writes ops on parameters. */
 fac_status fac_graph_simplified(const fac_graph *g, fac_graph **out, fac_error *err) {
     static fac_graph *(*const passes[])(const fac_graph *) = {

@@ -206,7 +206,7 @@ static fac_status read_alias(fac_cursor *c, fac_statement *s) {
     return fac_cursor_line_end(c) ? FAC_OK : fac_cursor_fail(c, "this was not expected");
 }
 
-/* In a pattern and behind "y =" a call has parentheses; elsewhere they may be left out, and _ is
+/* In a pattern and after "y =" a call has parentheses; elsewhere they may be left out, and _ is
  * the operand. */
 static fac_status read_call(fac_cursor *c, bool pattern, fac_statement *s) {
     const fac_cursor before = *c;

@@ -1,7 +1,7 @@
 /* Reverse mode: d loss / d wrt as ordinary ops in the same graph, so gradients can be
  * differentiated, fused, planned and exported like anything else.  Nodes are visited backwards;
  * each op's .grad emits the gradients of its inputs from those of its outputs, only where something
- * that is asked for lies behind that input.  An op without .grad is differentiated through its
+ * that is asked for lies after that input.  An op without .grad is differentiated through its
  * expansion: the expansion is emitted for its gradient alone, the forward node stays as it is. */
 #include <string.h>
 #include "base/memory.h"
@@ -68,7 +68,7 @@ static bool through_expansion(reverse *r, const fac_node *n, fac_value *const dy
     fac_node *last = g->last;
     for (int k = 0; k < n->nout; k++)
         if (dy[k] && y[k]) add_to(r, y[k], dy[k]);
-    /* backwards over the new nodes; what visiting emits comes behind `last` */
+    /* backwards over the new nodes; what visiting emits comes after `last` */
     for (fac_node *m = last; m != before && !g->error.status; m = m->prev)
         if (!visit(r, m)) return false;
     return true;

@@ -175,7 +175,7 @@ static fac_status read_statement(fac_reader *r, scope *self, size_t labels) {
     return fac_lex_need(r->l, ';');
 }
 
-/* Is this "t0 =" or "t0, t1 ="?  Then the lexer moves behind it. */
+/* Is this "t0 =" or "t0, t1 ="?  Then the lexer moves after it. */
 static bool labels_follow(fac_reader *r, const scope *self, size_t *labels) {
     fac_lexer look = *r->l;
     char word[32];

@@ -20,9 +20,9 @@ typedef struct fac_emission {
 fac_node *fac_node_build(fac_graph *g, const fac_emission *e);
 /* Appends it, enters it into the use lists, and makes it the owner of its bodies. */
 void fac_node_link(fac_node *n);
-/* The entries for the use lists of its inputs lie behind the node. */
+/* The entries for the use lists of its inputs lie after the node. */
 static inline fac_use *fac_node_uses(fac_node *n) { return (fac_use *)(n + 1); }
-/* Puts n, which reads nothing that stands later, right behind another node of its graph. */
+/* Puts n, which reads nothing that stands later, right after another node of its graph. */
 void fac_node_move(fac_node *n, fac_node *behind);
 /* Between neighbours: room for what fac_replace moves there. */
 #define FAC_ORDER_STEP ((uint64_t)1 << 32)

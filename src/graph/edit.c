@@ -1,7 +1,7 @@
 /* Changing a graph in place: uses moved from one value to another, what nobody needs dropped.
  *
  * The list of nodes stays a topological order.  When uses of `old` move to `with`, the nodes that
- * make `with` and come behind the first of these uses are moved before it (the affected region of
+ * make `with` and come after the first of these uses are moved before it (the affected region of
  * Pearce and Kelly, A dynamic topological sort algorithm, JEA 2006).  They are mostly the nodes
  * just appended, so the cost is that of the edit and not of the graph. */
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void number(fac_graph *g) {
     for (fac_node *n = g->first; n; n = n->next) n->order = order += FAC_ORDER_STEP;
 }
 
-/* Moves what of the region comes behind `here` to before it, in its order. */
+/* Moves what of the region comes after `here` to before it, in its order. */
 static void move_before(fac_graph *g, fac_node *here, region *r) {
     qsort(r->n, r->count, sizeof *r->n, by_order);
     size_t begin = 0;

@@ -76,7 +76,7 @@ static inline bool fac_is_symbol(const fac_graph *g, int64_t d) {
 }
 /* Names a value if the name is free (importers do, for every value of the file). */
 void fac_value_name_set(fac_value *v, const char *name);
-/* A name that no leaf or value of g has: `want` itself, or with a number behind it.  NULL: no
+/* A name that no leaf or value of g has: `want` itself, or with a number after it.  NULL: no
  * memory. */
 const char *fac_graph_fresh(fac_graph *g, const char *want);
 /* The name of a node for people: its own, else "scope.op_7". Written to `to`. */
@@ -154,7 +154,7 @@ void fac_node_copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_
 /* The nodes of a closed body, of in[] instead of its inputs; out[k] receives what its outputs are.
  */
 void fac_body_inline(fac_graph *to, const fac_graph *body, fac_value *const in[], fac_value *out[]);
-/* What its op expands to instead, and the epilogue behind it. */
+/* What its op expands to instead, and the epilogue after it. */
 void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
 
 /* ---- attributes by their table ---- */

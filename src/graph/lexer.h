@@ -10,7 +10,7 @@ static inline bool fac_is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 static inline bool fac_is_digit(char c) { return c >= '0' && c <= '9'; }
-/* Behind blanks and a comment, which goes to the end of the line; line ends stay. */
+/* After blanks and a comment, which goes to the end of the line; line ends stay. */
 const char *fac_skip_blanks(const char *s, const char *end);
 
 typedef struct fac_lexer {

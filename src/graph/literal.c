@@ -171,7 +171,7 @@ static fac_status make_const(fac_reader *r, const fac_type *type, const elements
     return fac_lex_graph(r->l, r->g);
 }
 
-/* The contents behind a type of any rank.  Equal text is one constant, so that a graph does not
+/* The contents after a type of any rank.  Equal text is one constant, so that a graph does not
  * grow by being read. */
 static fac_status read_contents(fac_reader *r, fac_type *type, bool dims, const char *begin,
                                 fac_value **out) {

@@ -56,7 +56,7 @@ static unsigned port_is(const fac_op *op, int i, bool *port) {
 }
 
 /* An operand without contents is an input.  Parameters, where they are wanted, are what a model
- * would hold as such: operands of the op behind the first; not those of its epilogue, and not what
+ * would hold as such: operands of the op after the first; not those of its epilogue, and not what
  * steers shapes. */
 static fac_status operand(fac_reader *r, const fac_type *type, fac_value **out) {
     const bool *params = r->self;

@@ -87,7 +87,7 @@ static bool leads_on(const walk *w, const fac_lazy *x) {
     return (p && p->asked) || fac_keys_get(&w->found, key_of(x->made));
 }
 
-/* Leaves in `found` only those behind which there is something asked for. */
+/* Leaves in `found` only those after which there is something asked for. */
 static fac_status keep_paths(walk *w, int n, fac_lazy *const x[], fac_error *err) {
     for (int i = 0; i < n; i++) {
         place *p;

@@ -94,7 +94,7 @@ fac_status fac_record_text(fac_recorder *r, const fac_op *op, const char *attrs,
 
 /* ---- builders ---- */
 
-/* The nodes behind `before` get cells, those with a history theirs, and the builder's values
+/* The nodes after `before` get cells, those with a history theirs, and the builder's values
  * users. */
 static fac_status adopt_built(fac_recorder *r, fac_node *before, unsigned flags, int nout,
                               fac_value *const y[], fac_lazy *out[], fac_error *err) {

@@ -114,7 +114,7 @@ const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *
     return text ? text : missing;
 }
 
-/* The elements of a list attribute; what lies behind `max` is only counted. */
+/* The elements of a list attribute; what lies after `max` is only counted. */
 typedef struct list {
     const fac_onnx_node *node;
     const char *attr;

@@ -74,7 +74,7 @@ typedef struct fac_export {
     fac_graph *g; /* the graph that is written */
     fac_arena arena;
     fac_table values, labels; /* names that are taken, of values and of nodes */
-    fac_table counters;       /* name that is taken -> the number behind its last copy */
+    fac_table counters;       /* name that is taken -> the number after its last copy */
     fac_table constants;      /* made by the exporter: type and contents -> name      */
     const char **name_of;     /* by id of a value; NULL: has none yet         */
     fac_record_node *nodes, **last_node, *at; /* at: the one put last         */
@@ -124,7 +124,7 @@ fac_hash fac_export_meaning(const fac_graph *g);
 /* ---- save_name.c ---- */
 /* Gives inputs, parameters and outputs their names; FAC_E_ARGUMENT where two of them collide. */
 fac_status fac_export_names(fac_export *ex, fac_error *err);
-/* `want`, or with a number behind it when that is taken; "" when memory is gone. */
+/* `want`, or with a number after it when that is taken; "" when memory is gone. */
 const char *fac_export_fresh(fac_export *ex, fac_table *taken, const char *want);
 /* "encoder.0.conv": of the node, whether or not it is taken. */
 const char *fac_export_label(fac_export *ex, const fac_node *n);

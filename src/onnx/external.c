@@ -1,7 +1,7 @@
 /* External data: the bytes of a tensor in another file of the model's folder.
  *
  * A model is data from strangers: its locations must not reach any other file.  So a location is
- * relative, has no "..", and the real path behind all links lies under the model's folder; that
+ * relative, has no "..", and the real path after all links lies under the model's folder; that
  * real path is what is opened.  There are two exceptions:
  *
  * - The cache of Hugging Face keeps contents in models--X/blobs and names in

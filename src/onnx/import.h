@@ -131,7 +131,7 @@ fac_status fac_body_value(fac_body *b, const char *name, const fac_proto_node *u
 void fac_body_close(fac_body *b);
 
 /* ---- attribute.c ---- */
-/* The attribute, behind references to the attributes of calls.  NULL when absent. */
+/* The attribute, after references to the attributes of calls.  NULL when absent. */
 const fac_proto_attr *fac_import_attr(const fac_body *b, const fac_proto_node *n, const char *name);
 int64_t fac_import_attr_kind(const fac_proto_attr *a); /* AttributeProto.AttributeType */
 const char *fac_import_attr_kind_name(int64_t kind);

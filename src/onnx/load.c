@@ -250,7 +250,7 @@ static fac_status build(fac_import *im, fac_error *err) {
 
 /* ---- the cover ---- */
 
-/* Fields behind the pairs: a pair under the name of a field says less than the field. */
+/* Fields after the pairs: a pair under the name of a field says less than the field. */
 static void add_notes(fac_import *im) {
     const fac_proto_model *m = &im->model;
     const struct {

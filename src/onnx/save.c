@@ -365,8 +365,8 @@ static fac_status record(fac_export *ex, fac_error *err) {
 
 /* ---- the file beside it ---- */
 
-/* Places of large tensors behind each other when they do not fit into the model.  The file's end, 0
- * when there is none. */
+/* Places of large tensors one after the other when they do not fit into the model.  The file's end,
+ * 0 when there is none. */
 static fac_status place(fac_export *ex, const char *path, size_t *end, fac_error *err) {
     const size_t inside = ex->opts->inside ? ex->opts->inside : (size_t)INT_MAX - SPARE;
     const char *slash = strrchr(path, '/'),

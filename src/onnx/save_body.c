@@ -123,7 +123,7 @@ static bool record_inside(fac_export *ex, fac_record_graph *r, const char *const
     return said;
 }
 
-/* outer[k]: the name of input k outside, for those behind the first `formal`. */
+/* outer[k]: the name of input k outside, for those after the first `formal`. */
 static fac_record_graph *record(fac_export *ex, const char *name, const fac_graph *body, int formal,
                                 const char *const *outer, bool function) {
     fac_record_graph *r = fac_export_get(ex, 1, sizeof *r);

@@ -30,7 +30,7 @@ typedef struct fac_attention_opts {
                        it */
 } fac_attention_opts;
 
-/* y = softmax(scale q k^T + mask) v for every head.  Q queries, T keys behind P earlier ones, H
+/* y = softmax(scale q k^T + mask) v for every head.  Q queries, T keys after P earlier ones, H
  * heads of q, G of k and v, each of which serves H/G heads of q (grouped queries): q B,H,Q,D   k
  * B,G,T,D   v B,G,T,E   y B,H,Q,E;  or with three dims  q B,Q,HD   k B,T,GD   v B,T,GE   y B,Q,HE
  *   mask       NULL, or broadcast to B,H,Q,P+T: bool, true where a key takes part, or numbers that

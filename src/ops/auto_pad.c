@@ -1,5 +1,5 @@
 /* The arithmetic of sliding windows, see window.h.  It has this name because headers are gathered
- * in the order of file names and the ops behind it need the enum. */
+ * in the order of file names and the ops after it need the enum. */
 #include <limits.h>
 #include <string.h>
 #include "ops/known.h"
@@ -7,7 +7,7 @@
 
 #if FAC_INTERFACE
 /* Who chooses the padding of a sliding window: FAC_AUTO_NONE: the numbers in `pad`.  SAME: as much
- * as gives ceil(in / stride) outputs, the odd one of it behind (upper) or in front (lower).  VALID:
+ * as gives ceil(in / stride) outputs, the odd one of it after (upper) or in front (lower).  VALID:
  * none. */
 typedef enum fac_auto_pad {
     FAC_AUTO_NONE,

@@ -10,7 +10,7 @@ typedef struct fac_pool2d_opts {
     int64_t pad[4];      /* top, left, bottom, right */
     int64_t dilation[2]; /* 0 = 1 */
     int auto_pad;        /* fac_auto_pad; pad is ignored unless it is FAC_AUTO_NONE */
-    bool ceil_mode; /* ceil instead of floor, unless the last window would begin behind x and its
+    bool ceil_mode; /* ceil instead of floor, unless the last window would begin after x and its
                        first pad */
     bool count_include_pad; /* average: divide by the taps in the padding too */
 } fac_pool2d_opts;

@@ -1,4 +1,4 @@
-/* The gradient of batch normalization with an activation behind it, relu or relu6, in one pass over
+/* The gradient of batch normalization with an activation after it, relu or relu6, in one pass over
  * memory less.  Made by src/passes/norm_epilogue.c; has no prototype. */
 #include <math.h>
 #include "facula/op.h"

@@ -17,7 +17,7 @@ static const fac_attr table[] = { { "epsilon", FAC_A_REAL, offsetof(attrs, epsil
                                   { "other_epsilon", FAC_A_REAL, offsetof(attrs, other_epsilon), 0,
                                     0, 0, 0, NULL, "epsilon of the other norm" },
                                   { 0 } };
-/* Behind dy twice what batch_norm_grad_given has. */
+/* After dy twice what batch_norm_grad_given has. */
 enum { DY, EACH = 6, X = 1, SCALE, MEAN, VAR, DSCALE, DBIAS, PORTS = 1 + 2 * EACH };
 static const fac_port in[] = { { "dy", FAC_FLOATS, 0 },          { "x", FAC_FLOATS, 0 },
                                { "scale", FAC_FLOATS, 0 },       { "mean", FAC_FLOATS, 0 },

@@ -90,7 +90,7 @@ static void put_attributes(const fac_onnx_writer *w, const fac_node *n, int64_t 
 }
 
 /* The outputs come with time and directions first; those of a layer with the batch first are turned
- * behind it. */
+ * after it. */
 bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_kind *kind) {
     enum { MOST = 1 << 20 };
     static const int64_t batch_in_front[] = { 2, 0, 1, 3 };

@@ -31,7 +31,7 @@ typedef struct fac_conv_geom {
         };
     }; /* of y */
     int64_t stride[3], dilation[3];
-    int64_t pad[3], pad_end[3]; /* in front (top, left), behind (bottom, right) */
+    int64_t pad[3], pad_end[3]; /* in front (top, left), after (bottom, right) */
 } fac_conv_geom;
 
 /* Of a conv1d, conv2d or conv3d node whose sizes are all numbers; false when it is another op or a

@@ -2,7 +2,7 @@
  * that have neighbouring pixels in registers write the largest of them.  Made by
  * src/passes/conv_pools.c.  Has no prototype.
  *
- *     y = max_pool2d(conv2d(x, w, b)),   NaN wins; a body comes behind the pooling */
+ *     y = max_pool2d(conv2d(x, w, b)),   NaN wins; a body comes after the pooling */
 #include <limits.h>
 #include <string.h>
 #include "op_list.h"

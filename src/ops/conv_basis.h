@@ -2,7 +2,7 @@
  * on.
  *
  * Codes of numbers are planes of words: u32 A,N,H,W,(C + 31) / 32, and bit c % 32 of word c / 32 is
- * digit j of channel c in plane j.  Bits behind the last channel are 0. */
+ * digit j of channel c in plane j.  Bits after the last channel are 0. */
 #ifndef FACULA_OPS_CONV_BASIS_H
 #define FACULA_OPS_CONV_BASIS_H
 #include "ops/basis.h"

@@ -1,4 +1,4 @@
-/* The one loop nest behind convolution, its two gradients and the transposed convolution: see
+/* The one loop nest after convolution, its two gradients and the transposed convolution: see
  * fac_conv_planes of conv.h. */
 #include "ops/conv.h"
 

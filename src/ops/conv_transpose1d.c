@@ -8,7 +8,7 @@ typedef struct fac_conv_transpose1d_opts {
     int64_t stride;      /* 0 = 1 */
     int64_t pad[2];      /* left, right: cut off from y */
     int64_t dilation;    /* 0 = 1 */
-    int64_t output_pad;  /* added behind */
+    int64_t output_pad;  /* added after */
     int64_t output_size; /* of y; 0: by the formula.  Given, it decides the padding, the odd one in
                             front */
     int64_t groups;      /* 0 = 1 */

@@ -13,7 +13,7 @@ typedef struct fac_conv_transpose2d_opts {
     int64_t stride[2];      /* 0 = 1 */
     int64_t pad[4];         /* top, left, bottom, right: cut off from y */
     int64_t dilation[2];    /* 0 = 1 */
-    int64_t output_pad[2];  /* added behind */
+    int64_t output_pad[2];  /* added after */
     int64_t output_size[2]; /* of y; 0: by the formula.  Given, it decides the padding, the odd one
                                in front */
     int64_t groups;         /* 0 = 1 */

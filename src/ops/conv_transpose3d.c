@@ -9,7 +9,7 @@ typedef struct fac_conv_transpose3d_opts {
     int64_t stride[3];      /* 0 = 1 */
     int64_t pad[6];         /* front, top, left, back, bottom, right: cut off from y */
     int64_t dilation[3];    /* 0 = 1 */
-    int64_t output_pad[3];  /* added behind */
+    int64_t output_pad[3];  /* added after */
     int64_t output_size[3]; /* of y; 0: by the formula.  Given, it decides the padding, the odd one
                                in front */
     int64_t groups;         /* 0 = 1 */

@@ -177,7 +177,7 @@ fac_status fac_conv_transpose3d_ref(const fac_ref *r, fac_error *err) {
 /* y is the gradient of a convolution by its input, as its linear form has it: with v = y's shape,
  *   dx = conv(dy, w),   dw = conv_grad_w(dy, x).
  * That convolution has the padding of this op, but what output_pad added is seen by no window, so
- * it is taken from the padding behind.  Padding that follows from sizes (output_size, SAME) needs
+ * it is taken from the padding after.  Padding that follows from sizes (output_size, SAME) needs
  * the sizes. */
 void fac_conv_transpose_grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     attrs a = attrs_of(rank_of(n), n->attrs);

@@ -21,8 +21,8 @@ static fac_value *sums(const fac_node *n, fac_value *x, bool exclusive, bool rev
                     (fac_value *[]){ x, n->in[1] });
 }
 
-/* Before the first zero of a line, dx_i = sum over j behind i of dy_j y_j / x_i.  At the first zero
- * it is the same sum with that zero left out of the products; behind it every product is zero. */
+/* Before the first zero of a line, dx_i = sum over j after i of dy_j y_j / x_i.  At the first zero
+ * it is the same sum with that zero left out of the products; after it every product is zero. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const fac_cum_attrs *a = n->attrs;
     fac_value *x = n->in[0];

@@ -1,5 +1,5 @@
 /* Options, operands and activations of recurrent layers, see recurrent.h.  It has this name because
- * headers are gathered in the order of file names and the ops behind it need the options. */
+ * headers are gathered in the order of file names and the ops after it need the options. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +12,7 @@ typedef enum fac_direction { FAC_FORWARD, FAC_REVERSE, FAC_BIDIRECTIONAL } fac_d
 
 /* Of fac_rnn, fac_gru, fac_lstm.  T steps, B sequences, I features, H hidden ones, G gates, D
  * directions (1, or 2): x T,B,I   w D,GH,I   r D,GH,H   b D,2GH or NULL: of w, of r   lengths B or
- * NULL: steps of each sequence, any integers h0, c0 D,B,H or NULL: zeros   y T,D,B,H, zeros behind
+ * NULL: steps of each sequence, any integers h0, c0 D,B,H or NULL: zeros   y T,D,B,H, zeros after
  * a sequence's length   h, c D,B,H: after the last step One dtype for all but lengths: f32 f64 f16
  * bf16.  T must be a number when the graph is run or differentiated. */
 typedef struct fac_recurrent_opts {
@@ -24,7 +24,7 @@ typedef struct fac_recurrent_opts {
     bool linear_before_reset; /* gru: the reset gate scales h R^T + b instead of h, as in PyTorch */
     double clip; /* > 0: sums of x w^T + h r^T + b and peepholes are limited to -clip..clip; as in
                     ONNX Runtime, the c that enters the last activation of an lstm is not */
-    const char *activations; /* ONNX's names for each direction in turn, with numbers behind colons:
+    const char *activations; /* ONNX's names for each direction in turn, with numbers after colons:
                                 "Sigmoid HardSigmoid:0.2:0.5"; NULL: the usual ones */
 } fac_recurrent_opts;
 #endif
@@ -81,7 +81,7 @@ static int kind_of(const char *name, size_t length) {
     return -1;
 }
 
-/* The word at *s, which moves behind it.  false: it is no activation. */
+/* The word at *s, which moves after it.  false: it is no activation. */
 static bool read_activation(const char **s, fac_activation *to) {
     const char *word = *s + strspn(*s, " "), *end = word + strcspn(word, " :");
     int kind = kind_of(word, (size_t)(end - word));

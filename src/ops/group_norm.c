@@ -152,7 +152,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
                           fac_onnx_full(w, x->dtype, groups, 0) };
     const char *normal = fac_onnx_put(w, "InstanceNormalization", 3, ins, NULL);
     fac_onnx_put_real(w, "epsilon", a->epsilon);
-    /* those of groups before the channels are put together, those of channels behind that */
+    /* those of groups before the channels are put together, those of channels after that */
     bool together = false;
     for (int pass = 0; pass < 2; pass++) {
         for (int k = 1; k < 3; k++) {

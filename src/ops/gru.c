@@ -49,7 +49,7 @@ static fac_value *candidate_of_reset(const fac_cell *cell, fac_value *xw[], fac_
                          fac_add(xw[NEW], fac_linear(fac_mul(reset, h), cell->r_part[1], NULL)));
 }
 
-/* Reset behind the product: one product for all. */
+/* Reset after the product: one product for all. */
 static fac_value *candidate_of_product(const fac_cell *cell, fac_value *xw[], fac_value *h,
                                        fac_value **z) {
     const int at_z = cell->opts->torch_gates, at_r = 1 - at_z;

@@ -1,5 +1,5 @@
 /* ONNX's Loop: for (i = 0; (!trips || i < trips) && cond; i++) cond, carried.., row.. = body(i,
- * cond, carried.., others..). Its results are the carried values behind the last iteration, and the
+ * cond, carried.., others..). Its results are the carried values after the last iteration, and the
  * rows of all iterations, stacked.
  *
  * With a trip count that is known and a condition that stays true its expansion is the body so many
@@ -21,7 +21,7 @@
  * NULL: true).  in[0..n): the first `carried` are what iterations hand on, the others are what all
  * of them read.  The body is a closed graph: its inputs are the number of the iteration (i64[]),
  * the condition (bool[]), and one for each of in[]; its outputs are the next condition, the next
- * carried values, and any further ones are collected.  out[] receives the carried values behind the
+ * carried values, and any further ones are collected.  out[] receives the carried values after the
  * last iteration, then for each further output of the body the results of all iterations along a
  * new first axis.  g takes over the body. */
 void fac_iterate(fac_graph *g, fac_graph *body, fac_value *trips, fac_value *cond, int carried,

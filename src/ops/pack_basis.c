@@ -5,7 +5,7 @@
 
 #if FAC_INTERFACE
 /* The codes of x by a basis whose digits are -1 and 1, as planes of bits: bit k % 8 of y[j,c,k /
- * 8] says that element k of channel c has v_j added.  Bits behind the last element are 0.
+ * 8] says that element k of channel c has v_j added.  Bits after the last element are 0.
  *   x C,...   basis K,C   y u8 K,C,(elements of a channel + 7) / 8.   No gradient. */
 fac_value *fac_pack_basis(fac_value *x, fac_value *basis);
 #endif

@@ -8,7 +8,7 @@
  * fac_fail. */
 bool fac_pad_dims(fac_node *n, int axes_at, int mode, fac_dims *to);
 
-/* Which element of an axis stands at place i (below 0 or behind the last, too) for every mode but
+/* Which element of an axis stands at place i (below 0 or after the last, too) for every mode but
  * constant. */
 int64_t fac_pad_from(int mode, int64_t i, int64_t size);
 #endif

@@ -27,7 +27,7 @@ typedef struct fac_pool_geom {
     int rank;
     int64_t N, C;
     fac_window window[3];   /* depth, height, width */
-    bool count_include_pad; /* average: divide by all taps but those behind the padding, not only by
+    bool count_include_pad; /* average: divide by all taps but those after the padding, not only by
                                those in the input */
     bool column_major;      /* max: indices count depth fastest, then height */
 } fac_pool_geom;

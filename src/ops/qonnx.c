@@ -98,7 +98,7 @@ static void load_trunc_scaled(const fac_onnx_node *n, fac_graph *g, fac_value *c
 
 /* ---- MultiThreshold ---- */
 
-/* Thresholds first..end - 1 of each channel so that they broadcast against x with a dim behind
+/* Thresholds first..end - 1 of each channel so that they broadcast against x with a dim after
  * it. */
 static fac_value *spread(fac_value *t, const fac_value *x, int axis) {
     const int64_t channels = t->type.dims.d[0], many = t->type.dims.d[1];

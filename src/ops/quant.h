@@ -12,7 +12,7 @@
 
 /* One scale for all of x, one for each index of an axis, or one for each `block` of them. */
 typedef struct fac_grid {
-    int64_t size, inner;   /* of the axis, and elements behind it   */
+    int64_t size, inner;   /* of the axis, and elements after it   */
     int64_t block, blocks; /* 0: one for all                        */
     bool apart;            /* blocks differ outside of the axis too */
 } fac_grid;

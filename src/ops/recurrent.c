@@ -80,7 +80,7 @@ static fac_cell_state unroll(const fac_cell *cell, fac_cell_step *step, fac_valu
     return s;
 }
 
-/* b is that of w and that of r, one behind the other.  A gru that resets behind the product scales
+/* b is that of w and that of r, one after the other.  A gru that resets after the product scales
  * the second with it, so there it must stay apart. */
 static fac_value *input_bias(fac_value *b, bool apart, fac_value **recurrent) {
     *recurrent = NULL;

@@ -73,7 +73,7 @@ void fac_cell_cost(const fac_node *n, fac_cost *to, const fac_cell_kind *kind);
 /* The activations of direction d; they were checked by infer. */
 void fac_cell_activations(const fac_recurrent_opts *o, const fac_cell_kind *kind, int d,
                           fac_activation to[FAC_CELL_ACTIVATIONS]);
-/* Activation k of the cell; that of a gate, behind the clip. */
+/* Activation k of the cell; that of a gate, after the clip. */
 fac_value *fac_cell_activate(const fac_cell *cell, int k, fac_value *x);
 fac_value *fac_cell_gate(const fac_cell *cell, int k, fac_value *x);
 int fac_cell_directions(const fac_recurrent_opts *o);
@@ -87,7 +87,7 @@ const char *fac_activation_name(int kind, int *numbers);
 /* ---- cell_save.c ---- */
 bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_kind *kind);
 
-/* The attributes of all three, and those of one alone behind them. */
+/* The attributes of all three, and those of one alone after them. */
 #define FAC_CELL_AT(field) offsetof(fac_recurrent_opts, field)
 #define FAC_CELL_ATTRS                                                                              \
     {                                                                                               \

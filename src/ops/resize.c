@@ -3,7 +3,7 @@
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
-/* The elements of x in row-major order under other dims, an i64[n]: as many as fit, zeros behind
+/* The elements of x in row-major order under other dims, an i64[n]: as many as fit, zeros after
  * them. */
 fac_value *fac_resize_to(fac_value *x, fac_value *shape);
 #endif

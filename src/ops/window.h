@@ -15,7 +15,7 @@ extern const char *const fac_auto_pad_names[];
 
 /* Settles pad, pad_end and out of a window whose other fields are set:
  *   span = (kernel - 1) dilation + 1,   out = floor((in + pad + pad_end - span) / stride) + 1
- * ceil: round up instead, but drop a last window that would begin behind input and first pad, where
+ * ceil: round up instead, but drop a last window that would begin after input and first pad, where
  * it sees nothing. NULL, or what is wrong.  All fields must be numbers. */
 const char *fac_window_settle(fac_window *w, fac_auto_pad how, bool ceil);
 
@@ -48,7 +48,7 @@ static inline void fac_window_inside(const fac_window *w, int64_t k, int64_t *fi
     if (*last < *first) *last = *first;
 }
 
-/* Taps first..last-1 of output i that lie inside the input, and how many do not reach behind the
+/* Taps first..last-1 of output i that lie inside the input, and how many do not reach after the
  * end of the padding. */
 static inline int64_t fac_window_taps(const fac_window *w, int64_t i, int64_t *first,
                                       int64_t *last) {

@@ -20,7 +20,7 @@ static fac_value *whole(const fac_optim_walk *w, int64_t x) {
     return fac_number(w->graph, FAC_I64, (double)x);
 }
 
-/* The scale and the count of good steps behind this one. */
+/* The scale and the count of good steps after this one. */
 static void adapt(fac_optim_walk *w, fac_value *fine) {
     fac_graph *g = w->graph;
     fac_value *good =

@@ -31,7 +31,7 @@ static double restarts(const fac_schedule *s, double t) {
     return along(s->lr, s->low, t / length);
 }
 
-/* lr during the warm-up; behind it, what the schedule says. */
+/* lr during the warm-up; after it, what the schedule says. */
 static double warm(const fac_schedule *s, double lr, int64_t step) {
     return step < s->warmup ? lr * (double)(step + 1) / (double)s->warmup : lr;
 }

@@ -95,7 +95,7 @@ static void take_step(const fac_optim_walk *w, fac_value *p, fac_value *grad,
     if (!w->graph->error.status) fac_update(p, next);
 }
 
-/* All of them, and the count of steps.  The rules add their states behind those that are there. */
+/* All of them, and the count of steps.  The rules add their states after those that are there. */
 static void take_steps(fac_optim_walk *w, int n, fac_value *const p[], fac_value *const grads[],
                        fac_optim_rule *rule) {
     fac_graph *g = w->graph;

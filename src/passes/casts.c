@@ -1,4 +1,4 @@
-/* A cast behind a cast: one, or none, where the first loses nothing. */
+/* A cast after a cast: one, or none, where the first loses nothing. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"

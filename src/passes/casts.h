@@ -1,4 +1,4 @@
-/* Casts behind casts, for the passes that meet them. */
+/* Casts after casts, for the passes that meet them. */
 #ifndef FACULA_PASSES_CASTS_H
 #define FACULA_PASSES_CASTS_H
 #include "facula/op.h"

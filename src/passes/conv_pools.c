@@ -1,6 +1,6 @@
-/* Max pools behind convolutions: the two become one `conv2d_max_pool`, where nobody else reads what
- * the convolution makes and a kernel does both in less time.  Behind epilogue.c, whose body goes
- * along: it comes behind the pool then, which is the same for functions that do not fall, as the
+/* Max pools after convolutions: the two become one `conv2d_max_pool`, where nobody else reads what
+ * the convolution makes and a kernel does both in less time.  After epilogue.c, whose body goes
+ * along: it comes after the pool then, which is the same for functions that do not fall, as the
  * largest of what they give is what they give of the largest.  Preserves every bit but the sign of
  * zeros that no body follows. */
 #include "op_list.h"

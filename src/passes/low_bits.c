@@ -6,7 +6,7 @@
  *
  * where price(self,
                node) is less than that of what it replaces.  A relu in front of the quantizer, a
- * batch norm of inference and a factor behind the layer go along.  Weights that are signs,
+ * batch norm of inference and a factor after the layer go along.  Weights that are signs,
      alone or with
  * a factor, are levels, too. */
 #include <math.h>
@@ -170,7 +170,7 @@ static bool put_layer(const work *k, fac_graph *to, const fac_node *n, fac_value
 
 /* ---- what follows it ---- */
 
-/* conv2d_basis with y s + t behind it; shape: of a linear layer, or NULL. */
+/* conv2d_basis with y s + t after it; shape: of a linear layer, or NULL. */
 static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t, const fac_dims *shape) {
     fac_value *in[FAC_CB_PORTS], *old_s = conv->in[FAC_CB_SCALE], *old_b = conv->in[FAC_CB_B];
     for (int k = 0; k < FAC_CB_PORTS; k++) in[k] = conv->in[k];

@@ -1,7 +1,7 @@
 /* Where a node stands in the tree of modules.
  *
  * Graphs built here have scopes: "layer1.0.conv1".  PyTorch's exporter says the same in the names
- * of ONNX nodes, with the whole path inside each container once more and the op behind it:
+ * of ONNX nodes, with the whole path inside each container once more and the op after it:
  * "/features/features.0/features.0.0/Conv" (in our graphs with dots for slashes).  Repetitions and
  * the op's own name are taken away, so both forms give the same tree. */
 #include <ctype.h>

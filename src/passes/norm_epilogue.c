@@ -1,4 +1,4 @@
-/* Residual add and activation behind a batch norm of training become its body, as epilogue.c does
+/* Residual add and activation after a batch norm of training become its body, as epilogue.c does
  * it for convolutions; and before its gradient that of relu or relu6, a mask by what the activation
  * made, becomes part of it.
  *

@@ -1,4 +1,4 @@
-/* The gradient of relu behind a residual add reads the add's result for its mask alone:
+/* The gradient of relu after a residual add reads the add's result for its mask alone:
  *
  *     y = relu(norm(x) + shortcut)  ...  conv2d_grad_x_norm(.., y) lo=0
  *

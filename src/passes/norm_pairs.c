@@ -8,7 +8,7 @@
  * no convolution gave (norm_sums.c), batch_norm_sums makes them.
  *
  * Where norm_moments.c gave the statistics and price(self, node) says that it takes less time.
- * Behind norm_sums.c, which asks which norm made a value.  Of 16 bits the shortcut's norm is not
+ * After norm_sums.c, which asks which norm made a value.  Of 16 bits the shortcut's norm is not
  * rounded any more. */
 #include "facula/ops.h"
 #include "op_list.h"
@@ -50,7 +50,7 @@ static const fac_node *sum_of(const fac_graph *body) {
     return FAC_IS(n, add) && n == body->inputs[1]->uses->node ? n : NULL;
 }
 
-/* The body behind that sum: its first operand stands for the sum, the second one is gone. */
+/* The body after that sum: its first operand stands for the sum, the second one is gone. */
 static fac_value *without_second(void *self, fac_graph *to, const fac_value *v) {
     const fac_graph *body = self;
     return v == body->inputs[1] ? fac_number(to, v->type.dtype, 0) : NULL;

@@ -6,7 +6,7 @@
  *
  * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them
  * (batch_norm_grad_given).  y > lo is seen from the norm's own x where the activation stands
- * directly behind it: then y need not be read.  Done where both nodes together are about as cheap
+ * directly after it: then y need not be read.  Done where both nodes together are about as cheap
  * as before: the norm's gradient reads x and dy once less, the convolution's x once more.
  *
  * Where add is the gradient of a strided convolution of 1 x 1, as a residual's shortcut has, most

@@ -248,7 +248,7 @@ static fac_value *made(const fac_node *n, const bytes *y) {
     return moved(n, y);
 }
 
-/* A matmul with a bias behind it. */
+/* A matmul with a bias after it. */
 static fac_value *biased(const fac_node *n, const bytes *y) {
     for (int k = 0; k < 2 && FAC_IS(n, add); k++) {
         const fac_value *v = n->in[k];

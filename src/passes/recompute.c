@@ -24,7 +24,7 @@ typedef struct choice {
     const fac_forward *f;
     bool *keep;       /* by id of a base */
     size_t *need;     /* cheap: by id of a base, bytes to be made again for it     */
-    size_t *crossing; /* segments: by place, bytes that are read behind this node  */
+    size_t *crossing; /* segments: by place, bytes that are read after this node  */
     size_t *saved;    /* by place, bytes that are saved up to this node            */
 } choice;
 
@@ -66,7 +66,7 @@ static void keep_heavy(choice *c) {
  * ----------------------------------------------------------------------------------------------------
  */
 
-/* crossing[i]: made by node i or before and read by a forward node behind it. */
+/* crossing[i]: made by node i or before and read by a forward node after it. */
 static void measure(choice *c) {
     const fac_forward *f = c->f;
     size_t saved = 0, alive = 0;

@@ -1,9 +1,9 @@
-/* The gradient of a max pool behind relu is masked by what relu made, which is what the pool read:
+/* The gradient of a max pool after relu is masked by what relu made, which is what the pool read:
  *
  *     where(y > 0, max_pool2d_grad(y, dy), 0)     y = relu(..)
  *
  * Where a kernel looks for the maxima anyway it leaves out those that are not above 0
- * (max_pool2d_relu_grad): y and the gradient are read once less, and a batch norm behind has no
+ * (max_pool2d_relu_grad): y and the gradient are read once less, and a batch norm after has no
  * mask to read.  Preserves every bit. */
 #include "facula/ops.h"
 #include "op_list.h"

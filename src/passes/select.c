@@ -70,7 +70,7 @@ static fac_selected by_word(const fac_node *n, const char *word) {
 
 /* ---- several ---- */
 
-/* The next of the words, which commas part; false behind the last. */
+/* The next of the words, which commas part; false after the last. */
 static bool next(const char **s, char word[WORD]) {
     if (!**s) return false;
     const size_t n = strcspn(*s, ",");

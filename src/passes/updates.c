@@ -138,7 +138,7 @@ static void fill_part(fac_tail *t, fac_node *n) {
     fac_output(p->body, name, made[0]);
 }
 
-/* One step behind whatever it reads; false when the parts are not ordered, which broadcasting rules
+/* One step after whatever it reads; false when the parts are not ordered, which broadcasting rules
  * out. */
 static bool level_parts(fac_tail *t) {
     bool changed = true;

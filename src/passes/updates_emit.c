@@ -1,4 +1,4 @@
-/* Parts of the tail of a graph as nodes: alone, in groups, behind a matrix product.  See updates.c.
+/* Parts of the tail of a graph as nodes: alone, in groups, after a matrix product.  See updates.c.
  */
 #include <stdio.h>
 #include <stdlib.h>

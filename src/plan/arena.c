@@ -1,10 +1,10 @@
 /* One address for each root of the arena: the largest first, each at the lowest place that nothing
  * alive at the same time occupies (greedy by size: Pisarchyk and Lee, 2020).  That takes the square
  * of their number; of more than MANY (a model in thousands of tiles) only the largest are placed
- * so, and the small ones go behind them, in the order of their lives, each into the lowest gap that
+ * so, and the small ones go after them, in the order of their lives, each into the lowest gap that
  * is free then.  Also the two bounds that the plan reports.
  *
- * Scratch that is each thread's own lies behind all values.  Where cores have no cache in common, a
+ * Scratch that is each thread's own lies after all values.  Where cores have no cache in common, a
  * line that another one has read is written 40 times more slowly than one's own (2.4 GB/s and 97,
  * measured between two parts of an EPYC): values are read by others, and what transforms write in a
  * burst would wait for that. */
@@ -38,7 +38,7 @@ static size_t lowest(const fac_root *r, fac_root *const *placed, int n, size_t b
 }
 
 /* The most that is alive at any one step: the sum of what begins and ends.  change: one number a
- * step and one behind. */
+ * step and one after. */
 static size_t bound(const fac_plan *plan, fac_root *const *roots, int n, size_t *change) {
     size_t most = 0, alive = 0;
     for (int i = 0; i < n; i++) {

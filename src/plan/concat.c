@@ -9,7 +9,7 @@
  * concat comes.
  *
  * Which cases have slices: blocked along the axis of the concat, all parts but the last being whole
- * blocks (lanes behind a last channel may be written to); plain with nothing outside of the axis,
+ * blocks (lanes after a last channel may be written to); plain with nothing outside of the axis,
  * so that a slice is contiguous.  Solvers of devices out of sight know steps: there any plain
  * result has slices, and one with channels last has slices of its channels. */
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "plan/schedule.h"
 
 /* The op of each element of output k reads no other element of input i, and nothing reads input i
- * behind that.  The reference driver goes through a body node by node, so it may write one output
+ * after that.  The reference driver goes through a body node by node, so it may write one output
  * before another one's operands were read. */
 static bool element_by_element(const fac_node *n, const fac_solver *solver, int i, int k) {
     if (solver == &fac_solver_ref && n->nout > 1) return false;

@@ -2,7 +2,7 @@
  *
  * A solver knows what it costs with the layouts that are there, not what its own layout costs the
  * next ones: a chain of pools and elementwise nodes that could lie either way takes what comes, and
- * a fast convolution behind it pays for it.  So before any solver is chosen each node n gets two
+ * a fast convolution after it pays for it.  So before any solver is chosen each node n gets two
  * variables, the form x of the images that it reads and y of the one that it makes, and
  *
  *     cost = sum over nodes of c(n, x, y)  +  a reorder for each value that is read in a form which

@@ -60,7 +60,7 @@ typedef struct fac_step {
     /* what a run reads, first and near each other: a device's driver leaves nothing of it in the
      * caches from one step to the next */
     fac_step_kind kind;
-    bool aside, meet; /* done beside the steps that follow; behind all that are (side_queue.c) */
+    bool aside, meet; /* done beside the steps that follow; after all that are (side_queue.c) */
     bool halo;        /* an output has zeros around its planes: written before the step */
     const fac_solver *solver;
     void *plan; /* the solver's, or packer's; a pack step borrows that of the step it packs for */
@@ -178,10 +178,10 @@ static inline bool fac_early(const fac_value *v) { return !v || v->time != FAC_R
 bool fac_by_image(const fac_graph *g, int64_t images, bool *seen);
 /* slice_size.c: how many images are done at once: all, or fewer when no image sees another one and
  * near, the bytes that the cores' own caches hold, are too few for what lies between two layers.  g
- * is specialized.  after: by number of the node; how many images are done at once behind it, a
+ * is specialized.  after: by number of the node; how many images are done at once after it, a
  * multiple of those before, or 0: as many. */
 int64_t fac_batch_slice(const fac_graph *g, size_t near, int64_t *after);
-/* stages.c: the graph of so many images, with more of them behind some nodes, as after[] says; NULL
+/* stages.c: the graph of so many images, with more of them after some nodes, as after[] says; NULL
  * when that is nowhere, or not the same, or there is no memory. */
 fac_graph *fac_stages(const fac_graph *g, const int64_t *after, int64_t images);
 /* slices.c: the graph for so many images; NULL in *out when that is not the same for fewer images.
@@ -226,7 +226,7 @@ fac_status fac_plan_aside(fac_plan *plan, fac_error *err);
 /* relay_choice.c, before solvers are chosen: fills plan->relayed, on devices that have relays. */
 fac_status fac_plan_relay_wishes(fac_plan *plan, fac_error *err);
 /* relay.c.  Before roots have places: which steps are a relay, and their order, where the backend
- * has relays.  Behind fac_plan_packs: the backend's plans of them. */
+ * has relays.  After fac_plan_packs: the backend's plans of them. */
 fac_status fac_plan_relays(fac_plan *plan, fac_error *err);
 fac_status fac_plan_make_relays(fac_plan *plan, fac_error *err);
 

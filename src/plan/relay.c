@@ -31,7 +31,7 @@ typedef struct planner {
     int *last;           /* by memory: its last use in the relay at hand, counted from 1 */
     bool *held;          /* by root: a step that is aside needs it */
     int *level, *number; /* by step: its level; its new number */
-    int *begin; /* by level of the relay at hand: its first step; one more behind the last level */
+    int *begin; /* by level of the relay at hand: its first step; one more after the last level */
     fac_step *moved; /* room for the steps of a relay */
     fac_error *err;
 } planner;
@@ -88,7 +88,7 @@ static bool conflict(const fac_plan *p, const use *x, const use *y) {
     return p->roots[x->root].kind != FAC_ROOT_OUTPUT || p->roots[y->root].kind != FAC_ROOT_OUTPUT;
 }
 
-/* The level of the next step of the relay, behind all that were asked for before. */
+/* The level of the next step of the relay, after all that were asked for before. */
 static int find_level(planner *r, int step) {
     const fac_plan *p = r->plan;
     const int n = p->steps[step].problem->nin + p->steps[step].problem->nout + 1, before = r->nuses;
@@ -185,7 +185,7 @@ static bool takes(const fac_plan *p, const fac_step *s) {
     return s->kind == FAC_STEP_RUN && p->device->backend->relay->takes(s->solver);
 }
 
-/* Something has to be done before or behind it. */
+/* Something has to be done before or after it. */
 static bool alone(const fac_plan *p, const fac_step *s) {
     return p->observed || s->aside || s->halo;
 }

@@ -167,7 +167,7 @@ static int root_for(fac_scheduler *s, const fac_node *n, const fac_step *step, i
     return root;
 }
 
-/* Hooks read inputs as they are, and behind the step, so they must lie there as long. */
+/* Hooks read inputs as they are, and after the step, so they must lie there as long. */
 static fac_status keep_inputs(fac_scheduler *s, const fac_node *n, fac_step *step) {
     step->from = fac_arena_alloc(&s->plan->memory, (size_t)n->nin + 1, sizeof *step->from);
     if (!step->from) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");

@@ -1,5 +1,5 @@
 /* Steps done beside those that follow.  Only the optimizer reads what a convolution's gradient by
- * its weights makes, while the gradient by its input and the batch norms behind that wait for each
+ * its weights makes, while the gradient by its input and the batch norms after that wait for each
  * other: on a device with a second queue the former fill what the latter leave idle.
  *
  * Such a step begins when all before it are done.  Until the run meets it, what it reads must not

@@ -60,13 +60,13 @@ static int divisors_of(int64_t n, int64_t *to) {
     return count;
 }
 
-/* Of a convolution in groups, whatever is fused behind it. */
+/* Of a convolution in groups, whatever is fused after it. */
 static bool in_groups(const fac_node *n) {
     while (n && (n->op->map || FAC_IS(n, batch_norm))) n = n->in[0]->node;
     return n && FAC_IS(n, conv2d) && fac_attr_int(n, "groups", 1) > 1;
 }
 
-/* Is nothing lost when b changes behind this value: its first reader would not be fused with its
+/* Is nothing lost when b changes after this value: its first reader would not be fused with its
  * maker?  A depthwise convolution may be one with those around it. */
 static bool may_gather(const fac_value *v) {
     static const fac_op *const readers[] = { &fac_op_conv1d, &fac_op_conv2d, &fac_op_conv3d,
@@ -78,7 +78,7 @@ static bool may_gather(const fac_value *v) {
            !in_groups(first) && !in_groups(v->node);
 }
 
-/* The only value alive behind node n, which makes it; NULL: there are others.  left: by value id,
+/* The only value alive after node n, which makes it; NULL: there are others.  left: by value id,
  * reads to come; *alive: values with any. */
 static const fac_value *narrow(const fac_node *n, int *left, int *alive) {
     const fac_value *last = NULL;

@@ -1,7 +1,7 @@
 /* Stages of a sliced batch (slices.c): later steps do more images at once than earlier ones.
  *
  * A step in the middle of the graph gathers images: what the nodes before it make of several
- * slices, one behind the other, is one value to the nodes behind it.  The nodes before it are a
+ * slices, one after the other, is one value to the nodes after it.  The nodes before it are a
  * *stage*, which runs as many times as slices are gathered before the next one runs once.  In the
  * graph that is a node of an op of its own, `gather_slices`, whose result has more images than its
  * operand; it has no step: its operand is made in its place, a part of the result that moves on

@@ -1,6 +1,6 @@
 /* What is done by channel to the result of a convolution or product goes into its weights, for
  * good: batch_norm(y) = y s + t,   s = scale / sqrt(var + epsilon),  t = bias - mean s y f, y / f,
- * y + f, y - f   with one f for each channel, or one for all behind a convolution, transposed
+ * y + f, y - f   with one f for each channel, or one for all after a convolution, transposed
  * convolution, Gemm, or product with a constant matrix that only it reads: w' = w s (by output
  * channel),  b' = b s + t and zeros around the image of a convolution become its padding.  w' and
  * b' are ops on parameters, which baking computes. batch_norm.c does the first of these for plans,

@@ -1,4 +1,4 @@
-/* Movers behind movers of the same kind become one: transposes (or none, where they cancel), slices
+/* Movers after movers of the same kind become one: transposes (or none, where they cancel), slices
  * along different axes, concats, casts of which the first loses nothing.  Preserves every bit. */
 #include "facula/ops.h"
 #include "op_list.h"

@@ -11,7 +11,7 @@
 #include "passes/passes.h"
 #include "passes/single.h"
 
-/* x w with a frozen matrix; the add of a frozen row behind it, if it alone reads the product. */
+/* x w with a frozen matrix; the add of a frozen row after it, if it alone reads the product. */
 typedef struct product {
     fac_node *node;
     fac_value *w, *b, *y;

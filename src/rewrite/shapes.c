@@ -99,7 +99,7 @@ static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fa
 
 /* ---- softmax as it was before opset 13 ---- */
 
-/* unflatten(softmax(flatten(x))) over the last dim of two is one along a dim of x, when all behind
+/* unflatten(softmax(flatten(x))) over the last dim of two is one along a dim of x, when all after
  * that one are 1. */
 static bool softmaxed(const fac_node *n, fac_value *const in[], fac_value *out[]) {
     const fac_node *s = in[0]->node;

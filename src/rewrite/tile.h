@@ -97,7 +97,7 @@ typedef struct fac_tile_matrix {
     fac_value **tiles; /* made so far, by row and column of tiles; NULL: see fac_tile_remember */
 } fac_tile_matrix;
 
-/* The part of rows r0.. and columns c0.., both within; `height` x `width` with zeros behind what
+/* The part of rows r0.. and columns c0.., both within; `height` x `width` with zeros after what
  * there is.  slot: where it is kept for the next time. */
 fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int64_t height,
                          int64_t c0, int64_t width, size_t slot);

@@ -2,7 +2,7 @@
  * x positions, image by image, group by group.
  *
  * What a tap sees is a slice of x (padded before) with the stride as its step.  Patches: the taps
- * lie beside each other behind the channels, in the order of the weights, and there is one product
+ * lie beside each other after the channels, in the order of the weights, and there is one product
  * of depth channels x taps.  Taps: each tap is a product of depth channels, and they add up (as K
  * does), so nothing is copied. */
 #include "base/memory.h"

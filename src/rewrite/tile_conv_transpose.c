@@ -5,7 +5,7 @@
  * For z = j stride + phase only taps with r dilation = phase + pad (mod stride) take part, every
  * q-th tap, with q = stride / gcd(stride, dilation), and tap r sees x[j + (phase + pad - r
  * dilation) / stride].  So nothing overlaps, no product meets zeros between the elements of x, and
- * each phase is a convolution.  Their results are put between each other dim by dim: stacked behind
+ * each phase is a convolution.  Their results are put between each other dim by dim: stacked after
  * the dim, which becomes one with it, and what is past the end cut off. */
 #include "ops/conv_transpose.h"
 #include "graph/attr.h"
@@ -40,7 +40,7 @@ fac_tile_taps fac_tile_phase(const fac_tile_phases *p, int64_t phase) {
     return (fac_tile_taps){ { 0, 0, 0, 1, p->positions }, 0, 1 };
 }
 
-/* Zeros in front of and behind x, so that every tap of every phase sees some element. */
+/* Zeros in front of and after x, so that every tap of every phase sees some element. */
 static void margins(const fac_tile_phases *p, int64_t *before, int64_t *behind) {
     *before = *behind = 0;
     for (int64_t phase = 0; phase < p->stride; phase++) {
@@ -68,7 +68,7 @@ typedef struct job {
     fac_dims y;
 } job;
 
-/* The phases along dim and those behind it; the phases of the dims before are chosen. */
+/* The phases along dim and those after it; the phases of the dims before are chosen. */
 static fac_value *along(job *j, int dim) {
     fac_dims d = j->y;
     if (dim == MOST || dim == j->sweep.rank) {

@@ -65,7 +65,7 @@ static fac_value *stack_of(fac_tiler *t, const fac_tile_matrix *x, const run *r,
                                           fac_shape(order[0], order[1], order[2], order[3]));
 }
 
-/* The same of all parts, behind each other along K. */
+/* The same of all parts, one after the other along K. */
 static fac_value *stack_parts(const fac_tile_job *j, bool left, const run *across, const run *along,
                               size_t slot) {
     const int64_t parts = j->p->parts;

@@ -11,7 +11,7 @@ fac_tile_matrix fac_tile_operand(fac_value *v, bool turned) {
     return x;
 }
 
-/* Row by row from contiguous memory; what lies behind the end stays zero. */
+/* Row by row from contiguous memory; what lies after the end stays zero. */
 static fac_status cut_lines(const fac_tensor *w, int64_t top, int64_t height, int64_t left,
                             int64_t width, fac_tensor **out, fac_error *err) {
     const fac_type type = fac_tensor_type(w);

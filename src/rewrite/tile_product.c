@@ -57,7 +57,7 @@ fac_value *fac_tile_of_b(const fac_tile_job *j, int64_t l, int64_t s) {
                          l * j->n.step, fac_tile_length(&j->n, l), (size_t)(at * j->n.count + l));
 }
 
-/* What is behind the end of c's row or column is cut off. */
+/* What is after the end of c's row or column is cut off. */
 static fac_value *trimmed(const fac_tile_job *j, fac_value *y, int64_t i, int64_t l) {
     const int64_t rows = j->m.size - i * j->m.step, cols = j->n.size - l * j->n.step;
     return fac_tile_box(y, (const int64_t[]){ 0, 0 }, (const int64_t[]){ rows, cols });
@@ -72,8 +72,7 @@ fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l) {
                         fac_tile_length(&j->n, l) > j->n.size - l * j->n.step;
     fac_value *c = p->c ? fac_tile_part_of_c(j, i, l) : NULL, *y = NULL;
     const bool apart =
-        !chain ||
-        (padded && c); /* c has no zeros behind: it is added to what is left of the tile */
+        !chain || (padded && c); /* c has no zeros after: it is added to what is left of the tile */
     for (int64_t s = 0; s < steps; s++) {
         fac_gemm_opts o = { .alpha = p->alpha, .trans_a = p->a->turned, .trans_b = p->b->turned };
         fac_value *to = chain && s ? y : !s && !apart ? c : NULL;

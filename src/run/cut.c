@@ -131,7 +131,7 @@ static fac_status make_flows(cutter *s, fac_device *d, const fac_program_opts *o
 
 /* ---- the rest ---- */
 
-/* A node behind the cut waits for the contents of one of these results. */
+/* A node after the cut waits for the contents of one of these results. */
 static bool is_waited_for(const cutter *s, const fac_node *n) {
     fac_contents c;
     for (int k = 0; k < n->nout; k++)
@@ -183,7 +183,7 @@ static fac_status make_rest(cutter *s, fac_device *d, const fac_program_opts *o)
 
 /* ---- the front ---- */
 
-/* What comes behind the cut is left out; what would be a result or an update keeps its place until
+/* What comes after the cut is left out; what would be a result or an update keeps its place until
  * those are dropped. */
 static bool front_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                        fac_value *out[]) {

@@ -216,7 +216,7 @@ static fac_status deliver_slice(const fac_plan *plan, const fac_frame *f, const 
 }
 
 /* What stage number `stage` has left, in its run number `run`, is complete: the next run leaves it
- * behind that, or begins anew. */
+ * after that, or begins anew. */
 static void next_part(const fac_plan *plan, fac_frame *f, const fac_stage *stage, int64_t run) {
     const fac_root *r = &plan->roots[stage->part];
     f->roots[stage->part].at =

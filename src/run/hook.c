@@ -2,7 +2,7 @@
  * their place.
  *
  * Every node of such a plan is a step whose results have memory of their own, in whatever layout
- * its solver chose.  What is put there behind the step is what all later steps read (reorders and
+ * its solver chose.  What is put there after the step is what all later steps read (reorders and
  * packs included, which are steps before their reader). Bodies of loops and branches are programs
  * of their own (flow.c): a frame knows which ones it runs within. */
 #include "base/error.h"

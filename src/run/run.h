@@ -15,7 +15,7 @@ void fac_plan_free(fac_plan *plan);
 fac_status fac_prepare(fac_plan *plan, fac_prepared **out, fac_error *err);
 void fac_prepared_put(fac_plan *plan, fac_prepared *p); /* under the program's lock; NULL is fine */
 
-/* execute.c: in[] and out[] are memory of the program's inputs and outputs.  fac_frame_end: behind
+/* execute.c: in[] and out[] are memory of the program's inputs and outputs.  fac_frame_end: after
  * the last use of the roots. */
 fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err);
 void fac_frame_free(const fac_plan *plan, fac_frame *f);

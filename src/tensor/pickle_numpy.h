@@ -6,7 +6,7 @@
 
 enum {
     FAC_PICKLE_ONE_DTYPE = 100
-}; /* fac_pickle_value.i of a dtype that has been called: behind all that may be named */
+}; /* fac_pickle_value.i of a dtype that has been called: after all that may be named */
 
 /* dtype("u1", ...); dtype FAC_NONE, and text says why, where we have no such elements */
 fac_status fac_pickle_numpy_dtype(fac_arena *arena, const fac_pickle_value *a,

@@ -261,7 +261,7 @@ fac_status fac_pth_read_zip(const fac_zip *zip, fac_weights *w, fac_error *err) 
 
 /* ---- the container before ---- */
 
-/* The elements behind their number, which is at *at; those of types that we have not are passed
+/* The elements after their number, which is at *at; those of types that we have not are passed
  * over. */
 static fac_status read_storage(reader *r, const fac_pickle_value *s, const fac_section *file,
                                size_t *at) {

@@ -119,7 +119,7 @@ fac_status fac_tensor_copy_contiguous(const fac_tensor *t, fac_tensor **out, fac
 
 void fac_dims_strides(const fac_dims *dims, fac_dtype dtype,
                       int64_t strides[FAC_DIMS]); /* row-major */
-/* Elements from the first to behind the last one, for dims without symbols and strides >= 0; -1
+/* Elements from the first to after the last one, for dims without symbols and strides >= 0; -1
  * when it does not fit. */
 int64_t fac_dims_extent(const fac_dims *dims, const int64_t *strides);
 /* Bytes that a window needs from the storage's first on; SIZE_MAX when that is no possible size. */

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-uint32_t fac_utf8_next(const unsigned char **p); /* the code point at *p, which moves behind it; the
+uint32_t fac_utf8_next(const unsigned char **p); /* the code point at *p, which moves after it; the
                                                     text ends in a NUL */
-char *fac_utf8_put(char *p, uint32_t c);         /* writes up to 4 bytes; behind them */
+char *fac_utf8_put(char *p, uint32_t c);         /* writes up to 4 bytes; after them */
 
 size_t fac_utf32_length(const char *s);              /* code points */
 void fac_utf32_of_utf8(uint32_t *to, const char *s); /* fac_utf32_length(s) of them */

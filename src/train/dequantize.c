@@ -96,7 +96,7 @@ static fac_value *computed(work *k, fac_value *v) {
     return made ? made : v;
 }
 
-/* A name of its own, behind that of the weight. */
+/* A name of its own, after that of the weight. */
 static fac_value *kept(fac_value *v, const fac_value *w, const char *ending) {
     fac_graph *g = v->graph;
     char name[200];

@@ -1,5 +1,5 @@
 /* A network becomes a classifier of other classes: its last layer with weights is drawn anew, what
- * comes behind it gives logits.
+ * comes after it gives logits.
  *
  * The head is found from the first output backwards: through what has no weights (softmax, pooling,
  * reshapes, a bias that is added) to the last linear, gemm, matmul or convolution.  Everything in
@@ -19,7 +19,7 @@ enum { PATH = 16, NONE = -1 };
 
 typedef struct plan {
     int64_t classes, had, fan_in;
-    const fac_node *head, *path[PATH]; /* the head; what is behind it, last first */
+    const fac_node *head, *path[PATH]; /* the head; what is after it, last first */
     int n, axis;                       /* of path; the dim of the weight that is the classes */
     bool fresh;                        /* the head is drawn anew */
     int64_t batch,

@@ -1,4 +1,4 @@
-/* The usual loop: epochs of steps, a look at the test set behind each, checkpoints.  Which batch
+/* The usual loop: epochs of steps, a look at the test set after each, checkpoints.  Which batch
  * comes next follows from the step number, which is part of the checkpoint. */
 #include <math.h>
 #include <time.h>

@@ -157,7 +157,7 @@ static fac_status run_with(const trial *t, fac_device *d, const fac_program_opts
     return status;
 }
 
-/* Behind the problem, where its text can stand no more: see fac_problem_key. */
+/* After the problem, where its text can stand no more: see fac_problem_key. */
 static fac_precision precision_of(const char *key) {
     char mark[16];
     for (int p = FAC_PRECISION_MEDIUM; p > FAC_PRECISION_DEFAULT; p--) {

@@ -85,7 +85,7 @@ double fac_axis_place(const fac_chart_axis *a, double x) {
     return at > 0 ? at < 1 ? at : 1 : 0;
 }
 
-/* The digits behind the point that a multiple of step needs. */
+/* The digits after the point that a multiple of step needs. */
 static int decimals_of(double step) {
     return step >= 1 - tiny ? 0 : (int)ceil(-log10(step) - 1e-6);
 }

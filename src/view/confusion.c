@@ -51,7 +51,7 @@ static void cell(fac_canvas *c, const matrix *m, int row, int column) {
                   amount > 0.55 ? 0xFFFFFF : fac_text_rgb);
 }
 
-/* Cut behind LETTERS letters. */
+/* Cut after LETTERS letters. */
 static const char *cut(const char *name, char to[4 * LETTERS + 8]) {
     int letters = 0;
     size_t n = 0;

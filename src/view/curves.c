@@ -211,7 +211,7 @@ void fac_panel_curves(fac_canvas *c, const fac_panel *p, fac_box box) {
                              inside.w / 70 < 3 ? 3 : (int)(inside.w / 70), false),
                 fac_panel_axis(p, &r, want), inside };
     grid(c, &f, p->x_label);
-    for (int faint = 1; faint >= 0; faint--) /* the faint ones behind the others */
+    for (int faint = 1; faint >= 0; faint--) /* the faint ones after the others */
         for (int k = 0; k < p->n; k++)
             if ((p->series[k].stroke == FAC_STROKE_FAINT) == faint)
                 (p->series[k].stroke == FAC_STROKE_BARS ? draw_bars

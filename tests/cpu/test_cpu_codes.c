@@ -20,7 +20,7 @@ static fac_graph *graph_of(const char *text) {
     return g;
 }
 
-/* Codes have nothing behind their last channel. */
+/* Codes have nothing after their last channel. */
 static void fill_codes(fac_tensor *t, uint64_t *s, int channels) {
     const fac_dims d = fac_tensor_type(t).dims;
     const size_t n = (size_t)fac_dims_count(&d), words = (size_t)d.d[4];

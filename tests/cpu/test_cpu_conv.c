@@ -130,7 +130,7 @@ static void first(fac_device *d, uint64_t seed) {
     assert_false(conv(d, "conv2d/first", &wide, seed));
 }
 
-/* Its kinds by columns and stride; rows of any kind.  Other kinds and what is added behind it are
+/* Its kinds by columns and stride; rows of any kind.  Other kinds and what is added after it are
  * refused. */
 static void first_winograd(fac_device *d, uint64_t seed) {
     static const int64_t columns[] = { 3, 7, 11 }, strides[] = { 1, 2, 4 };
@@ -275,7 +275,7 @@ static void strided_winograd(fac_device *d, uint64_t seed) {
     }
 }
 
-/* A convolution and the 2 x 2 pool behind it, as one node.  pool_stride 2: what the solvers take.
+/* A convolution and the 2 x 2 pool after it, as one node.  pool_stride 2: what the solvers take.
  */
 static bool conv_pool(fac_device *d, const char *solver, const shape *s, int64_t pool_stride,
                       uint64_t seed) {

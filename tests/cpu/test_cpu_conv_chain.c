@@ -26,7 +26,7 @@ static fac_value *input(fac_graph *g, fac_dims d) {
     return fac_input(g, name, FAC_F32, d);
 }
 
-/* The three convolutions, whose operands become inputs of g behind x; bare: nothing but the sums.
+/* The three convolutions, whose operands become inputs of g after x; bare: nothing but the sums.
  */
 static fac_value *three(fac_graph *g, const block *s, bool bare) {
     const fac_conv2d_opts d = { .stride = { s->stride[0], s->stride[1] },

@@ -112,7 +112,7 @@ static void append_member(const char *name, const void *data, size_t n) {
 }
 
 /* As `cat a.gz b.gz`, bgzip and pigz make them: one member after the other, one of them empty,
- * zeros behind the last. */
+ * zeros after the last. */
 static void packed_members_are_one_file(void **state) {
     (void)state;
     const char *name = "train-images-idx3-ubyte.gz";
@@ -213,7 +213,7 @@ static void images_are_resized(void **state) {
         assert_memory_equal(large, large + 2 * plane, (size_t)plane);
         const double between =
             0.75 * small[0] +
-            0.25 * small[1]; /* a quarter of a pixel behind the first one's middle */
+            0.25 * small[1]; /* a quarter of a pixel after the first one's middle */
         assert_true(fabs(large[1] - between) <= 1);
     }
     assert_int_equal(fac_dataset_resize(&big, 1, 5, 5, &same, &e), FAC_E_ARGUMENT);

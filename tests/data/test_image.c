@@ -82,7 +82,7 @@ static void cut_off_files_are_errors(void **state) {
         bool bmp = strncmp(f->name, "bmp", 3) == 0; /* the padding of the last row may be missing */
         for (size_t n = 0; n < f->bytes && readable(f); n++) {
             uint8_t *copy = malloc(
-                n ? n : 1); /* of exactly this size, so that a sanitizer sees a read behind it */
+                n ? n : 1); /* of exactly this size, so that a sanitizer sees a read after it */
             assert_non_null(copy);
             memcpy(copy, f->data, n);
             fac_image image = { 0 };

@@ -190,7 +190,7 @@ static void open_sizes(void **state) {
     fac_graph_free(half);
     fac_graph_free(out);
     out = NULL;
-    OK(fac_graph_removed(g, "q", NULL, &out, &err)); /* N by S by 8 before and behind it */
+    OK(fac_graph_removed(g, "q", NULL, &out, &err)); /* N by S by 8 before and after it */
     assert_type(fac_graph_output(out, 0), "f32[N,S,8]");
     fac_graph_free(out);
     out = NULL;

@@ -283,7 +283,7 @@ static void floats_but(void **state) {
     assert_int_equal(r.tensors, 2);
     assert_int_equal(r.kept, 2);
     assert_int_equal(r.casts,
-                     4); /* in, before softmax, behind t, out: none between the two that are kept */
+                     4); /* in, before softmax, after t, out: none between the two that are kept */
     assert_int_equal(fac_value_type(fac_graph_find(out, "s")).dtype, FAC_F32);
     assert_int_equal(fac_value_type(fac_graph_find(out, "a")).dtype, FAC_F16);
     assert_int_equal(fac_value_type(fac_graph_output(out, 0)).dtype, FAC_F32);

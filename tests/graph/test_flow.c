@@ -77,7 +77,7 @@ static void data_says_how_often(void **state) {
     fac_graph_free(hand);
 }
 
-/* What comes behind is planned when the sizes are there, for each of them; what comes before is not
+/* What comes after is planned when the sizes are there, for each of them; what comes before is not
  * run twice. */
 static void the_rest_follows_sizes(void **state) {
     (void)state;

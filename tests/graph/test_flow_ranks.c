@@ -1,4 +1,4 @@
-/* Ifs whose branches differ in the number of dims: what follows is what it would be behind the
+/* Ifs whose branches differ in the number of dims: what follows is what it would be after the
  * branch that is taken, whether sizes decide or data does, after passes and by way of a file. */
 #include "flow_check.h"
 #include "facula/edit.h"

@@ -9,7 +9,7 @@ static void replace_behind(void **state) {
     fac_output(g, "y", y);
     fac_output(g, "w", w);
     fac_update(p, y);
-    fac_value *r = neg(y); /* behind y */
+    fac_value *r = neg(y); /* after y */
     fac_replace(y, r);
     assert_ok(g);
     assert_sound(g);

@@ -281,7 +281,7 @@ static void batch_norm_is_its_formula(void **state) {
 }
 
 /* 5 x 5 windows at stride 2 over 6 x 6: "same" gives 3 x 3, with one line of zeros before and two
- * behind. */
+ * after. */
 static void same_padding_lies_behind(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();

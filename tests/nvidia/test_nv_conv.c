@@ -427,7 +427,7 @@ static void winograd_shapes(void **state) {
     variant = 0, exact = true;
 }
 
-/* With a max pool of 2 x 2 behind any convolution; odd sizes lose a line or a column. */
+/* With a max pool of 2 x 2 after any convolution; odd sizes lose a line or a column. */
 static void pooled_shapes(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();

@@ -349,7 +349,7 @@ static void odd_shapes(void **state) {
     assert_true(solved >= asked);
 }
 
-/* With the pool behind them: odd sizes lose a line or a column, small images end within tiles. */
+/* With the pool after them: odd sizes lose a line or a column, small images end within tiles. */
 static void pooled_shapes(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();

@@ -78,7 +78,7 @@ static void every_case(void **state) {
         for (const fac_case *c = (*op)->cases; c && c->problem; c++)
             for (int k = 0; k < 5; k++) {
                 if ((*op)->is & FAC_OP_BODIES)
-                    continue; /* they come from files, or are made behind the exporter */
+                    continue; /* they come from files, or are made after the exporter */
                 one_case(*op, c, opsets[k], false, &written[k], &refused[k]);
                 if (k == 0) one_case(*op, c, opsets[k], true, &written[k], &refused[k]);
             }

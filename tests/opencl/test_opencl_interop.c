@@ -86,7 +86,7 @@ static void programs_run_on_the_callers_buffers(void **state) {
     fac_program *p = doubling(shared);
     OK(fac_program_run(p, &in, &out, &err));
     assert_int_equal(CL.EnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL),
-                     0); /* in order behind the run */
+                     0); /* in order after the run */
     for (int i = 0; i < 2 * N; i++)
         assert_true(y[i] == (i >= 8 && i < 8 + N ? 2 * (float)(i + 8) : 0));
     float back[N];

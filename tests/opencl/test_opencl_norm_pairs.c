@@ -148,7 +148,7 @@ static void pairs_have_a_price(void **state) {
     fac_graph_free(from), fac_graph_free(g);
 }
 
-/* Gradients, and running statistics behind them; returns how many. */
+/* Gradients, and running statistics after them; returns how many. */
 static int results_of(fac_graph *g, fac_device *d, bool fuse, fac_tensor *x, fac_tensor **out) {
     static const char *const running[] = { "bn3.running_mean", "bn3.running_var",
                                            "bn4.running_mean", "bn4.running_var" };

@@ -1,4 +1,4 @@
-/* Paths behind probes, each forced and hidden: exchanges in subgroups under folds of lines and
+/* Paths after probes, each forced and hidden: exchanges in subgroups under folds of lines and
  * products of few rows, factors that are halves, dot products of bytes.  Kernels are shaped for a
  * GPU, whatever the device is.  Where a device has no such path all other tests are of the plain
  * kernels; here it is said that it is skipped. */
@@ -86,7 +86,7 @@ static void hide(const fac_cl_path *paths, int n, bool hidden) {
 }
 
 /* With each of the paths alone, then with none; how many problems were solved in all, 0 where the
- * device has none of them.  Ways behind the first that works differ from it in a word: some cases
+ * device has none of them.  Ways after the first that works differ from it in a word: some cases
  * are enough. */
 static int forced_and_hidden(const fac_cl_path *paths, int n, const fac_case *cases, int ncases,
                              const char *const *solvers) {

@@ -45,7 +45,7 @@ static void logits(const fac_graph *g, fac_device *d, const fac_program_opts *o,
 }
 
 /* Weights as networks begin with them lie in +-1 / sqrt(inputs): each layer makes activations
- * smaller, by sqrt(6) behind relu, until the logits are biases, which no arithmetic makes wrong. */
+ * smaller, by sqrt(6) after relu, until the logits are biases, which no arithmetic makes wrong. */
 static void keep_alive(fac_graph *g) {
     for (size_t i = 0; i < g->nparams; i++) {
         fac_tensor *t = g->params[i]->tensor;

@@ -132,7 +132,7 @@ static void thin_products_in_f16(void **state) {
     of_largest = false;
 }
 
-/* A dilation of two behind a stride of two meets every other line only: the phases between see no
+/* A dilation of two after a stride of two meets every other line only: the phases between see no
  * tap. */
 static void phases_without_a_tap(void **state) {
     (void)state;

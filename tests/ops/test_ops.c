@@ -143,7 +143,7 @@ static void release(trial *t) {
     for (int k = 0; k < t->nout; k++) free(t->want[k].data);
 }
 
-/* exp(log(y)) behind the op and neg(neg(x)) before it: the op has neighbours to be fused with and
+/* exp(log(y)) after the op and neg(neg(x)) before it: the op has neighbours to be fused with and
  * to write over. */
 static fac_graph *among_others(const trial *t) {
     fac_graph *g = fac_graph_clone(t->g);

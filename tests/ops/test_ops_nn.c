@@ -210,8 +210,8 @@ static void geometry_is_resolved(void **state) {
     assert_true(p.rank == 2 && p.C == 3 && p.count_include_pad && p.window[1].stride == 3 &&
                 p.window[2].stride == 2);
     assert_int_equal(p.window[1].out,
-                     3); /* rows -1.. 2.. 5..: the last sees two rows and what is behind them */
-    assert_int_equal(p.window[2].out, 3); /* columns 0.. 2.. 4..: a fourth would begin behind x */
+                     3); /* rows -1.. 2.. 5..: the last sees two rows and what is after them */
+    assert_int_equal(p.window[2].out, 3); /* columns 0.. 2.. 4..: a fourth would begin after x */
     fac_graph_free(g);
 }
 

@@ -70,7 +70,7 @@ static fac_graph *step_with_shortcut(void) {
     return gradients_of(model);
 }
 
-/* Of one with a max pool behind relu. */
+/* Of one with a max pool after relu. */
 static fac_graph *step_with_pool(void) {
     fac_graph *model = fac_graph_new();
     fac_nn_seed(model, 7);
@@ -146,7 +146,7 @@ static fac_graph *with_sums(const fac_graph *g) {
     return to;
 }
 
-/* And what relu lets pass behind the residual add is kept as bits. */
+/* And what relu lets pass after the residual add is kept as bits. */
 static fac_graph *with_masks(const fac_graph *g) {
     fac_graph *sums = with_sums(g), *to = fac_pass_norm_masks(sums, price_one, NULL);
     fac_error err = { 0 };
@@ -155,7 +155,7 @@ static fac_graph *with_masks(const fac_graph *g) {
     return to;
 }
 
-/* Relu behind a norm alone is seen from the norm's own x. */
+/* Relu after a norm alone is seen from the norm's own x. */
 static void masks_are_bits(void **state) {
     (void)state;
     for (int turn = 0; turn < 2; turn++) {

@@ -17,7 +17,7 @@ static int steps_of(fac_device *d, const fac_graph *g, fac_tensor *x) {
     return n;
 }
 
-/* Factors of channels behind a convolution, as Caffe's Scale layers are written, go into its
+/* Factors of channels after a convolution, as Caffe's Scale layers are written, go into its
  * weights; others stay. */
 static void factors(fac_device *d, uint64_t seed) {
     enum { K = 21 };
@@ -138,7 +138,7 @@ static void test_training(void **state) {
     fac_device_free(d);
 }
 
-/* Batch norms in front of convolutions, with Caffe's factors and summands behind them: one step
+/* Batch norms in front of convolutions, with Caffe's factors and summands after them: one step
  * each, of the solver for it. */
 static void affine(fac_device *d, uint64_t seed) {
     for (int k = 0; k < 8; k++) {

@@ -271,7 +271,7 @@ static int count_nodes(const fac_graph *g, const char *op) {
 }
 
 /* Of eight blocks in scopes the interiors are made again: the first convolutions, but no second
- * one, whose result nobody behind the batch norm reads; and running statistics have one update
+ * one, whose result nobody after the batch norm reads; and running statistics have one update
  * each. */
 static void scopes_say_what_is_dropped(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
 /* The pass that makes few kernels of all updates, and the solvers "group" and "sum_square_all"
- * behind it. */
+ * after it. */
 #include "allocations.h"
 #include "solver_check.h"
 #include "facula/facula.h"

@@ -16,7 +16,7 @@ typedef struct count {
     int layers, done;
     double macs, macs_done, elements, elements_done, other, other_done;
 } count;
-/* spared: what a relu need not see since it comes behind a pool in the same step */
+/* spared: what a relu need not see since it comes after a pool in the same step */
 typedef struct counts {
     count of[64];
     int n;

@@ -211,7 +211,7 @@ static void channels_of_one_image(void **state) {
     assert_true(tally.slices > 0);
 }
 
-/* So large that a batch goes through it in slices, several of them at once behind the first part.
+/* So large that a batch goes through it in slices, several of them at once after the first part.
  */
 static fac_graph *large_images(uint64_t s) {
     builder b = { fac_graph_new(), s, 0, 0 };

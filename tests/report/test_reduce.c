@@ -7,7 +7,7 @@
 #include "graph/attr.h"
 #include "op_list.h"
 
-/* Two branches of convolutions that meet, and a classifier behind them. */
+/* Two branches of convolutions that meet, and a classifier after them. */
 static fac_graph *network(void) {
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, 16, 16));

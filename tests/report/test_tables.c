@@ -41,7 +41,7 @@ typedef struct check {
     char other[4][512];
 } check;
 
-/* Behind torchinfo's last line stand our own: bytes of parameters, and buffers. */
+/* After torchinfo's last line stand our own: bytes of parameters, and buffers. */
 static fac_status compare(void *self, const char *line, fac_error *e) {
     check *c = self;
     char want[512];

@@ -135,7 +135,7 @@ static void quantiles_are_near(void **state) {
             if (kind == 1)
                 x[i] = (float)(x[i] *
                                pow(10, 60 * fabs((double)x[i]) - 30)); /* 60 orders of magnitude */
-            if (kind == 2) x[i] = fmaxf(x[i], 0);                      /* as behind a ReLU */
+            if (kind == 2) x[i] = fmaxf(x[i], 0);                      /* as after a ReLU */
             if (kind == 3) x[i] = -fabsf(x[i]) - 1;
             sorted[i] = x[i];
             sizes[i] = fabs((double)x[i]);

@@ -208,7 +208,7 @@ static void tell(void *self, const fac_verify_segment *s) {
     if (s->ratio > t->ratio) t->ratio = s->ratio;
 }
 
-/* Six layers without anything that saturates; `wrong`: one column is a little larger behind the
+/* Six layers without anything that saturates; `wrong`: one column is a little larger after the
  * third.  Its weights are not negative, as what they meet: the column is never all zeros. */
 static fac_graph *layers(bool wrong) {
     fac_graph *g = fac_graph_new();

@@ -167,7 +167,7 @@ static void what_would_be_too_large(void **state) {
     }
 }
 
-/* A product behind a size that data decides cannot be cut, and is told apart; the rest is. */
+/* A product after a size that data decides cannot be cut, and is told apart; the rest is. */
 static void sizes_that_data_decides(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new(), *cut = NULL;

@@ -181,7 +181,7 @@ static void an_optimizer_copies_nothing(void **state) {
     }
 }
 
-/* What somebody reads behind the update, or what becomes two parameters, has to be copied. */
+/* What somebody reads after the update, or what becomes two parameters, has to be copied. */
 static void what_cannot_be_in_place_is_copied(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();

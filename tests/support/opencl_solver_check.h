@@ -65,7 +65,7 @@ static inline void *contents(fac_type type, double lo, double hi) {
 static bool exact = true;       /* what the problems ask for */
 static fac_precision precision; /* the same where it is not the default: before `exact` */
 static int variant;             /* of the solver, 0: its own choice */
-static bool first_only;         /* nobody reads the outputs behind the first */
+static bool first_only;         /* nobody reads the outputs after the first */
 static bool channels_last;      /* where there are pixels, all channels of one lie side by side */
 static bool slices;             /* with channels_last: as a slice of more channels */
 

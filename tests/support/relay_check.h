@@ -115,7 +115,7 @@ static inline fac_status relay_do(const relay_plan *p, fac_device *d, const fac_
                                                    in[j->nin + j->nout], e);
 }
 
-/* Jobs of the level that begins at `first`: *end is behind the last one. */
+/* Jobs of the level that begins at `first`: *end is after the last one. */
 static inline fac_status relay_level(const relay_plan *p, fac_device *d, const fac_span *operands,
                                      int first, int n, fac_error *e) {
     int order[RELAY_SPANS];

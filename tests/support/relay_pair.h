@@ -33,7 +33,7 @@ typedef struct results {
     int n;
     size_t bytes;
     char y[LARGEST];
-} results; /* of a few runs, one behind the other */
+} results; /* of a few runs, one after the other */
 static results want, got;
 
 static inline void keep(results *r, const fac_tensor *t) {

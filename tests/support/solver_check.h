@@ -2,7 +2,7 @@
  * set, guarded memory.
  *
  * An operand's storage is filled with a pattern that no result may depend on: gaps between strided
- * elements, lanes behind the last channel, bytes around the storage.  After the run the halo of a
+ * elements, lanes after the last channel, bytes around the storage.  After the run the halo of a
  * result must be zero still, and the guards untouched. */
 #ifndef SOLVER_CHECK_H
 #define SOLVER_CHECK_H
@@ -126,7 +126,7 @@ static inline fac_layout check_layout(check *c, const fac_dims *d, int lanes) {
     return fac_layout_plain(d);
 }
 
-/* What is only read has no guard behind it, so that the address sanitizer sees a read past its end.
+/* What is only read has no guard after it, so that the address sanitizer sees a read past its end.
  */
 static inline char *check_storage(size_t bytes, bool written) {
     void *p = NULL;

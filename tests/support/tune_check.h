@@ -33,7 +33,7 @@ static void done_softmax(fac_device *d, void *arg) {
     free(arg);
 }
 
-/* The device has these solvers alone (and the reference behind them). */
+/* The device has these solvers alone (and the reference after them). */
 static fac_backend own;
 static void give(const fac_solver *const *all) {
     static const fac_solver *list[8];

@@ -169,7 +169,7 @@ static void zip_lies(void **state) {
     zip_entry(&z, "readme.txt", "hello", 5, false);
     zip_finish(&z);
     refuse(&t, FAC_E_FORMAT, "a zip archive without tensors");
-    t.s[t.n - 7] = 1; /* the directory begins far behind the end */
+    t.s[t.n - 7] = 1; /* the directory begins far after the end */
     t.s[t.n - 4] = 1;
     refuse(&t, FAC_E_FORMAT, "broken directory");
     fac_text_free(&t);

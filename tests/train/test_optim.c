@@ -168,7 +168,7 @@ static void nothing_to_train_is_refused(void **state) {
     fac_tensor_free(param[1]);
 }
 
-/* Ten steps of an optimizer on the problem, and what it holds behind them: the parameters, or the
+/* Ten steps of an optimizer on the problem, and what it holds after them: the parameters, or the
  * states of this name. */
 static void compare_steps(const char *optimizer, const fac_optim_opts *opts, const char *states,
                           const double *want) {

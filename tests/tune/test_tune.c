@@ -307,7 +307,7 @@ static void test_device_file(void **state) {
     remove(path);
 }
 
-/* The marks behind a problem: reduced precision forbidden; operands that are no parameters. */
+/* The marks after a problem: reduced precision forbidden; operands that are no parameters. */
 static void test_keys(void **state) {
     (void)state;
     static const struct {
@@ -346,7 +346,7 @@ static void test_keys(void **state) {
     }
 }
 
-/* Real solvers, a real network with a training step behind it: whatever is learnt, results stay
+/* Real solvers, a real network with a training step after it: whatever is learnt, results stay
  * within the solvers' tolerance. */
 static void test_network(void **state) {
     (void)state;

@@ -76,7 +76,7 @@ static void all_take(double ms) {
     for (int i = 0; i <= VARIANTS; i++) milliseconds[i] = ms;
 }
 
-/* A variant behind the first 64. */
+/* A variant after the first 64. */
 static void test_all_are_tried(void **state) {
     (void)state;
     int variant;

@@ -39,7 +39,7 @@ static int remove_folder(void **state) {
     return system(command);
 }
 
-/* All of a file, with a zero behind it. */
+/* All of a file, with a zero after it. */
 static char *contents(const char *path, size_t *n) {
     FILE *f = fopen(path, "rb");
     assert_non_null(f);

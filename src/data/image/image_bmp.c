@@ -65,7 +65,7 @@ static fac_status read_head(bmp *b, fac_error *err) {
     }
 
     if (b->compression == MASKS ||
-        b->compression == MASKS_ALPHA) { /* behind a 40-byte header, or inside a longer one */
+        b->compression == MASKS_ALPHA) { /* after a 40-byte header, or inside a longer one */
         if (b->bits != 16 && b->bits != 32)
             return bad(b, err, "channel masks need 16 or 32 bits a pixel");
         size_t masks = FILE_HEADER + INFO;
@@ -101,7 +101,7 @@ static uint8_t *row_of(const bmp *b, fac_image *image,
 }
 
 static void put(const bmp *b, unsigned index,
-                uint8_t *to) { /* behind the palette: black, it is zeroed */
+                uint8_t *to) { /* after the palette: black, it is zeroed */
     for (int c = 0; c < 3; c++) to[c] = b->palette[index][c];
 }
 

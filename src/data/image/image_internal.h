@@ -34,7 +34,7 @@ fac_status fac_image_new(int64_t width, int64_t height, const char *name, fac_im
 fac_status fac_image_new_in(const fac_image_file *file, int64_t width, int64_t height, int64_t most,
                             fac_image *image, fac_error *err);
 
-/* The first `channels` of red, green and blue, one plane behind the other. */
+/* The first `channels` of red, green and blue, one plane after the other. */
 void fac_image_planes(const fac_image *image, int channels, uint8_t *to);
 
 /* EXIF (CIPA DC-008, 4.6.4 A): how the camera was held, 1..8; 1 when the TIFF block does not say or

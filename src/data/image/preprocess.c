@@ -5,7 +5,7 @@
 #include "data/image/image_internal.h"
 
 /* Where a crop starts.  As torchvision's CenterCrop: half of what is left over, halves to even; a
- * photo that is smaller than the crop gets black borders, the odd line behind. */
+ * photo that is smaller than the crop gets black borders, the odd line after. */
 static int crop_start(int size, int crop) {
     return size >= crop ? (int)nearbyint((size - crop) / 2.0) : -((crop - size) / 2);
 }

@@ -5,7 +5,7 @@
  * image shrinks the filter is stretched by the reduction, so that every pixel of the original
  * counts (classic resampling: Heckbert 1989, "Fundamentals of Texture Mapping and Image Warping").
  * The filter is separable: a pass along rows, a pass along columns, each rounding to 8 bits.
- * Weights are fixed-point numbers with 22 bits behind the point: 255 * 2^22 just fits into 30 bits,
+ * Weights are fixed-point numbers with 22 bits after the point: 255 * 2^22 just fits into 30 bits,
  * and the over- and undershoots of bicubic still fit into 32. */
 #include <math.h>
 #include <string.h>

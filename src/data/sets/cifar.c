@@ -58,7 +58,7 @@ typedef struct part {
     bool python;
     fac_arena arena;
     int64_t count;
-    const unsigned char *images;    /* python: one behind the other; binary: records */
+    const unsigned char *images;    /* python: one after the other; binary: records */
     const fac_pickle_value *labels; /* python */
 } part;
 

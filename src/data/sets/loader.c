@@ -3,7 +3,7 @@
  *
  * Batch k lies in slot k modulo the number of slots.  The maker may be `ahead` batches ahead of the
  * one in use, so there is one slot more than that.  An error waits in its slot for its turn, and
- * nothing is made behind it. */
+ * nothing is made after it. */
 #include <pthread.h>
 #include "base/error.h"
 #include "base/memory.h"

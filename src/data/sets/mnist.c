@@ -42,7 +42,7 @@ static fac_status idx_parse(const char *path, size_t bytes, int rank, idx *f, fa
     return FAC_OK;
 }
 
-/* The file as it is or with .gz behind its name. */
+/* The file as it is or with .gz after its name. */
 static fac_status idx_load(const char *folder, const char *name, int rank, idx *f, fac_error *err) {
     size_t bytes = 0;
     fac_text_print(&f->path, "%s/%s", folder, name);

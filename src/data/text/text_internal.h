@@ -25,7 +25,7 @@ fac_status fac_vectors_parse(const fac_vocab *v, const char *data, size_t bytes,
 
 enum { FAC_TOKEN_ROOM = 256 }; /* longer ones are never in a vocabulary */
 
-/* The next token of a text, written to `token` with a NUL; *p moves behind it.  False at the end of
+/* The next token of a text, written to `token` with a NUL; *p moves after it.  False at the end of
  * the text. What is too long for `token` is given as an empty string. */
 bool fac_token_next(fac_token_kind kind, bool keep_case, const unsigned char **p,
                     char token[FAC_TOKEN_ROOM]);

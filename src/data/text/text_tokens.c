@@ -29,7 +29,7 @@ static bool in_word(uint32_t c) {
 }
 static bool is_apostrophe(uint32_t c) { return c == APOSTROPHE || c == TYPOGRAPHIC_APOSTROPHE; }
 
-/* Does this ending (small letters) stand at p, and a word end behind it? */
+/* Does this ending (small letters) stand at p, and a word end after it? */
 static bool ends_with(cursor p, const char *ending) {
     for (; *ending; ending++) {
         uint32_t c = take(&p);

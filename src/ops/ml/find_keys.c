@@ -11,7 +11,7 @@
 
 #if FAC_INTERFACE
 /* i64, dims of x: the place of each element of x in keys, a list of x's dtype; of equal keys the
- * first one.  NaN is equal to NaN.  An element that is no key has the place n behind all of them;
+ * first one.  NaN is equal to NaN.  An element that is no key has the place n after all of them;
  * must: it is an error. */
 fac_value *fac_find_keys(fac_value *x, fac_value *keys, bool must);
 #endif

@@ -1,7 +1,7 @@
 /* Regular expressions in the syntax of RE2, matched against whole texts in time linear in their
  * length.
  *
- * Repetitions:  x* x+ x? x{n} x{n,} x{n,m}, at most 1000 times; a ? behind them changes nothing
+ * Repetitions:  x* x+ x? x{n} x{n,} x{n,m}, at most 1000 times; a ? after them changes nothing
  * here.
  *
  * Groups:  xy, x|y, (x), (?:x), (?P<name>x), (?<name>x), (?flags), (?flags:x) with i, m, s, U.

@@ -5,8 +5,7 @@
 #include "ops/strings/strings.h"
 
 #if FAC_INTERFACE
-fac_value *fac_string_concat(fac_value *a,
-                             fac_value *b); /* texts, b behind a; NumPy broadcasting */
+fac_value *fac_string_concat(fac_value *a, fac_value *b); /* texts, b after a; NumPy broadcasting */
 #endif
 
 static const fac_port in[] = { { "a", FAC_TEXTS, 0 }, { "b", FAC_TEXTS, 0 }, { 0 } };

@@ -62,7 +62,7 @@ static void add(parts *p, const char *from, size_t n) {
     p->text[p->n++] = copy;
 }
 
-/* The first white space in it, or its end; *behind: what comes behind that. */
+/* The first white space in it, or its end; *after: what comes after that. */
 static const char *space_in(const char *s, const char **behind) {
     const unsigned char *p = (const unsigned char *)s;
     while (*p) {

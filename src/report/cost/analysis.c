@@ -80,7 +80,7 @@ static bool settled(const fac_node *n) {
 static bool runs(const fac_node *n) { return n->out[0]->time == FAC_RUN && !settled(n); }
 
 /* ---- parameters ----
- * What a layer reads that is no data of the run: parameters, also behind ops that only prepare
+ * What a layer reads that is no data of the run: parameters, also after ops that only prepare
  * them, and tensors of floats that the file computes from constants (ConstantOfShape), which are
  * weights by another name. */
 typedef struct owner {
@@ -216,7 +216,7 @@ static void sum(fac_analysis *a) {
     for (const fac_node *n = a->graph->first; n; n = n->next) t->shapes += shape_bytes(n);
 }
 
-/* Sizes are unknown behind nodes that are not ours, unless the file declares them. */
+/* Sizes are unknown after nodes that are not ours, unless the file declares them. */
 static fac_status find_unknown(fac_analysis *a, fac_error *err) {
     const fac_node *first = NULL;
     int count = 0;

@@ -60,7 +60,7 @@ static int source(const fac_node *n, int k) {
 }
 
 /* Axis k of x is still axis k of y: one for one, or a reshape that leaves all before it, or all
- * behind it, as it was. */
+ * after it, as it was. */
 static bool keeps(const fac_node *n, const fac_dims *x, const fac_dims *y, int k) {
     if (x->n != y->n && k >= y->n) return false;
     if (x->n == y->n && !FAC_IS(n, reshape)) return true;

@@ -33,7 +33,7 @@ bool fac_is_fill(const fac_value *v) {
     return number->type.dims.n == 0 && number->name;
 }
 
-/* The parameter or state behind ops that only prepare it; NULL: there is none. */
+/* The parameter or state after ops that only prepare it; NULL: there is none. */
 static const fac_value *stored(const fac_value *v) {
     while (v && v->leaf == FAC_NOT_LEAF && v->node && v->node->nin && v->time != FAC_RUN)
         v = v->node->in[0];

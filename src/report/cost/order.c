@@ -8,7 +8,7 @@
  * set alone.  Level by level, with one more layer each, the least peak that leads to each set is
  * kept, and sets that cannot beat the order known so far are dropped.  Where there are more sets
  * than STATES, or more layers than bits, a greedy order is tried instead: the layer that leaves the
- * least memory behind goes first. */
+ * least memory after goes first. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -114,7 +114,7 @@ typedef struct stretch {
     double start;
 } stretch;
 
-/* Bytes that come free when a layer runs behind those of `done` (bits; NULL: by the counters of the
+/* Bytes that come free when a layer runs after those of `done` (bits; NULL: by the counters of the
  * items). */
 static double freed(const search *s, const stretch *r, int layer, const uint64_t *done) {
     double sum = wasted(s, layer);
@@ -191,7 +191,7 @@ static bool best_order(search *s, const stretch *r, double limit, int *order, do
     return found;
 }
 
-/* Runs the layers of an order through the counters: its peak, and what is alive behind it. */
+/* Runs the layers of an order through the counters: its peak, and what is alive after it. */
 static double replay(search *s, const int *order, int n, double live, double *after) {
     double peak = 0;
     for (int i = 0; i < n; i++) {
@@ -209,7 +209,7 @@ static void undo(search *s, const int *order, int n) {
         for (int k = 0; k < s->nuses[order[i]]; k++) s->items[s->uses[order[i]][k]].left++;
 }
 
-/* Layers that are ready, the one that leaves the least behind on top, then the one that stood
+/* Layers that are ready, the one that leaves the least after on top, then the one that stood
  * first.  What a layer frees grows when it becomes the last reader of a value: it enters again
  * then, and its older entries count no more. */
 typedef struct entry {
@@ -348,7 +348,7 @@ static fac_status search_stretch(search *s, int first, int n, fac_error *err) {
     return FAC_OK;
 }
 
-/* A stretch ends behind layer i when no later layer reads any value but those that layer i makes.
+/* A stretch ends after layer i when no later layer reads any value but those that layer i makes.
  */
 static fac_status search_all(search *s, fac_error *err) {
     const fac_analysis *a = s->a;

@@ -40,7 +40,7 @@ fac_status fac_tell_outputs(fac_teller *t);
 
 /* ---- diff_say.c ---- */
 
-void fac_say(fac_text *to, const char *what); /* behind "; " when something was said before */
+void fac_say(fac_text *to, const char *what); /* after "; " when something was said before */
 bool fac_same_type(const fac_value *x, const fac_value *y);
 void fac_say_types(fac_text *to, const fac_value *x, const fac_value *y);
 void fac_say_value(const fac_value *v, fac_text *to);

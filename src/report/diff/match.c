@@ -230,7 +230,7 @@ static fac_hash name_hash(const fac_node *n, const char *name, size_t length) {
     return fac_hash_text(fac_hash_bytes(fac_hash_start(31), name, length), n->op->name);
 }
 
-/* Its module; our own files have the op behind it. */
+/* Its module; our own files have the op after it. */
 static size_t module_length(const char *path, const char *op) {
     const size_t length = strlen(path), tail = strlen(op);
     const bool ends =

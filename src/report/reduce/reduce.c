@@ -65,7 +65,7 @@ static fac_status sweep(search *s, fac_step_kind kind, size_t chunk, fac_atom **
         fac_release(*atoms);
         *atoms = NULL;
         FAC_TRY(fac_reduce_atoms(s->best, kind, atoms, n, s->err));
-        if (*n >= had) at += count; /* as many as before: go on behind it, or this would not end */
+        if (*n >= had) at += count; /* as many as before: go on after it, or this would not end */
     }
     return FAC_OK;
 }

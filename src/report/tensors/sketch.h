@@ -20,7 +20,7 @@ typedef struct fac_sketch {
 bool fac_sketch_add(fac_sketch *s, double x);
 void fac_sketch_clear(fac_sketch *s);
 
-/* The cells that are not empty, in ascending order of x, or of |x|: *at starts with 0; false behind
+/* The cells that are not empty, in ascending order of x, or of |x|: *at starts with 0; false after
  * the last. */
 typedef struct fac_cell {
     double lo, hi;

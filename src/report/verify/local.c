@@ -328,7 +328,7 @@ static fac_status drop_large(fac_pair *p, size_t *n, int rounds, fac_error *err)
 }
 
 /* Bytes of the weights that a reads up to each pair: a node's weights belong to the first pair
- * behind it. */
+ * after it. */
 static bool add_weights(local *l) {
     const fac_graph *g = l->t->a.graph;
     uint8_t *seen = fac_alloc((size_t)g->ids + 1, 1);

@@ -108,7 +108,7 @@ typedef struct chain {
     int longest;
 } chain;
 
-/* Puts pair (i, j) behind the longest list that ends before i; best[l]: the link that ends a list
+/* Puts pair (i, j) after the longest list that ends before i; best[l]: the link that ends a list
  * of l + 1 at the least i. */
 static bool extend(chain *c, size_t i, size_t j) {
     int low = 0, high = c->longest;

@@ -10,7 +10,7 @@
  * scores are, and where others are far above them the block is done again, scores first. Scores are
  * divided by ln 2, so that the weights are powers of 2.
  *
- * Takes what attention() takes but for the output `scores` and a softmax in f64.  k and v behind a
+ * Takes what attention() takes but for the output `scores` and a softmax in f64.  k and v after a
  * past are joined first, in the outputs present_key and present_value if these are asked for. */
 #include <math.h>
 #include <string.h>
@@ -43,7 +43,7 @@ typedef struct plan {
     fac_attention_place q, k, v, y;
     join join[2]; /* of k, of v */
     double softcap;
-    float factor; /* of what the masks are added to, in units of ln 2: of q, or behind a softcap */
+    float factor; /* of what the masks are added to, in units of ln 2: of q, or after a softcap */
     size_t share, joined; /* floats of scratch of one thread; bytes of the joined k and v */
 } plan;
 

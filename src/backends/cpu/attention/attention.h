@@ -15,7 +15,7 @@ typedef struct fac_attention_block {
     float scale;
     const float *bias; /* one number for each key, or NULL                          */
     const float *mask; /* [keys] rows to add, or NULL                               */
-    const float *last; /* a row: keys behind this one take no part; NULL: all do    */
+    const float *last; /* a row: keys after this one take no part; NULL: all do    */
     float first;       /* the number of the first key                               */
     float *top, *sum;  /* a row each: largest score and sum of weights until now; of a gradient top
                           is the  log sum exp in units of ln 2 */

@@ -163,7 +163,7 @@ static void begin(const job *j, block *b) {
     fac_attention_each(t, &a->dy, (float *)(uintptr_t)j->dy, copy_rows,
                        &(rows){ b->dy, s->E, a->E });
     fac_attention_turn_in(t, &a->q, j->q, b->qt,
-                          s->D); /* behind the copies: by rows memory is faster */
+                          s->D); /* after the copies: by rows memory is faster */
     fac_attention_turn_in(t, &a->dy, j->dy, b->dyt, s->E);
     for (int64_t i = 0; i < t->wide * s->D; i++) b->qt[i] *= (float)(LOG2_E * s->scale);
     memset(b->lse, 0, (size_t)t->wide * sizeof *b->lse);

@@ -45,7 +45,7 @@ typedef void fac_attention_run(const fac_attention_queries *t, void *arg, float 
                                int64_t n, int64_t lane);
 void fac_attention_each(const fac_attention_queries *t, const fac_attention_place *at, float *base,
                         fac_attention_run *f, void *arg);
-/* to[column][query] = row[query][column], 0 in the lanes behind the last query; and back. */
+/* to[column][query] = row[query][column], 0 in the lanes after the last query; and back. */
 void fac_attention_turn_in(const fac_attention_queries *t, const fac_attention_place *at,
                            const float *base, float *to, int64_t columns);
 void fac_attention_turn_out(const fac_attention_queries *t, const fac_attention_place *at,

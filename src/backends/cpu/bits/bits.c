@@ -282,7 +282,7 @@ static void by_strips(void *arg, int i, int thread) {
     block(j, 0, j->p->parts, first, fac_bit_least(first + STRIPS, all));
 }
 
-/* Channels behind the last one have no bits, and no part to write them. */
+/* Channels after the last one have no bits, and no part to write them. */
 static void clear_codes(const fac_bit_job *j) {
     const fac_bit_conv *p = j->p;
     const int64_t K = p->groups * p->K, words = fac_bit_up(K, FAC_BIT_WORD);

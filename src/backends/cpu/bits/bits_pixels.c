@@ -40,7 +40,7 @@ static void pack_numbers(const fac_bit_job *j, int64_t image, int64_t from, uint
         }
 }
 
-/* Whoever made the codes: nothing is counted behind the last channel. */
+/* Whoever made the codes: nothing is counted after the last channel. */
 static void clear_tail(const fac_bit_conv *p, uint32_t *to, int64_t pixels) {
     const int left = (int)(p->C % FAC_BIT_WORD);
     if (!left) return;

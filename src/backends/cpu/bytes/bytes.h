@@ -117,7 +117,7 @@ bool fac_byte_settle(const struct fac_cpu *c, fac_byte_product *p);
 double fac_byte_seconds(const fac_byte_product *p);
 size_t fac_byte_packed(const fac_byte_product *p);
 size_t fac_byte_work(const fac_byte_product *p);
-/* Weights as the tiles read them, and behind them the sum of each output channel's. */
+/* Weights as the tiles read them, and after them the sum of each output channel's. */
 void fac_byte_pack(const fac_byte_product *p, const void *w, void *to);
 void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d);
 #endif

@@ -111,7 +111,7 @@ static void pack_taps(const packing *a, const float *from, int64_t row, int64_t 
 }
 
 /* One block of channels of one chunk, small enough for the first cache.  Weights are read as they
- * lie in memory: those of an output channel one behind the other, and turned 1 x 1 kernels, whose
+ * lie in memory: those of an output channel one after the other, and turned 1 x 1 kernels, whose
  * rows are input channels, along these rows from chunk to chunk: 128 bytes of each of 16 rows in
  * turn are streams, of 2,048 rows they are misses that nobody foresees. */
 static void pack_block(void *arg, int item, int thread) {

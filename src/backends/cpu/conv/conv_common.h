@@ -59,7 +59,7 @@ fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool turned, const 
 double fac_conv_pack_seconds(const fac_cpu *c, const fac_problem *p, double floats);
 
 /* Weights K, C/groups, R, S -> [group][chunk][block of `block` channels][R][S][channel in
- * block][vectors x lanes], zeros behind the last output channel, no gaps behind the last input
+ * block][vectors x lanes], zeros after the last output channel, no gaps after the last input
  * channel: what fac_conv_tile.w reads.  block 1 is for planar input. */
 size_t fac_conv_packed(const fac_conv_geom *g, int lanes); /* floats; 0 when that does not fit */
 /* Where a chunk begins. */
@@ -69,7 +69,7 @@ static inline const float *fac_conv_chunk(const fac_conv_geom *g, int lanes, con
             vectors = (K + lanes - 1) / lanes;
     return w + (group * vectors + 2 * chunk) * lanes * depth;
 }
-/* Packs input 1 (weights, as above) or 2 (the bias, zeros behind its last channel) of a solver; and
+/* Packs input 1 (weights, as above) or 2 (the bias, zeros after its last channel) of a solver; and
  * their key, to which the device adds the contents with their shape. */
 void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bool turned,
                          int input, const float *from, float *to);
@@ -80,7 +80,7 @@ static inline size_t fac_bias_bytes(int64_t n, int lanes) {
 }
 
 /* Weights K, group, R, S of small groups, as many outputs as inputs -> [block][R][channel in
- * group][S][lane], zeros behind the last channel: what fac_depthwise.w reads. */
+ * group][S][lane], zeros after the last channel: what fac_depthwise.w reads. */
 void fac_conv_pack_depthwise(const fac_conv_geom *g, int lanes, bool turned, const float *from,
                              float *to);
 static inline size_t fac_conv_depthwise_bytes(const fac_conv_geom *g, int lanes) {

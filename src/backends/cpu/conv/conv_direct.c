@@ -120,7 +120,7 @@ static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, bool ad
     t->mask1 = t->mask0 + (two ? p->mask.stride[2] : half * lanes);
 }
 
-/* The loops behind tiles, which have written n vectors; two rows are one tile. */
+/* The loops after tiles, which have written n vectors; two rows are one tile. */
 static void finish(const plan *p, const fac_conv_tile *t, int m, int n) {
     const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
     for (int k = 0; k < n; k++) {
@@ -134,7 +134,7 @@ static void finish(const plan *p, const fac_conv_tile *t, int m, int n) {
 }
 
 /* Tiles from .. to - 1 of one image with the weights of one chunk for `channels` channels from c0
- * on.  lines: of the weights behind those to bring in with every channel block. */
+ * on.  lines: of the weights after those to bring in with every channel block. */
 static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t channels,
                      int64_t from, int64_t to, int lines) {
     const plan *p = j->p;
@@ -176,7 +176,7 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
     }
 }
 
-/* Lines of the weights behind these to bring in with every channel block, so that all have come
+/* Lines of the weights after these to bring in with every channel block, so that all have come
  * when they are needed: those of the next channels, or of the next chunk. */
 static int lines_ahead(const plan *p, int64_t chunk, int64_t c0, int64_t channels) {
     const int lanes = p->cpu->simd->lanes;

@@ -48,7 +48,7 @@ static int taps_of_phase(const fac_winograd_row *k, int phase) {
     return (k->taps - phase + k->stride - 1) / k->stride;
 }
 
-/* Floats of V, of M, of a padded row: they lie one behind the other. */
+/* Floats of V, of M, of a padded row: they lie one after the other. */
 static int64_t v_floats(const plan *p) { return p->g.C * p->v_plane; }
 static int64_t m_floats(const plan *p) { return p->points * p->m_point; }
 static int64_t row_floats(const plan *p) { return (p->pixels + 15) / 16 * 16; }

@@ -93,7 +93,7 @@ static void item(void *arg, int i, int thread) {
         for (int64_t t = tiles * split / p->splits; t < tiles * (split + 1) / p->splits; t++) {
             int64_t first = p->M * t / tiles, rows = p->M * (t + 1) / tiles - first;
             const float *w =
-                j->w + (group * p->M + first) * depth + k * rows; /* behind the slabs before it */
+                j->w + (group * p->M + first) * depth + k * rows; /* after the slabs before it */
             int64_t end = k + FAC_GEMM_DEPTH < p->K ? k + FAC_GEMM_DEPTH : p->K;
             fac_gemm_slab(&m, (fac_gemm_block){ t, t + 1, p0, p1, k, end }, w, depth, panels, edge);
         }

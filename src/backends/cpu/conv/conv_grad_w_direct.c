@@ -63,7 +63,7 @@ static int64_t inner_of(const plan *p,
 }
 
 /* The strip that follows: of block 0 of x and chunk 0 of dy of an item, what is asked for in turn;
- * x NULL behind the last. */
+ * x NULL after the last. */
 typedef struct ahead {
     const float *x, *dy;
     int64_t blocks, vectors, next;
@@ -110,7 +110,7 @@ static void add_strip(const plan *p, const float *x, const float *dy, int64_t pl
             }
 }
 
-/* The sums of one block and chunk into dw, without the lanes behind the last channels:  lines of
+/* The sums of one block and chunk into dw, without the lanes after the last channels:  lines of
  * output channels are laid in the order of dw's numbers, and turned by squares. */
 static void put(const plan *p, const float *sums, int64_t block, int64_t chunk, int n, float *dw) {
     const fac_conv_geom *g = &p->g;

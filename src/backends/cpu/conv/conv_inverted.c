@@ -110,7 +110,7 @@ static int input_of(const fac_graph *body, const fac_value *v) {
     return -1;
 }
 
-/* Takes a convolution of `now` and a clip behind it, if they are there. */
+/* Takes a convolution of `now` and a clip after it, if they are there. */
 static bool take(const fac_graph *body, const fac_node **n, const fac_value **now, part *to) {
     const fac_node *c = *n;
     if (!c || !FAC_IS(c, conv2d) || c->in[0] != *now || c->body[0] || !fac_conv_geometry(c, &to->g))

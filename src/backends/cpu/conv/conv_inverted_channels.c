@@ -3,7 +3,7 @@
  *
  * A thread expands and convolves all rows of its channels, two vectors of them at a time in the
  * first cache, and projects what it has: a part of the sum over k for all outputs.  The first
- * share's part begins with bias and residual and lies in y; the others' are added to it behind
+ * share's part begins with bias and residual and lies in y; the others' are added to it after
  * that, in their order.  Every weight is read by one core, and between cores go x and parts of y
  * only: what one core has just written comes to another more slowly than from memory. */
 #include <limits.h>

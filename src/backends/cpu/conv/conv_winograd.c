@@ -34,7 +34,7 @@ typedef fac_winograd_plan plan;
 typedef struct job {
     const plan *p;
     const float *x, *u, *b, *r, *mask;
-    float *y, *own, *v;   /* a thread's V and M, one thread behind the other; V if it is shared */
+    float *y, *own, *v;   /* a thread's V and M, one thread after the other; V if it is shared */
     int64_t first, count; /* tiles of the block                                                  */
     bool past;            /* y goes past the caches                                              */
     int32_t *made;        /* by thread: the block whose V it has; -1: none                       */

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* The best first; estimates decide between those that offer.  Behind them all stands the reference
+/* The best first; estimates decide between those that offer.  After them all stands the reference
  * driver, which the planner knows (src/ref/ref.h). */
 static const fac_solver *const solvers[] = { &fac_cpu_conv_winograd_4x4,
                                              &fac_cpu_conv_winograd_2x2,

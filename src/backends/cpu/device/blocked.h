@@ -24,7 +24,7 @@ static inline void fac_want_plain(fac_operand *o) {
         o->layout = fac_layout_plain(&o->type.dims);
 }
 
-/* How far outputs look beyond the input along one dim, before or behind it. */
+/* How far outputs look beyond the input along one dim, before or after it. */
 static inline int64_t fac_halo_of(const fac_window *w) {
     int64_t behind =
         (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation - w->pad - (w->in - 1);

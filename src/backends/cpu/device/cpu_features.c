@@ -122,7 +122,7 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
 #else
     c->l1 = cache(-1, 32 << 10), c->l2 = cache(-1, 512 << 10), c->l3 = cache(-1, 8 << 20);
 #endif
-    /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core, of memory a quarter of that behind
+    /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core, of memory a quarter of that after
      * the fourth.  Only ratios matter: estimates are compared with each other and with those of
      * memory-bound steps. */
     const double threads = c->pool.threads;

@@ -4,7 +4,7 @@
 #include "backends/cpu/device/padded.h"
 #include "base/memory.h"
 
-enum { MORE = 16 }; /* floats behind a row, so that rows do not fall on the same places of a page */
+enum { MORE = 16 }; /* floats after a row, so that rows do not fall on the same places of a page */
 
 fac_padded fac_padded_of(const fac_conv_geom *g) {
     int64_t rows =

@@ -28,9 +28,9 @@ typedef struct fac_conv_tile {
     int64_t x_pixel; /* of FAC_TILE_ANY and FAC_TILE_PLANAR */
     int64_t x_block, x_row,
         x_column; /* to the next channel block, kernel row, kernel column (dilation included)     */
-    int channels, R, S;    /* real channels: what lies behind them in the last block is not read    */
-    const float *w;        /* [block][R][S][channel in block][n lanes], without gaps        */
-    const float *bias;     /* n vectors, or NULL     */
+    int channels, R, S; /* real channels: what lies after them in the last block is not read    */
+    const float *w;     /* [block][R][S][channel in block][n lanes], without gaps        */
+    const float *bias;  /* n vectors, or NULL     */
     const float *row_bias; /* m numbers, or NULL */
     float *y0, *y1;
     int64_t y_pixel, y_vector;
@@ -45,7 +45,7 @@ typedef struct fac_conv_tile {
     int ahead_lines;
     int64_t ahead_step, ahead_block; /* R = S = 1: instead a line for each channel, so far apart,
                                         and for each block */
-    bool here;                       /* y is in a cache nearby: nothing is to be brought in                       */
+    bool here; /* y is in a cache nearby: nothing is to be brought in                       */
     bool past; /* of FAC_TILE_NEAR: y goes past the caches, in whole vectors.  Only of R = S = 1
                   without copies and masks if something is added                          */
     fac_tile_fill
@@ -206,7 +206,7 @@ typedef struct fac_winograd {
     void (*in_tile)(const float *x, int64_t x_row, float *v, int64_t v_point, int64_t v_plane);
     void (*out_tile)(const fac_winograd_tile *t);
     /* The largest of each 2 x 2 of these outputs, NaN if there is one; rows, columns and y are
-     * those of the pool, which bias and limits come behind.  No residual, no mask. */
+     * those of the pool, which bias and limits come after.  No residual, no mask. */
     void (*out_pool)(const fac_winograd_tile *t);
     /* One vector of filters, kernel x kernel vectors without gaps, to u, plane after plane;
      * computed in f64. */
@@ -354,7 +354,7 @@ typedef bool fac_tree_kernel(fac_tree_walk *t);
 typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int64_t to_row,
                              int64_t rows, int64_t columns);
 
-/* to[k / lanes][m][k % lanes] = from[m][k],  m < rows, k < n; zeros behind the last k */
+/* to[k / lanes][m][k % lanes] = from[m][k],  m < rows, k < n; zeros after the last k */
 typedef void fac_pack_kernel(const float *from, int64_t from_row, int rows, int64_t n, float *to);
 
 struct fac_streams;           /* streams.h: reductions, softmax, normalization */

@@ -113,7 +113,7 @@ static inline bool fac_streams_past(const fac_cpu *c, size_t bytes) {
                  far = c->l3 / 2 < FAC_STREAM_FAR ? c->l3 / 2 : FAC_STREAM_FAR;
     return c->simd->streams->put && bytes > (near > far ? near : far);
 }
-/* Behind the last of a thread: other threads may read what it has put. */
+/* After the last of a thread: other threads may read what it has put. */
 static inline void fac_streams_end(void) {
 #if defined(__x86_64__)
     __builtin_ia32_sfence();

@@ -1,5 +1,5 @@
 /* Turns an elementwise node into a chain: see chain.h.  Registers are given out in the order of the
- * steps; the register of a value is free again behind its last reader, and a loop may write over
+ * steps; the register of a value is free again after its last reader, and a loop may write over
  * its own argument. */
 #include <string.h>
 #include "backends/cpu/elementwise/chain.h"

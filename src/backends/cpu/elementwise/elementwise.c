@@ -3,7 +3,7 @@
  * Block by block each step of the chain runs over arrays in L1: see chain.h for the program,
  * elementwise.h for the walk. Layouts: plain with any strides, or all operands of full shape
  * blocked alike: then the channels of one block are the innermost dim, a per-channel operand
- * repeats every block, and the lanes behind the last channel compute garbage. Exact as the
+ * repeats every block, and the lanes after the last channel compute garbage. Exact as the
  * reference but for the order of rounding in f32: the loops compute f32 in f32. */
 #include <string.h>
 #include "backends/cpu/device/cpu.h"

@@ -1,4 +1,4 @@
-/* The body behind a convolution or matrix product, as the tile kernel takes it. */
+/* The body after a convolution or matrix product, as the tile kernel takes it. */
 #ifndef FACULA_CPU_EPILOGUE_H
 #define FACULA_CPU_EPILOGUE_H
 #include "backends/cpu/device/cpu.h"

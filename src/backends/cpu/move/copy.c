@@ -109,7 +109,7 @@ static int64_t place(const fac_layout *l, int k, int64_t i, int64_t size) {
     return size * (block ? i / block * l->stride[k] + i % block : i * l->stride[k]);
 }
 
-/* Adds axis k and those behind it; t holds the axes before it. */
+/* Adds axis k and those after it; t holds the axes before it. */
 static void put_axes(fac_copy *c, const fac_dims *dims, const fac_layout *from,
                      const fac_layout *to, int k, nest t) {
     if (k == dims->n) {
@@ -119,7 +119,7 @@ static void put_axes(fac_copy *c, const fac_dims *dims, const fac_layout *from,
     int64_t size = (int64_t)c->size, n = dims->d[k];
     int64_t a = from->block > 0 && from->axis == k ? from->block : 1,
             b = to->block > 0 && to->axis == k ? to->block : 1;
-    /* Three parts: whole large blocks, whole small blocks behind them, single elements behind
+    /* Three parts: whole large blocks, whole small blocks after them, single elements after
      * those. */
     int64_t large = a > b ? a : b, small = a > 1 && b > 1 ? lower(a, b) : large;
     int64_t cut[4] = { 0, n / large * large, n / small * small, n }, inner[3] = { large, small, 1 };

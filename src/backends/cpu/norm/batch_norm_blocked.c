@@ -1,5 +1,5 @@
 /* batch_norm/blocked, batch_norm_grad/blocked and batch_norm_act_grad/blocked: batch normalization
- * by the statistics of the batch, its gradient, and that behind an activation, on blocked images;
+ * by the statistics of the batch, its gradient, and that after an activation, on blocked images;
  * f32.
  *
  * Each lane is a channel.  Strips of rows are short enough for the first cache, where they are read
@@ -109,7 +109,7 @@ static void measure(const job *j, int64_t block, int64_t from, int64_t end, mome
     }
 }
 
-/* The numbers of a block's lanes, 0 behind the last channel. */
+/* The numbers of a block's lanes, 0 after the last channel. */
 typedef struct terms {
     float mean[MOST_LANES], factor[MOST_LANES], other[MOST_LANES], shift[MOST_LANES];
 } terms;

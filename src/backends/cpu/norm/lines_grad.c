@@ -66,7 +66,7 @@ static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
     const int at = fac_axis(axis, d->n);
     for (int k = 0; k < d->n; k++) *(k < at ? &r->lines : &r->size) *= d->d[k];
     if (at < 0 || (!r->norm && r->size != d->d[at]))
-        return false; /* what lies behind the axis is one element */
+        return false; /* what lies after the axis is one element */
     if (r->lines * r->size == 0) return !r->norm;
     if (r->norm && !fac_attr_get_real(p->node, "epsilon", &r->epsilon)) return false;
     r->scaled = r->norm && p->in[2].type.dtype != FAC_NONE;
@@ -160,7 +160,7 @@ static void run_parts(void *arg, int64_t first, int64_t last, int thread) {
     if (j->past) fac_streams_end();
 }
 
-/* Columns of the sums of all parts, some at a time: two arrays of one part lie behind each other.
+/* Columns of the sums of all parts, some at a time: two arrays of one part lie one after the other.
  */
 typedef struct columns {
     const plan *p;

@@ -14,7 +14,7 @@
 
 typedef struct taps {
     int32_t first, last, padded;
-} taps; /* inside of x; those that do not reach behind the padding */
+} taps; /* inside of x; those that do not reach after the padding */
 
 typedef struct plan {
     fac_pool_geom g;

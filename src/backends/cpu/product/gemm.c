@@ -227,7 +227,7 @@ static fac_tile_fill copy_tile(const fac_gemm_job *g, fac_gemm_matrix a, int64_t
                             (k1 - k0) / lanes };
 }
 
-/* What comes behind panel p of the slab. */
+/* What comes after panel p of the slab. */
 static arrival behind(const fac_gemm_job *g, fac_gemm_block at, int64_t p, int64_t deepest,
                       float *to) {
     if (p + 1 < at.p1) return (arrival){ p + 1, at.k0, at.k1, to };

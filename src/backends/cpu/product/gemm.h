@@ -3,7 +3,7 @@
  * a is cut into tiles of rows, as evenly as possible: tile i holds rows M i / tiles .. M (i + 1) /
  * tiles, as [k / lanes][row of the tile][lanes], so that a row is what a pixel is to a convolution,
  * and the register tile is the same. b is cut into panels of two vectors of columns, each
- * [k][columns], zeros behind the last column. The sum is done in slabs of at most FAC_GEMM_DEPTH,
+ * [k][columns], zeros after the last column. The sum is done in slabs of at most FAC_GEMM_DEPTH,
  * which keeps the part of b in the first two caches. */
 #ifndef FACULA_CPU_GEMM_H
 #define FACULA_CPU_GEMM_H

@@ -5,7 +5,7 @@
  * first, as matmul.c does for weights, would be a pass over memory, half of whose lines the other
  * cores then fetch from the caches of those that wrote them. Here a thread takes a block of y and
  * packs what it needs just before it needs it (fac_gemm_both): some of it twice, but within its own
- * caches and behind the arithmetic of what came before. */
+ * caches and after the arithmetic of what came before. */
 #include <limits.h>
 #include <math.h>
 #include "backends/cpu/device/blocked.h"

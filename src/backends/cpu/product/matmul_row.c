@@ -2,7 +2,7 @@
  * image have it, f32.
  *
  * y = clip(sum over k of alpha x[k] b[k][:] + beta c + residual, ...).  Time is that of reading b.
- * Behind a relu many x[k] are zero, and rows of b that meet a zero are not read at all: that
+ * After a relu many x[k] are zero, and rows of b that meet a zero are not read at all: that
  * changes no result as long as these rows are finite, 0 x = 0. So packing looks at every number of
  * b, and a panel of columns in which one is infinite or NaN is summed in full.  (The idea is that
  * of EIE: Han et al., ISCA 2016.)  Sums run over slabs of FAC_GEMM_DEPTH rows, whatever is left out

@@ -250,7 +250,7 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     }
 }
 
-/* Some results from their parts, which lie one array behind the other. */
+/* Some results from their parts, which lie one array after the other. */
 static void join_parts(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     const plan *r = j->r;

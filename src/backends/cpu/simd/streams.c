@@ -302,7 +302,7 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
                 store(square[i] + before + k * VL, v * v);
             }
             for (int64_t c = channels; c < all; c++)
-                square[i][before + c] = 0; /* whatever is in the lanes behind the last */
+                square[i][before + c] = 0; /* whatever is in the lanes after the last */
         }
         for (int64_t i = 0; i < n; i++) {
             for (int64_t k = 0; k < blocks; k++) {

@@ -56,7 +56,7 @@ INLINE const float *step(const int m, const int n, const places x, const int k, 
     return w + VECTORS(n) * VL;
 }
 
-/* What steps bring in, a line each: the pixel of x so many floats behind (0: none); those of y,
+/* What steps bring in, a line each: the pixel of x so many floats after (0: none); those of y,
  * which is written at the end, and of what is added to it or masks it (-1: none). */
 typedef struct soon {
     int64_t x, y, r;
@@ -167,7 +167,7 @@ INLINE const float *taps(const int m, const int n, const int block, const int he
     return w;
 }
 
-/* One tile after the other: the next one begins behind the pixels of this one, or where the caller
+/* One tile after the other: the next one begins after the pixels of this one, or where the caller
  * says. */
 INLINE void tiles(const int m, const int n, const int block, const int64_t px, const int listed,
                   const int copies, const fac_conv_tile *t) {
@@ -209,7 +209,7 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         int c = 0;
         if (pointwise) { /* short blocks feel what loops around them cost, and use a line of x for
                             16 steps only */
-            /* two blocks behind the last but one are those of the next tile */
+            /* two blocks after the last but one are those of the next tile */
             const int64_t blocks = t->channels / VL,
                           wrapped =
                               listed ? 0 : x_next - (blocks > 1 ? blocks - 2 : 0) * t->x_block;

@@ -3,7 +3,7 @@
  * transposing", 1972). */
 #include "backends/cpu/simd/vector.h"
 
-/* Both rows of blocks of d lanes: a keeps its even blocks and gets the even ones of b behind them;
+/* Both rows of blocks of d lanes: a keeps its even blocks and gets the even ones of b after them;
  * b its odd ones. */
 #if defined(__AVX512F__)
 INLINE void swap_blocks(const int d, vec *a, vec *b) {

@@ -76,7 +76,7 @@ INLINE vec add_product(vec to, vec a, vec b) {
     return to + a * b;
 #endif
 }
-/* What is stored before goes first, `next` is computed behind that.  On Zen 4 a store of 512 bits
+/* What is stored before goes first, `next` is computed after that.  On Zen 4 a store of 512 bits
  * may take the time of a multiply-add or two, less where it follows at once what made its number:
  * max, min, store, and then the next. */
 INLINE void store_first(vec *next) {
@@ -86,7 +86,7 @@ INLINE void store_first(vec *next) {
     (void)next;
 #endif
 }
-/* The first n lanes, 0 < n <= VL, zeros behind them; nothing behind them in memory is touched. */
+/* The first n lanes, 0 < n <= VL, zeros after them; nothing after them in memory is touched. */
 INLINE vec load_some(const float *p, int n) {
 #if defined(__AVX512F__)
     return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);

@@ -76,7 +76,7 @@ double fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches) {
 
 /* ---- while making ---- */
 
-/* The arrays of the calls lie behind them, in order. */
+/* The arrays of the calls lie after them, in order. */
 static fac_cl_plan *plan_of(int calls, size_t buffers, size_t numbers) {
     fac_cl_plan *plan =
         fac_alloc(1, sizeof *plan + (size_t)calls * sizeof *plan->call +

@@ -16,14 +16,14 @@ typedef struct given {
     bool set;
     size_t bytes, room;
     cl_mem memory;
-    void *value; /* room bytes of it, behind the arguments */
+    void *value; /* room bytes of it, after the arguments */
 } given;
 
 typedef struct fac_cl_setting {
     cl_kernel kernel; /* NULL until the program is built */
     size_t released;  /* segments that were gone when the buffers were set */
     int n;
-    given *args; /* with the values behind them, in one piece: few lines to read at each launch */
+    given *args; /* with the values after them, in one piece: few lines to read at each launch */
 } setting;
 
 fac_status fac_cl_kernel_new(fac_opencl *o, const char *source, const char *options,

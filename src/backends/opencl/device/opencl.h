@@ -2,7 +2,7 @@
  * one device of one platform.  What no kernel takes is solved by the cpu (src/plan/cpu_fallback.c).
  *
  * Everything is submitted to the queue in the order of the calls and nothing waits but reads: so
- * memory that is given back may be given out again at once, its next writer runs behind its last
+ * memory that is given back may be given out again at once, its next writer runs after its last
  * reader.  A failing command breaks the queue; the error is kept and every later call answers with
  * it. */
 #ifndef FACULA_OPENCL_H
@@ -151,7 +151,7 @@ void fac_cl_tell_paths(fac_device *d, fac_fact *tell, void *self);
 
 /* All that the compiled form depends on. */
 fac_hash fac_cl_program_key(const fac_opencl *o, const char *source, const char *options);
-/* Source text behind kernels/prelude.cl, with options: found in the cache on disk, or compiled.
+/* Source text after kernels/prelude.cl, with options: found in the cache on disk, or compiled.
  * FAC_E_DEVICE with the compiler's own words. */
 /* (Text with instructions of sm_90a: nvidia/ptx.c.) */
 fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options,

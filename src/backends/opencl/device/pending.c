@@ -1,7 +1,7 @@
 /* Whose fault it was.  Commands fail after they were submitted, and the driver says so at the next
  * wait, not whose it was: so the names of the newest commands' steps are kept until a wait is good,
  * with an event for each 64th command.  An event for each one would make launches dearer by a third
- * (NVIDIA), for each 16th by 2 to 4 percent; programs that are profiled wait behind each step,
+ * (NVIDIA), for each 16th by 2 to 4 percent; programs that are profiled wait after each step,
  * which names it alone. */
 #include <stdio.h>
 #include "backends/opencl/device/opencl.h"
@@ -48,7 +48,7 @@ static cl_int outcome(const fac_opencl *o, cl_event event) {
     return code ? code : status;
 }
 
-/* The commands behind the last event that is complete, up to the first one that is not; an error
+/* The commands after the last event that is complete, up to the first one that is not; an error
  * that it has replaces *code. */
 static void suspects(const fac_opencl *o, size_t *first, size_t *last, cl_int *code) {
     *first = oldest(o);

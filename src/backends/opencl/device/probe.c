@@ -150,7 +150,7 @@ static void fences(fac_text *to) {
 }
 static int fences_say(int i) { return i; }
 
-/* Groups, one for each unit, count up a number behind the results and look for a while until all
+/* Groups, one for each unit, count up a number after the results and look for a while until all
  * have. */
 static void relay(fac_text *to) {
     fac_text_add(to, fac_cl_nv_common);

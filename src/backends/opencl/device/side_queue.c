@@ -1,4 +1,4 @@
-/* A second queue, for work beside the other work of a run (fac_beside): begun behind a marker of
+/* A second queue, for work beside the other work of a run (fac_beside): begun after a marker of
  * the first queue, met by a barrier there that waits for a marker of the second one.  Between
  * kernels of one queue an H200 is idle for 1 to 2 us, and small ones leave most of it unused;
  * markers and barriers cost about as much, so what goes there should be worth some.
@@ -22,7 +22,7 @@ static bool able(fac_device *d) {
     return o->limits.gpu && fac_cl_has_path(o, FAC_CL_MMA);
 }
 
-/* What is submitted to `later` from now on comes behind all that `earlier` has. */
+/* What is submitted to `later` from now on comes after all that `earlier` has. */
 static fac_status order(fac_opencl *o, cl_command_queue earlier, cl_command_queue later,
                         fac_error *err) {
     cl_event event;

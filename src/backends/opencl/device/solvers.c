@@ -1,4 +1,4 @@
-/* The best first; estimates decide between those that offer.  Behind them all stands the cpu
+/* The best first; estimates decide between those that offer.  After them all stands the cpu
  * (src/plan/cpu_fallback.c). */
 #include <stddef.h>
 #include "backends/opencl/device/solvers.h"

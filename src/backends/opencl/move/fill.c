@@ -24,7 +24,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-/* The numbers behind the count; returns the options of the kernel. */
+/* The numbers after the count; returns the options of the kernel. */
 static void numbers(const fac_problem *p, fac_text *options, int64_t *x, int *n) {
     const fac_dims *in = &p->in[0].type.dims, *out = &p->out[0].type.dims;
     int64_t given = 0;

@@ -1,4 +1,4 @@
-/* What kernels of batch norms share whose images lie with channels last, one pixel behind the
+/* What kernels of batch norms share whose images lie with channels last, one pixel after the
  * other, and whose operands by channel are of the type computed in. */
 #ifndef FACULA_OPENCL_BATCH_NORM_DENSE_H
 #define FACULA_OPENCL_BATCH_NORM_DENSE_H

@@ -33,7 +33,7 @@ int64_t fac_cl_norm_step(const fac_operand *x) {
     int64_t step = 0, pixels = 1;
     if (d->n < 3 || x->layout.block || (d->d[1] > 1 && x->layout.stride[1] != 1)) return 0;
     for (int i = d->n - 1; i > 0; i--) {
-        const int k = i > 1 ? i : 0; /* images behind the pixels */
+        const int k = i > 1 ? i : 0; /* images after the pixels */
         if (d->d[k] > 1 && !step) step = x->layout.stride[k];
         if (d->d[k] > 1 && x->layout.stride[k] != step * pixels) return 0;
         pixels *= d->d[k];

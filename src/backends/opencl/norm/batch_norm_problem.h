@@ -42,7 +42,7 @@ static inline bool fac_cl_norm_has_bits(const fac_problem *p) {
 
 /* Which operand is added to what the norm made; 0: none. */
 int fac_cl_norm_addend(const fac_problem *p);
-/* Where the mean of the batch is among the operands; its variance is behind it.  0: it is none of
+/* Where the mean of the batch is among the operands; its variance is after it.  0: it is none of
  * them. */
 int fac_cl_norm_own(const fac_node *n);
 static inline bool fac_cl_norm_is_straight(const fac_node *n) { return fac_cl_norm_own(n) > 0; }

@@ -1,4 +1,4 @@
-/* Solvers "cross_entropy" and "cross_entropy_grad": lines of scores that lie one behind the other,
+/* Solvers "cross_entropy" and "cross_entropy_grad": lines of scores that lie one after the other,
  * and their labels, in one launch each.  Where classes are not neighbours, both do what the ops
  * expand to. */
 #include <string.h>

@@ -32,7 +32,7 @@ static size_t item(const fac_problem *p) {
     return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes;
 }
 
-/* Adds a kernel of a text behind team.cl; takes the options. */
+/* Adds a kernel of a text after team.cl; takes the options. */
 static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
                              const char *kernel, fac_text *options, const char *name,
                              fac_cl_call **out, fac_error *err) {

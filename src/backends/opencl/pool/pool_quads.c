@@ -1,5 +1,5 @@
 /* pool/quads: pools of images with channels last and their gradients, four channels an item; bodies
- * behind them.  The result of a pool may be plain: the last image of a network is read as a row by
+ * after them.  The result of a pool may be plain: the last image of a network is read as a row by
  * a linear layer, and need not be turned for that. */
 #include <limits.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
         return false;
     if (w->in < 4 || w->stride > 8 || w->dilation > 8 || h->dilation > 8 || w->pad > 64)
         return false;
-    /* behind the last output's window lie vectors that were begun */
+    /* after the last output's window lie vectors that were begun */
     if (w->in + w->out * w->stride + 8 * w->kernel + 128 > LINE || s->g.N * s->g.C * h->out == 0 ||
         w->out < 1)
         return false;

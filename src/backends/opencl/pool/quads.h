@@ -29,7 +29,7 @@ typedef struct fac_cl_tail {
 bool fac_cl_tail_read(const fac_opencl *o, fac_problem *p, int bias, fac_cl_tail *t);
 /* Definitions in front of a kernel: EXTRA_PLACES, EXTRA_STEPS, EXTRA_PARAMS, EXTRA_ONCE, FINISH. */
 bool fac_cl_tail_text(const fac_cl_tail *t, bool fp64, fac_text *to);
-/* Buffers behind those of the kernel itself; numbers at its end. */
+/* Buffers after those of the kernel itself; numbers at its end. */
 void fac_cl_tail_buffers(const fac_cl_tail *t, const fac_problem *p, fac_cl_call *c);
 void fac_cl_tail_numbers(const fac_cl_tail *t, fac_cl_call *c);
 

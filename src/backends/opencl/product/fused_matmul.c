@@ -1,5 +1,5 @@
 /* Solver "fused_matmul": a product into the scratch by the best of the products' solvers, then one
- * launch of the elementwise ops behind it.  What the cpu gains by never storing the product, a
+ * launch of the elementwise ops after it.  What the cpu gains by never storing the product, a
  * device with memory of its own and no caches to speak of would not. */
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/solvers.h"

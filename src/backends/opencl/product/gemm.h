@@ -47,7 +47,7 @@ typedef struct fac_cl_product {
     fac_dtype dtype, result; /* of a and b; of y */
     double alpha, beta;      /* finish(x) = body(alpha x + beta bias) */
     bool biased;             /* extra 0 is the bias */
-    const fac_graph *body; /* or NULL; its inputs behind the first are the extras behind the bias */
+    const fac_graph *body;   /* or NULL; its inputs after the first are the extras after the bias */
     int extras, input[FAC_CL_EXTRAS]; /* inputs of the problem */
     int variant; /* which tile is asked for, see fac_cl_tile_variants; 0: the best by estimates */
     fac_dtype extra_dtype[FAC_CL_EXTRAS];

@@ -36,7 +36,7 @@ fac_dtype fac_cl_folding(fac_dtype t);
 void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing);
 void fac_cl_fold_options(const fac_cl_fold *f,
                          fac_text *options); /* V, ALIGNED, G, C, KEPT, REDUCED, COLUMNS, UNIT */
-/* sizes and strides, as the kernels have them behind their own numbers */
+/* sizes and strides, as the kernels have them after their own numbers */
 void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c);
 void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c);
 /* In how many accesses of each item a GPU's team has a whole line, where its registers can hold it;

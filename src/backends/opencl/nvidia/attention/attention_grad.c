@@ -41,7 +41,7 @@ static bool read(fac_opencl *o, fac_problem *p, plan *r) {
         r->a.mode == FAC_NV_3XTF32)
         return false;
     const fac_nv_attention *a = &r->a;
-    if (a->T != a->k.rows) return false; /* keys behind a short mask would need zeros */
+    if (a->T != a->k.rows) return false; /* keys after a short mask would need zeros */
     p->in[LSE].layout = fac_layout_plain(&p->in[LSE].type.dims);
     if (p->in[LSE].type.dtype != FAC_F32) return false;
     r->dy = fac_nv_heads_of(&p->in[DY], a->H);

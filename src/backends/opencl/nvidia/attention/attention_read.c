@@ -71,7 +71,7 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps,
     if (p->in[mask].type.dtype != FAC_NONE) {
         a->mask = mask_of(&p->in[mask]);
         const int64_t keys = p->in[mask].type.dims.d[p->in[mask].type.dims.n - 1];
-        if (keys < a->T) a->T = keys; /* a shorter mask lets the keys behind it take no part */
+        if (keys < a->T) a->T = keys; /* a shorter mask lets the keys after it take no part */
     }
     const bool mapped =
         fac_nv_heads_mapped(&a->q) && fac_nv_heads_mapped(&a->k) && fac_nv_heads_mapped(&a->v);

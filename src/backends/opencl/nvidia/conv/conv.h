@@ -73,7 +73,7 @@ fac_nv_ends fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
  * conv2d_grad_x_norm ----
  *
  * Kernels leave those of 64 rows each, kernels/nv_moments.cl, as [part][mean, m2 or the
- * sums][channels] and behind them [part] counts; one more launch joins them. */
+ * sums][channels] and after them [part] counts; one more launch joins them. */
 #define FAC_NV_JOINING 7e-6 /* seconds of that launch, on an H200 */
 enum {
     FAC_NV_PART_ROWS = 64,
@@ -89,7 +89,7 @@ fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv
 fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_moments *m,
                               const fac_cl_kernel *k, fac_span from, const fac_span *in,
                               const fac_span *to, fac_error *err);
-/* norm4(v, along, m): what is done to four sums behind finish4, and what is summed beside them. */
+/* norm4(v, along, m): what is done to four sums after finish4, and what is summed beside them. */
 void fac_nv_norm_text(const fac_nv_conv *c, fac_text *to);
 
 /* ---- conv_foresee.c ----

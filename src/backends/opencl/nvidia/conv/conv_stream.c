@@ -1,7 +1,7 @@
 /* The solver conv/wgmma_stream: see conv_stream.h.  Forward convolutions and their gradients by x
  * with channels in multiples of 16 bytes: f32 in TF32 (precision high) or by three products of
  * TF32, bf16 and f16.  The phases of gradients with strides of 2 are one launch, those of others
- * one each.  Convolutions of 3 x 3 may have a max pool of 2 x 2 behind them (conv_stream_pool.c).
+ * one each.  Convolutions of 3 x 3 may have a max pool of 2 x 2 after them (conv_stream_pool.c).
  */
 #include <stdlib.h>
 #include "backends/opencl/elementwise/elementwise.h"

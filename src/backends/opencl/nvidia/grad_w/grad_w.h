@@ -60,7 +60,7 @@ static inline int64_t fac_nv_grad_w_taps(const fac_nv_grad_w *q) {
 /* The best cut by estimates, or the one of a variant; false: there is none. */
 bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant,
                           fac_nv_grad_w_cut *out);
-/* Bytes for the parts of the sum; and behind them for the maps of all groups. */
+/* Bytes for the parts of the sum; and after them for the maps of all groups. */
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c);
 size_t fac_nv_grad_w_maps_bytes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c);
 

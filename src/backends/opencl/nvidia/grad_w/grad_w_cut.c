@@ -32,7 +32,7 @@ static const struct {
               { 256, true, 128 },  { 128, false, 256 }, { 128, true, 256 } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Rows or columns of positions: every pixel of x behind the pad in front, and as many behind it as
+/* Rows or columns of positions: every pixel of x after the pad in front, and as many after it as
  * taps reach across: what they see there are pads of the next row or image. */
 static int64_t positions(const fac_conv_geom *g, int k) {
     const int64_t pad = g->pad[k] > g->pad_end[k] ? g->pad[k] : g->pad_end[k], all = g->in[k] + pad;
@@ -203,7 +203,7 @@ bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int varia
                           fac_nv_grad_w_cut *out) {
     bool found = false;
     if (variant > FAC_NV_GRAD_W_VARIANTS) return false;
-    if (variant) { /* behind half of them: never joined */
+    if (variant) { /* after half of them: never joined */
         const bool apart = variant > 2 * KINDS;
         variant -= apart ? 2 * KINDS : 0;
         if (!cut(o, q, (variant - 1) / 2, 1 + (variant - 1) % 2, out) ||

@@ -117,7 +117,7 @@ static int finish_of(const fac_nv_finish *f, fac_nv_finish *all, int *n, bool fp
     return i;
 }
 
-/* A leg of a level begins with the group behind the last one that the legs before it have given a
+/* A leg of a level begins with the group after the last one that the legs before it have given a
  * tile. */
 static void share_out(relay *r) {
     int shift = 0;

@@ -18,7 +18,7 @@ enum { FAC_NV_X, FAC_NV_W, FAC_NV_Y, FAC_NV_BIAS, FAC_NV_ADD, FAC_NV_LEG_OPERAND
 
 /* As kernels/nv_relay.cl has it. */
 typedef struct fac_nv_leg {
-    int64_t at[FAC_NV_LEG_OPERANDS]; /* bytes: behind the operand, in the table behind its buffer */
+    int64_t at[FAC_NV_LEG_OPERANDS]; /* bytes: after the operand, in the table after its buffer */
     int32_t base[FAC_NV_LEG_OPERANDS];
     int32_t code, fresh, shift, team, tiles, finish, weights, early;
     int32_t image, step[2], in[2], out[2], origin[2], stride[2], far[2], taps[2];

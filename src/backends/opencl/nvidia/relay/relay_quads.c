@@ -62,7 +62,7 @@ static bool read_depthwise(const fac_opencl *o, fac_problem *p, quads *q) {
     return fits(q) && fac_cl_tail_read(o, p, 2, &q->tail) && few_extras(&q->tail);
 }
 
-/* Does the last window end behind the padding? */
+/* Does the last window end after the padding? */
 static bool is_over(const fac_window *w) {
     return (w->out - 1) * w->stride - w->pad + (w->kernel - 1) * w->dilation >= w->in + w->pad_end;
 }

@@ -31,7 +31,7 @@ typedef struct fac_nv_place {
  * alone, anyhow. */
 typedef enum fac_nv_run { FAC_NV_CHANNELS, FAC_NV_FOURS, FAC_NV_PIXELS, FAC_NV_ANYHOW } fac_nv_run;
 
-/* Element 0 is the result, behind it the extras of the product in their order; the argument has 1 +
+/* Element 0 is the result, after it the extras of the product in their order; the argument has 1 +
  * extras of them. */
 typedef struct fac_nv_ends {
     fac_nv_place p[1 + FAC_CL_EXTRAS];

@@ -66,7 +66,7 @@ static bool same_size(const fac_dims *a, const fac_dims *b) {
     return a->n == b->n && !memcmp(a->d, b->d, (size_t)a->n * sizeof *a->d);
 }
 
-/* A byte for the channels of each four of a pixel, one behind the other. */
+/* A byte for the channels of each four of a pixel, one after the other. */
 static bool place_bits(fac_operand *x, fac_nv_place *at) {
     const fac_dims *d = &x->type.dims;
     for (int turn = 0; turn < 2; turn++) {

@@ -29,7 +29,7 @@ enum { FAC_NV_A_REGISTERS = 1, FAC_NV_A_TURNED = 2, FAC_NV_B_TURNED = 4, FAC_NV_
  * product, whatever it held */
 void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how);
 /* wgmma_wait1_n128(float *d): all groups but the last `left` are done, and d, 64 x n, is read only
- * behind it: for kernels that go on while later ones still run. */
+ * after it: for kernels that go on while later ones still run. */
 void fac_nv_wgmma_wait_text(fac_text *to, int n, int left);
 
 /* ---- divide.c ---- */

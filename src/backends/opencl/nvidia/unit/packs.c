@@ -88,7 +88,7 @@ static int cut(const fac_opencl *o, job *jobs, int n) {
 
 /* ---- the table ---- */
 
-/* The units of a job, behind those of its launch so far; fills the table where it has memory
+/* The units of a job, after those of its launch so far; fills the table where it has memory
  * already. */
 static void add_units(const job *j, table *t, size_t start) {
     for (int i = 0; i < fac_nv_pack_phases(&j->w); i++) {
