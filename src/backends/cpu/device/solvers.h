@@ -14,7 +14,8 @@ extern const fac_solver fac_cpu_conv_winograd_2x2, fac_cpu_conv_winograd_4x4,
     fac_cpu_conv_inverted_channels, fac_cpu_conv2d_gemm, fac_cpu_conv3d_gemm, fac_cpu_linear_gemm,
     fac_cpu_matmul_gemm, fac_cpu_gemm_gemm, fac_cpu_max_pool, fac_cpu_avg_pool;
 extern const fac_solver fac_cpu_conv_bits, fac_cpu_conv_codes, fac_cpu_max_pool_codes;
-extern const fac_solver fac_cpu_cache_write, fac_cpu_rotary, fac_cpu_linear_blocks;
+extern const fac_solver fac_cpu_cache_write, fac_cpu_rotary, fac_cpu_linear_blocks,
+    fac_cpu_matmul_nbits;
 extern const fac_solver fac_cpu_conv_grad_w_direct, fac_cpu_conv_grad_w_first,
     fac_cpu_conv_grad_x_direct, fac_cpu_conv_grad_x_depthwise, fac_cpu_conv_grad_x_winograd_2x2,
     fac_cpu_conv_grad_x_winograd_4x4, fac_cpu_conv_grad_x_winograd_5x5,

@@ -7,12 +7,12 @@
  * have such kernels and unless the program wants the highest precision.  Else some rows of weights
  * at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as a matrix
  * product for many. */
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/block_dots.h"
-#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/elementwise/epilogue.h"
+#include "backends/cpu/product/slab.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
 #include "base/error.h"
@@ -21,17 +21,18 @@
 #include "tensor/blocks.h"
 #include "tensor/tensor_internal.h"
 
-enum { FEW = 6, ROUNDED_MOST = 16, DEPTH = 512 };
+enum { ROUNDED_MOST = 16 };
 
 typedef struct plan {
     const fac_cpu *cpu;
     fac_epilogue e;
     fac_layout x, y, b, r;
     fac_dtype type;
-    int64_t M, N, K, slab, slabs; /* rows of weights that become f32 together */
+    int64_t M, N, K;
+    fac_slab slab; /* rows of weights that become f32 together */
     int64_t row_bytes;
     size_t x_bytes, per_thread; /* of scratch */
-    bool bias, rounded, direct;
+    bool bias, rounded;
     const fac_block_dots *dots;
 } plan;
 
@@ -85,15 +86,11 @@ static bool settle(plan *p, const fac_problem *q) {
     p->dots = dots_of(s, p->type);
     p->rounded =
         p->dots && p->M <= ROUNDED_MOST && q->precision != FAC_PRECISION_HIGHEST && p->K % 32 == 0;
-    const int64_t fit = (int64_t)(p->cpu->l2 / 2 / sizeof(float)) / p->K, wide = 2 * s->lanes;
-    p->slab = fit < wide ? wide : fit > 128 ? 128 : fit / wide * wide;
-    if (p->M <= FEW) p->slab = wide;
-    p->slabs = (p->N + p->slab - 1) / p->slab;
-    p->direct = p->K % s->lanes == 0;
+    p->slab = (fac_slab){ .cpu = p->cpu, .M = p->M, .N = p->N, .K = p->K };
     p->x_bytes = p->rounded ? (size_t)p->M * fac_block_x_bytes(p->K) : 0;
-    const size_t both = fac_gemm_both_floats(s, fac_gemm_tiles(s, p->M), DEPTH, p->direct);
-    p->per_thread = p->rounded ? 0 : ((size_t)(p->slab * p->K) + both + 64) * sizeof(float);
-    return p->slabs < INT_MAX && p->K < INT_MAX / 8 && p->M < INT_MAX / 8;
+    if (!fac_slab_settle(&p->slab)) return false;
+    p->per_thread = p->rounded ? 0 : fac_slab_floats(&p->slab) * sizeof(float);
+    return true;
 }
 
 static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
@@ -178,28 +175,11 @@ static void decode(const plan *p, const char *w, int64_t rows, float *to) {
 static void by_floats(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;
-    const fac_simd *s = p->cpu->simd;
-    const int64_t first = i * p->slab, rows = p->N - first < p->slab ? p->N - first : p->slab;
+    const int64_t first = i * p->slab.rows, left = p->N - first;
+    const int64_t rows = left < p->slab.rows ? left : p->slab.rows;
     float *slab = (float *)(j->work + (size_t)thread * p->per_thread);
     decode(p, j->w + first * p->row_bytes, rows, slab);
-    if (p->M <= FEW) {
-        float sums[FEW * 128];
-        s->dots(&(fac_dots){ slab, j->x, p->K, p->K, p->K, rows, p->M, sums, p->M });
-        for (int64_t k = 0; k < rows; k++)
-            for (int64_t m = 0; m < p->M; m++) j->y[m * p->N + first + k] = sums[k * p->M + m];
-    } else {
-        static const fac_epilogue none = { .residual = -1,
-                                           .lo = -__builtin_inff(),
-                                           .hi = __builtin_inff() };
-        const fac_gemm_job g = {
-            .simd = s, .M = p->M, .N = rows, .K = p->K, .y = j->y + first, .y_row = p->N, .e = &none
-        };
-        const fac_gemm_block all = { .t1 = fac_gemm_tiles(s, p->M),
-                                     .p1 = fac_gemm_panels(s, rows) };
-        fac_gemm_both(&g, all, (fac_gemm_matrix){ j->x, p->K, 1 },
-                      (fac_gemm_matrix){ slab, 1, p->K }, 1, DEPTH, p->direct,
-                      slab + p->slab * p->K);
-    }
+    fac_slab_product(&p->slab, j->x, slab, rows, j->y + first);
     finish(j, first, rows);
 }
 
@@ -218,7 +198,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
               .rounded = scratch,
               .work = scratch };
     if (!p->rounded) {
-        fac_parallel(pool, (int)p->slabs, by_floats, &j);
+        fac_parallel(pool, (int)p->slab.slabs, by_floats, &j);
         return FAC_OK;
     }
     for (int64_t m = 0; m < p->M; m++)

@@ -1,0 +1,169 @@
+/* matmul_nbits/blocks: weights of 2, 4 or 8 bits stay as small as they are stored.
+ *
+ * They are read where they lie, most often in the mapped file.  Few rows of x meet codes of 4 bits
+ * in registers (simd/nbits.c), so that a run takes as long as it takes to read them.  Else some
+ * rows of weights at a time become f32 in the caches of a core, and meet x there (slab.h).  x stays
+ * f32: nothing is rounded but sums. */
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/product/nbits.h"
+#include "backends/cpu/product/slab.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "facula/ops.h"
+#include "op_list.h"
+
+enum { X, Q, SCALE, ZERO, BIAS, INPUTS, FEW = 8, LEAST_BLOCK = 16 };
+
+typedef struct plan {
+    const fac_cpu *cpu;
+    const fac_nbits_kernels *kernels;
+    fac_nbits_weights w;
+    fac_slab slab;
+    fac_layout x, scale, bias, y;
+    bool zeros, numbers, has_bias, few;
+    size_t x_floats, per_thread; /* of scratch */
+} plan;
+
+static const fac_nbits_kernels *kernels_of(const fac_simd *s) {
+#if defined(__x86_64__)
+    if (s->isa == FAC_ISA_AVX512) return &fac_nbits_avx512;
+    if (s->isa == FAC_ISA_AVX2) return &fac_nbits_avx2;
+#endif
+    (void)s;
+    return &fac_nbits_base;
+}
+
+static bool settle(plan *p, const fac_problem *q) {
+    const fac_nbits_opts *o = q->node->attrs;
+    const fac_dtype zero = q->in[ZERO].type.dtype;
+    const int64_t count = fac_dims_count(&q->in[X].type.dims);
+    if (q->in[X].type.dtype != FAC_F32 || count <= 0 || o->n <= 0) return false;
+    if (o->block < LEAST_BLOCK || (o->block & (o->block - 1))) return false;
+    if (zero != FAC_NONE && zero != FAC_U8 && zero != FAC_F32) return false;
+    p->kernels = kernels_of(p->cpu->simd);
+    p->w = (fac_nbits_weights){ .K = o->k,
+                                .blocks = (o->k + o->block - 1) / o->block,
+                                .block = o->block,
+                                .bits = (int)o->bits };
+    p->slab = (fac_slab){ .cpu = p->cpu, .M = count / o->k, .N = o->n, .K = o->k };
+    if (!fac_slab_settle(&p->slab)) return false;
+    p->zeros = zero == FAC_U8;
+    p->numbers = zero == FAC_F32;
+    p->has_bias = q->in[BIAS].type.dtype != FAC_NONE;
+    p->few = o->bits == 4 && p->slab.M <= FEW;
+    p->x_floats = p->few ? (size_t)(p->slab.M * p->kernels->turned(&p->w)) : 0;
+    p->per_thread = p->few ? 0 : fac_slab_floats(&p->slab);
+    return true;
+}
+
+static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
+    plan p = { .cpu = fac_cpu_of(d) };
+    if (!settle(&p, q)) return false;
+    for (int i = 0; i < INPUTS; i++)
+        if (q->in[i].type.dtype) fac_want_plain(&q->in[i]);
+    fac_want_plain(&q->out[0]);
+    const double M = (double)p.slab.M, N = (double)p.slab.N, K = (double)p.slab.K;
+    const double bytes = N * ((double)fac_nbits_row_bytes(&p.w) + 4 * (double)p.w.blocks);
+    o->work = (p.x_floats + p.per_thread * (size_t)p.cpu->pool.threads + 16) * sizeof(float);
+    o->seconds = 1e-6 + bytes / (2 * p.cpu->bandwidth) + 2 * M * N * K / p.cpu->flops;
+    return true;
+}
+
+static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_error *err) {
+    plan *p = fac_alloc(1, sizeof *p);
+    if (!p) return fac_raise(err, FAC_E_NOMEM, "matmul_nbits/blocks: no memory for a plan");
+    p->cpu = fac_cpu_of(d);
+    settle(p, q);
+    p->x = q->in[X].layout;
+    p->scale = q->in[SCALE].layout;
+    p->bias = q->in[BIAS].layout;
+    p->y = q->out[0].layout;
+    *out = p;
+    return FAC_OK;
+}
+
+static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
+
+/* ---- running ---- */
+
+typedef struct job {
+    const plan *p;
+    fac_nbits_weights w;
+    const float *x, *bias;
+    float *y, *turned, *scratch;
+} job;
+
+static void add_bias(const job *j, int64_t first, int64_t rows) {
+    const fac_slab *s = &j->p->slab;
+    if (!j->bias) return;
+    for (int64_t m = 0; m < s->M; m++)
+        for (int64_t k = first; k < first + rows; k++) j->y[m * s->N + k] += j->bias[k];
+}
+
+static void by_codes(void *arg, int64_t first, int64_t last, int thread) {
+    const job *j = arg;
+    const fac_nbits_rows t = { .w = &j->w,
+                               .first = first,
+                               .rows = last - first,
+                               .x = j->turned,
+                               .m = j->p->slab.M,
+                               .y = j->y + first,
+                               .y_row = j->p->slab.N };
+    (void)thread;
+    j->p->kernels->run(&t);
+    add_bias(j, first, last - first);
+}
+
+static void by_floats(void *arg, int i, int thread) {
+    const job *j = arg;
+    const fac_slab *s = &j->p->slab;
+    const int64_t first = i * s->rows, left = s->N - first, rows = left < s->rows ? left : s->rows;
+    float *slab = j->scratch + (size_t)thread * j->p->per_thread;
+    for (int64_t n = 0; n < rows; n++) j->p->kernels->decode(&j->w, first + n, slab + n * s->K);
+    fac_slab_product(s, j->x, slab, rows, j->y + first);
+    add_bias(j, first, rows);
+}
+
+static const void *bytes_at(fac_span s) { return (const char *)s.memory + s.at; }
+
+static job job_of(const plan *p, const fac_span *in, const fac_span *out, fac_span work) {
+    job j = { .p = p,
+              .w = p->w,
+              .x = fac_span_floats(in[X], &p->x),
+              .bias = p->has_bias ? fac_span_floats(in[BIAS], &p->bias) : NULL,
+              .y = fac_span_floats(out[0], &p->y),
+              .turned = fac_span_packed(work),
+              .scratch = fac_span_packed(work) };
+    j.w.codes = bytes_at(in[Q]);
+    j.w.scale = fac_span_floats(in[SCALE], &p->scale);
+    j.w.zero = p->zeros ? bytes_at(in[ZERO]) : NULL;
+    j.w.zero_number = p->numbers ? bytes_at(in[ZERO]) : NULL;
+    return j;
+}
+
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
+    const plan *p = plan_;
+    const fac_pool *pool = &p->cpu->pool;
+    const fac_slab *s = &p->slab;
+    job j = job_of(p, in, out, work);
+    (void)d, (void)err;
+    if (!p->few) {
+        fac_parallel(pool, (int)s->slabs, by_floats, &j);
+        return FAC_OK;
+    }
+    const int64_t row = p->kernels->turned(&p->w);
+    for (int64_t m = 0; m < s->M; m++) p->kernels->turn(&p->w, j.x + m * s->K, j.turned + m * row);
+    const int64_t shares = s->N / 64 < 4 * pool->threads ? pool->threads : 4 * pool->threads;
+    fac_parallel_ranges(pool, s->N, (int)shares, by_codes, &j);
+    return FAC_OK;
+}
+
+const fac_solver fac_cpu_matmul_nbits = { .name = "matmul_nbits/blocks",
+                                          .op = &fac_op_matmul_nbits,
+                                          .offer = offer,
+                                          .make = make,
+                                          .done = done,
+                                          .run = run };
