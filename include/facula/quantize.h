@@ -89,6 +89,12 @@ const char *fac_quantizing_wrong(const char *text);
  * runtime runs, and that gives the same bits here.  Activations stay quantized, in simple ops. */
 fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_error *err);
 
+/* A copy in the operators of QONNX, which fac_onnx_save writes: weights of few bits are sums of
+ * BipolarQuant of planes of +-1, each with a scale for each filter; levels of activations
+ * MultiThreshold, one where they lie evenly, else one for each; signs BipolarQuant, steps of LSQ
+ * Quant.  FAC_E_ARGUMENT: nothing in it is quantized to few bits. */
+fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *err);
+
 /* ---- trained models in integers
  * ----------------------------------------------------------------------------------
  * A calibrator takes a float model and a scheme, is shown samples, and gives a model that

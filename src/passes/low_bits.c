@@ -88,6 +88,23 @@ static fac_value *ones(const fac_value *w) {
     return for_all(fac_reshape(fac_number(w->graph, FAC_F32, 1), fac_shape(1)), w->type.dims.d[0]);
 }
 
+static bool read_weight(fac_value *v, weight *to);
+
+static fac_value *joined(fac_value *a, fac_value *b) {
+    return fac_concat((fac_value *[]){ a, b }, 2, 0);
+}
+
+/* A sum of weights of few planes, as QONNX has bases. */
+static bool read_sum(const fac_node *n, weight *to) {
+    weight more;
+    if (!FAC_IS(n, add) || !fac_dims_equal(&n->in[0]->type.dims, &n->in[1]->type.dims)) return false;
+    if (!read_weight(n->in[0], to) || !read_weight(n->in[1], &more)) return false;
+    if (to->basis->type.dims.d[0] + more.basis->type.dims.d[0] > 4) return false;
+    to->bits = joined(to->bits, more.bits);
+    to->basis = joined(to->basis, more.basis);
+    return true;
+}
+
 static bool read_weight(fac_value *v, weight *to) {
     fac_value *w = behind(v), *other = NULL;
     const fac_node *n = w->node;
@@ -99,6 +116,7 @@ static bool read_weight(fac_value *v, weight *to) {
     if (!n || !early(w) || w->type.dtype != FAC_F32 || fac_dims_count(&w->type.dims) < 1)
         return false;
     to->dims = w->type.dims;
+    if (FAC_IS(n, add)) return read_sum(n, to);
     if (FAC_IS(n, unpack_basis)) {
         to->bits = n->in[0];
         to->basis = n->in[1];
