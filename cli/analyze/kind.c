@@ -49,6 +49,10 @@ static bool has_pictures(const char *folder, int deeper) {
     return found;
 }
 
+bool kind_is_album(const char *path) {
+    return kind_is_folder(path) && has_pictures(path, 0);
+}
+
 /* ---- models ---- */
 
 #define MODELS "a model is an ONNX file, zoo:NAME or a text of `facula show`"
@@ -102,7 +106,7 @@ static fac_status refuse(fac_error *err, const char *format, ...) {
 fac_status kind_check_input(const char *path, fac_error *err) {
     static const char inputs[] = "inputs are photos and tensors, .npy, .npz and .pb files";
     if (kind_is_folder(path)) {
-        if (has_pictures(path, 0))
+        if (kind_is_album(path))
             return refuse(err, "%s is a folder of photos: give the photos in it", path);
         return refuse(err, "%s is a folder; %s", path, inputs);
     }

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include "facula/sound.h"
 #include "json.h"
+#include "analyze/kind.h"
 #include "run_sound.h"
 
 enum { TOP = 100 };
@@ -19,8 +19,7 @@ bool is_sound(const char *path) {
 }
 
 bool means_sounds(const char *path) {
-    struct stat s;
-    const bool folder = !stat(path, &s) && S_ISDIR(s.st_mode);
+    const bool folder = kind_is_folder(path) && !kind_is_album(path);
     return folder || is_sound(path) || ends_with(path, ".csv") || ends_with(path, ".tsv");
 }
 

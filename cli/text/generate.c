@@ -7,11 +7,20 @@
 #include "words.h"
 
 lm_options lm_given = { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .last = 64 };
-static struct { bool special; const char *file; } o;
+static struct {
+    bool special;
+    const char *file;
+    double length_penalty;
+} o = { .length_penalty = 1 };
 
 static const option options[] = {
     { "--file", OPTION_TEXT, &o.file, "FILE", "the prompt is the text of a file" },
-    { "--special", OPTION_FLAG, &o.special, NULL, "control tokens that stand in the prompt count as such" },
+    { "--special", OPTION_FLAG, &o.special, NULL,
+      "control tokens that stand in the prompt count as such" },
+    { "--beams", OPTION_INT, &lm_given.beams, "N",
+      "beam search: the most probable of N texts that are followed at once", "[1, 256]" },
+    { "--length-penalty", OPTION_REAL, &o.length_penalty, "X",
+      "of beams: log p is divided by the length to the power of X (1)" },
     { "--json", OPTION_FLAG, &lm_given.json, NULL, "for machines" },
     LM_OPTIONS,
     { 0 }
@@ -54,11 +63,18 @@ int lm_open(const char *path, lm_open_model *to) {
     int code = precision_read(verb_find("generate"), lm_given.precision, &precision);
     if (!code) code = device_open(&lm_given.on, &to->device);
     if (code) return code;
-    const fac_lm_opts opts = { .context = lm_given.context, .precision = precision.products };
+    const fac_lm_opts opts = { .context = lm_given.context,
+                               .precision = precision.products,
+                               .slots = (int)lm_given.beams };
+    const fac_lm_opts opts_of_draft = { .precision = precision.products };
     if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err)
         || fac_lm_load(path, to->device, &opts, &to->lm, &err)
         || (lm_given.lora && fac_lm_lora_load(to->lm, lm_given.lora, &err))
         || fac_session_new(to->lm, &to->session, &err))
+        code = fail(&err);
+    if (!code && lm_given.draft
+        && (fac_lm_load(lm_given.draft, to->device, &opts_of_draft, &to->small, &err)
+            || fac_session_new(to->small, &to->draft, &err)))
         code = fail(&err);
     if (!code) code = read_grammar(to);
     to->load_seconds = now() - begin;
@@ -67,6 +83,8 @@ int lm_open(const char *path, lm_open_model *to) {
 
 void lm_close(lm_open_model *m) {
     fac_session_free(m->session);
+    fac_session_free(m->draft);
+    fac_lm_free(m->small);
     fac_grammar_free(m->grammar);
     fac_lm_free(m->lm);
     fac_tokenizer_free(m->tokens);
@@ -79,7 +97,8 @@ fac_generate_opts lm_how(const lm_open_model *m) {
         .sampler = { .repeat = g->repeat, .presence = g->presence, .frequency = g->frequency, .last = (int)g->last,
                      .top_k = (int)g->top_k, .top_p = g->top_p, .min_p = g->min_p, .temperature = g->temperature,
                      .seed = (uint64_t)g->seed },
-        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end, .grammar = m->grammar, .shift = g->shift, .keep = g->keep };
+        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end, .grammar = m->grammar, .shift = g->shift, .keep = g->keep,
+        .lookup = (int)g->lookup, .draft = m->draft, .guesses = (int)g->guesses };
 }
 
 int lm_format(const verb *v, const char *given, const char **format) {
@@ -125,6 +144,9 @@ void lm_stats(const lm_open_model *m, const fac_generate_stat *s) {
     fprintf(stderr, "prompt     %lld tokens, %.1f tok/s\n", (long long)s->prompt, (double)s->prompt / s->prompt_seconds);
     fprintf(stderr, "answer     %lld tokens, %.1f tok/s, ended by %s\n", (long long)s->generated,
             s->seconds > 0 ? (double)s->generated / s->seconds : 0, lm_finish(s->finish));
+    if (s->guessed)
+        fprintf(stderr, "guesses    %lld of %lld accepted (%.0f %%)\n", (long long)s->accepted,
+                (long long)s->guessed, 100 * (double)s->accepted / (double)s->guessed);
     fprintf(stderr, "caches     %s\n", bytes_text((double)fac_session_about(m->session).cache_bytes, caches, sizeof caches));
 }
 
@@ -154,6 +176,8 @@ static int print_json(const lm_open_model *m, const kept *k, const fac_generate_
     cJSON_AddNumberToObject(root, "tokens", (double)s->generated);
     json_number(root, "prompt_seconds", s->prompt_seconds, 6);
     json_number(root, "seconds", s->seconds, 6);
+    if (s->guessed) cJSON_AddNumberToObject(root, "guessed", (double)s->guessed);
+    if (s->guessed) cJSON_AddNumberToObject(root, "accepted", (double)s->accepted);
     json_number(root, "load_seconds", m->load_seconds, 6);
     cJSON_AddStringToObject(root, "architecture", f.architecture);
     cJSON_AddStringToObject(root, "weights", f.weights);
@@ -189,7 +213,8 @@ static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {
         free(ids);
         return fail_text("out of memory");
     }
-    const int code = answer(m, ids, n, text);
+    const int code =
+        lm_given.beams ? lm_beams(m, ids, n, text, o.length_penalty) : answer(m, ids, n, text);
     free(ids);
     return code;
 }
@@ -199,6 +224,12 @@ static int generate(list args) {
     char *text;
     size_t bytes;
     if (!args.n) return usage_error(verb_find("generate"), "which model?");
+    const lm_options *g = &lm_given;
+    if (g->beams && (g->grammar || g->grammar_file || g->schema || g->draft || g->lookup ||
+                     g->stop.n || g->shift))
+        return usage_error(verb_find("generate"),
+                           "--beams goes without grammars, guesses, --stop and "
+                           "--context-shift");
     int code = words_given((list){ args.at + 1, args.n - 1 }, o.file, &text, &bytes);
     if (code) return code;
     code = lm_open(args.at[0], &m);

@@ -10,7 +10,8 @@ typedef struct lm_options {
     long        top_k, last, seed, tokens, context;
     list        stop;
     bool        json, stats, ignore_end;
-    const char *precision, *tokenizer, *lora;
+    const char *precision, *tokenizer, *lora, *draft;
+    long        lookup, guesses, beams;
     const char *grammar, *grammar_file, *schema;
     bool        shift;
     long        keep;
@@ -38,6 +39,13 @@ extern lm_options lm_given;
     { "--keep", OPTION_INT, &lm_given.keep, "N", "tokens at the beginning that --context-shift never forgets (0)", OPTION_TALLY }, \
     { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL, "go on after the model's own end" }, \
     { "--lora", OPTION_TEXT, &lm_given.lora, "DIR", "adapters as peft writes them, or of `facula train text --lora`" }, \
+    { "--lookup", OPTION_INT, &lm_given.lookup, "N", \
+      "guess tokens from where the same last N were read before, and check several at once (4)", \
+      OPTION_COUNT }, \
+    { "--draft", OPTION_TEXT, &lm_given.draft, "MODEL", \
+      "guess them by a smaller model of the same tokens; the text stays the same" }, \
+    { "--guesses", OPTION_INT, &lm_given.guesses, "N", "tokens guessed at once (7; of a draft 4)", \
+      "[1, 7]" }, \
     { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
     { "--precision", OPTION_TEXT, &lm_given.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" }, \
     { "--stats", OPTION_FLAG, &lm_given.stats, NULL, "tokens a second and memory, to standard error" }, \
@@ -49,6 +57,8 @@ typedef struct lm_open_model {
     fac_lm        *lm;
     fac_session   *session;
     fac_grammar   *grammar;         /* NULL: none */
+    fac_lm        *small;           /* guesses; NULL: there is none */
+    fac_session   *draft;
     double         load_seconds;
 } lm_open_model;
 int  lm_open(const char *path, lm_open_model *to);      /* an exit code; lm_close in any case */
@@ -59,6 +69,9 @@ bool lm_tell(void *self, int32_t id, const char *text, size_t bytes);      /* to
 void lm_stats(const lm_open_model *m, const fac_generate_stat *s);
 void lm_catch(void);                                    /* the next Ctrl-C stops the answer, one more the program */
 bool lm_interrupted(void);
+/* beams.c: the best of --beams texts, with length_penalty; an exit code. */
+int lm_beams(lm_open_model *m, const int32_t *ids, int64_t n, const char *prompt,
+             double length_penalty);
 /* --chat-template: the name of a format, or a file of Jinja that is recognized as one. */
 int  lm_format(const verb *v, const char *given, const char **format);
 #endif

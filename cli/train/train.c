@@ -37,16 +37,17 @@ static int save_packed(fac_graph **g) {
 }
 
 /* What is left behind: weights by name, and the network as others read it. */
-static int save(const train_job *j) {
+static int save(train_job *j) {
     fac_error err = { 0 };
-    char path[4096];
+    char path[4096], weights[4096];
     if (fac_trainer_average(j->trainer, &err)) return fail(&err);
-    snprintf(path, sizeof path, "%s/model.safetensors", o->out);
+    snprintf(weights, sizeof weights, "%s/model.safetensors", o->out);
     int code = j->lm ? lm_store(o, j) : EXIT_OK;
-    if (!code && !j->lm && fac_graph_save_weights(j->m.graph, path, &err)) code = fail(&err);
+    if (!code && !j->lm && fac_graph_save_weights(j->m.graph, weights, &err)) code = fail(&err);
+    if (!code && j->whole.graph) code = sound_whole(j, weights);
     if (code || o->lora) return code;
     snprintf(path, sizeof path, "%s/model.onnx", o->out);
-    fac_graph *quiet = fac_graph_inference(j->m.graph);
+    fac_graph *quiet = fac_graph_inference(j->whole.graph ? j->whole.graph : j->m.graph);
     if (!quiet) return fail_text("out of memory");
     if (!j->lm) code = describe(j, quiet);
     if (!code && o->quantize.n) code = save_packed(&quiet);
@@ -66,7 +67,8 @@ static int begin(train_job *j, const fac_train_opts *t) {
         return fail(&err);
     if (o->overwrite) train_folder_clear(o->out);
     int code = train_record(o->out, j->about);
-    if (!code && !j->lm) code = samples_record(o->out, &j->train, o->vocab);
+    if (!code && !j->lm)
+        code = samples_record(o->out, j->whole.graph ? &j->waves : &j->train, o->vocab);
     return code || o->resume || !fac_trainer_save(j->trainer, t->checkpoint, &err) ? code : fail(&err);
 }
 

@@ -45,6 +45,8 @@ typedef struct train_job {
     model       m;
     fac_trainer *trainer;
     fac_augment augment;
+    model       whole;          /* of sounds whose pictures are kept: with what makes these */
+    fac_dataset waves;          /* ... and what it takes: item and classes */
     bool        fresh_head;     /* the model gave other classes: its last layer is new */
     char       *about;          /* run.json */
     fac_lm *lm;                 /* of texts without classes; its graph is m.graph */
@@ -90,6 +92,11 @@ bool sound_is_own(const char *name); /* its spectrogram and network are made her
 int  sound_heard(train_options *o, const model *m);
 int  sound_data(train_options *o, fac_dataset *train, fac_dataset *test);
 int  sound_model(const train_options *o, const fac_dataset *like, model *out);
+/* Where nothing random changes the sounds, their pictures are computed once: the job's data become
+ * these, and its model the network after them; `whole` is what is to be saved. */
+int  sound_keep(const train_options *o, train_job *j);
+/* The weights of a folder go to the whole model of the job. */
+int  sound_whole(train_job *j, const char *weights);
 int  sound_note(const train_options *o, fac_graph *g);  /* the rate, for those who use the model */
 
 /* Language models, from a text without classes. */

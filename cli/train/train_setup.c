@@ -138,7 +138,8 @@ int train_prepare(train_options *o, train_job *j) {
     int code = train_load(o, j);
     if (code) return code;
     if (o->augment && fac_augment_parse(o->augment, &j->train.item, &j->augment, &err)) return fail(&err);
-    return new_trainer(o, j);
+    if (sound_is_set(o->set)) code = sound_keep(o, j);
+    return code ? code : new_trainer(o, j);
 }
 
 /* torch counts the steps of these two in epochs. */
@@ -188,6 +189,8 @@ void train_free(train_options *o, train_job *j) {
     free(j->about);
     fac_trainer_free(j->trainer);
     model_free(&j->m);
+    model_free(&j->whole);
+    fac_dataset_free(&j->waves);
     fac_lm_free(j->lm);
     fac_tokenizer_free(j->tokens);
     fac_vocab_free(o->vocab);

@@ -92,24 +92,30 @@ static fac_value *network(fac_value *x, int classes) {
     return fac_nn_linear(fac_nn_dropout(fac_flatten(x, 1), 0.3), "fc", classes);
 }
 
-/* Networks for photos see three equal channels. */
-static fac_value *built(const train_options *o, fac_value *wave, int classes) {
-    const double mask = o->mask > 0 ? o->mask : 0;
-    fac_value *x = fac_nn_mask_spectrum(picture(o, wave), mask, mask);
+/* What stands after the picture; networks for photos see three equal channels. */
+static fac_value *after(const train_options *o, fac_value *x, int classes) {
     const fac_zoo *zoo = strncmp(o->model, "zoo:", 4) ? NULL : fac_zoo_find(o->model + 4);
+    const double mask = o->mask > 0 ? o->mask : 0;
+    x = fac_nn_mask_spectrum(x, mask, mask);
     if (!strcmp(o->model, "sound-cnn")) return network(x, classes);
     return zoo ? zoo->build(fac_concat((fac_value *[]){ x, x, x }, 3, 1)) : NULL;
 }
 
-int sound_model(const train_options *o, const fac_dataset *like, model *out) {
+static fac_value *new_input(const train_options *o, fac_graph *g, const char *name,
+                            const fac_dims *item) {
+    fac_dims dims = { .n = item->n + 1, .d = { fac_symbol(g, "N") } };
+    memcpy(dims.d + 1, item->d, (size_t)item->n * sizeof *dims.d);
+    fac_nn_seed(g, (uint64_t)o->seed);
+    return fac_input(g, name, FAC_F32, dims);
+}
+
+/* pictures: the samples are these already. */
+static int build(const train_options *o, const fac_dataset *like, bool pictures, model *out) {
     fac_error err = { 0 };
-    if (o->weights)
-        return fail_text("--weights goes with photos; continue a training with --resume");
     fac_graph *g = fac_graph_new();
     if (!g) return fail_text("out of memory");
-    fac_nn_seed(g, (uint64_t)o->seed);
-    fac_value *wave = fac_input(g, "wave", FAC_F32, fac_shape(fac_symbol(g, "N"), like->item.d[0]));
-    fac_value *logits = built(o, wave, like->classes);
+    fac_value *x = new_input(o, g, pictures ? "picture" : "wave", &like->item);
+    fac_value *logits = after(o, pictures ? x : picture(o, x), like->classes);
     if (logits) fac_output(g, "logits", logits);
     const fac_status status = fac_graph_check(g, &err);
     if (status || !logits) {
@@ -121,6 +127,72 @@ int sound_model(const train_options *o, const fac_dataset *like, model *out) {
     }
     out->graph = g;
     return EXIT_OK;
+}
+
+int sound_model(const train_options *o, const fac_dataset *like, model *out) {
+    if (o->weights)
+        return fail_text("--weights goes with photos; continue a training with --resume");
+    return build(o, like, false, out);
+}
+
+/* ---- pictures that are kept ---- */
+
+static bool same_each_epoch(const fac_augment *a, const fac_dataset *d) {
+    bool same = !(a->shift > 0) && !(a->gain > 0) && !(a->noise > 0) && !(a->mixup > 0);
+    for (int64_t i = 0; i < d->count && same; i++)
+        same = !d->anew || d->cuts[i].size <= d->item.d[0];
+    return same;
+}
+
+static fac_status to_pictures(const train_options *o, fac_device *device, const fac_dataset *d,
+                              fac_dataset *out, fac_error *err) {
+    fac_graph *g = fac_graph_new();
+    fac_program *p = NULL;
+    if (!g) return out_of_memory(err);
+    fac_output(g, "picture", picture(o, new_input(o, g, "wave", &d->item)));
+    fac_status s = fac_graph_check(g, err);
+    if (!s) s = fac_program_new(g, device, NULL, &p, err);
+    if (!s) s = fac_dataset_through(d, p, o->batch, out, err);
+    fac_program_free(p);
+    fac_graph_free(g);
+    return s;
+}
+
+static int keep_pictures(const train_options *o, train_job *j) {
+    fac_error err = { 0 };
+    fac_dataset train = { 0 }, test = { 0 };
+    fac_status s = to_pictures(o, j->dev, &j->train, &train, &err);
+    if (!s) s = to_pictures(o, j->dev, &j->test, &test, &err);
+    if (s) {
+        fac_dataset_free(&train);
+        return fail(&err);
+    }
+    fac_dataset_free(&j->test);
+    j->waves = j->train;
+    j->train = train;
+    j->test = test;
+    return EXIT_OK;
+}
+
+int sound_keep(const train_options *o, train_job *j) {
+    bool fresh;
+    if (!sound_is_own(o->model) || !same_each_epoch(&j->augment, &j->train)) return EXIT_OK;
+    int code = keep_pictures(o, j);
+    if (code) return code;
+    j->whole = j->m;
+    j->m = (model){ 0 };
+    code = build(o, &j->train, true, &j->m);
+    if (!code) code = train_fit_head(o, j->train.classes, &j->m, &fresh);
+    return code ? code : train_quantize(o, &j->m);
+}
+
+int sound_whole(train_job *j, const char *weights) {
+    fac_error err = { 0 };
+    fac_weights *w = NULL;
+    if (fac_weights_load(weights, &w, &err)) return fail(&err);
+    const fac_status s = fac_graph_load_weights(j->whole.graph, w, NULL, NULL, &err);
+    fac_weights_free(w);
+    return s ? fail(&err) : EXIT_OK;
 }
 
 int sound_note(const train_options *o, fac_graph *g) {

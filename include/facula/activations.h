@@ -31,6 +31,7 @@ typedef struct fac_stats {
 
 typedef struct fac_channel { double min, max, mean; int64_t zeros; } fac_channel;      /* of its finite numbers */
 
+/* An empty tally, which fac_tally_free ends.  FAC_E_NOMEM. */
 fac_status fac_tally_new(fac_tally **out, fac_error *err);
 void       fac_tally_free(fac_tally *t);                            /* NULL is fine */
 
@@ -38,8 +39,9 @@ void       fac_tally_free(fac_tally *t);                            /* NULL is f
  * tensors have as many, and at most 65,536. */
 fac_status fac_tally_add(fac_tally *t, const fac_tensor *x, int axis, fac_error *err);
 
+/* Of all numbers so far; count 0 before the first. */
 fac_stats fac_tally_stats(const fac_tally *t);
-bool      fac_tally_channel(const fac_tally *t, int64_t c, fac_channel *out);       /* false behind the last */
+bool      fac_tally_channel(const fac_tally *t, int64_t c, fac_channel *out);       /* false after the last */
 
 double fac_tally_quantile(const fac_tally *t, double q);            /* of x; 0 and 1 give min and max exactly */
 double fac_tally_magnitude(const fac_tally *t, double q);           /* of |x| */
@@ -56,8 +58,8 @@ fac_quantization fac_tally_quantize(const fac_tally *t, int bits, double clip);
 
 typedef struct fac_activations fac_activations;
 
-/* One tensor: an input of the model, or a result of a node.  name: of the node as fac_analyze has it (".1" behind the second
- * result, " (2)" behind a name that was there already).  Inside of a loop or branch: "loop_3.mul_7", and all iterations are one;
+/* One tensor: an input of the model, or a result of a node.  name: of the node as fac_analyze has it (".1" after the second
+ * result, " (2)" after a name that was there already).  Inside of a loop or branch: "loop_3.mul_7", and all iterations are one;
  * path tells opts.see which one it sees: "loop_3.0.mul_7". */
 typedef struct fac_activation {
     const char      *name, *op;     /* op "input" for inputs of the model */
@@ -87,7 +89,7 @@ void       fac_activations_free(fac_activations *a);                /* NULL is f
 /* Runs the model once more and takes everything in.  FAC_E_ARGUMENT when nothing is called like one of opts.at. */
 fac_status fac_activations_add(fac_activations *a, fac_tensor *const in[], fac_error *err);
 
-/* Inputs first, then in the order of execution; NULL behind the last. */
+/* Inputs first, then in the order of execution; NULL after the last. */
 const fac_activation *fac_activations_get(const fac_activations *a, int i);
 
 #ifdef __cplusplus

@@ -82,8 +82,9 @@ typedef struct fac_idle {
 fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fac_error *err);
 void       fac_analysis_free(fac_analysis *a);                      /* NULL is fine */
 
+/* Sums over all layers; borrowed texts live as long as `a`. */
 fac_totals       fac_analysis_totals(const fac_analysis *a);
-const fac_layer *fac_analysis_layer(const fac_analysis *a, int i);  /* in the order of execution; NULL behind the last */
+const fac_layer *fac_analysis_layer(const fac_analysis *a, int i);  /* in the order of execution; NULL after the last */
 const fac_idle  *fac_analysis_idle(const fac_analysis *a, int i);   /* in their order; NULL after the last */
 const fac_graph *fac_analysis_graph(const fac_analysis *a);         /* with its sizes bound; what is counted */
 const char      *fac_analysis_open(const fac_analysis *a);          /* why sizes are unknown; NULL: all are known */
@@ -106,8 +107,8 @@ int fac_analysis_alive(const fac_analysis *a, int i, fac_alive *to, int max);
  * written.  Returns how many there are. */
 int fac_analysis_reads(const fac_analysis *a, int i, fac_alive *to, int max);
 
-/* One value while it is alive: from layer `first`, which makes it (-1: an input), to layer `last`; one behind the last layer, if
- * the graph gives it back.  k counts all values in the order of their making; false behind the last. */
+/* One value while it is alive: from layer `first`, which makes it (-1: an input), to layer `last`; one after the last layer, if
+ * the graph gives it back.  k counts all values in the order of their making; false after the last. */
 typedef struct fac_lifetime { const char *name; int first, last; double bytes; } fac_lifetime;
 bool fac_analysis_life(const fac_analysis *a, int k, fac_lifetime *out);
 
@@ -127,17 +128,18 @@ typedef enum fac_convention {
 
 const char *fac_convention_name(fac_convention c);                  /* "torchinfo"; what fac_convention_find takes */
 const char *fac_convention_about(fac_convention c);                 /* one line: what it counts */
+/* The inverse of fac_convention_name; false: no such convention, *out is untouched. */
 bool        fac_convention_find(const char *name, fac_convention *out);
 double      fac_layer_count(const fac_analysis *a, int i, fac_convention c);    /* of layer i */
 double      fac_analysis_count(const fac_analysis *a, fac_convention c);        /* of all */
 
 /* ---- the table of modules ----------------------------------------------------------------------
  * The text that torchinfo 1.8 prints of the PyTorch model: a row for each call of a module with its
- * class, the shape of its result and its parameters, then totals and four sizes in MB; behind these
+ * class, the shape of its result and its parameters, then totals and four sizes in MB; after these
  * the exact bytes of parameters, and the buffers, which torchinfo does not know.  Classes are those
  * of fac_graph_class, else PyTorch's name of the layer, else the module's name in brackets.
  *   depth   so many levels of modules; 0: 3
- *   names   the name of a module behind its class, as torchinfo's row setting "var_names"
+ *   names   the name of a module after its class, as torchinfo's row setting "var_names"
  *   put     gets each line, without its end; what it returns but FAC_OK ends the table
  * FAC_E_NOMEM; what put returned. */
 typedef fac_status fac_table_line(void *self, const char *line, fac_error *err);

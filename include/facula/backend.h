@@ -95,8 +95,8 @@ typedef struct fac_packer {
 /* One command that a device did: step as named by fac_backend.step; groups 0: a copy, no kernel. */
 typedef struct fac_command { const char *step; char name[40]; double start, end; size_t groups, items; } fac_command;
 
-/* Work that nobody waits for soon, beside the other work of a run.  What a thread submits between begin and end comes behind all
- * that was submitted before, and beside what is submitted later, up to meet: what follows that comes behind all of it.  Only one
+/* Work that nobody waits for soon, beside the other work of a run.  What a thread submits between begin and end comes after all
+ * that was submitted before, and beside what is submitted later, up to meet: what follows that comes after all of it.  Only one
  * thread at a time has this; of another one all of it runs in the order of the calls. */
 typedef struct fac_beside {
     bool       (*able)(fac_device *d);
@@ -184,7 +184,9 @@ fac_status fac_problem_support(const char *problem, fac_device *d, fac_support *
 /* ---- layouts -------------------------------------------------------------------------------------------------------- */
 
 fac_layout fac_layout_plain(const fac_dims *dims);                              /* row-major, contiguous */
-fac_layout fac_layout_channels_last(const fac_dims *dims);                      /* dim 1 behind all others, dense; rank >= 2 */
+fac_layout fac_layout_channels_last(const fac_dims *dims);                      /* dim 1 after all others, dense; rank >= 2 */
+/* Blocks of `block` neighbours along `axis` innermost, and a halo of zeros `halo` wide around
+ * the dims after it. */
 fac_layout fac_layout_blocked(const fac_dims *dims, int axis, int block, int halo);
 bool       fac_layout_is_plain(const fac_layout *l, const fac_dims *dims);      /* the one above, wherever it begins */
 bool       fac_layout_equal(const fac_layout *a, const fac_layout *b, const fac_dims *dims);   /* the same places */

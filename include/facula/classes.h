@@ -21,6 +21,7 @@ typedef struct fac_labels fac_labels;
  * FAC_E_ARGUMENT above 64 MiB, FAC_E_NOMEM; a file, which may be a pipe, also FAC_E_IO. */
 fac_status  fac_labels_parse(const char *text, size_t bytes, const char *name, fac_labels **out,
                              fac_error *err);
+/* The same from a file. */
 fac_status  fac_labels_load(const char *path, fac_labels **out, fac_error *err);
 int         fac_labels_count(const fac_labels *l);              /* 0 for NULL */
 /* NULL outside, and for a class without a name */

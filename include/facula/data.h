@@ -22,7 +22,7 @@ typedef struct fac_cut {
     int64_t source;      /* which recording: windows of one have one number, from 0 */
 } fac_cut;
 
-/* Read only.  Samples lie one behind the other, images as planes of channels. */
+/* Read only.  Samples lie one after the other, images as planes of channels. */
 typedef struct fac_dataset {
     int64_t  count;
     fac_dims item;                  /* of one sample: channels, height, width; or features */
@@ -30,7 +30,7 @@ typedef struct fac_dataset {
     const char *const *class_names; /* classes of them; NULL: they are numbers */
     const uint8_t *bytes;           /* images 0..255, else NULL */
     const float   *values;          /* other samples, else NULL */
-    const int32_t *tokens;          /* texts: item is { length }, behind the end FAC_PAD; else NULL */
+    const int32_t *tokens;          /* texts: item is { length }, after the end FAC_PAD; else NULL */
     const int64_t *labels;          /* 0 .. classes - 1 */
     bool     sequences;             /* a label for each token: labels are count x length, of which
                                        FAC_NO_LABEL do not count; batches give labels [n, length] */
@@ -86,7 +86,7 @@ typedef struct fac_augment {
     int    crop;                    /* so many black pixels around, then a random window of the old size */
     double brightness, contrast, saturation;    /* a factor within 1 - this .. 1 + this, as torchvision's ColorJitter */
     double hue;                     /* up to this part of a turn to either side, at most 0.5 */
-    int    cutout;                  /* a square of this side becomes 0, behind normalization (DeVries & Taylor 2017) */
+    int    cutout;                  /* a square of this side becomes 0, after normalization (DeVries & Taylor 2017) */
     double erase;                   /* in this part of the images a rectangle becomes 0 (Zhong et al. 2017) */
     double mixup;                   /* alpha: each sample is mixed with another one (Zhang et al. 2018); labels become
                                        probabilities, f32 [n, classes].  Also of samples that are no images */
@@ -158,7 +158,7 @@ void       fac_texts_free(fac_texts *t);        /* and clears; an empty one is f
 
 /* A vocabulary cuts a text into tokens and knows their numbers.  Immutable. */
 typedef struct fac_vocab fac_vocab;
-enum { FAC_PAD = 0, FAC_UNK = 1 };              /* <pad>, behind the end of a text; <unk>, any token that is not known */
+enum { FAC_PAD = 0, FAC_UNK = 1 };              /* <pad>, after the end of a text; <unk>, any token that is not known */
 
 typedef enum fac_token_kind {
     FAC_TOKENS_WORD,                /* runs of letters and digits ('it' and ''s' of "it's"), each other mark alone */
@@ -177,6 +177,7 @@ fac_status  fac_vocab_new(const fac_texts *t, const fac_vocab_opts *opts, fac_vo
 void        fac_vocab_free(fac_vocab *v);                               /* NULL is fine */
 /* A text file: a line that says how texts are cut, then a line for each word. */
 fac_status  fac_vocab_save(const fac_vocab *v, const char *path, fac_error *err);
+/* What fac_vocab_save wrote; FAC_E_FORMAT names the line at fault. */
 fac_status  fac_vocab_load(const char *path, fac_vocab **out, fac_error *err);
 int64_t     fac_vocab_count(const fac_vocab *v);                        /* <pad> and <unk> included */
 const char *fac_vocab_word(const fac_vocab *v, int64_t id);             /* NULL outside 0 .. count - 1 */

@@ -54,6 +54,7 @@ const char *fac_device_about(const fac_device *device); /* "avx512, 2 threads": 
  * with "yes, by" its extension or why not; their probes are run.  Nothing for the cpu. */
 typedef void fac_fact(void *self, const char *name, const char *value);
 void fac_device_facts(fac_device *device, fac_fact *tell, void *self);
+/* The faster ways, told in the same manner. */
 void fac_device_paths(fac_device *device, fac_fact *tell, void *self);
 
 /* Waits for all submitted work.  Errors of asynchronous work surface here and in fac_tensor_read, naming the node;

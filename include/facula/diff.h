@@ -2,7 +2,7 @@
  *
  * Nodes are paired by what they compute (the same cone of ops above or below them), by the parameters they read, by name, and by
  * their neighbours, in time about linear in the size of the models.  What follows from another change is not told again: readers
- * behind an inserted node are as they were, and sizes that change because others did are only counted.  Whether different
+ * after an inserted node are as they were, and sizes that change because others did are only counted.  Whether different
  * structures are the same function is a question for facula/verify.h. */
 #ifndef FACULA_DIFF_H
 #define FACULA_DIFF_H
@@ -50,7 +50,8 @@ typedef struct fac_differences fac_differences;
 /* opts may be NULL.  FAC_E_NOMEM; errors of the graphs themselves. */
 fac_status fac_diff(const fac_graph *a, const fac_graph *b, const fac_diff_opts *opts, fac_differences **out, fac_error *err);
 void       fac_differences_free(fac_differences *d);                        /* NULL is fine */
-const fac_change *fac_differences_get(const fac_differences *d, int i);     /* as the models go; NULL behind the last */
+const fac_change *fac_differences_get(const fac_differences *d, int i);     /* as the models go; NULL after the last */
+/* Counts over all changes. */
 fac_diff_totals   fac_differences_totals(const fac_differences *d);
 
 #ifdef __cplusplus

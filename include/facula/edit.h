@@ -22,6 +22,7 @@ fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const 
 /* Open sizes bound: batch (0: 1) to the first dim of the first input, 1 to all others; nodes whose contents are known become
  * constants, those that change nothing disappear, equal ones become one. */
 fac_status fac_graph_simplified(const fac_graph *g, fac_graph **out, fac_error *err);
+/* Sizes alone: what fac_graph_simplified binds is bound, nothing else changes. */
 fac_status fac_graph_sized(const fac_graph *g, int64_t batch, fac_graph **out, fac_error *err);
 
 /* Floats of another type: parameters, constants, numbers among attributes, ports and bodies.  Finite
@@ -56,15 +57,16 @@ fac_status fac_graph_reordered(const fac_graph *g, int64_t batch, fac_graph **ou
  * comma.  One call may mean many nodes: *n (may be NULL) says how many were changed.  FAC_E_ARGUMENT when there is none.  Types of all that follows are inferred anew: where that fails the
  * error names the node.
  *
- * text: ops in the form of graph text, separated by ';'.  _ is the first input (the value behind which something is put), x0,
+ * text: ops in the form of graph text, separated by ';'.  _ is the first input (the value after which something is put), x0,
  * x1... are the inputs of a node that is replaced, other names are values of the graph; what is last takes the place, or y0,
  * y1... do. "relu", "clip(_, 0, 6)", "t = exp(_); mul(t, _)", "conv2d(x0, x1) like node stride=2,2". */
 
 /* Its first input (the first that is data) takes the place of its output; FAC_E_SHAPE when they have not the same type. */
 fac_status fac_graph_removed(const fac_graph *g, const char *node, int *n, fac_graph **out, fac_error *err);
-/* where: a value, all of whose readers see what is put behind it; "value->node" or "value->output": this reader alone.  *n:
+/* where: a value, all of whose readers see what is put after it; "value->node" or "value->output": this reader alone.  *n:
  * readers. */
 fac_status fac_graph_inserted(const fac_graph *g, const char *where, const char *text, int *n, fac_graph **out, fac_error *err);
+/* The node named becomes the op of `text`, with its inputs.  *n: readers. */
 fac_status fac_graph_replaced(const fac_graph *g, const char *node, const char *text, int *n, fac_graph **out, fac_error *err);
 /* attrs: "stride=2,2 pad=1,1,1,1"; others stay. */
 fac_status fac_graph_set(const fac_graph *g, const char *node, const char *attrs, int *n, fac_graph **out, fac_error *err);
@@ -78,6 +80,8 @@ fac_status fac_graph_set_all(const fac_graph *g, int count, fac_graph_setting *s
 
 /* as NULL: its name */
 fac_status fac_graph_output_added(const fac_graph *g, const char *value, const char *as, fac_graph **out, fac_error *err);
+/* The output of this name is one no longer; what only it needed goes.  FAC_E_ARGUMENT: there is
+ * none. */
 fac_status fac_graph_output_removed(const fac_graph *g, const char *name, fac_graph **out, fac_error *err);
 /* dims: "N,3,224,224" or "Nx3x224x224": numbers, and names of open sizes. */
 fac_status fac_graph_shaped(const fac_graph *g, const char *input, const char *dims, fac_graph **out, fac_error *err);
@@ -101,7 +105,7 @@ fac_status fac_graph_baked(const fac_graph *g, int *n, fac_graph **out, fac_erro
 
 /* ---- several models ---- */
 
-/* b behind a: from[k], an output of a, feeds to[k], an input of b.  n 0: those of equal names, or the only output the only input.
+/* b after a: from[k], an output of a, feeds to[k], an input of b.  n 0: those of equal names, or the only output the only input.
  * Other inputs of b become inputs; names that are taken get a number. */
 fac_status fac_graph_appended(const fac_graph *a, const fac_graph *b, int n, const char *const from[], const char *const to[],
                               fac_graph **out, fac_error *err);
@@ -114,8 +118,11 @@ fac_status fac_graph_part_replaced(const fac_graph *g, int nin, const char *cons
 typedef struct fac_rules fac_rules;
 /* name leads errors, which say line and column.  More rules may be added to *rules, which is NULL or of an earlier call. */
 fac_status  fac_rules_read(const char *text, const char *name, fac_rules **rules, fac_error *err);
+/* Frees all rules; NULL is fine. */
 void        fac_rules_free(fac_rules *r);
+/* How many rules there are. */
 int         fac_rules_count(const fac_rules *r);
+/* The name of rule i, 0 <= i < fac_rules_count; it lives as long as r. */
 const char *fac_rules_name(const fac_rules *r, int i);
 
 typedef struct fac_rule_report {

@@ -19,7 +19,9 @@ extern "C" {
 #endif
 
 typedef struct fac_writer fac_writer;
+/* Begins a file that appears under its name when it is closed.  FAC_E_IO names the path. */
 fac_status fac_writer_open(const char *path, fac_writer **out, fac_error *err);
+/* Appends bytes.  After an error only fac_writer_cancel remains. */
 fac_status fac_writer_put(fac_writer *w, const void *data, size_t bytes, fac_error *err);
 fac_status fac_writer_close(fac_writer *w, fac_error *err); /* it appears; frees w in any case */
 void       fac_writer_cancel(fac_writer *w);    /* removes what was written; NULL is fine */

@@ -29,6 +29,7 @@ fac_graph *fac_graph_inference(const fac_graph *g);     /* a clone without updat
  * them compute in `low` (FAC_BF16 or FAC_F16), with sums in f32; parameters, inputs, outputs and what is sensitive (softmax,
  * norms over dims, losses) stay f32.  Apply it to a model before its loss and its gradients are built. */
 fac_graph *fac_graph_autocast(const fac_graph *g, fac_dtype low);
+/* Frees the graph with its nodes and values; tensors lose one reference.  NULL is fine. */
 void       fac_graph_free(fac_graph *g);
 /* The first error since fac_graph_new.  Whatever uses the graph afterwards (a program, a file, an
  * analysis) fails with that same error and says that the graph is poisoned since then; so does an
@@ -38,6 +39,7 @@ fac_status fac_graph_check(const fac_graph *g, fac_error *err);
 /* Names the nodes built until the matching pop: errors, profiles and ONNX say "encoder.3.conv", parameters are called
  * "encoder.3.conv.weight". */
 void fac_graph_push(fac_graph *g, const char *scope);
+/* Ends the innermost scope. */
 void fac_graph_pop(fac_graph *g);
 
 /* A short list of numbers, for options of ops: n of them. */
@@ -50,6 +52,8 @@ typedef struct fac_reals { int n; double v[FAC_REALS]; } fac_reals;
 int64_t     fac_symbol(fac_graph *g, const char *name);
 const char *fac_symbol_name(const fac_graph *g, int64_t symbol);    /* "N", "?3" */
 
+/* What a run is given: dims may hold symbols.  Names of inputs are unique.  Errors are the
+ * graph's. */
 fac_value *fac_input(fac_graph *g, const char *name, fac_dtype dtype, fac_dims dims);
 fac_value *fac_param(fac_graph *g, const char *name, fac_tensor *t);    /* trainable; the graph retains t      */
 fac_value *fac_state(fac_graph *g, const char *name, fac_tensor *t);    /* a parameter that is not trained     */
@@ -64,6 +68,8 @@ typedef fac_tensor *fac_source(void *self, const char *name, fac_type type, fac_
 
 /* ---- what comes out ------------------------------------------------------------------------------------------------ */
 
+/* Makes v a result of the graph under this name, after those that are there.  Errors are the
+ * graph's. */
 void fac_output(fac_graph *g, const char *name, fac_value *v);
 void fac_update(fac_value *param, fac_value *next);     /* same type; at most one for each parameter */
 
@@ -79,23 +85,30 @@ fac_value *fac_surrogate(fac_value *y, fac_value *path);    /* is y; its gradien
 
 /* ---- reading and changing ------------------------------------------------------------------------------------------ */
 
+/* Dtype and dims; dims may hold symbols. */
 fac_type    fac_value_type(const fac_value *v);
 const char *fac_value_name(const fac_value *v);             /* of a leaf, or of what the importer named; may be NULL */
+/* The graph that owns v. */
 fac_graph  *fac_value_graph(const fac_value *v);
 fac_value  *fac_value_other(const fac_value *v, int index); /* another output of the op that made v */
 fac_value  *fac_graph_find(fac_graph *g, const char *name); /* leaf, output or value; NULL if there is none */
 
 int        fac_graph_inputs(const fac_graph *g);            /* how many */
+/* Input i, 0 <= i < fac_graph_inputs, in the order in which they were made. */
 fac_value *fac_graph_input(const fac_graph *g, int i);
+/* How many outputs there are. */
 int        fac_graph_outputs(const fac_graph *g);
+/* The value of output i, 0 <= i < fac_graph_outputs. */
 fac_value *fac_graph_output(const fac_graph *g, int i);
+/* The name of output i; it lives as long as g. */
 const char *fac_graph_output_name(const fac_graph *g, int i);
 int        fac_graph_params(const fac_graph *g);            /* parameters and states */
+/* Parameter or state i, 0 <= i < fac_graph_params. */
 fac_value *fac_graph_param(const fac_graph *g, int i);
 bool       fac_value_trains(const fac_value *v);            /* a parameter, not a state */
 fac_tensor *fac_value_tensor(const fac_value *v);           /* of a parameter, state or constant, borrowed; else NULL */
 
-/* Every use of `old` uses `with` instead, except the uses that `with` itself is made from: so putting a new op behind a
+/* Every use of `old` uses `with` instead, except the uses that `with` itself is made from: so putting a new op after a
  * value is fac_replace(y, fac_relu(y)), and no cycle can arise.  Types must be equal. */
 void fac_replace(fac_value *old, fac_value *with);
 void fac_graph_sweep(fac_graph *g);                         /* drops what no output or update needs; re-sorts */
@@ -109,8 +122,10 @@ void fac_graph_sweep(fac_graph *g);                         /* drops what no out
 #define FAC_NOTE_DOMAIN           "onnx:domain"
 #define FAC_NOTE_VERSION          "onnx:model_version"          /* an integer */
 const char *fac_graph_note(const fac_graph *g, const char *key);        /* NULL if there is none */
+/* Sets, replaces or (text NULL) deletes a note; both texts are copied. */
 void        fac_graph_set_note(fac_graph *g, const char *key, const char *text);
 int         fac_graph_notes(const fac_graph *g);                        /* how many */
+/* The key of note i, 0 <= i < fac_graph_notes. */
 const char *fac_graph_note_key(const fac_graph *g, int i);
 
 /* Modules have classes, for people: "layer1.0" is a "BasicBlock".  A path is a scope, "" the whole
@@ -126,6 +141,7 @@ const char *fac_graph_module(const fac_graph *g, int i);                /* the p
 /* Text, one node a line, stable and readable back: the format of golden tests, of diffs and of `facula show`.
  * Parameter contents are not part of it: reading makes zeros. */
 fac_status fac_graph_write(const fac_graph *g, FILE *to, fac_error *err);
+/* The graph of a text; *out is the caller's.  FAC_E_FORMAT says line and column; FAC_E_NOMEM. */
 fac_status fac_graph_read(FILE *from, fac_graph **out, fac_error *err);
 
 #ifdef __cplusplus

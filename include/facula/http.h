@@ -77,6 +77,7 @@ typedef struct fac_http_opts { /* zero is the default everywhere */
  * beyond the loopback.  FAC_E_IO: the port is taken. */
 fac_status fac_http_start(const fac_http_opts *opts, const fac_http_route *routes, int n,
                           fac_http **out, fac_error *err);
+/* The port that the server listens on, also when port 0 asked for any. */
 int fac_http_port(const fac_http *h);
 int fac_http_running(const fac_http *h); /* requests that are answered just now */
 /* No more connections are accepted; answers under way go on. */
@@ -89,6 +90,7 @@ fac_status fac_http_new_key(char to[33], fac_error *err);
 
 /* ---- within a handler ---- */
 
+/* "GET", "POST", ...; it lives as long as the request. */
 const char *fac_http_method(const fac_http_request *r);
 const char *fac_http_path(const fac_http_request *r); /* as it was sent, without the query */
 /* The body, with a zero after its last byte. */
@@ -99,6 +101,7 @@ bool fac_http_gone(const fac_http_request *r);
 /* The whole answer; the bytes are copied. */
 void fac_http_reply(fac_http_request *r, int status, const char *type, const void *data,
                     size_t bytes);
+/* The whole answer as application/json; the text is copied. */
 void fac_http_json(fac_http_request *r, int status, const char *text);
 /* {"error":{"message": TEXT, "type": ..., "param": null, "code": CODE}}; code may be NULL. */
 void fac_http_fail(fac_http_request *r, int status, const char *code, const char *format, ...)

@@ -14,6 +14,8 @@ extern "C" {
 
 typedef struct fac_image { int width, height; uint8_t *rgb; } fac_image;    /* rows top down, 3 bytes a pixel */
 
+/* A PNG, JPEG, BMP or PNM file, by its contents.  FAC_E_IO, FAC_E_FORMAT, FAC_E_UNSUPPORTED,
+ * FAC_E_NOMEM; *out is the caller's, fac_image_free clears it. */
 fac_status fac_image_load(const char *path, fac_image *out, fac_error *err);
 fac_status fac_image_decode(const void *data, size_t bytes, const char *name, fac_image *out, fac_error *err);  /* name: for errors */
 fac_status fac_image_save(const fac_image *image, const char *path, fac_error *err);    /* .png or .ppm, by the name */

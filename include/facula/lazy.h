@@ -54,10 +54,12 @@ fac_status fac_recorder_new(fac_device *device, const fac_recorder_opts *opts, f
                             fac_error *err);
 /* What is recorded and not flushed is dropped.  Values must be gone; NULL is fine. */
 void        fac_recorder_free(fac_recorder *r);
+/* The device that the recorder was made for. */
 fac_device *fac_recorder_device(const fac_recorder *r);
 /* From now on every op runs when it is recorded, or no longer.  What was recorded is flushed when
  * it is read. */
 void fac_recorder_set_eager(fac_recorder *r, bool eager);
+/* Whether each op runs when it is recorded. */
 bool fac_recorder_eager(const fac_recorder *r);
 
 /* Counts since fac_recorder_new, but for the last line, which is now.  Many programs for few flushes:
@@ -89,13 +91,16 @@ fac_status fac_lazy_number(fac_recorder *r, fac_dtype dtype, double x, fac_lazy 
 fac_status fac_lazy_ints(fac_recorder *r, int n, const int64_t *numbers, fac_lazy **out,
                          fac_error *err);
 
+/* One reference more; returns x. */
 fac_lazy     *fac_lazy_retain(fac_lazy *x);
 void          fac_lazy_free(fac_lazy *x);               /* drops one reference; NULL is fine */
 fac_type      fac_lazy_type(const fac_lazy *x);         /* sizes only: no symbols            */
+/* The recorder that x belongs to. */
 fac_recorder *fac_lazy_recorder(const fac_lazy *x);
 bool          fac_lazy_pending(const fac_lazy *x);      /* not computed yet                  */
 /* A pointer of the binding's, NULL at first; it stays when a value is only part of a history. */
 void          fac_lazy_set_user(fac_lazy *x, void *user);
+/* What fac_lazy_set_user put, else NULL. */
 void         *fac_lazy_user(const fac_lazy *x);
 
 /* Contents, after a flush if need be; one reference is the caller's.  Of a state: its own tensor,
@@ -140,7 +145,9 @@ fac_status fac_record_graph(fac_recorder *r, fac_lazy_build *build, void *self, 
 
 /* For leaves: values without a history.  A result requires a gradient when one of its inputs did. */
 fac_status fac_lazy_require(fac_lazy *x, bool requires, fac_error *err);
+/* Whether gradients go to x or through it. */
 bool       fac_lazy_requires(const fac_lazy *x);
+/* Whether x has no history. */
 bool       fac_lazy_is_leaf(const fac_lazy *x);
 /* The op that made x, as history knows it, "custom" or NULL for a leaf. */
 const char *fac_lazy_made_by(const fac_lazy *x);
@@ -168,6 +175,7 @@ size_t fac_lazy_leaves(int ny, fac_lazy *const y[], size_t most, fac_lazy *leave
  * the history goes, by any thread; not when this fails. */
 typedef fac_status fac_lazy_grad(void *self, int nout, fac_lazy *const dy[], int n, fac_lazy *dx[],
                                  fac_error *err);
+/* Records such a function; out[nout] are the caller's references. */
 fac_status fac_record_custom(fac_recorder *r, int n, fac_lazy *const in[], int nout,
                              fac_lazy *const y[], fac_lazy_grad *grad, void (*release)(void *self),
                              void *self, fac_lazy *out[], fac_error *err);

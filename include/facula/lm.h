@@ -36,6 +36,7 @@ typedef struct fac_lm_facts {
     double      params, bytes;          /* elements and bytes of all weights */
     bool        rounds;                 /* x is rounded to 8 bits for weights in blocks */
 } fac_lm_facts;
+/* What the model is; texts live as long as m. */
 fac_lm_facts fac_lm_about(const fac_lm *m);
 bool fac_lm_encodes(const fac_lm *m); /* gives embeddings (fac_lm_embed), and writes no text */
 
@@ -45,6 +46,8 @@ bool fac_lm_encodes(const fac_lm *m); /* gives embeddings (fac_lm_embed), and wr
 fac_status fac_lm_graph(const fac_lm *m, int64_t batch, fac_graph **out, fac_error *err);
 
 typedef struct fac_session fac_session;
+/* A session with the slots that the model's options say; the model must outlive it.
+ * FAC_E_NOMEM. */
 fac_status fac_session_new(fac_lm *m, fac_session **out, fac_error *err);
 /* With so many slots, whatever the model's options say: a prompt is read fastest in a session of one. */
 fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_error *err);
@@ -60,6 +63,11 @@ fac_status fac_session_cut(fac_session *s, int slot, int64_t length, fac_error *
 fac_status fac_session_copy(fac_session *s, int from, int to, int64_t length, fac_error *err);  /* slot `to` becomes that prefix */
 /* The same from a slot of another session of the model, which stays as it is. */
 fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int to, int64_t length,
+                             fac_error *err);
+/* As fac_session_step for one slot, with the logits of all n tokens that were fed to it, at most
+ * FAC_SESSION_CHECKED: *logits is f32[n, vocabulary], until the next step of any kind. */
+enum { FAC_SESSION_CHECKED = 8 };
+fac_status fac_session_check(fac_session *s, int slot, const float **logits, int64_t *n,
                              fac_error *err);
 typedef struct fac_session_stat { int64_t plans, runs; size_t cache_bytes, copied; } fac_session_stat;
 fac_session_stat fac_session_about(const fac_session *s);               /* copied: bytes of caches that a run copies */
@@ -114,15 +122,46 @@ typedef struct fac_generate_opts {
     bool               shift;               /* when the context is full: forget the older half after `keep` tokens, go on */
     int64_t            keep;                /* tokens at the beginning that are never forgotten */
     const fac_grammar *grammar;             /* tokens that do not fit are never chosen; NULL: none */
+    /* Speculative decoding (Leviathan et al. 2023, https://arxiv.org/abs/2211.17192): tokens are
+     * guessed, and several are checked in one step.  A guess is taken where it is what would have been
+     * chosen, so the text is the same as without, up to rounding.  Guesses come from where the same
+     * last `lookup` tokens (or fewer, 2 at least) were read before, else from a smaller model of the
+     * same vocabulary, whose session is for this alone. */
+    int          lookup;        /* 0: none; usual: 4 */
+    fac_session *draft;         /* NULL: none */
+    int          guesses;       /* at most in a step, 7 of them; 0: 7, of a draft 4 */
 } fac_generate_opts;
 typedef struct fac_generate_stat {
     int64_t    prompt, generated;           /* tokens */
     double     prompt_seconds, seconds;     /* reading the prompt; generating */
     fac_finish finish;
+    int64_t    guessed, accepted;           /* tokens of speculative decoding */
 } fac_generate_stat;
 /* Feeds the prompt to the slot, then generates.  What the slot has read before stays.  o and stat may be NULL. */
 fac_status fac_generate(fac_session *s, const fac_tokenizer *t, const int32_t *prompt, int64_t n, const fac_generate_opts *o,
                         fac_token_fn tell, void *self, fac_generate_stat *stat, fac_error *err);
+
+/* ---- beam search ---- */
+
+/* The most probable continuations: `beams` of them are followed at once, each in a slot of its own,
+ * as transformers does (GenerationMixin's beam search).  Score: the sum of log p of the tokens,
+ * divided by their number to the power of length_penalty. */
+typedef struct fac_beam_opts {
+    int     beams;              /* 0: 4; the session has so many slots at least, which are overwritten */
+    int64_t tokens;             /* at most; 0: until the context is full */
+    double  length_penalty;     /* above 0 for longer texts; NAN: 1 */
+    bool    early;              /* ends as soon as `beams` texts have ended; else when none can get better */
+    bool    ignore_end;         /* the model's own ends are tokens like others */
+} fac_beam_opts;
+typedef struct fac_beam {
+    int32_t *ids; /* without the prompt, with the token that ends it */
+    int64_t  n;
+    double   score;
+} fac_beam;
+typedef struct fac_beams { fac_beam *at; int n; } fac_beams;      /* the best one first */
+fac_status fac_generate_beams(fac_session *s, const fac_tokenizer *t, const int32_t *prompt,
+                              int64_t n, const fac_beam_opts *o, fac_beams *out, fac_error *err);
+void       fac_beams_free(fac_beams *b);        /* and clears; an empty one is fine */
 
 /* ---- training ---- */
 
@@ -138,6 +177,7 @@ typedef struct fac_lm_shape {
 /* "gpt:4x4x128", "llama:6x6x192": layers, heads, width; the rest of the shape stays as it was.
  * FAC_E_ARGUMENT says what cannot be. */
 fac_status fac_lm_shape_parse(const char *text, fac_lm_shape *out, fac_error *err);
+/* Such a model on a device, which must outlive it; *out is the caller's. */
 fac_status fac_lm_new(const fac_lm_shape *shape, fac_device *device, fac_lm **out, fac_error *err);
 
 /* Before fac_lm_graph, for a model that shall be trained: all weights become f32 parameters. */

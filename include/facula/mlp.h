@@ -27,7 +27,7 @@ fac_status fac_mlp_parse(const char *text, fac_mlp *out, fac_error *err);
 void fac_mlp_text(const fac_mlp *m, char *to, size_t size);
 
 /* x [N,...] -> [N,outputs]: layers fc1, fc2 ..., the last one without an activation.  hidden: NULL,
- * or room for m->n values, each layer behind its activation. */
+ * or room for m->n values, each layer after its activation. */
 fac_value *fac_nn_mlp(fac_value *x, const fac_mlp *m, int outputs, fac_value *hidden[]);
 
 #ifdef __cplusplus

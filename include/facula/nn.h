@@ -84,7 +84,9 @@ typedef struct fac_nn_conv_opts {
 } fac_nn_conv_opts;
 typedef fac_nn_conv_opts fac_nn_conv2d_opts;
 fac_value *fac_nn_conv1d(fac_value *x, const char *name, int channels, int kernel, const fac_nn_conv_opts *opts);
+/* Two dims: x N,C,H,W. */
 fac_value *fac_nn_conv2d(fac_value *x, const char *name, int channels, int kernel, const fac_nn_conv_opts *opts);
+/* Three dims: x N,C,D,H,W. */
 fac_value *fac_nn_conv3d(fac_value *x, const char *name, int channels, int kernel, const fac_nn_conv_opts *opts);
 
 /* x N,C,... -> N,channels,...  weight [C, channels/groups, kernel, ...], bias [channels] unless no_bias. */
@@ -95,14 +97,17 @@ typedef struct fac_nn_conv_transpose_opts {
 } fac_nn_conv_transpose_opts;
 fac_value *fac_nn_conv_transpose1d(fac_value *x, const char *name, int channels, int kernel,
                                    const fac_nn_conv_transpose_opts *opts);
+/* Two dims: x N,C,H,W. */
 fac_value *fac_nn_conv_transpose2d(fac_value *x, const char *name, int channels, int kernel,
                                    const fac_nn_conv_transpose_opts *opts);
+/* Three dims: x N,C,D,H,W. */
 fac_value *fac_nn_conv_transpose3d(fac_value *x, const char *name, int channels, int kernel,
                                    const fac_nn_conv_transpose_opts *opts);
 
 /* x ...,in -> ...,features.  weight [features, in], bias [features]. */
 fac_value *fac_nn_linear(fac_value *x, const char *name, int features);
 typedef struct fac_nn_linear_opts { bool no_bias; fac_init weight, bias; } fac_nn_linear_opts;
+/* The same with options, which may be NULL. */
 fac_value *fac_nn_linear_with(fac_value *x, const char *name, int features, const fac_nn_linear_opts *opts);
 
 /* ids ... (integers) -> ...,features.  weight [count, features], normal. */
@@ -166,9 +171,11 @@ typedef struct fac_nn_norm_opts {
     bool   affine;                          /* instance norm: weight and bias [C] */
 } fac_nn_norm_opts;
 fac_value *fac_nn_layer_norm(fac_value *x, const char *name, const fac_nn_norm_opts *opts);
+/* x / sqrt(mean x^2 + eps) times weight, over the last dims. */
 fac_value *fac_nn_rms_norm(fac_value *x, const char *name, const fac_nn_norm_opts *opts);
 /* x N,C,...: over each group of channels, over each channel. */
 fac_value *fac_nn_group_norm(fac_value *x, const char *name, int groups, const fac_nn_norm_opts *opts);
+/* Over each channel of each sample. */
 fac_value *fac_nn_instance_norm(fac_value *x, const char *name, const fac_nn_norm_opts *opts);
 
 /* In training each element is 0 with probability `ratio`, else x / (1 - ratio).  All dropouts of a graph share the state
@@ -188,13 +195,15 @@ typedef struct fac_nn_recurrent_opts {
     bool   bidirectional, no_bias;
     bool   batch_first;                     /* x N,T,I   y N,T,D hidden */
     bool   relu;                            /* rnn: instead of tanh */
-    double dropout;                         /* behind every layer but the last */
+    double dropout;                         /* after every layer but the last */
     fac_value *h0, *c0;                     /* layers D,N,hidden: l0, l0_reverse, l1 ...; NULL: zeros */
     fac_value *lengths;                     /* N integers: steps of each sequence, as of a packed one; NULL: all T */
 } fac_nn_recurrent_opts;
 typedef struct fac_nn_recurrent { fac_value *y, *h, *c; } fac_nn_recurrent;     /* h, c: layers D,N,hidden; c: lstm */
 fac_nn_recurrent fac_nn_rnn(fac_value *x, const char *name, int hidden, const fac_nn_recurrent_opts *opts);
+/* The gated recurrent unit, gates in torch's order r, z, n; no c. */
 fac_nn_recurrent fac_nn_gru(fac_value *x, const char *name, int hidden, const fac_nn_recurrent_opts *opts);
+/* Long short-term memory, gates in torch's order i, f, g, o. */
 fac_nn_recurrent fac_nn_lstm(fac_value *x, const char *name, int hidden, const fac_nn_recurrent_opts *opts);
 
 /* ---- attention --------------------------------------------------------------------------------------------------------------- */

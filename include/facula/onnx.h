@@ -144,9 +144,11 @@ typedef struct fac_onnx_sums {
 /* FAC_E_FORMAT for a malformed file; FAC_E_IO; FAC_E_NOMEM.  *out is the caller's to free. */
 fac_status    fac_onnx_list_nodes(const char *path, fac_onnx_listing **out, fac_error *err);
 void          fac_onnx_listing_free(fac_onnx_listing *l);           /* NULL is fine */
+/* How many nodes the file has. */
 int           fac_onnx_listing_count(const fac_onnx_listing *l);
+/* Sums over all nodes. */
 fac_onnx_sums fac_onnx_listing_sums(const fac_onnx_listing *l);
-/* NULL behind the last. */
+/* NULL after the last. */
 const fac_onnx_listed *fac_onnx_listing_node(const fac_onnx_listing *l, int i);
 
 enum { FAC_ONNX_OLDEST = 13, FAC_ONNX_USUAL = 18, FAC_ONNX_NEWEST = 26 };      /* opsets that are written */
@@ -182,7 +184,9 @@ fac_status fac_onnx_tensor_load(const char *path, fac_tensor **out, char *name, 
  * holds a sequence. */
 fac_status fac_onnx_tensors_load(const char *path, fac_onnx_kind kind, fac_tensor ***out, int *n, bool *sequence,
                                  fac_error *err);
+/* Frees n tensors and their array; NULL is fine. */
 void       fac_onnx_tensors_free(fac_tensor **tensors, int n);
+/* Writes one TensorProto; the file appears whole or not at all. */
 fac_status fac_onnx_tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);
 
 #ifdef __cplusplus

@@ -27,7 +27,7 @@ enum { FAC_KNOWN = 16 };
 typedef struct fac_contents { int n; unsigned symbolic; int64_t v[FAC_KNOWN]; } fac_contents;
 
 /* How much of a type is known.  FAC_ASSUMED: other sizes may give other dims, even another number of
- * them (squeeze drops an open dim that is 1), here and behind it.  FAC_RANKLESS: a run decides how
+ * them (squeeze drops an open dim that is 1), here and after it.  FAC_RANKLESS: a run decides how
  * many dims there are (Ifs); type.dims is one nameless size then, which stands for any dims. */
 typedef enum fac_guess { FAC_CERTAIN, FAC_ASSUMED, FAC_RANKLESS } fac_guess;
 
@@ -56,7 +56,7 @@ struct fac_node {
     const fac_op *op;
     const void   *attrs;            /* op->attrs_size bytes, defaults filled in */
     fac_graph    *body[2];          /* closed graphs: branches, loop body, the ops of a fused node, or an epilogue: its input 0 is
-                                       the op's own output 0, the others are the inputs behind the op's ports (in[nports..]) */
+                                       the op's own output 0, the others are the inputs after the op's ports (in[nports..]) */
     int           nin, nout;        /* in[] is filled up with NULL to the number of the op's ports: in[k] of any port may be read */
     int           nports;           /* inputs of the op itself; nin - nports belong to the epilogue */
     fac_value   **in;               /* NULL: an optional input that is absent */
@@ -135,7 +135,7 @@ typedef struct fac_cost { double macs, other, read, written; } fac_cost;   /* mu
 /* Where the elements of a value lie; offsets and strides in elements.
  * Plain: element (i0, i1, ...) lies at offset + sum i_k stride_k.
  * Blocked (block > 0): offset + sum over k of i_k stride_k, but for `axis` (i / block) stride + i % block; what lies in the
- * lanes behind the last channel is undefined and must not matter.  halo: that many zeros really lie around each plane of
+ * lanes after the last channel is undefined and must not matter.  halo: that many zeros really lie around each plane of
  * the last two dims (offset is the plane's own first element, so strides reach over them). */
 typedef struct fac_layout {
     int64_t offset, stride[FAC_DIMS];
@@ -168,12 +168,16 @@ struct fac_onnx_node {
 bool        fac_onnx_has(const fac_onnx_node *n, const char *attr);
 const char *fac_onnx_output(const fac_onnx_node *n, int k);     /* the name of output k in the file, "" when it has none */
 fac_value  *fac_onnx_named(const fac_onnx_node *n, const char *name);   /* a value of the file that is made before; NULL: none */
+/* An integer; `missing` when the node has it not. */
 int64_t     fac_onnx_int(const fac_onnx_node *n, const char *attr, int64_t missing);
+/* A number; `missing` when the node has it not. */
 double      fac_onnx_real(const fac_onnx_node *n, const char *attr, double missing);
+/* A text, kept by the graph; `missing` when the node has it not. */
 const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *missing);
 fac_dims    fac_onnx_ints(const fac_onnx_node *n, const char *attr);        /* n = 0 when absent; at most FAC_DIMS */
 int         fac_onnx_count(const fac_onnx_node *n, const char *attr);   /* elements of a list; -1 absent */
 int         fac_onnx_ints_long(const fac_onnx_node *n, const char *attr, int64_t *to, int max);   /* how many; -1 absent */
+/* Up to `max` numbers of a list; how many it has, -1: absent. */
 int         fac_onnx_reals(const fac_onnx_node *n, const char *attr, double *to, int max);
 int         fac_onnx_texts(const fac_onnx_node *n, const char *attr, const char **to, int max);   /* the graph keeps them */
 fac_tensor *fac_onnx_tensor(const fac_onnx_node *n, const char *attr);      /* borrowed; NULL when absent */
@@ -201,10 +205,15 @@ const char *fac_onnx_reals_list(const fac_onnx_writer *w, int n, const double *n
 const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out);
 /* Of the node that was put last: a further output, and attributes. */
 void        fac_onnx_put_out(const fac_onnx_writer *w, const char *out);
+/* Attribute of type INT. */
 void        fac_onnx_put_int(const fac_onnx_writer *w, const char *attr, int64_t x);
+/* Attribute of type FLOAT. */
 void        fac_onnx_put_real(const fac_onnx_writer *w, const char *attr, double x);
+/* Attribute of type STRING; the text is copied. */
 void        fac_onnx_put_text(const fac_onnx_writer *w, const char *attr, const char *text);
+/* Attribute of type INTS; the numbers are copied. */
 void        fac_onnx_put_ints(const fac_onnx_writer *w, const char *attr, int n, const int64_t *numbers);
+/* Attribute of type INT with ONNX's number of a dtype. */
 void        fac_onnx_put_dtype(const fac_onnx_writer *w, const char *attr, fac_dtype dtype);
 /* The inverse of load NULL, for the first spelling that has the opset: ports in order, attributes by name through `rename`.
  * It is what fac_op.save NULL does if that spelling has no load() either. */
@@ -366,6 +375,7 @@ bool fac_node_outputs(fac_node *n, int count);
 bool fac_known(const fac_value *v, fac_contents *contents);
 /* Known and free of symbols. */
 bool fac_known_numbers(const fac_value *v, fac_contents *contents);
+/* Says what is known of v's contents; called by infer functions.  They are copied. */
 void fac_knows(fac_value *v, const fac_contents *contents);
 bool fac_needs(const fac_node *n, int input);               /* fac_grad wants this one */
 

@@ -24,6 +24,7 @@ fac_status fac_opencl_device(struct _cl_context *context, struct _cl_command_que
                              fac_device **out, fac_error *err);
 /* Those of any OpenCL device; they stay its own.  NULL when it is none. */
 struct _cl_context       *fac_opencl_context(const fac_device *device);
+/* The queue of the device's commands. */
 struct _cl_command_queue *fac_opencl_queue(const fac_device *device);
 
 /* A contiguous tensor over a buffer of the device's context, from byte `at` on (a multiple of the element's size), without a
@@ -31,6 +32,7 @@ struct _cl_command_queue *fac_opencl_queue(const fac_device *device);
  * fac_opencl_changed says that they did, so that nothing prepared from the old contents is used. */
 fac_status fac_opencl_tensor(fac_device *device, struct _cl_mem *buffer, size_t at, fac_dtype dtype, fac_dims dims,
                              fac_tensor **out, fac_error *err);
+/* The caller's commands wrote to the tensor: its version is raised. */
 void       fac_opencl_changed(fac_tensor *t);
 /* Where a tensor that lives on an OpenCL device is: the buffer, which stays the tensor's, and the byte of its first element.
  * NULL for others. */

@@ -35,7 +35,7 @@ typedef struct fac_optim_opts {
     bool   centered;                /* rmsprop */
     double lr_decay, initial;       /* adagrad: of the rate; first value of the sums */
     double clip_value;              /* every element of a gradient is cut to [-this, this]; 0 = as it is */
-    double clip_norm;               /* behind that, gradients are scaled down to this norm of all together; 0 = as they are */
+    double clip_norm;               /* after that, gradients are scaled down to this norm of all together; 0 = as they are */
     const char *const *freeze;      /* NULL-terminated patterns ("conv1.*", * and ? are wild): these stay as they are */
     const fac_optim_group *groups;
     int    ngroups;
@@ -61,10 +61,15 @@ typedef struct fac_optim_opts {
 
 /* loss: a scalar.  lr: a scalar float of the same graph, an input or a number.  opts may be NULL.  Errors are the graph's. */
 void fac_sgd(fac_value *loss, fac_value *lr, const fac_optim_opts *opts);
+/* Adam (Kingma and Ba 2015); decay is added to the gradient. */
 void fac_adam(fac_value *loss, fac_value *lr, const fac_optim_opts *opts);
+/* AdamW (Loshchilov and Hutter 2019): decay apart from the gradient. */
 void fac_adamw(fac_value *loss, fac_value *lr, const fac_optim_opts *opts);
+/* RMSprop as torch has it. */
 void fac_rmsprop(fac_value *loss, fac_value *lr, const fac_optim_opts *opts);
+/* Adagrad (Duchi et al. 2011) as torch has it. */
 void fac_adagrad(fac_value *loss, fac_value *lr, const fac_optim_opts *opts);
+/* Lion (Chen et al. 2023): the sign of a momentum. */
 void fac_lion(fac_value *loss, fac_value *lr, const fac_optim_opts *opts);
 
 typedef struct fac_optim {
@@ -93,7 +98,7 @@ typedef struct fac_schedule {
     fac_schedule_kind kind;
     double  lr;                     /* the highest */
     int64_t steps;                  /* of the whole training, warm-up included: T + warmup */
-    int64_t warmup;                 /* so many steps before, lr (t + 1) / warmup; the schedule starts behind them */
+    int64_t warmup;                 /* so many steps before, lr (t + 1) / warmup; the schedule starts after them */
     int64_t every;                  /* step, restarts */
     double  gamma;                  /* step, plateau: 0 = 0.1; exponential: 0 = 0.95 */
     double  low;                    /* cosine, restarts, linear, plateau: the lowest */
@@ -109,6 +114,7 @@ typedef struct fac_schedule {
 double fac_schedule_lr(const fac_schedule *s, int64_t step);    /* of step 0, 1, ...; plateau: without its cuts */
 /* "constant", "step", "exponential", "cosine", "one-cycle", "linear", "polynomial", "restarts", "plateau" */
 const char *fac_schedule_name(fac_schedule_kind kind);
+/* The inverse of fac_schedule_name; false: no such schedule, *out is untouched. */
 bool        fac_schedule_find(const char *name, fac_schedule_kind *out);
 
 /* The memory of a plateau: all zero in the beginning. */
@@ -116,7 +122,8 @@ typedef struct fac_plateau {
     int64_t seen, bad, cooldown;    /* metrics so far; epochs without progress; epochs that are still not counted */
     double  best, lr;               /* lr 0: not cut yet, that of the schedule */
 } fac_plateau;
-void   fac_plateau_next(const fac_schedule *s, double metric, fac_plateau *p);      /* behind an epoch */
+void   fac_plateau_next(const fac_schedule *s, double metric, fac_plateau *p);      /* after an epoch */
+/* The rate of a step with the cuts so far. */
 double fac_plateau_lr(const fac_schedule *s, const fac_plateau *p, int64_t step);
 
 #ifdef __cplusplus

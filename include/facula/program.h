@@ -28,7 +28,7 @@ typedef struct fac_program fac_program;
  * does a batch whole: every node is a step with memory of its own.  value is borrowed for the call. */
 typedef bool (*fac_observer)(void *self, const char *node, const fac_tensor *value);    /* false stops the run */
 
-/* The same with all tensors of the node, which may be replaced: PyTorch's forward hooks.  Called behind each node that depends on
+/* The same with all tensors of the node, which may be replaced: PyTorch's forward hooks.  Called after each node that depends on
  * the inputs of the run, in the order of execution, on the thread of the run; inside of loops and branches each time a node
  * runs there, but not for the node that holds the body.  Loops are not unrolled then: every iteration runs the same nodes.
  * Contents are fetched when they are asked for, so nodes that a hook passes over cost nothing.  An error ends the run. */
@@ -36,12 +36,13 @@ typedef struct fac_hooked fac_hooked;       /* a node that has just run; it and 
 typedef fac_status (*fac_hook)(void *self, fac_hooked *h, fac_error *err);
 
 const struct fac_node *fac_hooked_node(const fac_hooked *h);    /* op, attributes, types: facula/op.h */
-/* Its own, else "scope.op_7"; inside of a body behind that of the node that holds it: "loop_3.mul_7", the same in each iteration. */
+/* Its own, else "scope.op_7"; inside of a body after that of the node that holds it: "loop_3.mul_7", the same in each iteration. */
 const char *fac_hooked_name(const fac_hooked *h);
 const char *fac_hooked_path(const fac_hooked *h);               /* with the iterations: "loop_3.0.mul_7" */
 int64_t     fac_hooked_iteration(const fac_hooked *h, int loop);    /* of the loops around it, the innermost is 0; -1: no such loop */
 /* NULL: absent; also an output that nobody reads and an input of which only the shape or the known contents count. */
 fac_status  fac_hooked_input(fac_hooked *h, int i, const fac_tensor **out, fac_error *err);
+/* What the node computed, or what replaced it; NULL: an output that nobody reads. */
 fac_status  fac_hooked_output(fac_hooked *h, int k, const fac_tensor **out, fac_error *err);
 /* Output k becomes a copy of this, of the same type: for every later reader, updates and the outputs of the program. */
 fac_status  fac_hooked_replace(fac_hooked *h, int k, const fac_tensor *with, fac_error *err);
@@ -68,10 +69,11 @@ typedef struct fac_program_opts {
  * program that has them. */
 fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out,
                            fac_error *err);
+/* Frees the program and its plans; no run may be under way.  NULL is fine. */
 void       fac_program_free(fac_program *p);
 
 /* Memory of one plan, bytes.  bound: the most that is alive at any one step, so no plan can be smaller.  copied: what a run
- * copies to parameters behind its last step, because their next contents could not be written over them. */
+ * copies to parameters after its last step, because their next contents could not be written over them. */
 typedef struct fac_plan_stat {
     size_t arena, values, bound, packed;
     int    steps;
@@ -94,7 +96,7 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
  * Thread safe.  Runs of a program without updates overlap, each with memory of its own; runs with updates take turns. */
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
 
-/* Time and work of each step since fac_program_profile(p, true): of the plan used last.  While profiling, a run waits behind each
+/* Time and work of each step since fac_program_profile(p, true): of the plan used last.  While profiling, a run waits after each
  * step, unless the device has a clock of its own: then seconds are those of its kernels, and the run goes on as ever.  fallback: the device has no kernel for it, so its cpu does it, with copies there and back. */
 /* One op of the graph that a step does: its own, and those of a fused body or an epilogue.  elements: of its result. */
 typedef struct fac_step_op { const char *op; double macs, other, elements; } fac_step_op;
@@ -104,7 +106,7 @@ typedef struct fac_step_stat {
     int64_t     runs;
     bool        fallback;
     const char *op;                     /* "conv2d", "fused"; "reorder" and "pack" are the planner's own   */
-    const char *layouts;                /* first input -> first output: "n16c+1 -> n16c" (halo behind the +), "plain -> last" (channels) */
+    const char *layouts;                /* first input -> first output: "n16c+1 -> n16c" (halo after the +), "plain -> last" (channels) */
     int         variant;
     const fac_step_op *does;            /* what was merged into the step, counted one by one: ndoes of them, none in the planner's */
     int         ndoes;                  /* own steps */
@@ -113,11 +115,11 @@ void   fac_program_profile(fac_program *p, bool on);
 size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max);   /* how many there are; strings live as long as p */
 
 /* What the device was told to do in the last profiled run of the plan used last, in order; none where the device has no clock of its
- * own.  How many there are.  Step: as fac_program_steps counts, -1 behind the last one; groups 0: a copy, no kernel. */
+ * own.  How many there are.  Step: as fac_program_steps counts, -1 after the last one; groups 0: a copy, no kernel. */
 typedef struct fac_launch_stat {
     int    step;
     char   kernel[40];
-    double start, seconds;              /* start: behind that of the first one */
+    double start, seconds;              /* start: after that of the first one */
     size_t groups, items;               /* items: of a group                   */
 } fac_launch_stat;
 size_t fac_program_launches(fac_program *p, fac_launch_stat *to, size_t max);

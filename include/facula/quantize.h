@@ -45,6 +45,7 @@ fac_value *fac_binarize_scaled(fac_value *w, fac_sign_path path);
  * 2^bits levels in [-1,1], for one bit sign(w) times the mean of |w|.  Activations: x within
  * [0,1]. */
 fac_value *fac_quantize_dorefa_weight(fac_value *w, int bits);
+/* Activations. */
 fac_value *fac_quantize_dorefa(fac_value *x, int bits);
 
 /* LSQ (Esser et al. 2020), 1 to 8 bits: y = round(clip(x / step, -Qn, Qp)) step with a step (one
@@ -107,6 +108,7 @@ fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *e
 
 /* Name and one line about scheme i; NULL after the last. */
 const char *fac_integers_scheme(int i);
+/* One line about scheme i for people; NULL after the last. */
 const char *fac_integers_about(int i);
 /* Whether a scheme of this name is there, and whether it needs samples. */
 bool        fac_integers_known(const char *scheme, bool *calibrates);
@@ -133,7 +135,8 @@ typedef struct fac_integers {
 
 typedef struct fac_calibrator fac_calibrator;
 
-/* The graph is copied.  device must outlive the calibrator.  FAC_E_ARGUMENT: a scheme that is
+/* The graph is copied; in what is made of it floats of 16 bits are f32, but at inputs and outputs.
+ * device must outlive the calibrator.  FAC_E_ARGUMENT: a scheme that is
  * none, a pattern of `keep` that means no layer, or a model without layers that the scheme
  * quantizes. */
 fac_status fac_calibrator_new(const fac_graph *model, fac_device *device, const fac_integers *how,

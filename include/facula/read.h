@@ -17,7 +17,7 @@ typedef enum fac_read_from {
     FAC_READ_FILE_OR_PIPE       /* also a pipe that a program writes to: /dev/stdin, <(...) of a shell     */
 } fac_read_from;
 
-/* The contents of path, at most `most` bytes, and a zero byte behind them, which does not count.  *bytes may be NULL.
+/* The contents of path, at most `most` bytes, and a zero byte after them, which does not count.  *bytes may be NULL.
  * FAC_E_IO: there is no such file, it cannot be read, it is a folder, a device, or a pipe where only a file will do, or
  * nothing comes out of the pipe.  FAC_E_FORMAT: it holds more than `most` bytes.  FAC_E_NOMEM.  There is no waiting for a pipe
  * that nothing has open for writing; waiting for what a program writes ends with FAC_E_IO at the first signal that the process

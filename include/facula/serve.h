@@ -33,6 +33,7 @@ typedef struct fac_serve_opts { /* zero is the default everywhere */
  * An encoder serves embeddings, other models the rest.  Strings of the options must stay, too. */
 fac_status fac_serve_start(fac_lm *m, const fac_tokenizer *t, const fac_serve_opts *opts,
                            fac_serve **out, fac_error *err);
+/* The port that the server listens on, also when port 0 asked for any. */
 int fac_serve_port(const fac_serve *s);
 /* No new clients; those there are answered on.  How many requests are under way. */
 int fac_serve_close(fac_serve *s);

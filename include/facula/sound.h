@@ -63,6 +63,10 @@ fac_status fac_resample_kernels(int from, int to, fac_resample_quality quality, 
                                 int64_t *before, fac_tensor **out, fac_error *err);
 /* All channels averaged, at this rate: f32 [samples], a new tensor. */
 fac_status fac_sound_mono(const fac_sound *s, int rate, fac_tensor **out, fac_error *err);
+/* The same in windows of `length` samples, one every `hop`, of which the last ends with the sound:
+ * f32 [windows, length], a new tensor.  A shorter sound is one window, with silence after it. */
+fac_status fac_sound_windows(const fac_sound *s, int rate, int64_t length, int64_t hop,
+                             fac_tensor **out, fac_error *err);
 
 /* ---- streams
  * -----------------------------------------------------------------------------------------------------------
@@ -72,6 +76,7 @@ fac_status fac_sound_mono(const fac_sound *s, int rate, fac_tensor **out, fac_er
  * `length` samples, one every `hop`.  What the reader is too late for is dropped, and counted. */
 typedef struct fac_ring fac_ring;
 fac_status fac_ring_new(int64_t length, int64_t hop, fac_ring **out, fac_error *err);
+/* Appends samples, by the writer; never waits. */
 void fac_ring_put(fac_ring *r, const float *samples, int64_t n);
 /* The next window into to[length]; false: it is not complete yet.  *first: number of its first
  * sample in the stream. */

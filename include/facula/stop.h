@@ -20,6 +20,8 @@ typedef bool (*fac_stop_asked)(void *self);
  * FAC_E_ARGUMENT and "stopped".  What was begun ends as any failed run does (facula/program.h), and
  * the device can be used on.  NULL: never.  Set it before d is used; not thread safe. */
 void fac_device_stop(fac_device *d, fac_stop_asked asked, void *self);
+/* Does it say so now? */
+bool fac_device_stopping(const fac_device *d);
 
 #ifdef __cplusplus
 }

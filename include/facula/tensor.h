@@ -76,6 +76,7 @@ typedef struct fac_type { fac_dtype dtype; fac_dims dims; } fac_type;
 
 /* Elements in all; -1 when a dim is a symbol or the product does not fit in 62 bits. */
 int64_t fac_dims_count(const fac_dims *dims);
+/* The same rank and the same dims; a symbol equals itself alone. */
 bool    fac_dims_equal(const fac_dims *a, const fac_dims *b);
 /* Bytes of a contiguous tensor of this type; SIZE_MAX when it has symbols or does not fit. */
 size_t  fac_type_bytes(const fac_type *type);
@@ -102,9 +103,11 @@ void       fac_tensor_touch(fac_tensor *t);
 /* Another window on the same storage, offset in elements from t's first; fails if it would reach outside the storage. */
 fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides, int64_t offset, fac_tensor **out, fac_error *err);
 
+/* One reference more; returns t.  Thread safe. */
 fac_tensor *fac_tensor_retain(fac_tensor *t);
 void        fac_tensor_free(fac_tensor *t);                     /* drops one reference; NULL is fine */
 
+/* Dtype and dims. */
 fac_type       fac_tensor_type(const fac_tensor *t);
 fac_device    *fac_tensor_device(const fac_tensor *t);          /* NULL for host memory */
 const int64_t *fac_tensor_strides(const fac_tensor *t);         /* in elements */
@@ -118,6 +121,7 @@ const void    *fac_tensor_data(const fac_tensor *t);            /* the first ele
  * device and for every recorded use of the old contents, so a write never changes what an earlier call saw.
  * FAC_TEXT: the memory holds char *; read gives pointers that live as long as the storage is not written, write copies. */
 fac_status fac_tensor_read(const fac_tensor *t, void *to, size_t bytes, fac_error *err);
+/* From memory into the tensor, whose version is raised. */
 fac_status fac_tensor_write(fac_tensor *t, const void *from, size_t bytes, fac_error *err);
 
 /* A new contiguous host tensor with t's contents as another element type.  Floats to integers truncate towards zero and

@@ -42,7 +42,7 @@ typedef struct fac_tile_target {
 typedef struct fac_tile_opts {
     int64_t m, n, k;                /* limits; 0: those of the target */
     fac_tile_sum sum;
-    bool    pad;                    /* zeros behind: all tiles of a product are equal; with a target that says what it aligns to,
+    bool    pad;                    /* zeros at the end: all tiles of a product are equal; with a target that says what it aligns to,
                                        every size is such a multiple.  Else the last tiles are smaller */
     bool    count_only;             /* the report alone: the graph is not changed */
     int64_t batch;                  /* bound to the open first dim of the first input; 0: 1 */
@@ -72,6 +72,7 @@ typedef struct fac_tile_row {
 } fac_tile_row;
 typedef struct fac_tiling fac_tiling;
 int                 fac_tiling_rows(const fac_tiling *t);
+/* Row i, 0 <= i < fac_tiling_rows; texts live as long as t. */
 const fac_tile_row *fac_tiling_row(const fac_tiling *t, int i);
 void                fac_tiling_free(fac_tiling *t);                 /* NULL is fine */
 

@@ -45,6 +45,7 @@ int32_t fac_tokenizer_find(const fac_tokenizer *t, const char *token);  /* by th
 bool    fac_tokenizer_ends(const fac_tokenizer *t, int32_t id);         /* of a text, or of a turn: generation stops */
 bool    fac_tokenizer_control(const fac_tokenizer *t, int32_t id);      /* stands for no text */
 int32_t fac_tokenizer_bos(const fac_tokenizer *t);                      /* -1: there is none */
+/* The token that ends a text; -1: there is none. */
 int32_t fac_tokenizer_eos(const fac_tokenizer *t);
 /* The chat template that the file has, in Jinja; NULL: none.  See fac_chat_encode. */
 const char *fac_tokenizer_template(const fac_tokenizer *t);

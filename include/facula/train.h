@@ -33,7 +33,7 @@ typedef struct fac_head {
 /* A copy of a model, of the zoo or of an ONNX file, that gives logits [N,classes], ready to be trained: when its last layer (a
  * linear one, a product or a convolution) has another number of classes it is replaced by a fresh one, drawn from the seed as
  * torch draws it, under the old names; names of the old classes (FAC_NOTE_LABELS) go; softmax
- * behind it goes; a fixed batch becomes any, if the model allows that.  All
+ * after it goes; a fixed batch becomes any, if the model allows that.  All
  * other parameters are shared.  head may be NULL.  FAC_E_UNSUPPORTED: the model ends in something else. */
 fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint64_t seed, fac_graph **out, fac_head *head,
                                   fac_error *err);
@@ -67,6 +67,7 @@ typedef struct fac_score {
 /* opts may be NULL.  The model must outlive nothing: it may be changed or freed afterwards. */
 fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out,
                            fac_error *err);
+/* Frees the trainer; tensors that were retained stay.  NULL is fine. */
 void       fac_trainer_free(fac_trainer *t);
 int64_t    fac_trainer_steps(const fac_trainer *t);             /* done so far: batches, also when their gradients accumulate */
 /* The program of a step, for profiles; it stays the trainer's.  Inputs: samples, labels (i64 N), learning rate (an f64 scalar),
@@ -76,7 +77,7 @@ fac_program *fac_trainer_program(const fac_trainer *t);
 /* One step on one batch; score may be NULL.  FAC_E_ARGUMENT when the loss is not finite: the parameters are then those of
  * before the step. */
 fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, double lr, fac_score *score, fac_error *err);
-/* With opts.optim.accumulate: the next step takes all that was accumulated, whatever the count, as behind an epoch. */
+/* With opts.optim.accumulate: the next step takes all that was accumulated, whatever the count, as after an epoch. */
 fac_status fac_trainer_flush(fac_trainer *t, fac_error *err);
 /* All of a data set, in batches of this size; with opts.optim.ema by the moving averages, as predictions and confusions. */
 fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t batch, fac_score *score, fac_error *err);
@@ -90,6 +91,11 @@ fac_status fac_tensor_best(const fac_tensor *logits, int64_t *to, fac_error *err
 /* counts[truth * classes + prediction] over all of a data set. */
 fac_status fac_trainer_confusion(fac_trainer *t, const fac_dataset *data, int64_t batch, int64_t *counts, fac_error *err);
 
+/* The first output of p, f32 [N, ...], for every sample of d as it is without augmentation: a new
+ * data set of values with the same labels and classes.  p takes `batch` samples at once. */
+fac_status fac_dataset_through(const fac_dataset *d, fac_program *p, int64_t batch,
+                               fac_dataset *out, fac_error *err);
+
 /* d loss / d parameter for one batch, at the parameters as they are; nothing is updated. */
 typedef struct fac_gradient {
     const char *name;               /* name and parameter stay the trainer's */
@@ -102,6 +108,8 @@ void       fac_gradients_free(fac_gradients *g);        /* and clears; an empty 
 
 /* A checkpoint: parameters, states, moments, step number; safetensors, written atomically. */
 fac_status fac_trainer_save(const fac_trainer *t, const char *path, fac_error *err);
+/* Goes on from a checkpoint.  FAC_E_ARGUMENT names a tensor that is missing, of another type or
+ * shape, or one too many; nothing is changed then.  FAC_E_IO, FAC_E_FORMAT, FAC_E_NOMEM. */
 fac_status fac_trainer_load(fac_trainer *t, const char *path, fac_error *err);
 /* Where opts.optim.ema keeps moving averages, the parameters (those of the model) become them: before a model is saved at the end
  * of its training. */
@@ -111,7 +119,7 @@ fac_status fac_graph_save_weights(const fac_graph *model, const char *path, fac_
 
 /* ---- the usual loop -------------------------------------------------------------------------------------------------- */
 
-/* After every step; and once more behind each epoch that the test set is looked at, with `test` set. */
+/* After every step; and once more after each epoch that the test set is looked at, with `test` set. */
 typedef struct fac_progress {
     int64_t step, steps;                /* done, of the whole training */
     int64_t epoch, epochs;              /* epoch: from 0 */
@@ -119,7 +127,7 @@ typedef struct fac_progress {
     double  images_per_s;
     fac_score batch;                    /* of this step */
     fac_score train;                    /* of this epoch so far, of the steps that this call did */
-    const fac_score *test;              /* behind an epoch, when there is a test set; else NULL */
+    const fac_score *test;              /* after an epoch, when there is a test set; else NULL */
 } fac_progress;
 
 typedef struct fac_train_opts {
@@ -132,7 +140,7 @@ typedef struct fac_train_opts {
     int64_t steps; /* the training ends after so many, where the last epoch may be cut; 0: after the
                       last epoch.  epochs must be enough for them */
     int64_t      evaluate_every;        /* epochs; 0: 1.  The last one always */
-    const char  *checkpoint;            /* written behind every epoch and when stopped; NULL: none */
+    const char  *checkpoint;            /* written after every epoch and when stopped; NULL: none */
     bool       (*report)(void *self, const fac_progress *p);    /* false stops after this step; may be NULL */
     void        *self;
 } fac_train_opts;

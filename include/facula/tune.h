@@ -8,8 +8,8 @@
  *   device cpu, avx512, 2 threads, Intel(R) Xeon(R) Processor
  *   conv2d/winograd_4x4:3 1 204.1 251.7 conv2d(f32[1,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}
  *
- * A line behind its device: solver and, behind a colon, its variant; version of the solver; microseconds of it and of the
- * choice by estimates; the problem, with "!highest" (!high, !medium) and "!run=1,2" behind it when reduced precision was forbidden
+ * A line after its device: solver and, after a colon, its variant; version of the solver; microseconds of it and of the
+ * choice by estimates; the problem, with "!highest" (!high, !medium) and "!run=1,2" after it when reduced precision was forbidden
  * and when these operands are not parameters.  Lines that begin with # are remarks.  What a device, solver or version does not know
  * is not used; a line that cannot be read is an error that names it.
  *
@@ -39,6 +39,7 @@ typedef struct fac_wisdom_entry {
 } fac_wisdom_entry;
 
 fac_status fac_wisdom_new(fac_wisdom **out, fac_error *err);                        /* an empty one */
+/* A file of wisdom; FAC_E_FORMAT names the line at fault, FAC_E_IO the path. */
 fac_status fac_wisdom_load(const char *path, fac_wisdom **out, fac_error *err);
 fac_status fac_wisdom_save(const fac_wisdom *w, const char *path, fac_error *err);  /* appears whole or not at all */
 void       fac_wisdom_free(fac_wisdom *w);                                          /* NULL is fine */
@@ -47,12 +48,14 @@ fac_status fac_wisdom_put(fac_wisdom *w, const fac_wisdom_entry *e, fac_error *e
 /* Of two entries for one device and problem that of the higher version stays, else that of the larger gain. */
 fac_status fac_wisdom_merge(fac_wisdom *into, const fac_wisdom *from, fac_error *err);
 
+/* How many entries there are. */
 size_t           fac_wisdom_count(const fac_wisdom *w);
 fac_wisdom_entry fac_wisdom_at(const fac_wisdom *w, size_t i);      /* texts live as long as w, or until the entry is replaced */
+/* The entry of a device and a problem; false: there is none. */
 bool             fac_wisdom_find(const fac_wisdom *w, const char *device, const char *problem, fac_wisdom_entry *out);
 
 /* What entries of this device are kept under: "cpu, avx512, 2 threads, MODEL"; of a GPU its name, units, memory and driver, and of
- * NVIDIA's "sm_90" behind them. */
+ * NVIDIA's "sm_90" after them. */
 const char *fac_device_key(const fac_device *d);
 /* The file that a device opened without a path would read: FACULA_WISDOM, else XDG_DATA_HOME/facula/wisdom, else
  * ~/.local/share/facula/wisdom.  false: there is none (FACULA_WISDOM is empty, or there is no home). */
@@ -70,7 +73,7 @@ typedef struct fac_tune_opts {          /* zero is the default everywhere */
     void (*progress)(void *self, int pass, int passes);
     void  *self;
     int    most;                        /* candidates of a problem, those with the least estimates; 0: all that may win */
-    /* Once for each candidate, behind the last pass; texts live for the call.  seconds: infinite when it did not run. */
+    /* Once for each candidate, after the last pass; texts live for the call.  seconds: infinite when it did not run. */
     void (*measured)(void *self, const char *problem, const fac_tuned *t);
 } fac_tune_opts;
 

@@ -13,7 +13,7 @@
  * BOUND   Real weights and inputs.  Beside each model runs a second one that bounds its rounding
  *         errors, element by element: gamma_K sum |a||b| for a sum of K products (Higham 2002,
  *         section 3.1).  Values that both models have, whatever lies between them and whatever
- *         they are called, are found by running both; the second model's part behind such a value
+ *         they are called, are found by running both; the second model's part after such a value
  *         is fed with the first one's numbers, so that only the rounding of the layers up to the
  *         next one counts.  Two correct models differ by no more than both bounds.  Weights of 16
  *         bits in one model only count as rounded.

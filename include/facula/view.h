@@ -25,17 +25,23 @@ typedef struct fac_events fac_events;
 fac_status  fac_events_open(const char *folder, fac_events **out, fac_error *err);
 fac_status  fac_events_flush(fac_events *e, fac_error *err);            /* so that a page that is open sees it */
 fac_status  fac_events_close(fac_events *e, fac_error *err);            /* flushes; frees in any case; NULL is fine */
+/* The file that is written; the text lives as long as e. */
 const char *fac_events_path(const fac_events *e);
 
+/* One point of a curve. */
 fac_status fac_events_scalar(fac_events *e, const char *tag, int64_t step, double x, fac_error *err);
+/* All numbers of a tensor as a histogram. */
 fac_status fac_events_histogram(fac_events *e, const char *tag, int64_t step, const fac_tensor *t, fac_error *err);
+/* A picture, as PNG. */
 fac_status fac_events_image(fac_events *e, const char *tag, int64_t step, const fac_image *image, fac_error *err);
+/* A text in Markdown. */
 fac_status fac_events_text(fac_events *e, const char *tag, int64_t step, const char *markdown, fac_error *err);
 fac_status fac_events_graph(fac_events *e, const fac_graph *g, fac_error *err);     /* dotted names become nested boxes */
 
 /* What a training was started with, for the page that compares trainings; text NULL: a number. */
 typedef struct fac_setting { const char *name, *text; double number; } fac_setting;
 fac_status fac_events_start(fac_events *e, int n, const fac_setting *settings, fac_error *err);
+/* How the training that fac_events_start began ended. */
 fac_status fac_events_end(fac_events *e, bool success, fac_error *err);
 
 /* ---- tensors -------------------------------------------------------------------------------------------------------- */
@@ -105,6 +111,7 @@ typedef struct fac_chart {
 
 /* .svg by ourselves, .png through cairo: FAC_E_UNSUPPORTED in a build without it. */
 fac_status fac_chart_save(const fac_chart *c, const char *path, fac_error *err);
+/* Whether this build has cairo. */
 bool       fac_chart_draws_png(void);
 
 /* A panel of series for a terminal, this many columns wide, with so many lines for the curves. */

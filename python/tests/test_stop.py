@@ -64,6 +64,26 @@ def test_control_c(name):
     assert "(1, 300)" in python(HEAD + WORK[name] + "stopped(run)\n" + after)
 
 
+def test_nothing_is_lost():
+    """A lazy step that is stopped can be read: it is the step that was not stopped."""
+    program = HEAD + """
+def step(stop):
+    fac.manual_seed(1)
+    net = fac.nn.Sequential(*[layer for _ in range(60) for layer in (fac.nn.Linear(300, 300), fac.nn.Tanh())])
+    opt = fac.optim.SGD(net.parameters(), lr=0.1)
+    with fac.lazy():
+        (net(x) ** 2).mean().backward()
+        opt.step()
+        read = lambda: [np.asarray(p.detach()) for p in net.parameters()]
+        if stop:
+            stopped(lambda: [fac.flush(), time.sleep(9)])
+        return read()
+    return read()
+print(all(np.allclose(a, b, atol=1e-6) for a, b in zip(step(True), step(False))))
+"""
+    assert "True" in python(program)
+
+
 def test_handlers_of_a_program_are_asked_instead():
     """A handler that only counts stops nothing."""
     program = HEAD + """

@@ -86,9 +86,12 @@ void fac_device_stop(fac_device *d, fac_stop_asked asked, void *self) {
     d->stop_self = self;
 }
 
+bool fac_device_stopping(const fac_device *d) {
+    return d->stop_asked && d->stop_asked(d->stop_self);
+}
+
 fac_status fac_device_go_on(const fac_device *d, fac_error *err) {
-    if (!d->stop_asked || !d->stop_asked(d->stop_self)) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "stopped");
+    return !fac_device_stopping(d) ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "stopped");
 }
 
 static void free_pack(fac_device *d, fac_pack *p) {

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "facula/stop.h"
 #include "lazy/lazy_internal.h"
 
 /* Before a plan is made its size is guessed by this, and states by nothing: they are the
@@ -236,13 +237,21 @@ static fac_status compute(fac_recorder *r, fac_outputs *outs, fac_error *err) {
     return run(r, outs, err);
 }
 
+/* A segment that the user stopped stays as it was recorded, for another time: nothing is lost by
+ * Ctrl-C.  Not where it assigns, since a part of that may be done. */
+static bool stays(const fac_recorder *r) {
+    return !r->nassigned && fac_device_stopping(r->device);
+}
+
 fac_status fac_flush_held(fac_recorder *r, fac_error *err) {
     if (!r->g && !r->nassigned) return FAC_OK;
     fac_outputs outs = { 0 };
     fac_error why = { 0 };
     fac_status status = fac_segment_open(r, &why);
+    const fac_hash before = r->key;
     if (!status) status = compute(r, &outs, &why);
-    fac_segment_close(r, status ? &why : NULL);
+    if (status && stays(r)) r->key = before;
+    else fac_segment_close(r, status ? &why : NULL);
     fac_release(outs.cell);
     fac_release(outs.of);
     if (status && err) *err = why;

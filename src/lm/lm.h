@@ -141,4 +141,9 @@ fac_status fac_writer_next(fac_writer *w, const float *logits, int32_t *id, bool
 int64_t    fac_writer_shift(fac_writer *w);
 void       fac_writer_rest(fac_writer *w);  /* tells what was held back */
 void       fac_writer_end(fac_writer *w);
+
+/* ---- guess.c: what may come next ---- */
+/* At most `most` tokens after the n of past; how many, 0: none are guessed. */
+fac_status fac_guess(const fac_generate_opts *o, const int32_t *past, int64_t n, int64_t vocabulary,
+                     int most, int32_t *to, int *count, fac_error *err);
 #endif

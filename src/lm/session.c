@@ -23,6 +23,7 @@ struct fac_session {
     int64_t      capacity, runs;
     fac_tensor  *in[CHUNKS][5], *out;       /* inputs of each chunk; logits of a run */
     size_t       copied;
+    fac_tensor  *rows, *checked;            /* of fac_session_check, made when first asked for */
 };
 enum { IDS, POSITIONS, AT, LENGTHS, ROWS };
 
@@ -141,6 +142,8 @@ void fac_session_free(fac_session *s) {
     for (int c = 0; c < CHUNKS; c++)
         for (int k = 0; k < 5; k++) fac_tensor_free(s->in[c][k]);
     fac_tensor_free(s->out);
+    fac_tensor_free(s->rows);
+    fac_tensor_free(s->checked);
     fac_release(s->slots);
     fac_release(s->fed);
     fac_release(s->logits);
@@ -229,6 +232,54 @@ static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
 fac_status fac_session_step(fac_session *s, fac_error *err) {
     for (int b = 0; b < s->nslots; b++) s->slots[b].fresh = false;
     for (int c; (c = chunk_for(s)) >= 0;) FAC_TRY(read_chunk(s, c, err));
+    return FAC_OK;
+}
+
+/* ---- all logits of a few tokens ---- */
+
+enum { CHECK = 1 };     /* the chunk of FAC_SESSION_CHECKED tokens */
+
+static fac_status begin_check(fac_session *s, int at, fac_error *err) {
+    const int64_t rows = s->slots[at].length + chunks[CHECK];
+    void *data;
+    if (!s->rows) FAC_TRY(fac_tensor_new(NULL, FAC_I64, fac_shape(chunks[CHECK]), &s->rows, err));
+    if (!s->checked)
+        FAC_TRY(fac_tensor_new(NULL, FAC_F32, fac_shape(chunks[CHECK], s->m->c.vocabulary),
+                               &s->checked, err));
+    FAC_TRY(grow(s, rows, err));
+    FAC_TRY(fill(s, CHECK, err));
+    FAC_TRY(fac_tensor_begin_write(s->rows, &data, err));
+    for (int64_t k = 0; k < chunks[CHECK]; k++) ((int64_t *)data)[k] = at * chunks[CHECK] + k;
+    return FAC_OK;
+}
+
+/* Other slots must not wait: their tokens would be read, and their logits lost. */
+static fac_status check_waiting(const fac_session *s, int at, fac_error *err) {
+    FAC_TRY(check_slot(s, at, err));
+    for (int b = 0; b < s->nslots; b++)
+        if (b != at && s->slots[b].pending)
+            return fac_raise(err, FAC_E_ARGUMENT, "slot %d waits to be read, too", b);
+    const int64_t n = s->slots[at].pending;
+    if (n >= 1 && n <= FAC_SESSION_CHECKED) return FAC_OK;
+    return fac_raise(err, FAC_E_ARGUMENT, "%lld tokens to check: 1 to %d", (long long)n,
+                     FAC_SESSION_CHECKED);
+}
+
+fac_status fac_session_check(fac_session *s, int at, const float **logits, int64_t *n,
+                             fac_error *err) {
+    FAC_TRY(check_waiting(s, at, err));
+    for (int b = 0; b < s->nslots; b++) s->slots[b].fresh = false;
+    FAC_TRY(begin_check(s, at, err));
+    fac_tensor *in[5] = { s->in[CHECK][IDS], s->in[CHECK][POSITIONS], s->in[CHECK][AT],
+                          s->in[CHECK][LENGTHS], s->rows };
+    FAC_TRY(fac_program_run(s->program, in, &s->checked, err));
+    *logits = fac_tensor_data(s->checked);
+    if (!*logits) return fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
+    slot *t = &s->slots[at];
+    s->runs++;
+    *n = t->pending;
+    t->length += t->pending;
+    t->pending = 0;
     return FAC_OK;
 }
 

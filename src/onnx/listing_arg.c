@@ -187,7 +187,8 @@ static fac_onnx_role role_of(const fac_listing_place *at, const fac_proto_node *
 /* Does an input that says sizes come from nodes that compute? */
 static bool is_reshaped(const fac_listing_place *at, const fac_proto_node *n, int64_t opset) {
     const fac_spelling *s = at->main ? fac_import_spelling(at->im, n, opset) : NULL;
-    for (size_t k = 0; s && s->op->in && k < n->in.n && s->op->in[k].name; k++) {
+    if (!s || !s->op || !s->op->in) return false;       /* some operators are no op of ours */
+    for (size_t k = 0; k < n->in.n && s->op->in[k].name; k++) {
         const fac_definition *d = definition(at, n->in.at[k]);
         if (!(s->op->in[k].is & FAC_HOST) || !d || d->maker != FAC_MADE_BY_NODE) continue;
         if (!made_by_constant(at, d)) return true;

@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/map.h"
 
 #if FAC_INTERFACE
@@ -8,7 +9,8 @@ MAP2_INT(x & y)
 
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, NULL); }
 
-static const fac_onnx onnx[] = { { "", "And", 7, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "And", 7, 0, NULL, NULL, 0 },
+    { "", "And", 1, 6, fac_names_first, fac_load_first, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "and(bool[2,30], bool[30])", 0, 1, 0 }, { "and(bool[4,1], bool[3])", 0, 1, 0 }, { "and(bool[0,3], bool[3])", 0, 0, 0 },
     { "and(bool[], bool[])", 0, 1, 0 }, { 0 }

@@ -300,21 +300,56 @@ static void cost(const fac_node *n, fac_cost *to) {
 
 extern const fac_op fac_op_attention;
 
+/* Keys j of a query at p with p - left <= j <= p + right; bool, broadcasting to scores. */
+static fac_value *within(const fac_attention_opts *o, fac_value *const x[], int64_t left, int64_t right) {
+    fac_value *q = fac_attention_heads(x[Q], o->q_heads);
+    fac_value *keys = fac_attention_heads(x[K], o->kv_heads);
+    fac_value *lengths = x[LENGTHS] ? each_sequence(x[LENGTHS]) : NULL, *seen = NULL;
+    if (x[PAST_KEY]) keys = fac_concat((fac_value *[]){ x[PAST_KEY], keys }, 2, 2);
+    fac_value *j = count_up(keys, 2), *p = fac_unsqueeze(count_up(q, 2), fac_shape(1));
+    if (x[PAST_KEY]) p = fac_add(p, size_of(x[PAST_KEY], 2));
+    if (lengths) p = fac_add(p, fac_sub(lengths, size_of(q, 2)));
+    fac_value *first = fac_sub(p, fac_number(p->graph, FAC_I64, (double)left));
+    fac_value *last = fac_add(p, fac_number(p->graph, FAC_I64, (double)right));
+    if (left >= 0) seen = fac_less_or_equal(first, j);
+    return right >= 0 ? both(seen, fac_less_or_equal(j, last)) : seen;
+}
+
+/* A window to the left of causal queries is the op's own; any other goes into the mask. */
+static fac_value *windowed(fac_attention_opts *o, fac_value *const x[], int64_t left, int64_t right) {
+    fac_value *mask = x[MASK];
+    if (right == 0) o->causal = true;
+    if (o->causal && left >= 0) o->window = left + 1;
+    const fac_dims *k = &x[K]->type.dims;
+    if (o->causal || (left < 0 && right < 0) || k->n < 3) return mask;
+    fac_value *seen = within(o, x, left, right);
+    const int64_t past = x[PAST_KEY] ? x[PAST_KEY]->type.dims.d[2] : 0;
+    mask = fill_up(mask, fac_size_sum(seen->graph, past, k->d[k->n - 2]));
+    if (!mask || mask->type.dtype == FAC_BOOL) return both(seen, mask);
+    return fac_where(seen, mask, number(mask, -INFINITY));
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     fac_attention_opts o = {
         .q_heads = fac_onnx_int(n, "q_num_heads", 0), .kv_heads = fac_onnx_int(n, "kv_num_heads", 0),
         .scale = fac_onnx_real(n, "scale", 0), .softcap = fac_onnx_real(n, "softcap", 0),
         .causal = fac_onnx_int(n, "is_causal", 0) != 0, .precision = fac_onnx_dtype(n, "softmax_precision", FAC_NONE) };
     const int64_t mode = fac_onnx_int(n, "qk_matmul_output_mode", 0);
-    if (fac_onnx_int(n, "left_window_size", -1) != -1 || fac_onnx_int(n, "right_window_size", -1) != -1)
-        y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Attention: sliding windows are not supported");
+    const int64_t left = fac_onnx_int(n, "left_window_size", -1);
+    const int64_t right = fac_onnx_int(n, "right_window_size", -1);
+    fac_value *with[FAC_ONNX_ROOM] = { NULL };
+    for (int k = 0; k < n->nin && k < FAC_ONNX_ROOM; k++) with[k] = x[k];
+    if (left < -1 || right < -1)
+        y[0] = fac_fail_graph(g, FAC_E_FORMAT, "Attention: a window of %lld and %lld: expected -1 or more",
+                              (long long)left, (long long)right);
     else if (mode < 0 || mode > FAC_SCORES_SOFTMAX)
         y[0] = fac_fail_graph(g, FAC_E_FORMAT, "Attention: qk_matmul_output_mode is %lld", (long long)mode);
     else if (fac_onnx_has(n, "scale") && o.scale == 0)
         y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Attention: a scale of 0");
     else {
         o.scores = (int)mode;
-        y[0] = fac_emit(&fac_op_attention, &o, n->nin, x);
+        with[MASK] = windowed(&o, with, left, right);
+        y[0] = fac_emit(&fac_op_attention, &o, with[MASK] && n->nin <= MASK ? MASK + 1 : n->nin, with);
     }
     for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
 }
@@ -329,12 +364,13 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dims *mask = n->in[MASK] ? &n->in[MASK]->type.dims : NULL;
     const bool short_mask = mask && fac_differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
     const char *ins[INPUTS], *outs[4];
-    if (fac_onnx_name(w, n->out[4]) || o->window) return false;
+    if (fac_onnx_name(w, n->out[4]) || (o->window && w->opset < 25)) return false;
     if (w->opset < 23 || ((short_mask || n->in[LENGTHS]) && w->opset < 24)) return false;
     for (int k = 0; k < INPUTS; k++) ins[k] = fac_onnx_name(w, n->in[k]);
     for (int k = 0; k < 4; k++) outs[k] = fac_onnx_name(w, n->out[k]);
     fac_onnx_put(w, "Attention", INPUTS, ins, outs[0] ? outs[0] : "");
     for (int k = 1; k < 4; k++) fac_onnx_put_out(w, outs[k]);
+    if (o->window) fac_onnx_put_int(w, "left_window_size", o->window - 1);
     if (o->q_heads) fac_onnx_put_int(w, "q_num_heads", o->q_heads);
     if (o->kv_heads) fac_onnx_put_int(w, "kv_num_heads", o->kv_heads);
     if (o->scale != 0) fac_onnx_put_real(w, "scale", o->scale);

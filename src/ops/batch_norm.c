@@ -150,8 +150,17 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     for (int k = 1; k < n->nout && k < 3; k++) y[k] = fac_value_other(y[0], k);
 }
 
+static void load_first(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    if (fac_onnx_int(n, "is_test", 0)) load(n, g, x, y);
+    else y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "BatchNormalization: training of opset %d",
+                               n->opset);
+}
+
 static const fac_onnx_attr spellings[] = { { "spatial", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "BatchNormalization", 7, 0, spellings, load, 0 }, { 0 } };
+static const fac_onnx_attr first[] = { { "spatial", NULL }, { "is_test", NULL },
+                                       { "consumed_inputs", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "BatchNormalization", 7, 0, spellings, load, 0 },
+    { "", "BatchNormalization", 1, 6, first, load_first, 5 }, { 0 } };
 /* Training and statistics of another type than x came with opset 14, such a scale with 15.  Without training ONNX has no running
  * statistics: they stay what they were. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

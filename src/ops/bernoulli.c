@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/random.h"
 
 #if FAC_INTERFACE
@@ -32,6 +33,8 @@ static void expand(const fac_node *n, fac_value *y[]) {
     y[0] = fac_less(fac_random_unit(bits, as), p);
 }
 
+static const fac_onnx onnx[] = {
+    { "", "Bernoulli", 15, 0, fac_names_random, fac_load_bernoulli, 1 }, { 0 } };
 static const fac_case cases[] = {
     { "bernoulli(f32[3,37], i64[])", 0, 1, 0 }, { "bernoulli(f64[5], i32[]) stream=3", 0, 1, 0 },
     { "bernoulli(f16[9], i64[])", -1, 2, 0 }, { "bernoulli(bf16[], i64[])", 0, 1, 0 },
@@ -41,7 +44,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_bernoulli = {
     .name = "bernoulli", .doc = "true with probability p", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
-    .cases = cases,
+    .onnx = onnx, .save = fac_save_bernoulli, .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_bernoulli(fac_value *p, fac_value *counter, int64_t stream) {

@@ -1,4 +1,5 @@
 #include "ops/define.h"
+#include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -23,7 +24,8 @@ static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
 }
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, symbols); }
 
-static const fac_onnx onnx[] = { { "", "Div", 7, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Div", 7, 0, NULL, NULL, 0 },
+    { "", "Div", 1, 6, fac_names_first, fac_load_first, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "div(f32[2,3], f32[3])", 0.5, 4, 1e-6 }, { "div(f32[4,1], f32[2,1,3])", 0.5, 4, 1e-6 },
     { "div(i64[200], i64[200])", -9, 9, 0 }, { "div(i8[300], i8[300])", -128, 127, 0 },

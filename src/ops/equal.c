@@ -1,4 +1,5 @@
 #include "ops/define.h"
+#include "ops/fusions.h"
 #include "ops/map.h"
 
 #if FAC_INTERFACE
@@ -15,7 +16,8 @@ static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
 }
 static bool infer(fac_node *n) { return fac_infer_compare(n) && fac_knows_map(n, symbols); }
 
-static const fac_onnx onnx[] = { { "", "Equal", 7, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Equal", 7, 0, NULL, NULL, 0 },
+    { "", "Equal", 1, 6, fac_names_first, fac_load_first, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "equal(f32[2,30], f32[30])", -4, 4, 0 }, { "equal(f32[4,1], f32[3])", -4, 4, 0 },
     { "equal(i64[90], i64[90])", -3, 3, 0 }, { "equal(u64[9], u64[9])", 0, 9, 0 }, { "equal(u8[90], u8[])", 0, 9, 0 },

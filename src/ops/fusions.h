@@ -20,6 +20,13 @@ fac_onnx_loader fac_load_fused_matmul, fac_load_fused_gemm, fac_load_fused_conv;
 fac_onnx_loader fac_load_ms_attention, fac_load_multi_head_attention;
 /* fusions_flex.c, fusions_cache.c */
 fac_onnx_loader fac_load_flex_attention, fac_load_tensor_scatter;
+/* fusions_first.c */
+fac_onnx_loader fac_load_first, fac_load_first_prelu;
+/* fusions_random.c */
+fac_onnx_loader fac_load_uniform, fac_load_normal, fac_load_bernoulli, fac_load_multinomial;
+bool fac_save_uniform(const fac_onnx_writer *w, const fac_node *n);
+bool fac_save_normal(const fac_onnx_writer *w, const fac_node *n);
+bool fac_save_bernoulli(const fac_onnx_writer *w, const fac_node *n);
 /* fusions_old.c */
 fac_onnx_loader fac_load_affine, fac_load_scale, fac_load_scaled_tanh, fac_load_parametric_softplus,
     fac_load_image_scaler, fac_load_crop;
@@ -31,7 +38,7 @@ void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value 
 extern const fac_onnx_attr fac_names_norm[], fac_names_quick_gelu[], fac_names_fused_matmul[],
     fac_names_fused_gemm[], fac_names_fused_conv[], fac_names_ms_attention[],
     fac_names_flex_attention[], fac_names_tensor_scatter[], fac_names_affine[], fac_names_scale[],
-    fac_names_image_scaler[], fac_names_crop[];
+    fac_names_image_scaler[], fac_names_crop[], fac_names_first[], fac_names_random[];
 
 /* ONNX's Conv and Gemm, for those that are fused with more. */
 fac_onnx_loader fac_conv_load, fac_gemm_load;

@@ -113,7 +113,10 @@ void fac_gemm_load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], f
 }
 
 static const fac_onnx_attr spellings[] = { { "transA", "trans_a" }, { "transB", "trans_b" }, { 0 } };
+static const fac_onnx_attr first[] = { { "transA", "trans_a" }, { "transB", "trans_b" },
+                                       { "broadcast", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Gemm", 7, 0, spellings, fac_gemm_load, 0 },
+    { "", "Gemm", 1, 6, first, fac_gemm_load, 3 },
     { "com.microsoft", "FusedGemm", 1, 0, fac_names_fused_gemm, fac_load_fused_gemm, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "gemm(f32[5,7], f32[7,3])", -1, 1, 1e-5 }, { "gemm(f32[5,7], f32[3,7], f32[3]) trans_b", -1, 1, 1e-5 },

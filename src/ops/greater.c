@@ -1,4 +1,5 @@
 #include "ops/define.h"
+#include "ops/fusions.h"
 #include "ops/map.h"
 
 #if FAC_INTERFACE
@@ -15,7 +16,8 @@ static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
 }
 static bool infer(fac_node *n) { return fac_infer_compare(n) && fac_knows_map(n, symbols); }
 
-static const fac_onnx onnx[] = { { "", "Greater", 7, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Greater", 7, 0, NULL, NULL, 0 },
+    { "", "Greater", 1, 6, fac_names_first, fac_load_first, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "greater(f32[2,30], f32[30])", -4, 4, 0 }, { "greater(f32[4,1], f32[3])", -4, 4, 0 },
     { "greater(i64[90], i64[90])", -3, 3, 0 }, { "greater(u64[9], u64[9])", 0, 9, 0 }, { "greater(u8[90], u8[])", 0, 9, 0 },

@@ -22,6 +22,7 @@ static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, symbols); }
 
 static const fac_onnx onnx[] = { { "", "Mul", 7, 0, NULL, NULL, 0 },
+    { "", "Mul", 1, 6, fac_names_first, fac_load_first, 2 },
                                  { "", "Scale", 1, 0, fac_names_scale, fac_load_scale, 1 },
                                  { "", "Affine", 1, 0, fac_names_affine, fac_load_affine, 1 },
                                  { "", "ImageScaler", 1, 0, fac_names_image_scaler, fac_load_image_scaler, 1 }, { 0 } };

@@ -1,4 +1,5 @@
 #include "ops/define.h"
+#include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/shape.h"
@@ -50,7 +51,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     else if (!is_float(x) && is_float(y)) out[0] = fac_cast(fac_pow(fac_cast(x, exponent), y), base);
     else out[0] = fac_pow(x, fac_cast(y, base));
 }
-static const fac_onnx onnx[] = { { "", "Pow", 7, 0, NULL, load, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Pow", 7, 0, NULL, load, 0 },
+    { "", "Pow", 1, 6, fac_names_first, fac_load_first, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "pow(f32[2,30], f32[30])", 0.1, 4, 2e-6 }, { "pow(f32[4,1], f32[])", 0.1, 4, 2e-6 },
     { "pow(i64[20], i64[20])", 0, 9, 0 }, { "pow(i32[40], i32[40])", -3, 3, 0 }, { "pow(f16[5], f16[5])", 0.1, 2, 4e-3 },

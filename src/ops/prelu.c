@@ -1,4 +1,5 @@
 #include "ops/define.h"
+#include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -23,7 +24,8 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-static const fac_onnx onnx[] = { { "", "PRelu", 7, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "PRelu", 7, 0, NULL, NULL, 0 },
+    { "", "PRelu", 1, 6, fac_names_first, fac_load_first_prelu, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "prelu(f32[2,3,4,5], f32[3,1,1])", -4, 4, 1e-6 }, { "prelu(f32[9], f32[9])", -4, 4, 1e-6 },
     { "prelu(i32[9], i32[])", -9, 9, 0 }, { "prelu(f16[9], f16[1])", -4, 4, 2e-3 }, { "prelu(f32[0], f32[])", 0, 0, 0 },

@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/random.h"
 
 #if FAC_INTERFACE
@@ -36,6 +37,9 @@ static void expand(const fac_node *n, fac_value *out[]) {
     out[0] = as == type_of(n) ? y : fac_cast(y, type_of(n));
 }
 
+static const fac_onnx onnx[] = {
+    { "", "RandomNormal", 1, 0, fac_names_random, fac_load_normal, -1 },
+    { "", "RandomNormalLike", 1, 0, fac_names_random, fac_load_normal, 1 }, { 0 } };
 static const fac_case cases[] = {
     { "random_normal(i64[], i64{3,37})", -9, 9, 4e-6 },
     { "random_normal(i32[], i64{5}) stream=3 dtype=f64", 0, 99, 1e-11 },
@@ -48,7 +52,7 @@ const fac_op fac_op_random_normal = {
     .name = "random_normal", .doc = "random numbers of a normal distribution",
     .in = fac_random_ports, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(fac_random_attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
-    .cases = cases,
+    .onnx = onnx, .save = fac_save_normal, .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_normal(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype) {

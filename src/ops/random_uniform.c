@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/random.h"
 
 #if FAC_INTERFACE
@@ -30,6 +31,10 @@ static void expand(const fac_node *n, fac_value *out[]) {
     out[0] = fac_random_unit(fac_random_noise(n, stream), type_of(n));
 }
 
+static const fac_onnx onnx[] = {
+    { "", "RandomUniform", 1, 0, fac_names_random, fac_load_uniform, -1 },
+    { "", "RandomUniformLike", 1, 0, fac_names_random, fac_load_uniform, 1 },
+    { "", "Multinomial", 7, 0, fac_names_random, fac_load_multinomial, 1 }, { 0 } };
 static const fac_case cases[] = {
     { "random_uniform(i64[], i64{3,37})", -9, 9, 0 },
     { "random_uniform(i32[], i64{5}) stream=3 dtype=f64", 0, 99, 0 },
@@ -42,7 +47,7 @@ const fac_op fac_op_random_uniform = {
     .name = "random_uniform", .doc = "random numbers in [0, 1)", .in = fac_random_ports,
     .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(fac_random_attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
-    .cases = cases,
+    .onnx = onnx, .save = fac_save_uniform, .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_uniform(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype) {

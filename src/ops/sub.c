@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -22,7 +23,8 @@ static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
 }
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, symbols); }
 
-static const fac_onnx onnx[] = { { "", "Sub", 7, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Sub", 7, 0, NULL, NULL, 0 },
+    { "", "Sub", 1, 6, fac_names_first, fac_load_first, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "sub(f32[2,3], f32[3])", -4, 4, 1e-6 }, { "sub(f32[3], f32[4,2,1])", -4, 4, 1e-6 },
     { "sub(i32[2,3], i32[])", -99, 99, 0 }, { "sub(u64[5], u64[5])", 0, 99, 0 }, { "sub(i8[200], i8[200])", -128, 127, 0 },

@@ -176,11 +176,33 @@ fac_status fac_calibrator_add(fac_calibrator *c, fac_tensor *const in[], fac_err
 
 /* ---- the calls ---- */
 
+static bool has_halves(const fac_graph *g) {
+    bool any = false;
+    for (const fac_node *n = g->first; n; n = n->next)
+        for (int k = 0; k < n->nin; k++) {
+            const fac_dtype t = n->in[k] ? n->in[k]->type.dtype : FAC_NONE;
+            any |= t == FAC_F16 || t == FAC_BF16;
+        }
+    return any;
+}
+
+/* Integers stand for f32: what has 16 bits becomes that, but for inputs and outputs. */
+static fac_status widened(fac_graph **g, fac_error *err) {
+    const fac_float_opts opts = { .to = FAC_F32, .keep_ports = true };
+    fac_graph *wide;
+    if (!has_halves(*g)) return FAC_OK;
+    FAC_TRY(fac_graph_floats_but(*g, &opts, NULL, &wide, err));
+    fac_graph_free(*g);
+    *g = wide;
+    return FAC_OK;
+}
+
 static fac_status begin(fac_calibrator *c, const fac_graph *model, const fac_integers *how,
                         fac_error *err) {
     fac_graph *quiet = fac_graph_inference(model);
     if (!quiet) return no_memory(err);
-    const fac_status status = fac_graph_simplified(quiet, &c->model, err);
+    fac_status status = widened(&quiet, err);
+    if (!status) status = fac_graph_simplified(quiet, &c->model, err);
     fac_graph_free(quiet);
     if (status) return status;
     FAC_TRY(name_values(c, err));

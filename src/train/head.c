@@ -193,7 +193,13 @@ static fac_status rebuild(const fac_graph *model, plan *p, uint64_t seed, fac_gr
     fac_nn_source(copy, NULL, NULL);
     if (p->batch != NONE) p->symbol = fac_symbol(copy, "N");
     p->n = 0;
-    find(copy, p);                                  /* its nodes are others */
+    fac_status copied = fac_graph_check(copy, err);
+    if (!copied && !find(copy, p))                  /* its nodes are others */
+        copied = fac_raise(err, FAC_E_INTERNAL, "a copy of the model has another end");
+    if (copied) {
+        fac_graph_free(copy);
+        return copied;
+    }
     fac_graph *g = fac_graph_rebuild(copy, &(fac_rebuild){ .self = p, .visit = visit, .leaf = leaf }, NULL);
     fac_graph_free(copy);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");

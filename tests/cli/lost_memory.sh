@@ -141,6 +141,31 @@ verb any evaluate kept --json
 verb same plot kept -o made.svg
 verb any tune lenet.onnx --seconds 0.001 --rounds 1 --most 1 --threads 1 --wisdom made
 
+
+# sounds of two pitches, and what they are trained with
+wave() {
+    printf 'RIFF\144\006\000\000WAVEfmt \020\000\000\000\001\000\001\000'
+    printf '\100\037\000\000\200\076\000\000\002\000\020\000data\100\006\000\000'
+    awk -v p="$1" 'BEGIN {
+        for (i = 0; i < 800; i++) printf "%s", i % p < p / 2 ? "\\000\\040" : "\\000\\340"
+    }' | xargs -0 printf
+}
+mkdir -p birds/low birds/high
+for k in 1 2; do
+    wave $((60 + k)) >birds/low/$k.wav
+    wave $((8 + k)) >birds/high/$k.wav
+done
+printf 'birds/high/1.wav,high\nbirds/low/1.wav,low,0.01,0.09\n' >few.csv
+hears="train sound-folder --data birds --rate 8000 --seconds 0.4 --mels 16 --epochs 1"
+hears="$hears --batch 2 --threads 1"
+"$facula" $hears --quiet --out heard >/dev/null 2>&1 || wrong "facula $hears"
+verb any $hears --augment shift,mixup --out made
+verb any $hears --augment none --out made
+verb same run heard/model.onnx birds/high/1.wav --threads 1
+verb same predict heard few.csv --json --threads 1
+verb any evaluate heard --data few.csv --threads 1
+verb same plot birds/low/1.wav -o made.svg
+
 # these measure the machine, which takes its time
 slow=25
 verb any report lenet.onnx -o made --profile --seconds 0.001 --threads 1

@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 verbs=$("$facula" help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 # options VERB: as its help lists them
-options() { "$facula" help "$1" | sed -n 's/^  \(--*[a-z][a-z-]*\).*/\1/p' | sort -u; }
+options() { "$facula" help "$1" | sed -n 's/^  \(--*[a-z][a-z0-9-]*\).*/\1/p' | sort -u; }
 # clean PAGE: no warning of the formatters that are here
 clean() {
     if command -v man >/dev/null && command -v groff >/dev/null; then

@@ -61,6 +61,38 @@ check train --epochs 4 --out unmasked --mask 0
 cmp -s whole/model.safetensors unmasked/model.safetensors && wrong "a mask changes nothing"
 check train --epochs 4 --out table --data few.csv --test-part 0.5
 
+# pictures are kept where nothing random changes the sounds: the model still takes waveforms, and
+# learns what it learns where they are made in each step
+near() {
+    "$facula" evaluate "$1" --json >a.json
+    "$facula" evaluate "$2" --json >b.json
+    cat a.json b.json | tr -d ',' | awk -v by="$3" '/"loss"/ { l[n++] = $2 }
+        END { d = l[0] - l[1]; exit !(n == 2 && d <= by && -d <= by) }' ||
+        wrong "$1 and $2 have other losses"
+}
+check train --seconds 0.5 --epochs 3 --augment none --out kept
+check train --seconds 0.5 --epochs 3 --augment gain=0.0000001 --out made
+near kept made 1e-4
+check train --seconds 0.5 --epochs 1 --augment none --out part
+check "$facula" train --resume part --epochs 3 --threads 1 --quiet >/dev/null
+cmp -s kept/model.safetensors part/model.safetensors || wrong "a resumed training of kept pictures"
+expect 0 'low' "$facula" run kept/model.onnx birds/low/2.wav
+expect 0 'wave' "$facula" show kept/model.onnx
+
+# devices learn the same
+if "$facula" devices | grep -q '^opencl'; then
+    for device in cpu opencl; do
+        check train --epochs 1 --lr 0.001 --device $device --out on-$device
+    done
+    near on-cpu on-opencl 1e-5
+fi
+
+# the example hears what the command hears
+example=$(dirname "$facula")/tests/listen
+if [ -x "$example" ]; then
+    expect 0 'high' env ASAN_OPTIONS=detect_leaks=0 "$example" run/model.onnx birds/high/2.wav
+fi
+
 # a model of one score that remembers: how loud it was
 cat >loud.txt <<'END'
 input x f32[N,800]

@@ -50,6 +50,17 @@ done
 cmp -s "$dir/run_char/tokenizer.json" "$dir/further/tokenizer.json" || bad "the tokenizer did not go along"
 "$facula" generate "$dir/further" "the" -n 2 --temp 0 > /dev/null 2> "$dir/err" || bad "further: $(cat "$dir/err")"
 
+# beams give texts and scores; guesses change nothing
+"$facula" generate "$dir/run_char" "the cat" -n 9 --beams 3 > "$dir/b" 2> "$dir/err" || bad "beams: $(cat "$dir/err")"
+grep -q "^the cat........." "$dir/b" || bad "beams: $(cat "$dir/b")"
+"$facula" generate "$dir/run_char" "the cat" -n 9 --beams 3 --json | grep -c '"score"' > "$dir/b"
+[ "$(cat "$dir/b")" -eq 3 ] || bad "beams --json: $(cat "$dir/b")"
+"$facula" generate "$dir/run_char" "the cat" -n 9 --beams 3 --lookup 3 > /dev/null 2> "$dir/err" && bad "beams with guesses"
+"$facula" generate "$dir/run_char" "cat; cat" -n 7 --temp 0 > "$dir/a"
+"$facula" generate "$dir/run_char" "cat; cat" -n 7 --temp 0 --lookup 3 --draft "$dir/run_char" --stats > "$dir/b" 2> "$dir/err"
+cmp -s "$dir/a" "$dir/b" || bad "guesses change the text: $(cat "$dir/b")"
+grep -q "^guesses .* accepted" "$dir/err" || bad "--stats says nothing of guesses: $(cat "$dir/err")"
+
 # adapters alone, and merged
 "$facula" train text $small --model "$dir/run_char" --lora r=2,c_attn --steps 6 --merge --out "$dir/lora" \
     > /dev/null 2> "$dir/err" || bad "adapters: $(cat "$dir/err")"

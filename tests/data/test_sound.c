@@ -145,7 +145,33 @@ static void lies_are_named(void **state) {
         { "data beyond the file", "data", 1, 2, 8000, 4, 16, 16, 17 },
         { "2^31 bytes of data", "data", 1, 2, 8000, 4, 16, 16, 0x80000000 },
         { "2^32 - 2 bytes", "data", 1, 2, 8000, 4, 16, 16, 0xFFFFFFFE },
+        { "65535 channels", "fmt ", 1, 65535, 8000, 4, 16, 16, 16 },
+        { "257 channels", "fmt ", 1, 257, 8000, 514, 16, 16, 16 },
+        { "a rate just above", "fmt ", 1, 2, 10000001, 4, 16, 16, 16 },
+        { "the largest rate", "fmt ", 1, 2, 0xFFFFFFFF, 4, 16, 16, 16 },
+        { "align of one channel", "fmt ", 1, 2, 8000, 2, 16, 16, 16 },
+        { "align of four channels", "fmt ", 1, 2, 8000, 8, 16, 16, 16 },
+        { "the largest align", "fmt ", 1, 2, 8000, 65535, 16, 16, 16 },
+        { "7 bits in words", "fmt ", 1, 2, 8000, 4, 7, 16, 16 },
+        { "17 bits in two bytes", "fmt ", 1, 2, 8000, 4, 17, 16, 16 },
+        { "integers of 64 bits", "fmt ", 1, 2, 8000, 16, 64, 16, 16 },
+        { "the most bits", "fmt ", 1, 2, 8000, 4, 65535, 16, 16 },
+        { "floats of 0 bits", "fmt ", 3, 2, 8000, 4, 0, 16, 16 },
+        { "floats of 24 bits", "fmt ", 3, 2, 8000, 6, 24, 16, 16 },
+        { "floats with the align of integers", "fmt ", 3, 2, 8000, 4, 32, 16, 16 },
+        { "tag 0", "fmt ", 0, 2, 8000, 4, 16, 16, 16 },
+        { "A-law", "fmt ", 6, 2, 8000, 2, 8, 16, 16 },
+        { "mu-law", "fmt ", 7, 2, 8000, 2, 8, 16, 16 },
+        { "IMA ADPCM", "fmt ", 17, 2, 8000, 4, 4, 16, 16 },
+        { "MP3 in WAV", "fmt ", 85, 2, 8000, 1, 0, 16, 16 },
+        { "the last tag", "fmt ", 0xFFFF, 2, 8000, 4, 16, 16, 16 },
+        { "an empty format", "fmt ", 1, 2, 8000, 4, 16, 0, 16 },
+        { "a format of 15 bytes", "fmt ", 1, 2, 8000, 4, 16, 15, 16 },
+        { "the largest format", "fmt ", 1, 2, 8000, 4, 16, 0xFFFFFFFF, 16 },
+        { "one frame too many", "data", 1, 2, 8000, 4, 16, 16, 20 },
+        { "2^31 - 1 bytes", "data", 1, 2, 8000, 4, 16, 16, 0x7FFFFFFF },
     };
+    assert_true(sizeof cases / sizeof *cases >= 40);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         for (int odd = 0; odd < 2; odd++) {
             const file f = written(&cases[k], "RIFF", odd);
@@ -162,9 +188,7 @@ static void lies_are_named(void **state) {
         if (!fac_wav_decode(f.at, n, "test", &s, NULL))
             fail_msg("%zu bytes of %zu were read", n, f.n);
     }
-    static const char *const others[] = { "RIFX", "RIFF", "JUNK",
-                                          "\x7f"
-                                          "ELF" };
+    static const char *const others[] = { "RIFX", "RIFF", "JUNK", "\177ELF" };
     for (int k = 0; k < 4; k++) {
         file f = written(&good, others[k], false);
         if (k == 1) f.at[8] = 'A';

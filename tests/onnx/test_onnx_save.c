@@ -36,7 +36,8 @@ static bool exempt(const fac_op *op, const char *problem) {
     static const fac_op *const noise[] = { &fac_op_random_uniform, &fac_op_random_normal, &fac_op_bernoulli, &fac_op_randint,
                                          &fac_op_permutation, NULL };
     if (fac_op_is_one_of(op, noise)) return true;
-    return (op == &fac_op_dropout && strstr(problem, "training")) || op == &fac_op_conv2d_grad_x_norm;
+    const bool trains = op == &fac_op_dropout || op == &fac_op_mask_spectrum;
+    return (trains && strstr(problem, "training")) || op == &fac_op_conv2d_grad_x_norm;
 }
 
 static void one_case(const fac_op *op, const fac_case *c, int opset, bool params, int *written, int *refused) {

@@ -6,6 +6,7 @@ from .activation import (CELU, ELU, GELU, GLU, SELU, Hardsigmoid, Hardswish, Har
 from .layers import *  # noqa: F403
 from .losses import (BCELoss, BCEWithLogitsLoss, CosineSimilarity, CrossEntropyLoss, HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss,
                      MSELoss, NLLLoss, SmoothL1Loss)
-from .module import Module, ModuleDict, ModuleList, Parameter, ParameterList, Sequential
+from .containers import ModuleDict, ModuleList, ParameterList, Sequential
+from .module import Module, Parameter
 from .recurrent import GRU, LSTM, RNN, MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
 from .utils import clip_grad_norm_, clip_grad_value_

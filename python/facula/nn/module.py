@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from .. import _facula, autograd
 from .._facula import Tensor
+
 
 M = TypeVar("M", bound="Module")
 
@@ -304,110 +305,3 @@ class Module:
 
 def _value(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor(x.detach().numpy() if hasattr(x, "detach") else x)
-
-
-# ---- containers ----
-
-class Sequential(Module):
-    """Modules one after the other."""
-
-    def __init__(self, *modules: Any) -> None:
-        super().__init__()
-        named = modules[0].items() if len(modules) == 1 and isinstance(modules[0], Mapping) else \
-            ((str(i), m) for i, m in enumerate(modules))
-        for name, m in named:
-            self.add_module(name, m)
-
-    def forward(self, x: Any) -> Any:
-        for m in self._modules.values():
-            x = m(x)
-        return x
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
-    def __getitem__(self, i: int | slice) -> Any:
-        list_of = list(self._modules.values())
-        return Sequential(*list_of[i]) if isinstance(i, slice) else list_of[i]
-
-    def append(self, module: Module) -> Sequential:
-        self.add_module(str(len(self)), module)
-        return self
-
-
-class ModuleList(Module):
-    """A list of modules."""
-
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        super().__init__()
-        for m in modules:
-            self.append(m)
-
-    def append(self, module: Module) -> ModuleList:
-        self.add_module(str(len(self._modules)), module)
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
-        for m in modules:
-            self.append(m)
-        return self
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
-    def __getitem__(self, i: int) -> Any:
-        return list(self._modules.values())[i]
-
-
-class ModuleDict(Module):
-    """A dictionary of modules."""
-
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
-        super().__init__()
-        for name, m in (modules or {}).items():
-            self.add_module(name, m)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._modules[name]
-
-    def __setitem__(self, name: str, module: Module) -> None:
-        self.add_module(name, module)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._modules
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def keys(self) -> Any:
-        return self._modules.keys()
-
-    def items(self) -> Any:
-        return self._modules.items()
-
-    def values(self) -> Any:
-        return self._modules.values()
-
-
-class ParameterList(Module):
-    """A list of parameters."""
-
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        super().__init__()
-        for v in values:
-            self._parameters[str(len(self._parameters))] = v if isinstance(v, Parameter) else Parameter(v)
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._parameters.values())
-
-    def __getitem__(self, i: int) -> Any:
-        return list(self._parameters.values())[i]

@@ -8,8 +8,10 @@ from .. import functional as T
 from .._facula import Tensor, apply
 from . import functional as F
 from . import init
-from .layers import Dropout, LayerNorm, Linear, _new
-from .module import Module, ModuleList, Parameter
+from .containers import ModuleList
+from .layers import Dropout, LayerNorm, Linear
+from .layers.products import _new
+from .module import Module, Parameter
 
 
 class _Recurrent(Module):

@@ -142,6 +142,14 @@ static fac_status read_pipe(fac_capture *c, float *to, int64_t n, int64_t *count
 
 /* ---- ALSA ---- */
 
+/* ALSA prints what it cannot open, unless somebody else takes the message; NULL: as before. */
+typedef void print_error(const char *file, int line, const char *function, int code,
+                         const char *format, ...);
+static void say_nothing(const char *file, int line, const char *function, int code,
+                        const char *format, ...) {
+    (void)file, (void)line, (void)function, (void)code, (void)format;
+}
+
 static fac_status open_alsa(alsa *a, const char *name, int rate, fac_error *err) {
     struct {
         const char *name;
@@ -160,13 +168,18 @@ static fac_status open_alsa(alsa *a, const char *name, int rate, fac_error *err)
         if (!symbol) return fac_raise(err, FAC_E_UNSUPPORTED, "libasound has no %s", calls[k].name);
         memcpy(calls[k].to, &symbol, sizeof symbol);
     }
+    void (*print)(print_error *) = NULL;
+    void *symbol = dlsym(a->library, "snd_lib_error_set_handler");
+    memcpy(&print, &symbol, sizeof print);
+    if (print) print(say_nothing);
     int code = a->open(&a->pcm, name, CAPTURE, 0);
+    if (print) print(NULL);
     if (code >= 0) code = a->set_params(a->pcm, S16, INTERLEAVED, 1, (unsigned)rate, 1, LATENCY);
     return code < 0 ? fac_raise(err, FAC_E_IO, "%s: %s", name, a->strerror(code)) : FAC_OK;
 }
 
 static fac_status read_alsa(const alsa *a, float *to, int64_t n, int64_t *count, fac_error *err) {
-    int16_t samples[BLOCK];
+    int16_t samples[BLOCK] = { 0 }; /* the device "null" leaves them as they are */
     const long got = a->readi(a->pcm, samples, (unsigned long)(n < BLOCK ? n : BLOCK));
     *count = 0;
     if (got < 0 && a->recover(a->pcm, (int)got, 1) < 0)

@@ -16,12 +16,12 @@ struct fac_ring {
 };
 
 fac_status fac_ring_new(int64_t length, int64_t hop, fac_ring **out, fac_error *err) {
-    enum { MOST = 1 << 28 };
+    enum { MOST = 1 << 28, CHUNK = 8192 }; /* what devices give at once is less than that */
     if (length < 1 || hop < 1 || length > MOST || hop > MOST)
         return fac_raise(err, FAC_E_ARGUMENT, "windows of %lld samples every %lld",
                          (long long)length, (long long)hop);
     fac_ring *r = fac_alloc(1, sizeof *r);
-    const int64_t room = 2 * length + hop;
+    const int64_t spare = length > CHUNK ? length : CHUNK, room = length + hop + spare;
     float *samples = r ? fac_alloc((size_t)room, sizeof *samples) : NULL;
     if (!samples) {
         fac_release(r);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/sound/sound_internal.h"
+#include "tensor/tensor_internal.h"
 
 void fac_sound_free(fac_sound *s) {
     if (!s) return;
@@ -72,5 +73,28 @@ fac_status fac_sound_mono(const fac_sound *s, int rate, fac_tensor **out, fac_er
     const fac_status status =
         fac_resample(mean, s->frames, s->rate, rate, FAC_RESAMPLE_BEST, out, err);
     fac_release(mean);
+    return status;
+}
+
+fac_status fac_sound_windows(const fac_sound *s, int rate, int64_t length, int64_t hop,
+                             fac_tensor **out, fac_error *err) {
+    fac_tensor *mono = NULL, *y = NULL;
+    void *to = NULL;
+    if (length < 1 || hop < 1)
+        return fac_raise(err, FAC_E_ARGUMENT, "windows of %lld samples every %lld",
+                         (long long)length, (long long)hop);
+    FAC_TRY(fac_sound_mono(s, rate, &mono, err));
+    const int64_t size = fac_tensor_type(mono).dims.d[0], last = size > length ? size - length : 0,
+                  windows = 1 + last / hop + (last % hop != 0), n = size < length ? size : length;
+    fac_status status = fac_tensor_new(NULL, FAC_F32, fac_shape(windows, length), &y, err);
+    if (!status) status = fac_tensor_begin_write(y, &to, err);
+    for (int64_t k = 0; k < windows && !status; k++) {
+        const int64_t from = k * hop < last ? k * hop : last;
+        memcpy((float *)to + k * length, (const float *)fac_tensor_data(mono) + from,
+               (size_t)n * sizeof(float));
+    }
+    fac_tensor_free(mono);
+    if (status) fac_tensor_free(y);
+    else *out = y;
     return status;
 }

@@ -1,5 +1,6 @@
 """The aten table; see table.py."""
-from . import create, elementwise, indexing, layers, optim, products, reduce, shapes
+from . import activations, create, elementwise, indexing, losses, norms, optim, pools, products, reduce, resize, shapes, unary
 from .table import Row, rows
 
-__all__ = ["Row", "rows", "create", "elementwise", "indexing", "layers", "optim", "products", "reduce", "shapes"]
+__all__ = ["Row", "rows", "activations", "create", "elementwise", "indexing", "losses", "norms", "optim", "pools", "products", "reduce",
+           "resize", "shapes", "unary"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..graph import Graph, Operand, Refused, Value
 from . import elementwise as e
+from . import unary  # noqa: F401  (its rows are read below)
 from .table import row, rows
 
 Each = Callable[..., Value]

@@ -34,7 +34,7 @@ static const fac_solver *const solvers[] = {
     &fac_cpu_batch_norm_train, &fac_cpu_batch_norm_grad,
     &fac_cpu_dropout, &fac_cpu_random_bits,
     &fac_cpu_reorder, &fac_cpu_affine, &fac_cpu_fused, &fac_cpu_group, &fac_cpu_sum_square_all, &fac_cpu_reduce, &fac_cpu_softmax,
-    &fac_cpu_arg, &fac_cpu_tree_ensemble, &fac_cpu_whole,
+    &fac_cpu_arg, &fac_cpu_tree_ensemble, &fac_cpu_whole, &fac_cpu_stft,
     &fac_cpu_norm, &fac_cpu_softmax_grad, &fac_cpu_log_softmax_grad, &fac_cpu_layer_norm_grad, &fac_cpu_rms_norm_grad, &fac_cpu_lrn,
     &fac_cpu_concat, &fac_cpu_move, &fac_cpu_reshape, &fac_cpu_gather, &fac_cpu_gather_grad,
     &fac_cpu_gather_elements, &fac_cpu_scatter_elements, &fac_cpu_pad, &fac_cpu_half,

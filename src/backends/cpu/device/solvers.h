@@ -36,7 +36,7 @@ extern const fac_solver fac_cpu_fused, fac_cpu_reorder, fac_cpu_reduce, fac_cpu_
                         fac_cpu_softmax_grad, fac_cpu_log_softmax_grad, fac_cpu_layer_norm_grad, fac_cpu_rms_norm_grad,
                         fac_cpu_attention_grad,
                         fac_cpu_linear_row, fac_cpu_matmul_row, fac_cpu_gemm_row, fac_cpu_typed, fac_cpu_arg,
-                        fac_cpu_tree_ensemble, fac_cpu_whole;
+                        fac_cpu_tree_ensemble, fac_cpu_whole, fac_cpu_stft;
 extern const fac_solver fac_cpu_conv_integer, fac_cpu_qlinear_conv, fac_cpu_matmul_integer, fac_cpu_qlinear_matmul,
                         fac_cpu_qlinear_add, fac_cpu_qlinear_mul, fac_cpu_max_pool_bytes, fac_cpu_qlinear_mean;
 #endif

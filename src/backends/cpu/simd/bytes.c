@@ -149,15 +149,6 @@ INLINE ivec times(ivec x, ivec w) {
 #endif
 }
 
-INLINE ivec taps(const fac_byte_row *t, const uint8_t *x, int c) {
-    ivec a = load_int(t->bias + c);
-    const int32_t *w = t->w + c;
-    for (int r = 0; r < t->R; r++)
-        for (int s = 0; s < t->S; s++, w += t->w_tap)
-            a += times(wide_bytes(x + r * t->x_row + s * t->x_column + c), load_int(w));
-    return a;
-}
-
 INLINE void put_row(const fac_byte_row *t, ivec a, uint8_t *y, int c, int n) {
     uint8_t some[4 * VL];
     if (t->factor) {
@@ -173,24 +164,30 @@ INLINE void put_row(const fac_byte_row *t, ivec a, uint8_t *y, int c, int n) {
     }
 }
 
-static void row(const fac_byte_row *t) {
-    const uint8_t *x = t->x;
-    uint8_t *y = t->y;
-    for (int64_t p = 0; p < t->pixels; p++, x += t->x_pixel, y += t->y_pixel)
-        for (int c = 0; c < t->channels; c += VL)
-            put_row(t, taps(t, x, c), y, c, t->channels - c < VL ? t->channels - c : VL);
-}
+enum { STRIP = 4 };         /* pixels of a row at a time */
+
+#define ROW row_plain
+#define TARGET
+#define ADD(a, x, w) ((a) + times(x, w))
+#include "backends/cpu/simd/bytes_row.h"
+
+#if VL == 16
+#define ROW row_vnni
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")))
+#define ADD(a, x, w) (ivec)_mm512_dpwssd_epi32((__m512i)(a), (__m512i)(x), (__m512i)(w))
+#include "backends/cpu/simd/bytes_row.h"
+#endif
 
 extern fac_byte_pair_kernel FAC_SIMD(fac_byte_pair);
 extern fac_byte_most_kernel FAC_SIMD(fac_byte_most);
 extern fac_byte_sum_kernel  FAC_SIMD(fac_byte_sum);
 extern const fac_byte_kernels FAC_SIMD(fac_bytes);
 const fac_byte_kernels FAC_SIMD(fac_bytes) = {
-    .name = "widened", .lanes = VL, .run = RUN, .share = 1.2, .tile = tile_plain, .row = row,
+    .name = "widened", .lanes = VL, .run = RUN, .share = 1.2, .tile = tile_plain, .row = row_plain,
     .pair = FAC_SIMD(fac_byte_pair), .most = FAC_SIMD(fac_byte_most), .sum = FAC_SIMD(fac_byte_sum) };
 #if VL == 16
 extern const fac_byte_kernels fac_bytes_vnni;
 const fac_byte_kernels fac_bytes_vnni = {
-    .name = "vnni", .lanes = VL, .run = RUN, .share = 3.6, .tile = tile_vnni, .row = row,
+    .name = "vnni", .lanes = VL, .run = RUN, .share = 3.6, .tile = tile_vnni, .row = row_vnni,
     .pair = FAC_SIMD(fac_byte_pair), .most = FAC_SIMD(fac_byte_most), .sum = FAC_SIMD(fac_byte_sum) };
 #endif

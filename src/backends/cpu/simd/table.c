@@ -23,6 +23,7 @@ extern fac_dots_kernel FAC_SIMD(fac_dots);
 extern const fac_typed_kernels FAC_SIMD(fac_typed);
 extern fac_arg_kernel FAC_SIMD(fac_arg);
 extern fac_tree_kernel FAC_SIMD(fac_trees);
+extern const fac_fft_kernels FAC_SIMD(fac_fft);
 
 extern const fac_simd FAC_SIMD(fac_simd);
 const fac_simd FAC_SIMD(fac_simd) = {
@@ -45,5 +46,5 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .pack_rows = FAC_SIMD(fac_pack_rows), .attention = &FAC_SIMD(fac_attention),
     .peak = &FAC_SIMD(fac_peak),
     .row_sum = &FAC_SIMD(fac_row_sum), .dots = FAC_SIMD(fac_dots), .typed = &FAC_SIMD(fac_typed), .arg = FAC_SIMD(fac_arg),
-    .trees = FAC_SIMD(fac_trees),
+    .trees = FAC_SIMD(fac_trees), .fft = &FAC_SIMD(fac_fft),
 };

@@ -1,0 +1,104 @@
+"""Activations and dropout."""
+from __future__ import annotations
+
+from typing import Any
+
+from ... import functional as T
+from ..._facula import Tensor, apply
+from ...functional import sigmoid, softmax, tanh
+from ...random import default_generator
+from .common import _words
+
+
+def _with(op: str, **attributes: Any) -> Any:
+    def function(x: Tensor, **options: Any) -> Tensor:
+        return apply(op, _words(**{**attributes, **options}) or None, 0, x)
+    function.__name__ = op
+    return function
+
+
+silu, mish, softsign, hardswish = _with("silu"), _with("mish"), _with("softsign"), _with("hard_swish")
+
+
+selu = _with("selu", alpha=1.6732632423543772, gamma=1.0507009873554805)
+
+
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    return apply("gelu" if approximate == "none" else "gelu_tanh", None, 0, x)
+
+
+def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return apply("leaky_relu", f"slope={negative_slope}", 0, x)
+
+
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    return apply("elu", f"alpha={alpha}", 0, x)
+
+
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    return apply("celu", f"alpha={alpha}", 0, x)
+
+
+def prelu(x: Tensor, weight: Tensor) -> Tensor:
+    w = weight if weight._count == 1 or x.ndim < 2 else weight.reshape([-1] + [1] * (x.ndim - 2))
+    return apply("prelu", None, 0, x, w)
+
+
+def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    return apply("clip", None, 0, x, Tensor(min_val, dtype=x.dtype), Tensor(max_val, dtype=x.dtype))
+
+
+def relu6(x: Tensor) -> Tensor:
+    return hardtanh(x, 0.0, 6.0)
+
+
+def hardsigmoid(x: Tensor) -> Tensor:
+    return apply("hard_sigmoid", f"slope={1 / 6} offset=0.5", 0, x)
+
+
+def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    if beta == 1:
+        return apply("softplus", None, 0, x)
+    return apply("softplus", None, 0, x * beta) / beta
+
+
+def logsigmoid(x: Tensor) -> Tensor:
+    return -apply("softplus", None, 0, -x)
+
+
+def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
+    return T.where(x > threshold, x, Tensor(value, dtype=x.dtype))
+
+
+def tanhshrink(x: Tensor) -> Tensor:
+    return x - tanh(x)
+
+
+def softmin(x: Tensor, dim: int = -1) -> Tensor:
+    return softmax(-x, dim)
+
+
+def glu(x: Tensor, dim: int = -1) -> Tensor:
+    a, b = T.chunk(x, 2, dim)
+    return a * sigmoid(b)
+
+
+def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Each element is 0 with probability p, the others grow by 1 / (1 - p)."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: p is between 0 and 1, not {p}")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return x * 0.0
+    counter = Tensor(int(default_generator._np.integers(0, 2 ** 62)), dtype="int64")
+    return apply("dropout", f"ratio={p} training=1", 0, x, counter)
+
+
+def _dropout_planes(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    if not training or p == 0:
+        return x
+    return x * dropout(T.ones(x.shape[0], x.shape[1], *[1] * (x.ndim - 2), dtype=x.dtype), p, True)
+
+
+dropout1d = dropout2d = dropout3d = _dropout_planes

@@ -1,0 +1,113 @@
+"""Losses."""
+from __future__ import annotations
+
+from ... import functional as T
+from ..._facula import Tensor, apply
+from ...dtypes import int64
+from ...functional import log_softmax
+from ...promote import cast
+from .common import _words
+
+
+def _reduced(x: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return T.mean(x)
+    if reduction == "sum":
+        return T.sum(x)
+    if reduction == "none":
+        return x
+    raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
+
+
+def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """-x[label], x being logarithms of probabilities."""
+    labels = cast(target, int64)
+    counts = labels != ignore_index
+    safe = T.where(counts, labels, T.zeros_like(labels))
+    picked = -T.gather(x, 1, safe.unsqueeze(1)).squeeze(1) if x.ndim > 1 else -x[safe]
+    share = cast(counts, x.dtype)
+    if weight is not None:
+        share = share * apply("gather", "axis=0", 0, weight, safe)
+    losses = picked * share
+    if reduction == "mean":
+        return T.sum(losses) / T.sum(share)
+    return _reduced(losses, reduction)
+
+
+def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:
+    """-log softmax(x)[label]; target: labels (integers), or probabilities (floats) of x's shape."""
+    if target.dtype.is_floating_point:
+        log_p = log_softmax(x, 1 if x.ndim > 1 else 0)
+        classes = x.shape[1 if x.ndim > 1 else 0]
+        t = target * (1 - label_smoothing) + label_smoothing / classes if label_smoothing else target
+        if weight is not None:
+            t = t * weight.reshape([1, -1] + [1] * (x.ndim - 2))
+        losses = -T.sum(t * log_p, 1 if x.ndim > 1 else 0)
+        return T.sum(losses) / losses._count if reduction == "mean" else _reduced(losses, reduction)
+    if x.ndim == 1:
+        return cross_entropy(x.unsqueeze(0), target.reshape(1), weight, ignore_index, reduction, label_smoothing)
+    if weight is None and reduction in ("mean", "sum", "none"):
+        attrs = _words(reduction=reduction, ignore=True, ignore_index=ignore_index, label_smoothing=label_smoothing or None)
+        return apply("cross_entropy", attrs, 0, x, cast(target, int64))
+    loss = nll_loss(log_softmax(x, 1), target, weight, ignore_index, reduction)
+    if not label_smoothing:
+        return loss
+    spread = -T.sum(log_softmax(x, 1) * weight.reshape([1, -1] + [1] * (x.ndim - 2)), 1)  # type: ignore[union-attr]
+    share = apply("gather", "axis=0", 0, weight, cast(target, int64))
+    smooth = T.sum(spread) / T.sum(share) if reduction == "mean" else _reduced(spread, reduction)
+    return loss * (1 - label_smoothing) + smooth * (label_smoothing / x.shape[1])
+
+
+def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    d = x - target
+    return _reduced(d * d, reduction)
+
+
+def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    return _reduced(T.abs(x - target), reduction)
+
+
+def smooth_l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    d = T.abs(x - target)
+    if beta == 0:
+        return _reduced(d, reduction)
+    return _reduced(T.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
+
+
+def huber_loss(x: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    d = T.abs(x - target)
+    return _reduced(T.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
+
+
+def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+                                     pos_weight: Tensor | None = None) -> Tensor:
+    soft = apply("softplus", None, 0, -x)
+    if pos_weight is None:
+        losses = (1 - target) * x + soft
+    else:
+        losses = (1 - target) * x + (1 + (pos_weight - 1) * target) * soft
+    return _reduced(losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    low = Tensor(-100.0, dtype=x.dtype)
+    losses = -(target * T.maximum(T.log(x), low) + (1 - target) * T.maximum(T.log(1 - x), low))
+    return _reduced(losses if weight is None else losses * weight, reduction)
+
+
+def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    if log_target:
+        losses = T.exp(target) * (target - x)
+    else:
+        zero = T.zeros_like(target)
+        losses = T.where(target > 0, target * (T.log(T.where(target > 0, target, T.ones_like(target))) - x), zero)
+    return T.sum(losses) / x.shape[0] if reduction == "batchmean" else _reduced(losses, reduction)
+
+
+def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    return T.sum(a * b, dim) / (T.maximum(T.norm(a, 2, dim), eps) * T.maximum(T.norm(b, 2, dim), eps))
+
+
+def hinge_embedding_loss(x: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    return _reduced(T.where(target == 1, x, T.maximum(margin - x, 0.0)), reduction)

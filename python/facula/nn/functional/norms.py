@@ -1,0 +1,68 @@
+"""Norms."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ... import _facula, functional as T
+from ..._facula import Tensor, apply
+from .common import _words, many
+
+
+def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """Each channel with mean 0 and variance 1, of the batch in training, else of the running statistics, which training updates."""
+    c = x.shape[1]
+    scale = weight if weight is not None else T.ones(c, dtype=x.dtype)
+    shift = bias if bias is not None else T.zeros(c, dtype=x.dtype)
+    own = training or running_mean is None or running_var is None
+    mean = running_mean if running_mean is not None else T.zeros(c, dtype=x.dtype)
+    var = running_var if running_var is not None else T.ones(c, dtype=x.dtype)
+    if not own:
+        return apply("batch_norm", _words(epsilon=eps), 0, x, scale, shift, mean, var)
+    n = math.prod(x.shape) // max(c, 1)
+    if training and n <= 1:
+        raise _facula.ShapeError(f"batch norm: one value for each channel has no variance (shape {x.shape})")
+    attrs = _words(epsilon=eps, momentum=1 - momentum, training_mode=True)
+    y, new_mean, new_var = apply("batch_norm", attrs, 3, x, scale, shift, mean, var)
+    if training and running_mean is not None and running_var is not None:
+        before = _facula.set_grad_enabled(False)
+        try:
+            share = n / (n - 1)                             # PyTorch keeps the variance over one less
+            running_mean._become(new_mean.detach())
+            running_var._become(new_var.detach() * share + var.detach() * ((1 - share) * (1 - momentum)))
+        finally:
+            _facula.set_grad_enabled(before)
+    return y
+
+
+def layer_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:
+    """Mean 0 and variance 1 over the last dims."""
+    axis = x.ndim - len(many(normalized_shape, 1))
+    inputs = [x] + ([weight] if weight is not None else [None] if bias is not None else []) + ([bias] if bias is not None else [])  # type: ignore[list-item]
+    return apply("layer_norm", _words(axis=axis, epsilon=eps), 0, *inputs)
+
+
+def rms_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    axis = x.ndim - len(many(normalized_shape, 1))
+    inputs = [x] + ([weight] if weight is not None else [])
+    return apply("rms_norm", _words(axis=axis, epsilon=eps or 1.1920928955078125e-07), 0, *inputs)
+
+
+def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    inputs = [x] + ([weight] if weight is not None else []) + ([bias] if bias is not None else [])
+    return apply("group_norm", _words(groups=num_groups, epsilon=eps), 0, *inputs)
+
+
+def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    inputs = [x] + ([weight] if weight is not None else []) + ([bias] if bias is not None else [])
+    return apply("instance_norm", _words(epsilon=eps), 0, *inputs)
+
+
+def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    return apply("lrn", _words(size=size, alpha=alpha, beta=beta, bias=k), 0, x)
+
+
+def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    return x / T.maximum(T.norm(x, p, dim, True), eps)

@@ -1,0 +1,78 @@
+"""Pools: maxima and means of windows."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import functional as T
+from ..._facula import Tensor, apply
+from .common import Size, _words, many
+
+
+def _pool(op: str, n: int, x: Tensor, kernel: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool,
+          results: int = 0, include: bool | None = None) -> Any:
+    batched = x.ndim == n + 2
+    p = many(padding, n)
+    attrs = _words(kernel=many(kernel, n), stride=many(kernel if stride is None else stride, n), pad=p + p,
+                   dilation=many(dilation, n), ceil_mode=ceil_mode, count_include_pad=include)
+    y = apply(f"{op}{n}d", attrs, results, x if batched else x.unsqueeze(0))
+    if batched:
+        return y
+    return tuple(t.squeeze(0) for t in y) if isinstance(y, tuple) else y.squeeze(0)
+
+
+def _max_pool(n: int) -> Any:
+    def function(input: Tensor, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1,
+                 ceil_mode: bool = False, return_indices: bool = False) -> Any:
+        if not return_indices:
+            return _pool("max_pool", n, input, kernel_size, stride, padding, dilation, ceil_mode)
+        y, at = _pool("max_pool", n, input, kernel_size, stride, padding, dilation, ceil_mode, 2)
+        return y, at % math.prod(input.shape[-n:])          # PyTorch counts within a plane
+    function.__name__ = f"max_pool{n}d"
+    function.__doc__ = "The largest of each window."
+    return function
+
+
+def _avg_pool(n: int) -> Any:
+    def function(input: Tensor, kernel_size: Size, stride: Size | None = None, padding: Size = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True) -> Tensor:
+        return _pool("avg_pool", n, input, kernel_size, stride, padding, 1, ceil_mode, 0, count_include_pad)
+    function.__name__ = f"avg_pool{n}d"
+    function.__doc__ = "The mean of each window."
+    return function
+
+
+max_pool1d, max_pool2d, max_pool3d = _max_pool(1), _max_pool(2), _max_pool(3)
+
+
+avg_pool1d, avg_pool2d, avg_pool3d = _avg_pool(1), _avg_pool(2), _avg_pool(3)
+
+
+def _adaptive(n: int, x: Tensor, output_size: Any, largest: bool) -> Tensor:
+    sizes = [output_size] * n if output_size is None or isinstance(output_size, int) else list(output_size)
+    full: list[int] = [x.shape[x.ndim - n + i] if s is None else int(s) for i, s in enumerate(sizes)]
+    if all(s == 1 for s in full):
+        dims = list(range(x.ndim - n, x.ndim))
+        return T.amax(x, dims, True) if largest else T.mean(x, dims, True)
+    for i, out in enumerate(full):
+        dim = x.ndim - n + i
+        size = x.shape[dim]
+        parts = [x[(slice(None),) * dim + (slice(k * size // out, -(-(k + 1) * size // out)),)] for k in range(out)]
+        x = T.cat([T.amax(p, dim, True) if largest else T.mean(p, dim, True) for p in parts], dim)
+    return x
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    return _adaptive(1, input, output_size, False)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    return _adaptive(2, input, output_size, False)
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    return _adaptive(1, input, output_size, True)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    return _adaptive(2, input, output_size, True)

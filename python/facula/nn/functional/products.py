@@ -1,0 +1,70 @@
+"""Linear layers and convolutions."""
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _facula, functional as T
+from ..._facula import Tensor, apply
+from .common import Size, _words, many
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x w^T + b"""
+    return apply("linear", None, 0, x, weight, bias) if bias is not None else apply("linear", None, 0, x, weight)
+
+
+def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    y = T.einsum("bi,oij,bj->bo", a, weight, b)
+    return y if bias is None else y + bias
+
+
+def _conv(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, padding: Any, dilation: Size, groups: int) -> Tensor:
+    batched = x.ndim == n + 2
+    if x.ndim not in (n + 1, n + 2):
+        raise _facula.ShapeError(f"conv{n}d: an input of shape {x.shape}, {n + 1} or {n + 2} dims were expected")
+    auto = {"same": "same_upper", "valid": None}.get(padding) if isinstance(padding, str) else None
+    if isinstance(padding, str) and padding not in ("same", "valid"):
+        raise ValueError(f"padding is a number, 'same' or 'valid', not {padding!r}")
+    p = [0] * n if isinstance(padding, str) else many(padding, n)
+    attrs = _words(stride=many(stride, n), pad=p + p, dilation=many(dilation, n), groups=groups, auto_pad=auto)
+    inputs = [x if batched else x.unsqueeze(0), weight] + ([bias] if bias is not None else [])
+    y = apply(f"conv{n}d", attrs, 0, *inputs)
+    return y if batched else y.squeeze(0)
+
+
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
+           groups: int = 1) -> Tensor:
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
+           groups: int = 1) -> Tensor:
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
+           groups: int = 1) -> Tensor:
+    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv_transpose(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, padding: Size, output_padding: Size,
+                    groups: int, dilation: Size) -> Tensor:
+    p = many(padding, n)
+    attrs = _words(stride=many(stride, n), pad=p + p, dilation=many(dilation, n), output_pad=many(output_padding, n), groups=groups)
+    inputs = [x, weight] + ([bias] if bias is not None else [])
+    return apply(f"conv_transpose{n}d", attrs, 0, *inputs)
+
+
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Size = 0,
+                     output_padding: Size = 0, groups: int = 1, dilation: Size = 1) -> Tensor:
+    return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Size = 0,
+                     output_padding: Size = 0, groups: int = 1, dilation: Size = 1) -> Tensor:
+    return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Size = 0,
+                     output_padding: Size = 0, groups: int = 1, dilation: Size = 1) -> Tensor:
+    return _conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

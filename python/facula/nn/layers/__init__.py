@@ -1,0 +1,9 @@
+"""Layers: modules with PyTorch's names and parameters."""
+from .products import Bilinear, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Linear
+from .norms import (BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm,
+    LocalResponseNorm, RMSNorm)
+from .embedding import Embedding
+from .pools import (AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AvgPool1d, AvgPool2d, AvgPool3d,
+    MaxPool1d, MaxPool2d, MaxPool3d)
+from .shapes import (Dropout, Dropout1d, Dropout2d, Dropout3d, Flatten, Identity, PixelShuffle, ReflectionPad2d, ReplicationPad2d,
+    Unflatten, Upsample, ZeroPad2d)

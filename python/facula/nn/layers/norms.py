@@ -1,0 +1,116 @@
+"""Norms."""
+from __future__ import annotations
+
+from ... import functional as T
+from ..._facula import Tensor
+from .. import functional as F
+from ..module import Module, Parameter
+from .products import _new
+
+
+class _BatchNorm(Module):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self.register_parameter("weight", Parameter(T.ones(num_features)) if affine else None)
+        self.register_parameter("bias", _new(num_features) if affine else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", T.zeros(num_features) if tracked else None)
+        self.register_buffer("running_var", T.ones(num_features) if tracked else None)
+        self.register_buffer("num_batches_tracked", T.zeros((), dtype="int64") if tracked else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        momentum = self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked._become(self.num_batches_tracked + 1)
+            if momentum is None:
+                momentum = 1 / int(self.num_batches_tracked)
+        return F.batch_norm(x, self._buffers["running_mean"], self._buffers["running_var"], self._parameters["weight"],
+                            self._parameters["bias"], self.training, momentum or 0.0, self.eps)
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"track_running_stats={self.track_running_stats}")
+
+
+class BatchNorm1d(_BatchNorm):
+    pass
+
+
+class BatchNorm2d(_BatchNorm):
+    pass
+
+
+class BatchNorm3d(_BatchNorm):
+    pass
+
+
+class LayerNorm(Module):
+    """Mean 0 and variance 1 over the last dims."""
+
+    def __init__(self, normalized_shape: F.Size, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True) -> None:
+        super().__init__()
+        self.normalized_shape, self.eps = tuple(F.many(normalized_shape, 1)), eps
+        self.register_parameter("weight", Parameter(T.ones(*self.normalized_shape)) if elementwise_affine else None)
+        self.register_parameter("bias", _new(*self.normalized_shape) if elementwise_affine and bias else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.normalized_shape, self._parameters["weight"], self._parameters["bias"], self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class RMSNorm(Module):
+    """Mean square 1 over the last dims."""
+
+    def __init__(self, normalized_shape: F.Size, eps: float | None = None, elementwise_affine: bool = True) -> None:
+        super().__init__()
+        self.normalized_shape, self.eps = tuple(F.many(normalized_shape, 1)), eps
+        self.register_parameter("weight", Parameter(T.ones(*self.normalized_shape)) if elementwise_affine else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self._parameters["weight"], self.eps)
+
+
+class GroupNorm(Module):
+    """Mean 0 and variance 1 over groups of channels."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        super().__init__()
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.register_parameter("weight", Parameter(T.ones(num_channels)) if affine else None)
+        self.register_parameter("bias", _new(num_channels) if affine else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.group_norm(x, self.num_groups, self._parameters["weight"], self._parameters["bias"], self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+
+
+class InstanceNorm2d(Module):
+    """Mean 0 and variance 1 of each plane."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = False) -> None:
+        super().__init__()
+        self.num_features, self.eps = num_features, eps
+        self.register_parameter("weight", Parameter(T.ones(num_features)) if affine else None)
+        self.register_parameter("bias", _new(num_features) if affine else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.instance_norm(x, self._parameters["weight"], self._parameters["bias"], self.eps)
+
+
+InstanceNorm1d = InstanceNorm3d = InstanceNorm2d
+
+
+class LocalResponseNorm(Module):
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.local_response_norm(x, self.size, self.alpha, self.beta, self.k)

@@ -1,0 +1,134 @@
+"""Rows of pools."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..graph import Graph, Refused, Value, kind
+from .products import spread
+from .table import row, rows
+
+
+def _batched(g: Graph, x: Value, dims: int) -> Value:
+    if not x.count or kind(x.dt) != 2:
+        raise Refused("a pool of nothing")
+    return x if x.rank == dims + 2 else g.reshape(x, (1,) + x.shape)
+
+
+def _pool(kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool, n: int) -> dict[str, Any]:
+    k = spread(kernel, n)
+    return {"kernel": k, "stride": spread(stride, n) if stride else k, "pad": spread(pad, n) * 2, "dilation": spread(dilation, n),
+            "ceil_mode": ceil}
+
+
+def _ceil_ok(how: dict[str, Any], shape: Sequence[int], want: Any) -> None:
+    """torch drops windows that begin behind the image; with ceil_mode both must agree."""
+    if want is not None and tuple(want) != tuple(shape):
+        raise Refused("another size")
+
+
+@row("max_pool2d_with_indices")
+def max_pool2d(g: Graph, x: Value, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False) -> list[Value]:
+    return _max_pool(g, x, 2, kernel, stride, pad, dilation, ceil)
+
+
+@row("max_pool3d_with_indices")
+def max_pool3d(g: Graph, x: Value, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False) -> list[Value]:
+    return _max_pool(g, x, 3, kernel, stride, pad, dilation, ceil)
+
+
+def _max_pool(g: Graph, x: Value, n: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> list[Value]:
+    wide = _batched(g, x, n)
+    y, at = g.ops(f"max_pool{n}d", wide, results=2, **_pool(kernel, stride, pad, dilation, ceil, n))
+    at = g.op("mod", at, g.number(math.prod(wide.shape[2:]), "i64"))
+    if wide is not x:
+        y, at = g.reshape(y, y.shape[1:]), g.reshape(at, at.shape[1:])
+    if g.wanted and g.wanted[0]:
+        _ceil_ok({}, y.shape, g.wanted[0][1])
+    return [y, at]
+
+
+def _max_pool_back(g: Graph, dy: Value, x: Value, n: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> Value:
+    dx = g.op(f"max_pool{n}d_grad", _batched(g, x, n), _batched(g, dy, n), **_pool(kernel, stride, pad, dilation, ceil, n))
+    return g.reshape(dx, x.shape)
+
+
+rows["max_pool2d_with_indices_backward"] = lambda g, dy, x, kernel, stride, pad, dilation, ceil, at: _max_pool_back(
+    g, dy, x, 2, kernel, stride, pad, dilation, ceil)
+rows["max_pool3d_with_indices_backward"] = lambda g, dy, x, kernel, stride, pad, dilation, ceil, at: _max_pool_back(
+    g, dy, x, 3, kernel, stride, pad, dilation, ceil)
+
+
+def _avg(n: int) -> Any:
+    def function(g: Graph, x: Value, kernel: Any, stride: Any = (), pad: Any = (0,), ceil: bool = False, count: bool = True,
+                 divisor: int | None = None) -> Value:
+        if divisor:
+            raise Refused("a divisor of its own")
+        wide = _batched(g, x, n)
+        y = g.op(f"avg_pool{n}d", wide, count_include_pad=count, **_pool(kernel, stride, pad, (1,), ceil, n))
+        y = y if wide is x else g.reshape(y, y.shape[1:])
+        if g.wanted and g.wanted[0]:
+            _ceil_ok({}, y.shape, g.wanted[0][1])
+        return y
+    return function
+
+
+def _avg_back(n: int) -> Any:
+    def function(g: Graph, dy: Value, x: Value, kernel: Any, stride: Any, pad: Any, ceil: bool, count: bool, divisor: int | None) -> Value:
+        if divisor:
+            raise Refused("a divisor of its own")
+        how = _pool(kernel, stride, pad, (1,), ceil, n)
+        dx = g.op(f"avg_pool{n}d_grad", _batched(g, x, n), _batched(g, dy, n), count_include_pad=count, **how)
+        return g.reshape(dx, x.shape)
+    return function
+
+
+for _n in (2, 3):
+    rows[f"avg_pool{_n}d"], rows[f"avg_pool{_n}d_backward"] = _avg(_n), _avg_back(_n)
+
+
+def _averaging(g: Graph, n: int, m: int, dt: str) -> Value:
+    """[m, n]: row i averages what adaptive pooling gives to output i."""
+    i, j = g.reshape(g.arange(m), (m, 1)), g.reshape(g.arange(n), (1, n))
+    first = g.op("div", g.mul(i, n), g.number(m, "i64"))
+    last = g.op("div", g.add(g.mul(g.add(i, 1), n), m - 1), g.number(m, "i64"))
+    inside = g.op("and", g.compare("greater_or_equal", j, first), g.compare("less", j, last))
+    return g.div(g.cast(inside, dt), g.cast(g.sub(last, first), dt))
+
+
+def _adaptive(n: int) -> Any:
+    def function(g: Graph, x: Value, size: Sequence[int]) -> Value:
+        wide = _batched(g, x, n)
+        for axis, m in zip(range(2, 2 + n), size):
+            k = wide.shape[axis]
+            if m == k:
+                continue
+            if m == 1:
+                wide = g.reduce("mean", wide, [axis], True)
+                continue
+            y = g.swap(wide, axis, 1 + n)
+            y = g.op("matmul", y, g.swap(_averaging(g, k, m, x.dt), 0, 1))
+            wide = g.swap(y, axis, 1 + n)
+        return wide if x.rank == n + 2 else g.reshape(wide, wide.shape[1:])
+    return function
+
+
+def _adaptive_back(n: int) -> Any:
+    def function(g: Graph, dy: Value, x: Value) -> Value:
+        wide, shape = _batched(g, dy, n), x.shape[-n:]
+        for axis, k in zip(range(2, 2 + n), shape):
+            m = wide.shape[axis]
+            if m == k:
+                continue
+            if m == 1:
+                wide = g.expand(g.mul(wide, 1.0 / k), wide.shape[:axis] + (k,) + wide.shape[axis + 1:])
+                continue
+            y = g.swap(wide, axis, 1 + n)
+            wide = g.swap(g.op("matmul", y, _averaging(g, k, m, x.dt)), axis, 1 + n)
+        return g.reshape(wide, x.shape)
+    return function
+
+
+for _n in (2, 3):
+    rows[f"_adaptive_avg_pool{_n}d"], rows[f"_adaptive_avg_pool{_n}d_backward"] = _adaptive(_n), _adaptive_back(_n)

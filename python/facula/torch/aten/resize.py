@@ -1,0 +1,98 @@
+"""Rows of interpolation."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..graph import Graph, Refused, Value, kind
+from .table import rows
+from .losses import rows
+
+
+def _nearest(exact: bool, n: int) -> Any:
+    def function(g: Graph, x: Value, size: Sequence[int], *scales: Any) -> Value:
+        if kind(x.dt) != 2 or not x.count:
+            raise Refused("integers")
+        for axis, m, s in zip(range(2, 2 + n), size, scales or (None,) * n):
+            k = x.shape[axis]
+            if s is not None and abs(s * k - m) > 1e-6:
+                raise Refused("a scale that does not give the size")
+            if m == k:
+                continue
+            at = [min(int(((i + 0.5) if exact else i) * k / m), k - 1) for i in range(m)]
+            x = _picked(g, x, axis, at)
+        return x
+    return function
+
+
+def _picked(g: Graph, x: Value, axis: int, at: Sequence[int]) -> Value:
+    k, m = x.shape[axis], len(at)
+    if m % k == 0 and all(a == i // (m // k) for i, a in enumerate(at)):
+        wide = g.unsqueeze(x, axis + 1)
+        y = g.expand(wide, wide.shape[:axis + 1] + (m // k,) + wide.shape[axis + 2:])
+        return g.reshape(y, x.shape[:axis] + (m,) + x.shape[axis + 1:])
+    from .indexing import constant
+    return g.op("gather", x, constant(g, at), axis=axis)
+
+
+def _linear(g: Graph, n: int, m: int, align: bool, scale: float | None, dt: str) -> Value:
+    """[m, n]: the weights of linear interpolation."""
+    if align:
+        step = (n - 1) / (m - 1) if m > 1 else 0.0
+    else:
+        step = 1 / scale if scale else n / m
+    i = g.cast(g.arange(m), dt)
+    at = g.mul(i, step) if align else g.op("max", g.sub(g.mul(g.add(i, 0.5), step), 0.5), g.number(0, dt))
+    low = g.op("min", g.op("floor", at), g.number(n - 1, dt))
+    part = g.op("min", g.sub(at, low), g.number(1, dt))
+    high = g.op("min", g.add(low, 1), g.number(n - 1, dt))
+    j = g.reshape(g.cast(g.arange(n), dt), (1, n))
+    low, high, part = (g.reshape(v, (m, 1)) for v in (low, high, part))
+    is_low, is_high = g.cast(g.compare("equal", j, low), dt), g.cast(g.compare("equal", j, high), dt)
+    return g.add(g.mul(is_low, g.sub(1, part)), g.mul(is_high, part))
+
+
+def _along(g: Graph, x: Value, axis: int, w: Value) -> Value:
+    y = g.swap(x, axis, x.rank - 1)
+    return g.swap(g.op("matmul", y, g.swap(w, 0, 1)), axis, x.rank - 1)
+
+
+def _upsample_linear(n: int, back: bool) -> Any:
+    def forward(g: Graph, x: Value, size: Sequence[int], align: bool, *scales: Any) -> Value:
+        if kind(x.dt) != 2 or not x.count:
+            raise Refused("integers")
+        for axis, m, s in zip(range(2, 2 + n), size, scales or (None,) * n):
+            if m != x.shape[axis]:
+                x = _along(g, x, axis, _linear(g, x.shape[axis], m, align, s, x.dt))
+        return x
+
+    def backward(g: Graph, dy: Value, size: Sequence[int], shape: Sequence[int], align: bool, *scales: Any) -> Value:
+        for axis, m, s in zip(range(2, 2 + n), size, scales or (None,) * n):
+            if m != shape[axis]:
+                w = _linear(g, shape[axis], m, align, s, dy.dt)
+                dy = _along(g, dy, axis, g.swap(w, 0, 1))
+        return dy
+    return backward if back else forward
+
+
+def _nearest_back(exact: bool, n: int) -> Any:
+    def function(g: Graph, dy: Value, size: Sequence[int], shape: Sequence[int], *scales: Any) -> Value:
+        from .indexing import constant
+        for axis, m, s in zip(range(2, 2 + n), size, scales or (None,) * n):
+            k = shape[axis]
+            if s is not None and abs(s * k - m) > 1e-6:
+                raise Refused("a scale that does not give the size")
+            if m == k:
+                continue
+            at = [min(int(((i + 0.5) if exact else i) * k / m), k - 1) for i in range(m)]
+            hit = g.compare("equal", g.reshape(constant(g, at), (m, 1)), g.reshape(g.arange(k), (1, k)))
+            dy = _along(g, dy, axis, g.swap(g.cast(hit, dy.dt), 0, 1))
+        return dy
+    return function
+
+
+for _n, _name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
+    rows[f"upsample_{_name}"], rows[f"upsample_{_name}_backward"] = _upsample_linear(_n, False), _upsample_linear(_n, True)
+    rows[f"upsample_nearest{_n}d"], rows[f"_upsample_nearest_exact{_n}d"] = _nearest(False, _n), _nearest(True, _n)
+    rows[f"upsample_nearest{_n}d_backward"] = _nearest_back(False, _n)
+    rows[f"_upsample_nearest_exact{_n}d_backward"] = _nearest_back(True, _n)
