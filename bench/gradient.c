@@ -1,6 +1,6 @@
-/* How long the gradients of one problem take, with the result itself: the graph of  y, d sum(y dy) / d each floating operand.
- *   gradient PROBLEM [THREADS [SECONDS [profile]]]
- * Prints the median in milliseconds, and the time of each step if asked to. */
+/* How long the gradients of one problem take, with the result itself: the graph of  y, d sum(y dy)
+ * / d each floating operand. gradient PROBLEM [THREADS [SECONDS [profile]]] Prints the median in
+ * milliseconds, and the time of each step if asked to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static fac_tensor *numbers(fac_type type, unsigned seed) {
     if (type.dtype != FAC_F32) return t;
     const int64_t n = fac_dims_count(&type.dims);
     float *x = malloc((size_t)n * sizeof *x + 1);
-    for (int64_t i = 0; x && i < n; i++) x[i] = (float)((seed = seed * 1664525 + 1013904223) >> 8) / 8388608 - 1;
+    for (int64_t i = 0; x && i < n; i++)
+        x[i] = (float)((seed = seed * 1664525 + 1013904223) >> 8) / 8388608 - 1;
     check(x ? fac_tensor_write(t, x, (size_t)n * sizeof *x, &err) : FAC_E_NOMEM, &err);
     free(x);
     return t;
@@ -46,7 +47,8 @@ static void print_steps(fac_program *p) {
     fac_step_stat s[STEPS];
     const size_t n = fac_program_steps(p, s, STEPS);
     for (size_t i = 0; i < n && i < STEPS; i++)
-        printf("%10.1f us  %-24s %s\n", 1e6 * s[i].seconds / (double)(s[i].runs ? s[i].runs : 1), s[i].solver, s[i].nodes);
+        printf("%10.1f us  %-24s %s\n", 1e6 * s[i].seconds / (double)(s[i].runs ? s[i].runs : 1),
+               s[i].solver, s[i].nodes);
 }
 
 int main(int argc, char **argv) {
@@ -56,16 +58,20 @@ int main(int argc, char **argv) {
     fac_graph *g;
     fac_device *d;
     fac_program *p;
-    if (argc < 2) return fprintf(stderr, "usage: gradient PROBLEM [THREADS [SECONDS [profile]]]\n"), 2;
+    if (argc < 2)
+        return fprintf(stderr, "usage: gradient PROBLEM [THREADS [SECONDS [profile]]]\n"), 2;
     check(fac_problem_graph(argv[1], false, &g, &err), &err);
-    const fac_port *port = g->last->op->out;                /* optional results are not made, as in a network */
-    for (int k = (int)g->noutputs - 1; k > 0 && (port[k].is & FAC_OPTIONAL); k--) g->outputs[--g->noutputs].value->roots--;
+    const fac_port *port = g->last->op->out; /* optional results are not made, as in a network */
+    for (int k = (int)g->noutputs - 1; k > 0 && (port[k].is & FAC_OPTIONAL); k--)
+        g->outputs[--g->noutputs].value->roots--;
     fac_value *y = fac_graph_output(g, 0), *wrt[OPERANDS], *dx[OPERANDS];
     int n = 0;
     for (int i = 0; i < fac_graph_inputs(g) && n < OPERANDS; i++)
-        if (fac_value_type(fac_graph_input(g, i)).dtype == FAC_F32) wrt[n++] = fac_graph_input(g, i);
+        if (fac_value_type(fac_graph_input(g, i)).dtype == FAC_F32)
+            wrt[n++] = fac_graph_input(g, i);
     const fac_type type = fac_value_type(y);
-    fac_grad(fac_sum(fac_mul(y, fac_input(g, "dy", type.dtype, type.dims)), (fac_dims){ 0 }, false), n, wrt, dx);
+    fac_grad(fac_sum(fac_mul(y, fac_input(g, "dy", type.dtype, type.dims)), (fac_dims){ 0 }, false),
+             n, wrt, dx);
     for (int i = 0; i < n; i++) {
         char name[16];
         snprintf(name, sizeof name, "dx%d", i);
@@ -75,7 +81,8 @@ int main(int argc, char **argv) {
     check(fac_device_open("cpu", &(fac_device_opts){ .threads = threads }, &d, &err), &err);
     check(fac_program_new(g, d, NULL, &p, &err), &err);
     fac_tensor *in[OPERANDS + 1] = { NULL }, *out[2 * OPERANDS] = { NULL };
-    for (int i = 0; i < fac_graph_inputs(g); i++) in[i] = numbers(fac_value_type(fac_graph_input(g, i)), (unsigned)i + 1);
+    for (int i = 0; i < fac_graph_inputs(g); i++)
+        in[i] = numbers(fac_value_type(fac_graph_input(g, i)), (unsigned)i + 1);
     for (int i = 0; i < 3; i++) check(fac_program_run(p, in, out, &err), &err);
 
     static double times[RUNS];

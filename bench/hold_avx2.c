@@ -1,9 +1,11 @@
 /* For LD_PRELOAD: the program sees a processor without AVX-512, whatever library asks.
  *
- *     cc -O2 -shared -fPIC bench/hold_avx2.c -o hold_avx2.so && LD_PRELOAD=./hold_avx2.so python ...
+ *     cc -O2 -shared -fPIC bench/hold_avx2.c -o hold_avx2.so && LD_PRELOAD=./hold_avx2.so python
+ * ...
  *
- * ONNX Runtime has no switch for its instruction set: it asks the processor.  Linux can make the instruction that asks fault
- * (arch_prctl, on processors with CPUID faulting), and the handler answers it with the bits of AVX-512 and AMX taken out. */
+ * ONNX Runtime has no switch for its instruction set: it asks the processor.  Linux can make the
+ * instruction that asks fault (arch_prctl, on processors with CPUID faulting), and the handler
+ * answers it with the bits of AVX-512 and AMX taken out. */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <signal.h>
@@ -13,20 +15,21 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { SET_CPUID = 0x1012 };            /* ARCH_SET_CPUID: asm/prctl.h may be older */
+enum { SET_CPUID = 0x1012 }; /* ARCH_SET_CPUID: asm/prctl.h may be older */
 enum { LEAF_FEATURES = 7 };
-static const unsigned
-    EBX = 1u << 16 | 1u << 17 | 1u << 21 | 1u << 26 | 1u << 27 | 1u << 28 | 1u << 30 | 1u << 31,   /* F DQ IFMA PF ER CD BW VL */
-    ECX = 1u << 1 | 1u << 6 | 1u << 11 | 1u << 12 | 1u << 14,                   /* VBMI VBMI2 VNNI BITALG VPOPCNTDQ           */
-    EDX = 1u << 2 | 1u << 3 | 1u << 8 | 1u << 22 | 1u << 23 | 1u << 24 | 1u << 25,      /* 4VNNIW 4FMAPS VP2INTERSECT FP16 AMX */
-    BF16 = 1u << 5;                                                             /* of subleaf 1                               */
+static const unsigned EBX = 1u << 16 | 1u << 17 | 1u << 21 | 1u << 26 | 1u << 27 | 1u << 28 |
+                            1u << 30 | 1u << 31,              /* F DQ IFMA PF ER CD BW VL */
+    ECX = 1u << 1 | 1u << 6 | 1u << 11 | 1u << 12 | 1u << 14, /* VBMI VBMI2 VNNI BITALG VPOPCNTDQ */
+    EDX = 1u << 2 | 1u << 3 | 1u << 8 | 1u << 22 | 1u << 23 | 1u << 24 |
+          1u << 25, /* 4VNNIW 4FMAPS VP2INTERSECT FP16 AMX */
+    BF16 = 1u << 5; /* of subleaf 1                               */
 
 static struct sigaction before;
 
 static void answer(int number, siginfo_t *info, void *context) {
     greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
     const unsigned char *at = (const unsigned char *)r[REG_RIP];
-    if (at[0] != 0x0F || at[1] != 0xA2) {               /* something else went wrong: as without us */
+    if (at[0] != 0x0F || at[1] != 0xA2) { /* something else went wrong: as without us */
         sigaction(SIGSEGV, &before, NULL);
         return;
     }

@@ -17,7 +17,10 @@ static void failed(const char *what) {
     fprintf(stderr, "%s: %s\n", what, err.text);
     exit(1);
 }
-#define OK(call) do { if (call) failed(#call); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) failed(#call);                                                                   \
+    } while (0)
 
 static double now(void) {
     struct timespec t;
@@ -74,11 +77,11 @@ static fac_graph *step_graph(void) {
 
 typedef struct replay {
     fac_recorder *r;
-    fac_graph    *g;
-    fac_lazy    **of;           /* by value id */
-    size_t        ids;
-    const fac_node **node;      /* in order */
-    size_t        nodes;
+    fac_graph *g;
+    fac_lazy **of; /* by value id */
+    size_t ids;
+    const fac_node **node; /* in order */
+    size_t nodes;
 } replay;
 
 static fac_lazy *leaf(replay *p, fac_value *v) {
@@ -102,8 +105,8 @@ static fac_lazy *leaf(replay *p, fac_value *v) {
 static void collect(replay *p) {
     for (int i = 0; i < fac_graph_inputs(p->g); i++)
         if (fac_graph_input(p->g, i)->id >= p->ids) p->ids = fac_graph_input(p->g, i)->id + 1;
-    for (const fac_node *n = fac_graph_output(p->g,
-                                              fac_graph_outputs(p->g) - 1)->node; n; n = n->next)
+    for (const fac_node *n = fac_graph_output(p->g, fac_graph_outputs(p->g) - 1)->node; n;
+         n = n->next)
         for (int k = 0; k < n->nout; k++)
             if (n->out[k]->id >= p->ids) p->ids = n->out[k]->id + 1;
     const fac_node *first = fac_graph_output(p->g, 0)->node;
@@ -141,8 +144,8 @@ static fac_lazy *record(replay *p, bool assign) {
         const fac_value *v = fac_graph_param(p->g, i);
         if (v->next && p->of[v->id]) OK(fac_lazy_assign(p->of[v->id], p->of[v->next->id], &err));
     }
-    fac_lazy *loss = fac_lazy_retain(p->of[fac_graph_output(p->g,
-                                                            fac_graph_outputs(p->g) - 1)->id]);
+    fac_lazy *loss =
+        fac_lazy_retain(p->of[fac_graph_output(p->g, fac_graph_outputs(p->g) - 1)->id]);
     for (size_t at = 0; at < p->nodes; at++)
         for (int k = 0; k < p->node[at]->nout; k++) {
             fac_lazy_free(p->of[p->node[at]->out[k]->id]);
@@ -168,7 +171,7 @@ static void step(fac_recorder *r, int rounds) {
         flushing = best(flushing, done - recorded);
     }
     double warm = 1;
-    for (int i = 0; i < 4 * rounds; i++) {      /* no result is wanted: no run */
+    for (int i = 0; i < 4 * rounds; i++) { /* no result is wanted: no run */
         const double start = now();
         fac_lazy_free(record(&p, false));
         OK(fac_flush(r, &err));

@@ -1,11 +1,12 @@
-/* Epochs of the three larger trainings of MiniTorch (https://minitorch.github.io, project/run_*.py), by fac_train as it is:
- * batches, steps, bookkeeping.  bench/minitorch.py runs this and PyTorch in turns.
+/* Epochs of the three larger trainings of MiniTorch (https://minitorch.github.io,
+ * project/run_*.py), by fac_train as it is: batches, steps, bookkeeping.  bench/minitorch.py runs
+ * this and PyTorch in turns.
  *
  *     bench_minitorch mlp|lenet|sst2 [THREADS [SECONDS]]
  *
- * Prints the medians of an epoch in ms: by the clock, and of the processors' time, which a busy machine disturbs less.
- * Samples are random, of the shapes of the courses: 50 points; 5,000 images of 28 x 28;
- * 450 sentences as 52 vectors of 50 numbers. */
+ * Prints the medians of an epoch in ms: by the clock, and of the processors' time, which a busy
+ * machine disturbs less. Samples are random, of the shapes of the courses: 50 points; 5,000 images
+ * of 28 x 28; 450 sentences as 52 vectors of 50 numbers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,10 @@
 
 typedef struct workload {
     const char *name;
-    int64_t  count, batch;
+    int64_t count, batch;
     fac_dims item;
-    int      classes;
-    double   lr;
+    int classes;
+    double lr;
     fac_value *(*net)(fac_value *x);
 } workload;
 
@@ -41,7 +42,8 @@ static fac_value *sst2(fac_value *x) {
     for (int k = 3; k <= 5; k++) {
         char name[16];
         snprintf(name, sizeof name, "conv%d", k);
-        fac_value *y = fac_reduce_max(fac_relu(fac_nn_conv1d(x, name, 100, k, NULL)), fac_shape(2), false);
+        fac_value *y =
+            fac_reduce_max(fac_relu(fac_nn_conv1d(x, name, 100, k, NULL)), fac_shape(2), false);
         found = found ? fac_add(found, y) : y;
     }
     return fac_nn_dropout(fac_nn_linear(found, "linear", 2), 0.25);
@@ -54,7 +56,11 @@ static const workload workloads[] = {
 };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads, MOST = 100000 };
 
-typedef struct clock_of_epochs { double ms[MOST], cpu_ms[MOST], last, until; clock_t cpu; int n; } clock_of_epochs;
+typedef struct clock_of_epochs {
+    double ms[MOST], cpu_ms[MOST], last, until;
+    clock_t cpu;
+    int n;
+} clock_of_epochs;
 
 /* A fac_train_opts.report: notes how long each epoch took. */
 static bool note(void *self, const fac_progress *p) {
@@ -73,7 +79,8 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static fac_status train(const workload *w, fac_device *device, const fac_dataset *d, clock_of_epochs *c, fac_error *err) {
+static fac_status train(const workload *w, fac_device *device, const fac_dataset *d,
+                        clock_of_epochs *c, fac_error *err) {
     fac_graph *g = fac_graph_new();
     fac_trainer *t = NULL;
     fac_train_result r;
@@ -81,9 +88,13 @@ static fac_status train(const workload *w, fac_device *device, const fac_dataset
     fac_dims dims = { w->item.n + 1, { fac_symbol(g, "N") } };
     memcpy(dims.d + 1, w->item.d, (size_t)w->item.n * sizeof *dims.d);
     fac_output(g, "logits", w->net(fac_input(g, "x", FAC_F32, dims)));
-    const fac_train_opts opts = { .epochs = MOST, .batches = { .size = w->batch, .shuffle = true },
-                                  .schedule = { .lr = w->lr }, .report = note, .self = c };
-    fac_status status = fac_trainer_new(g, device, &(fac_trainer_opts){ .optimizer = "sgd" }, &t, err);
+    const fac_train_opts opts = { .epochs = MOST,
+                                  .batches = { .size = w->batch, .shuffle = true },
+                                  .schedule = { .lr = w->lr },
+                                  .report = note,
+                                  .self = c };
+    fac_status status =
+        fac_trainer_new(g, device, &(fac_trainer_opts){ .optimizer = "sgd" }, &t, err);
     if (!status) status = fac_train(t, d, NULL, &opts, &r, err);
     fac_trainer_free(t);
     fac_graph_free(g);
@@ -96,7 +107,8 @@ int main(int argc, char **argv) {
     fac_device *device = NULL;
     int k = 0;
     while (argc > 1 && k < WORKLOADS && strcmp(argv[1], workloads[k].name)) k++;
-    if (argc < 2 || k == WORKLOADS) return fprintf(stderr, "usage: bench_minitorch mlp|lenet|sst2 [THREADS [SECONDS]]\n"), 2;
+    if (argc < 2 || k == WORKLOADS)
+        return fprintf(stderr, "usage: bench_minitorch mlp|lenet|sst2 [THREADS [SECONDS]]\n"), 2;
     const workload *w = &workloads[k];
     const size_t size = (size_t)fac_dims_count(&w->item), n = size * (size_t)w->count;
     float *values = malloc(n * sizeof *values);
@@ -105,9 +117,14 @@ int main(int argc, char **argv) {
     srand(1);
     for (size_t i = 0; i < n; i++) values[i] = (float)rand() / (float)RAND_MAX;
     for (int64_t i = 0; i < w->count; i++) labels[i] = rand() % w->classes;
-    const fac_dataset d = { .count = w->count, .item = w->item, .classes = w->classes, .values = values, .labels = labels };
+    const fac_dataset d = { .count = w->count,
+                            .item = w->item,
+                            .classes = w->classes,
+                            .values = values,
+                            .labels = labels };
     c.until = argc > 3 ? strtod(argv[3], NULL) : 2;
-    fac_status status = fac_device_open("cpu", &(fac_device_opts){ .threads = argc > 2 ? atoi(argv[2]) : 0 }, &device, &err);
+    fac_status status = fac_device_open(
+        "cpu", &(fac_device_opts){ .threads = argc > 2 ? atoi(argv[2]) : 0 }, &device, &err);
     c.cpu = clock();
     if (!status) status = train(w, device, &d, &c, &err);
     fac_device_free(device);

@@ -1,6 +1,6 @@
-/* What a launch costs: a chain of tiny kernels through the driver alone (arguments set, enqueued), through our launch path, and
- * as a program of that many steps.  Ratios against the driver, medians of alternating runs.
- *   opencl_launch [DEVICE [KERNELS [RUNS]]] */
+/* What a launch costs: a chain of tiny kernels through the driver alone (arguments set, enqueued),
+ * through our launch path, and as a program of that many steps.  Ratios against the driver, medians
+ * of alternating runs. opencl_launch [DEVICE [KERNELS [RUNS]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +9,17 @@
 #include "facula/facula.h"
 
 enum { MOST = 200 };
-static const char text[] = "kernel void tiny(global float *x, ulong n) { size_t i = get_global_id(0); if (i < n) x[i] += 1.0f; }";
+static const char text[] = "kernel void tiny(global float *x, ulong n) { size_t i = "
+                           "get_global_id(0); if (i < n) x[i] += 1.0f; }";
 
 typedef struct chain {
-    fac_opencl   *o;
+    fac_opencl *o;
     fac_cl_kernel ours;
-    cl_kernel     bare;
-    fac_span      memory;
-    int           kernels;
-    fac_program  *program;
-    fac_tensor   *x, *y;
+    cl_kernel bare;
+    fac_span memory;
+    int kernels;
+    fac_program *program;
+    fac_tensor *x, *y;
 } chain;
 
 static double seconds(clockid_t clock) {
@@ -92,7 +93,8 @@ static void make_program(chain *c, fac_device *d) {
 
 int main(int argc, char **argv) {
     static double submit[4][MOST], all[4][MOST];
-    static const char *const names[] = { "the driver alone", "fac_cl_launch, all events", "fac_cl_launch", "a program" };
+    static const char *const names[] = { "the driver alone", "fac_cl_launch, all events",
+                                         "fac_cl_launch", "a program" };
     const char *name = argc > 1 ? argv[1] : "opencl";
     int runs = argc > 3 ? atoi(argv[3]) : 31;
     chain c = { .kernels = argc > 2 ? atoi(argv[2]) : 1000 };
@@ -118,12 +120,13 @@ int main(int argc, char **argv) {
         timed(program, &c, &submit[3][k], &all[3][k]);
         check(fac_device_sync(d, &err), &err);
     }
-    printf("%s: %s; %d kernels, median of %d\n", fac_device_name(d), fac_device_about(d), c.kernels, runs);
+    printf("%s: %s; %d kernels, median of %d\n", fac_device_name(d), fac_device_about(d), c.kernels,
+           runs);
     const double base[] = { median(submit[0], runs), median(all[0], runs) };
     for (int k = 0; k < 4; k++) {
         const double s = median(submit[k], runs), a = median(all[k], runs);
-        printf("%-28s submit %7.3f us (%4.2f x)   done %7.3f us (%4.2f x)\n", names[k], 1e6 * s / c.kernels, s / base[0],
-               1e6 * a / c.kernels, a / base[1]);
+        printf("%-28s submit %7.3f us (%4.2f x)   done %7.3f us (%4.2f x)\n", names[k],
+               1e6 * s / c.kernels, s / base[0], 1e6 * a / c.kernels, a / base[1]);
     }
     c.o->cl.ReleaseKernel(c.bare);
     fac_cl_kernel_free(c.o, &c.ours);

@@ -1,6 +1,7 @@
 /* A text that a language model goes on with: generate MODEL.gguf "PROMPT"
  *
- * The model and its tokenizer come from one file; a session reads the prompt and writes token by token. */
+ * The model and its tokenizer come from one file; a session reads the prompt and writes token by
+ * token. */
 #include <facula/facula.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,9 @@ static bool tell(void *self, int32_t id, const char *text, size_t bytes) {
 }
 
 static fac_status answer(fac_lm *m, const fac_tokenizer *t, const char *prompt, fac_error *err) {
-    const fac_generate_opts o = { .tokens = 60, .sampler = { .temperature = 0.7, .top_k = 40, .top_p = 0.95, .seed = 1 } };
+    const fac_generate_opts o = {
+        .tokens = 60, .sampler = { .temperature = 0.7, .top_k = 40, .top_p = 0.95, .seed = 1 }
+    };
     fac_generate_stat stat;
     fac_session *s;
     int32_t ids[1024];
@@ -28,7 +31,9 @@ static fac_status answer(fac_lm *m, const fac_tokenizer *t, const char *prompt, 
     if (status) return status;
     printf("%s", prompt);
     status = fac_generate(s, t, ids, n, &o, tell, NULL, &stat, err);
-    if (!status) printf("\n\n%lld tokens, %.1f a second\n", (long long)stat.generated, (double)stat.generated / stat.seconds);
+    if (!status)
+        printf("\n\n%lld tokens, %.1f a second\n", (long long)stat.generated,
+               (double)stat.generated / stat.seconds);
     fac_session_free(s);
     return status;
 }

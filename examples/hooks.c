@@ -1,10 +1,10 @@
 /* The outputs of all convolutions, as PyTorch's forward hooks give them.
  * hooks [MODEL.onnx | zoo name [PATTERN]]
  *
- * A hook of a program is called with each node after it ran; it reads results, and may put others in
- * their place.  Nodes are chosen by the words that every verb takes ("kind:Conv2d", "op:relu", a
- * module, a name with *).  For statistics of tensors there is fac_activations_*, which needs no hook
- * of your own. */
+ * A hook of a program is called with each node after it ran; it reads results, and may put others
+ * in their place.  Nodes are chosen by the words that every verb takes ("kind:Conv2d", "op:relu", a
+ * module, a name with *).  For statistics of tensors there is fac_activations_*, which needs no
+ * hook of your own. */
 #include <facula/backend.h>
 #include <facula/facula.h>
 #include <facula/op.h>
@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct seen { const fac_analysis *a; const char *pattern; int tensors; } seen;
+typedef struct seen {
+    const fac_analysis *a;
+    const char *pattern;
+    int tensors;
+} seen;
 
 static int report(const fac_error *err) {
     fprintf(stderr, "hooks: %s\n", err->text);
@@ -21,13 +25,15 @@ static int report(const fac_error *err) {
 
 /* An ONNX file, or a network of the zoo by its name. */
 static fac_status load(const char *what, fac_graph **out, fac_error *err) {
-    return strstr(what, ".onnx") ? fac_onnx_load(what, NULL, out, err) : fac_zoo_new(what, NULL, 0, out, err);
+    return strstr(what, ".onnx") ? fac_onnx_load(what, NULL, out, err)
+                                 : fac_zoo_new(what, NULL, 0, out, err);
 }
 
 /* Is the node one of the layers that were asked for?  Both have the same name. */
 static bool wanted(const seen *s, const char *name) {
     for (int i = 0; fac_analysis_layer(s->a, i); i++)
-        if (!strcmp(fac_analysis_layer(s->a, i)->name, name)) return fac_analysis_selects(s->a, i, s->pattern);
+        if (!strcmp(fac_analysis_layer(s->a, i)->name, name))
+            return fac_analysis_selects(s->a, i, s->pattern);
     return false;
 }
 

@@ -1,10 +1,11 @@
-/* A matrix unit takes products of at most 64 x 64 x 64: the three Gemms at the end of AlexNet become 14,336 of them, and the
- * network is proved to be the same.  split_gemm [MODEL.onnx | zoo name [LIMIT [OUT.onnx]]]
+/* A matrix unit takes products of at most 64 x 64 x 64: the three Gemms at the end of AlexNet
+ * become 14,336 of them, and the network is proved to be the same.  split_gemm [MODEL.onnx | zoo
+ * name [LIMIT [OUT.onnx]]]
  *
  * The fully connected layers are tiled, chosen by their operators; the convolutions stay.  Then all
  * products are counted in the model that came
- * out, and fac_verify compares both networks on remainders: whatever the tiles are added up in, the sums are exact, so every
- * output has to have the same bits. */
+ * out, and fac_verify compares both networks on remainders: whatever the tiles are added up in, the
+ * sums are exact, so every output has to have the same bits. */
 #include <facula/backend.h>
 #include <facula/facula.h>
 #include <stdio.h>
@@ -26,9 +27,9 @@ static fac_status split(fac_graph **model, const fac_tile_opts *limits, fac_erro
     if (status) return status;
     for (int i = 0; i < fac_tiling_rows(t); i++) {
         const fac_tile_row *r = fac_tiling_row(t, i);
-        printf("%-28s %5lld x %5lld x %5lld -> %6lld products, %.1f %% used%s%s\n", r->name, (long long)r->m,
-               (long long)r->n, (long long)r->k, (long long)r->tiles, 100 * r->utilisation, *r->advice ? "; " : "",
-               r->advice);
+        printf("%-28s %5lld x %5lld x %5lld -> %6lld products, %.1f %% used%s%s\n", r->name,
+               (long long)r->m, (long long)r->n, (long long)r->k, (long long)r->tiles,
+               100 * r->utilisation, *r->advice ? "; " : "", r->advice);
     }
     fac_tiling_free(t);
     fac_graph_free(*model);
@@ -36,11 +37,14 @@ static fac_status split(fac_graph **model, const fac_tile_opts *limits, fac_erro
     return FAC_OK;
 }
 
-/* How many products of fully connected layers a model has, and how many are larger than the limit. */
-static fac_status count(const fac_graph *g, int64_t limit, long *products, long *larger, fac_error *err) {
+/* How many products of fully connected layers a model has, and how many are larger than the limit.
+ */
+static fac_status count(const fac_graph *g, int64_t limit, long *products, long *larger,
+                        fac_error *err) {
     fac_tiling *t = NULL;
-    const fac_status status = fac_graph_tile(g, &(fac_tile_opts){ .m = limit, .n = limit, .k = limit, .count_only = true },
-                                             NULL, &t, err);
+    const fac_status status = fac_graph_tile(
+        g, &(fac_tile_opts){ .m = limit, .n = limit, .k = limit, .count_only = true }, NULL, &t,
+        err);
     if (status) return status;
     *products = *larger = 0;
     for (int i = 0; i < fac_tiling_rows(t); i++) {
@@ -55,10 +59,12 @@ static fac_status count(const fac_graph *g, int64_t limit, long *products, long 
 
 /* An ONNX file, or a network of the zoo by its name. */
 static fac_status load(const char *what, fac_graph **out, fac_error *err) {
-    return strstr(what, ".onnx") ? fac_onnx_load(what, NULL, out, err) : fac_zoo_new(what, NULL, 0, out, err);
+    return strstr(what, ".onnx") ? fac_onnx_load(what, NULL, out, err)
+                                 : fac_zoo_new(what, NULL, 0, out, err);
 }
 
-static fac_status prove(const fac_graph *before, const fac_graph *after, fac_verdict *v, fac_error *err) {
+static fac_status prove(const fac_graph *before, const fac_graph *after, fac_verdict *v,
+                        fac_error *err) {
     fac_device *device = NULL;
     const fac_status status = fac_device_open("cpu", NULL, &device, err);
     if (status) return status;
@@ -81,10 +87,13 @@ int main(int argc, char **argv) {
     if (!status) status = count(tiled, limit, &products, &larger, &err);
     if (!status && argc > 3) status = fac_onnx_save(tiled, argv[3], NULL, &err);
     if (!status) {
-        printf("%ld products in the model, %ld of them larger than %ld x %ld x %ld\n", products, larger, limit, limit, limit);
+        printf("%ld products in the model, %ld of them larger than %ld x %ld x %ld\n", products,
+               larger, limit, limit, limit);
         status = prove(model, tiled, &verdict, &err);
     }
-    if (!status) printf("%s: %s\n", verdict.same == FAC_SAME ? "the same network" : "NOT THE SAME", verdict.why);
+    if (!status)
+        printf("%s: %s\n", verdict.same == FAC_SAME ? "the same network" : "NOT THE SAME",
+               verdict.why);
     fac_graph_free(tiled);
     fac_graph_free(model);
     if (status) return report(&err);

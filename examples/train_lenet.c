@@ -22,15 +22,17 @@ static fac_graph *lenet(void) {
 static bool report(void *self, const fac_progress *p) {
     (void)self;
     if (p->test)
-        printf("epoch %lld: loss %.4f, test accuracy %.2f %%, %.0f images/s\n", (long long)p->epoch + 1, p->train.loss,
-               100 * p->test->accuracy, p->images_per_s);
+        printf("epoch %lld: loss %.4f, test accuracy %.2f %%, %.0f images/s\n",
+               (long long)p->epoch + 1, p->train.loss, 100 * p->test->accuracy, p->images_per_s);
     return true;
 }
 
 int main(int argc, char **argv) {
     const char *folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-    fac_train_opts opts = { .epochs = argc > 2 ? atoi(argv[2]) : 3, .batches = { .size = 64, .shuffle = true },
-                            .schedule = { .kind = FAC_SCHEDULE_ONE_CYCLE, .lr = 3e-3 }, .report = report };
+    fac_train_opts opts = { .epochs = argc > 2 ? atoi(argv[2]) : 3,
+                            .batches = { .size = 64, .shuffle = true },
+                            .schedule = { .kind = FAC_SCHEDULE_ONE_CYCLE, .lr = 3e-3 },
+                            .report = report };
     fac_error err = { 0 };
     fac_device *device = NULL;
     fac_dataset train = { 0 }, test = { 0 };
@@ -43,8 +45,12 @@ int main(int argc, char **argv) {
     if (!status) status = fac_trainer_new(g, device, NULL, &t, &err);
     if (!status) status = fac_train(t, &train, &test, &opts, &r, &err);
     if (!status) status = fac_graph_save_weights(g, "lenet.safetensors", &err);
-    if (status) fprintf(stderr, "train_lenet: %s\n", err.text[0] ? err.text : fac_status_name(status));
-    else printf("%.1f s; weights in lenet.safetensors, for: facula run zoo:lenet --weights lenet.safetensors\n", r.seconds);
+    if (status)
+        fprintf(stderr, "train_lenet: %s\n", err.text[0] ? err.text : fac_status_name(status));
+    else
+        printf("%.1f s; weights in lenet.safetensors, for: facula run zoo:lenet --weights "
+               "lenet.safetensors\n",
+               r.seconds);
     fac_trainer_free(t);
     fac_graph_free(g);
     fac_dataset_free(&train);

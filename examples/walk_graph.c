@@ -1,9 +1,9 @@
 /* Every node of a model, with what it reads and makes: walk_graph [MODEL.onnx | zoo name]
  *
- * Two ways to the same list.  fac_analyze gives layers for people: names, kinds, sizes bound, weights
- * told from data.  Below it is the graph itself: nodes in the order of execution (facula/op.h), each
- * with its inputs and outputs, and every value with its readers.  Of a file with operators that are
- * not facula's, fac_onnx_load with .opaque gives what is known. */
+ * Two ways to the same list.  fac_analyze gives layers for people: names, kinds, sizes bound,
+ * weights told from data.  Below it is the graph itself: nodes in the order of execution
+ * (facula/op.h), each with its inputs and outputs, and every value with its readers.  Of a file
+ * with operators that are not facula's, fac_onnx_load with .opaque gives what is known. */
 #include <facula/facula.h>
 #include <facula/op.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ static const fac_node *first_node(const fac_graph *g) {
     return n;
 }
 
-/* Nodes of the graph itself, also those that only compute sizes, and the readers of their results. */
+/* Nodes of the graph itself, also those that only compute sizes, and the readers of their results.
+ */
 static void print_nodes(const fac_graph *g) {
     int nodes = 0, readers = 0;
     for (const fac_node *n = first_node(g); n; n = n->next, nodes++)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Tokenizers against their originals: python scripts/check_tokenizers.py build/libfacula.so TEXT [FOLDER]
+"""Tokenizers against their originals: python scripts/check_tokenizers.py build/libfacula.so TEXT... [--merges FOLDER]
 
     pip install sentencepiece gguf tokenizers
 
-SentencePiece learns BPE and Unigram models from the file TEXT; what facula reads from a GGUF file with their
+SentencePiece learns BPE and Unigram models from the files TEXT; what facula reads from a GGUF file with their
 pieces must cut random Unicode strings as SentencePiece does.  FOLDER has vocab.json and merges.txt of GPT-2,
 which Hugging Face's tokenizers read, too.
 """
+import argparse
 import ctypes
 import os
 import random
@@ -104,13 +105,19 @@ def merges(library, folder, text):
 
 
 def main():
-    library, text_file = os.path.abspath(sys.argv[1]), sys.argv[2]
-    with open(text_file, encoding="utf-8") as f:
-        text = f.read()
+    p = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    p.add_argument("library", type=os.path.abspath)
+    p.add_argument("texts", nargs="+", metavar="TEXT")
+    p.add_argument("--merges", metavar="FOLDER")
+    args = p.parse_args()
+    text = "\n".join(open(path, encoding="utf-8").read() for path in args.texts)
     with tempfile.TemporaryDirectory() as folder:
-        wrong = sum(sentencepiece(library, text_file, text, kind, folder) for kind in ("bpe", "unigram"))
-    if len(sys.argv) > 3:
-        wrong += merges(library, sys.argv[3], text)
+        text_file = f"{folder}/text"
+        with open(text_file, "w", encoding="utf-8") as f:
+            f.write(text)
+        wrong = sum(sentencepiece(args.library, text_file, text, kind, folder) for kind in ("bpe", "unigram"))
+    if args.merges:
+        wrong += merges(args.library, args.merges, text)
     sys.exit(wrong > 0)
 
 

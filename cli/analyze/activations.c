@@ -18,12 +18,16 @@ static struct {
 
 static const option options[] = {
     { "--at", OPTION_LIST, &o.at, "NAME",
-      "only these: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any text" },
-    { "--sort", OPTION_TEXT, &o.sort, "BY", "order (default), zeros, dead, min, max, mean, std or size" },
+      "only these: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any "
+      "text" },
+    { "--sort", OPTION_TEXT, &o.sort, "BY",
+      "order (default), zeros, dead, min, max, mean, std or size" },
     { "--top", OPTION_INT, &o.top, "N", "so many rows; default all", OPTION_TALLY },
     { "--quantiles", OPTION_FLAG, &o.quantiles, NULL, "columns of percentiles" },
-    { "--bits", OPTION_INT, &o.bits, "N", "columns of what integers of so many bits (2..16) would do", "[2, 16]" },
-    { "--channels", OPTION_TEXT, &o.channels, "WHERE", "first (N,C,H,W) or last (N,H,W,C); default: as the operators say" },
+    { "--bits", OPTION_INT, &o.bits, "N",
+      "columns of what integers of so many bits (2..16) would do", "[2, 16]" },
+    { "--channels", OPTION_TEXT, &o.channels, "WHERE",
+      "first (N,C,H,W) or last (N,H,W,C); default: as the operators say" },
     { "--pictures", OPTION_TEXT, &o.pictures, "DIR", "a PNG for each tensor of feature maps" },
     { "--npz", OPTION_OUT, &o.npz, "FILE", "the tensors themselves, for numpy.load" },
     INPUT_OPTIONS(o.input),
@@ -31,31 +35,46 @@ static const option options[] = {
     LINK_ROOT_OPTION,
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 /* ---- order ---- */
 
-static double in_order(const fac_stats *s) { (void)s; return 0; }
-static double by_zeros(const fac_stats *s) { return s->count ? (double)s->zeros / (double)s->count : 0; }
+static double in_order(const fac_stats *s) {
+    (void)s;
+    return 0;
+}
+static double by_zeros(const fac_stats *s) {
+    return s->count ? (double)s->zeros / (double)s->count : 0;
+}
 static double by_dead(const fac_stats *s) { return (double)s->dead; }
 static double by_min(const fac_stats *s) { return -s->min; }
 static double by_max(const fac_stats *s) { return s->max; }
 static double by_mean(const fac_stats *s) { return fabs(s->mean); }
 static double by_std(const fac_stats *s) { return s->std; }
 static double by_size(const fac_stats *s) { return (double)s->count; }
-static const struct { const char *name; double (*of)(const fac_stats *s); } sorts[] = {
-    { "order", in_order }, { "zeros", by_zeros }, { "dead", by_dead }, { "min", by_min }, { "max", by_max }, { "mean", by_mean },
-    { "std", by_std }, { "size", by_size } };
+static const struct {
+    const char *name;
+    double (*of)(const fac_stats *s);
+} sorts[] = {
+    { "order", in_order }, { "zeros", by_zeros }, { "dead", by_dead }, { "min", by_min },
+    { "max", by_max },     { "mean", by_mean },   { "std", by_std },   { "size", by_size }
+};
 enum { SORTS = sizeof sorts / sizeof *sorts };
 
-typedef struct place { double by; int at; const fac_activation *row; } place;
+typedef struct place {
+    double by;
+    int at;
+    const fac_activation *row;
+} place;
 static int larger_first(const void *x, const void *y) {
     const place *a = x, *b = y;
     return a->by != b->by ? (a->by < b->by) - (a->by > b->by) : a->at - b->at;
 }
 
 /* The rows to be shown, NULL when there is no memory for them; how many. */
-static int choose(const fac_activations *a, double (*of)(const fac_stats *s), const fac_activation ***out) {
+static int choose(const fac_activations *a, double (*of)(const fac_stats *s),
+                  const fac_activation ***out) {
     int n = 0;
     while (fac_activations_get(a, n)) n++;
     place *p = calloc((size_t)n + 1, sizeof *p);
@@ -76,7 +95,8 @@ static int choose(const fac_activations *a, double (*of)(const fac_stats *s), co
 
 enum { PARTS = 16 };
 
-/* How the numbers that are not zero lie between min and max: heights go with the square root, so that tails are seen. */
+/* How the numbers that are not zero lie between min and max: heights go with the square root, so
+ * that tails are seen. */
 static const char *sketch(const fac_tally *t, const fac_stats *s, char *to) {
     static const char plain[] = " .:-=+*#@";
     double counts[PARTS], most = 0;
@@ -88,9 +108,12 @@ static const char *sketch(const fac_tally *t, const fac_stats *s, char *to) {
     }
     for (int k = 0; k < PARTS; k++) most = fmax(most, counts[k]);
     for (int k = 0; k < PARTS; k++) {
-        const int height = most > 0 && counts[k] > 0.5 ? 1 + (int)lround(7 * sqrt(counts[k] / most)) : 0;
-        if (!unicode()) *end++ = plain[height];
-        else end += height ? sprintf(end, "\xe2\x96%c", 0x80 + height) : sprintf(end, " ");
+        const int height =
+            most > 0 && counts[k] > 0.5 ? 1 + (int)lround(7 * sqrt(counts[k] / most)) : 0;
+        if (!unicode())
+            *end++ = plain[height];
+        else
+            end += height ? sprintf(end, "\xe2\x96%c", 0x80 + height) : sprintf(end, " ");
     }
     *end = 0;
     return to;
@@ -98,7 +121,12 @@ static const char *sketch(const fac_tally *t, const fac_stats *s, char *to) {
 
 static const char *number(double x, char to[16]) {
     const double size = fabs(x);
-    snprintf(to, 16, x == 0 ? "0" : size >= 1e5 || size < 1e-3 ? "%.1e" : size >= 100 ? "%.1f" : "%.4f", x);
+    snprintf(to, 16,
+             x == 0                       ? "0"
+             : size >= 1e5 || size < 1e-3 ? "%.1e"
+             : size >= 100                ? "%.1f"
+                                          : "%.4f",
+             x);
     return to;
 }
 
@@ -118,14 +146,18 @@ static int name_width(const fac_activation *const *rows, int n) {
 static void print_more(const fac_activation *a) {
     static const double at[] = { 0.001, 0.01, 0.5, 0.99, 0.999 };
     char text[16];
-    for (int k = 0; k < 5 && o.quantiles; k++) printf("%10s  ", number(fac_tally_quantile(a->tally, at[k]), text));
+    for (int k = 0; k < 5 && o.quantiles; k++)
+        printf("%10s  ", number(fac_tally_quantile(a->tally, at[k]), text));
     if (!o.bits) return;
-    const fac_quantization whole = fac_tally_quantize(a->tally, (int)o.bits, fac_tally_magnitude(a->tally, 1));
+    const fac_quantization whole =
+        fac_tally_quantize(a->tally, (int)o.bits, fac_tally_magnitude(a->tally, 1));
     const fac_quantization best = fac_tally_quantize(a->tally, (int)o.bits, 0);
     printf("%9s  ", number(best.clip, text));
     printf("%10.3g  ", best.scale);
-    if (isfinite(best.sqnr)) printf("%7.1f  %7.1f  ", best.sqnr, whole.sqnr);
-    else printf("%7s  %7s  ", "--", "--");
+    if (isfinite(best.sqnr))
+        printf("%7.1f  %7.1f  ", best.sqnr, whole.sqnr);
+    else
+        printf("%7s  %7s  ", "--", "--");
 }
 
 static void print_row(const fac_activation *a, int width) {
@@ -133,16 +165,18 @@ static void print_row(const fac_activation *a, int width) {
     char dims[96], cells[5][16], drawn[4 * PARTS + 1];
     printf("%-*s  %-14s  %16s  ", width, end_of(a->name, width), a->op,
            dims_text(NULL, &a->type.dims, dims, sizeof dims));
-    printf("%10s  %10s  %10s  %10s  %8s  ", number(s.min, cells[0]), number(s.max, cells[1]), number(s.mean, cells[2]),
-           number(s.std, cells[3]), percent((double)s.zeros, (double)s.count, cells[4]));
+    printf("%10s  %10s  %10s  %10s  %8s  ", number(s.min, cells[0]), number(s.max, cells[1]),
+           number(s.mean, cells[2]), number(s.std, cells[3]),
+           percent((double)s.zeros, (double)s.count, cells[4]));
     print_more(a);
     printf("%s\n", sketch(a->tally, &s, drawn));
 }
 
 static void print_head(int width) {
-    printf("%-*s  %-14s  %16s  %10s  %10s  %10s  %10s  %8s  ", width, "tensor", "op", "shape", "min", "max", "mean", "std",
-           "zeros");
-    if (o.quantiles) printf("%10s  %10s  %10s  %10s  %10s  ", "0.1 %", "1 %", "50 %", "99 %", "99.9 %");
+    printf("%-*s  %-14s  %16s  %10s  %10s  %10s  %10s  %8s  ", width, "tensor", "op", "shape",
+           "min", "max", "mean", "std", "zeros");
+    if (o.quantiles)
+        printf("%10s  %10s  %10s  %10s  %10s  ", "0.1 %", "1 %", "50 %", "99 %", "99.9 %");
     if (o.bits) printf("%9s  %10s  %7s  %7s  ", "clip", "scale", "SQNR dB", "no clip");
     puts("not zero");
 }
@@ -157,16 +191,18 @@ static int64_t dead(const fac_stats *s) {
 static int64_t numbers(const fac_stats *s) { return s->count; }
 static int64_t channels(const fac_stats *s) { return s->channels; }
 
-/* "dead channels: conv1 (3 of 64), conv2 (1 of 64) and 5 tensors more", in the order of execution. */
-static void print_alarm(const fac_activations *a, const char *what, int64_t (*count)(const fac_stats *s),
-                        int64_t (*all)(const fac_stats *s)) {
+/* "dead channels: conv1 (3 of 64), conv2 (1 of 64) and 5 tensors more", in the order of execution.
+ */
+static void print_alarm(const fac_activations *a, const char *what,
+                        int64_t (*count)(const fac_stats *s), int64_t (*all)(const fac_stats *s)) {
     enum { MOST = 6 };
     const fac_activation *r;
     int found = 0;
     for (int i = 0; (r = fac_activations_get(a, i)); i++) {
         const fac_stats s = fac_tally_stats(r->tally);
         if (!count(&s) || found++ >= MOST) continue;
-        printf("%s %s (%lld of %lld)", found == 1 ? what : ",", r->name, (long long)count(&s), (long long)all(&s));
+        printf("%s %s (%lld of %lld)", found == 1 ? what : ",", r->name, (long long)count(&s),
+               (long long)all(&s));
     }
     if (found > MOST) printf(" and %d tensor%s more", found - MOST, found == MOST + 1 ? "" : "s");
     if (found) putchar('\n');
@@ -185,11 +221,12 @@ static void print_end(const fac_activations *a, int runs) {
     print_alarm(a, "NaN or infinite:", strange, numbers);
     print_alarm(a, "nothing but zeros in channels of", dead, channels);
     print_alarm(a, "denormal numbers:", denormal, numbers);
-    printf("%d tensor%s of %d run%s, %s numbers, %s of them zeros\n", n, n == 1 ? "" : "s", runs, runs == 1 ? "" : "s",
-           count_text(all, total, sizeof total), percent(zeros, all, text));
+    printf("%d tensor%s of %d run%s, %s numbers, %s of them zeros\n", n, n == 1 ? "" : "s", runs,
+           runs == 1 ? "" : "s", count_text(all, total, sizeof total), percent(zeros, all, text));
 }
 
-static int report(const fac_activations *a, const char *path, const keeper *k, double (*of)(const fac_stats *s)) {
+static int report(const fac_activations *a, const char *path, const keeper *k,
+                  double (*of)(const fac_stats *s)) {
     const fac_activation **rows;
     const int n = choose(a, of, &rows);
     int code = EXIT_OK;
@@ -231,7 +268,8 @@ static int all_runs(const model *m, fac_activations *a, list files, keeper *k) {
     const double start = now();
     int code = EXIT_OK;
     if (each > 0 && files.n > each && files.n % each)
-        return fail_text("%d files for %d inputs of each run: it does not come out even", files.n, each);
+        return fail_text("%d files for %d inputs of each run: it does not come out even", files.n,
+                         each);
     k->runs = each > 0 && files.n > each ? files.n / each : 1;
     for (; k->run < k->runs && !code; k->run++) {
         const list part = { files.at + (ptrdiff_t)k->run * each, each };
@@ -247,11 +285,13 @@ static int work(list args, double (*of)(const fac_stats *s), fac_channels channe
     fac_device *device = NULL;
     fac_activations *a = NULL;
     keeper k = { .pictures = o.pictures };
-    const fac_activations_opts opts = { o.at.n, o.at.at, o.pictures || o.npz ? keep_tensor : NULL, &k, channels };
+    const fac_activations_opts opts = { o.at.n, o.at.at, o.pictures || o.npz ? keep_tensor : NULL,
+                                        &k, channels };
     int code = device_open(&o.device, &device);
     inputs_given = &o.input.named;
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &m);
-    if (!code && o.pictures && mkdir(o.pictures, 0777) && errno != EEXIST) code = fail_text("%s: cannot be made", o.pictures);
+    if (!code && o.pictures && mkdir(o.pictures, 0777) && errno != EEXIST)
+        code = fail_text("%s: cannot be made", o.pictures);
     if (!code && o.npz && fac_npz_open(o.npz, &k.npz, &err)) code = fail(&err);
     if (!code && fac_activations_new(m.graph, device, &opts, &a, &err)) code = fail(&err);
     if (!code) code = all_runs(&m, a, (list){ args.at + 1, args.n - 1 }, &k);
@@ -274,18 +314,32 @@ static int run(list args) {
     int k = 0;
     if (!args.n) return usage_error(self, "which model?");
     while (o.sort && k < SORTS && strcmp(sorts[k].name, o.sort)) k++;
-    if (k == SORTS) return usage_error(self, "--sort is by order, zeros, dead, min, max, mean, std or size, not \"%s\"", o.sort);
+    if (k == SORTS)
+        return usage_error(
+            self, "--sort is by order, zeros, dead, min, max, mean, std or size, not \"%s\"",
+            o.sort);
     fac_channels channels = FAC_CHANNELS_FOUND;
-    if (o.channels && !strcmp(o.channels, "first")) channels = FAC_CHANNELS_FIRST;
-    else if (o.channels && !strcmp(o.channels, "last")) channels = FAC_CHANNELS_LAST;
-    else if (o.channels) return usage_error(self, "--channels is first or last, not \"%s\"", o.channels);
+    if (o.channels && !strcmp(o.channels, "first"))
+        channels = FAC_CHANNELS_FIRST;
+    else if (o.channels && !strcmp(o.channels, "last"))
+        channels = FAC_CHANNELS_LAST;
+    else if (o.channels)
+        return usage_error(self, "--channels is first or last, not \"%s\"", o.channels);
     return work(args, sorts[k].of, channels);
 }
 
-const verb verb_activations = {
-    .name = "activations", .summary = "statistics and pictures of every tensor inside of a model",
-    .usage = "facula activations MODEL [PHOTO|TENSOR...] [options]", .options = options, .run = run, .list = photo_presets,
-    .more = "Files are inputs as for `facula run`; more of them are further runs, and the statistics are those of all runs\n"
-            "together.  Nothing is kept in memory but counts.  The histograms leave exact zeros out, and their heights go with\n"
-            "the square root.  clip and scale: those with the least squared error of symmetric integers (unsigned ones where\n"
-            "nothing is negative)." };
+const verb verb_activations = { .name = "activations",
+                                .summary =
+                                    "statistics and pictures of every tensor inside of a model",
+                                .usage = "facula activations MODEL [PHOTO|TENSOR...] [options]",
+                                .options = options,
+                                .run = run,
+                                .list = photo_presets,
+                                .more =
+                                    "Files are inputs as for `facula run`; more of them are "
+                                    "further runs, and the statistics are those of all runs\n"
+                                    "together.  Nothing is kept in memory but counts.  The "
+                                    "histograms leave exact zeros out, and their heights go with\n"
+                                    "the square root.  clip and scale: those with the least "
+                                    "squared error of symmetric integers (unsigned ones where\n"
+                                    "nothing is negative)." };

@@ -7,12 +7,12 @@
 
 /* What becomes of each tensor besides its statistics: a picture, a part of an .npz file. */
 typedef struct keeper {
-    const char *pictures;               /* a folder, or NULL */
-    fac_npz    *npz;                    /* or NULL */
-    int         run, runs;              /* of several inputs the names say which: "0/conv1" */
-    int         drawn, undrawn, saved;
-    file_names  files, parts;           /* of pictures; of the .npz file */
-    photo_plan  plan;                   /* of photos among the inputs */
+    const char *pictures; /* a folder, or NULL */
+    fac_npz *npz;         /* or NULL */
+    int run, runs;        /* of several inputs the names say which: "0/conv1" */
+    int drawn, undrawn, saved;
+    file_names files, parts; /* of pictures; of the .npz file */
+    photo_plan plan;         /* of photos among the inputs */
 } keeper;
 
 /* activations_keep.c: fac_activations_opts.see; self is a keeper. */

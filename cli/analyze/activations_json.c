@@ -3,11 +3,15 @@
 #include "activations.h"
 
 static cJSON *quantiles(const fac_tally *t) {
-    static const struct { const char *name; double q; } at[] = {
-        { "0.001", 0.001 }, { "0.01", 0.01 }, { "0.05", 0.05 }, { "0.25", 0.25 }, { "0.5", 0.5 }, { "0.75", 0.75 },
-        { "0.95", 0.95 }, { "0.99", 0.99 }, { "0.999", 0.999 } };
+    static const struct {
+        const char *name;
+        double q;
+    } at[] = { { "0.001", 0.001 }, { "0.01", 0.01 }, { "0.05", 0.05 },
+               { "0.25", 0.25 },   { "0.5", 0.5 },   { "0.75", 0.75 },
+               { "0.95", 0.95 },   { "0.99", 0.99 }, { "0.999", 0.999 } };
     cJSON *j = cJSON_CreateObject();
-    for (size_t k = 0; k < sizeof at / sizeof *at; k++) json_number(j, at[k].name, fac_tally_quantile(t, at[k].q), 7);
+    for (size_t k = 0; k < sizeof at / sizeof *at; k++)
+        json_number(j, at[k].name, fac_tally_quantile(t, at[k].q), 7);
     return j;
 }
 
@@ -26,7 +30,8 @@ static cJSON *dead_channels(const fac_tally *t, const fac_stats *s) {
     cJSON *j = cJSON_CreateArray();
     fac_channel c;
     for (int64_t k = 0; fac_tally_channel(t, k, &c); k++)
-        if (c.zeros * s->channels == s->count) cJSON_AddItemToArray(j, cJSON_CreateNumber((double)k));
+        if (c.zeros * s->channels == s->count)
+            cJSON_AddItemToArray(j, cJSON_CreateNumber((double)k));
     return j;
 }
 
@@ -55,14 +60,25 @@ static cJSON *row(const fac_activation *a, long bits) {
     cJSON_AddStringToObject(j, "dtype", fac_dtype_get(a->type.dtype)->name);
     cJSON_AddItemToObject(j, "shape", json_dims(&a->type.dims));
     if (a->channels >= 0) cJSON_AddNumberToObject(j, "channel_axis", a->channels);
-    const struct { const char *name; int64_t n; } counts[] = {
-        { "count", s.count }, { "zeros", s.zeros }, { "negative", s.negative }, { "nan", s.nan }, { "infinite", s.infinite },
-        { "denormals", s.denormals }, { "channels", s.channels } };
-    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) cJSON_AddNumberToObject(j, counts[k].name, (double)counts[k].n);
-    const struct { const char *name; double x; } numbers[] = {
-        { "min", s.min }, { "max", s.max }, { "mean", s.mean }, { "std", s.std }, { "abs_mean", s.abs_mean },
-        { "sparsity", s.count ? (double)s.zeros / (double)s.count : 0 } };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) json_number(j, numbers[k].name, numbers[k].x, 9);
+    const struct {
+        const char *name;
+        int64_t n;
+    } counts[] = { { "count", s.count },       { "zeros", s.zeros },
+                   { "negative", s.negative }, { "nan", s.nan },
+                   { "infinite", s.infinite }, { "denormals", s.denormals },
+                   { "channels", s.channels } };
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+        cJSON_AddNumberToObject(j, counts[k].name, (double)counts[k].n);
+    const struct {
+        const char *name;
+        double x;
+    } numbers[] = {
+        { "min", s.min },           { "max", s.max },
+        { "mean", s.mean },         { "std", s.std },
+        { "abs_mean", s.abs_mean }, { "sparsity", s.count ? (double)s.zeros / (double)s.count : 0 }
+    };
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        json_number(j, numbers[k].name, numbers[k].x, 9);
     cJSON_AddItemToObject(j, "dead_channels", dead_channels(a->tally, &s));
     cJSON_AddItemToObject(j, "quantiles", quantiles(a->tally));
     cJSON_AddItemToObject(j, "histogram", histogram(a->tally, &s));

@@ -20,7 +20,8 @@ static const char *own_name(keeper *k, file_names *all, const fac_activation *a,
 }
 
 /* N,C,H,W of a tensor whose channels come last. */
-static fac_status channels_first(const fac_activation *a, const fac_tensor *t, fac_tensor **out, fac_error *err) {
+static fac_status channels_first(const fac_activation *a, const fac_tensor *t, fac_tensor **out,
+                                 fac_error *err) {
     const fac_dims d = a->type.dims;
     const int64_t *s = fac_tensor_strides(t);
     if (d.n != 4 || a->channels != 3) {
@@ -31,7 +32,8 @@ static fac_status channels_first(const fac_activation *a, const fac_tensor *t, f
                            (int64_t[]){ s[0], s[3], s[1], s[2] }, 0, out, err);
 }
 
-/* Colours end at what all but one in a thousand numbers stay below, so that one outlier does not make all the others dark. */
+/* Colours end at what all but one in a thousand numbers stay below, so that one outlier does not
+ * make all the others dark. */
 static fac_status draw(keeper *k, const fac_activation *a, const fac_tensor *t, fac_error *err) {
     const fac_mosaic how = { .limit = fac_tally_magnitude(a->tally, 0.999) };
     fac_image image = { 0 };
@@ -52,7 +54,7 @@ static fac_status draw(keeper *k, const fac_activation *a, const fac_tensor *t, 
 }
 
 static fac_status save(keeper *k, const fac_activation *a, const fac_tensor *t, fac_error *err) {
-    const char *own = own_name(k, &k->parts, a, NAMES_FOLDERS);     /* no path out of the archive */
+    const char *own = own_name(k, &k->parts, a, NAMES_FOLDERS); /* no path out of the archive */
     if (!own) return failed(err, FAC_E_NOMEM, a->path, "no memory for a name");
     k->saved++;
     return fac_npz_add(k->npz, own, t, err);
@@ -62,9 +64,12 @@ fac_status keep_tensor(void *self, const fac_activation *a, const fac_tensor *t,
     keeper *k = self;
     const fac_dims d = a->type.dims;
     fac_status status = FAC_OK;
-    const int wide = d.n == 4 && a->channels == 3 ? 2 : d.n - 1;        /* the axis from left to right in a picture */
+    const int wide =
+        d.n == 4 && a->channels == 3 ? 2 : d.n - 1; /* the axis from left to right in a picture */
     const bool flat = d.n < 3 || d.n > 4 || fac_dims_count(&d) < 1 || d.d[wide] * d.d[wide - 1] < 2;
-    if (k->pictures && flat) k->undrawn++;
-    else if (k->pictures) status = draw(k, a, t, err);
+    if (k->pictures && flat)
+        k->undrawn++;
+    else if (k->pictures)
+        status = draw(k, a, t, err);
     return status || !k->npz ? status : save(k, a, t, err);
 }

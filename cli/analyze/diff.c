@@ -11,14 +11,16 @@ static struct {
 } o = { .top = 100 };
 static const option options[] = {
     { "--names", OPTION_FLAG, &o.names, NULL, "other names are differences, and listed" },
-    { "--order", OPTION_FLAG, &o.order, NULL, "another order of execution is a difference, and listed" },
+    { "--order", OPTION_FLAG, &o.order, NULL,
+      "another order of execution is a difference, and listed" },
     { "--structure", OPTION_FLAG, &o.structure, NULL, "contents of parameters do not matter" },
     { "--top", OPTION_INT, &o.top, "N", "so many lines; default 100", OPTION_TALLY },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 enum { EXIT_DIFFERENT = 1, EXIT_WRONG = 2 };
 
@@ -36,9 +38,12 @@ static void print_change(const fac_change *c) {
     static const char *const colours[] = { "32", "31", "33", "36", "34", "34" };
     style(stdout, colours[c->kind]);
     printf("%c %-9s  ", signs[c->kind], things[c->of]);
-    if (c->a && c->b && strcmp(c->a, c->b)) printf("%s -> %s", c->a, c->b);
-    else printf("%s", c->b ? c->b : c->a);
-    if (*c->text || c->kind == FAC_MOVED) printf(":  %s%s", c->text, c->kind == FAC_MOVED ? "runs at another place" : "");
+    if (c->a && c->b && strcmp(c->a, c->b))
+        printf("%s -> %s", c->a, c->b);
+    else
+        printf("%s", c->b ? c->b : c->a);
+    if (*c->text || c->kind == FAC_MOVED)
+        printf(":  %s%s", c->text, c->kind == FAC_MOVED ? "runs at another place" : "");
     style(stdout, "0");
     putchar('\n');
 }
@@ -61,10 +66,13 @@ static void print_summary(const fac_diff_totals *t) {
     printf("%s", other && t->same ? " but for: " : ": ");
     print_counts(t->nodes, "node", "nodes", &any);
     print_counts(t->leaves, "input, output or parameter", "inputs, outputs and parameters", &any);
-    if (t->sizes) printf("%s%d results of other sizes because of that", any ? ", " : "", t->sizes), any = true;
+    if (t->sizes)
+        printf("%s%d results of other sizes because of that", any ? ", " : "", t->sizes),
+            any = true;
     printf("%s%d node%s, %d parameter%s", any ? "; " : "", t->nodes_a, plural(t->nodes_a),
            t->params_a, plural(t->params_a));
-    if (t->nodes_a != t->nodes_b || t->params_a != t->params_b) printf(" against %d and %d", t->nodes_b, t->params_b);
+    if (t->nodes_a != t->nodes_b || t->params_a != t->params_b)
+        printf(" against %d and %d", t->nodes_b, t->params_b);
     putchar('\n');
 }
 
@@ -80,8 +88,10 @@ static void print_all(const fac_differences *d, const fac_diff_totals *t) {
 /* ---- JSON ---- */
 
 static void json_text(cJSON *to, const char *key, const char *text) {
-    if (text) cJSON_AddStringToObject(to, key, text);
-    else cJSON_AddNullToObject(to, key);
+    if (text)
+        cJSON_AddStringToObject(to, key, text);
+    else
+        cJSON_AddNullToObject(to, key);
 }
 
 static cJSON *json_change(const fac_change *c) {
@@ -130,8 +140,10 @@ static int compare(list args) {
     if (!code && fac_diff(a.graph, b.graph, &opts, &d, &err)) code = fail(&err);
     if (!code) {
         const fac_diff_totals t = fac_differences_totals(d);
-        if (o.json) code = json_all(d, &t, args);
-        else print_all(d, &t);
+        if (o.json)
+            code = json_all(d, &t, args);
+        else
+            print_all(d, &t);
         code = code ? EXIT_WRONG : t.same ? EXIT_OK : EXIT_DIFFERENT;
     } else {
         code = EXIT_WRONG;
@@ -148,10 +160,15 @@ static int run(list args) {
     return compare(args);
 }
 
-const verb verb_diff = {
-    .name = "diff", .summary = "how two models differ in structure", .usage = "facula diff A B [options]", .options = options,
-    .run = run,
-    .more = "Nodes are paired by what they compute, the parameters they read, their names and their neighbours.  What follows\n"
-            "from another change is not listed.  Other names and another order alone are told in the last line and are no\n"
-            "difference.  Exit code: 0 the same, 1 different, 2 something went wrong.  Whether they are the same function is a\n"
-            "question for `facula verify`." };
+const verb verb_diff = { .name = "diff",
+                         .summary = "how two models differ in structure",
+                         .usage = "facula diff A B [options]",
+                         .options = options,
+                         .run = run,
+                         .more = "Nodes are paired by what they compute, the parameters they read, "
+                                 "their names and their neighbours.  What follows\n"
+                                 "from another change is not listed.  Other names and another "
+                                 "order alone are told in the last line and are no\n"
+                                 "difference.  Exit code: 0 the same, 1 different, 2 something "
+                                 "went wrong.  Whether they are the same function is a\n"
+                                 "question for `facula verify`." };

@@ -14,32 +14,50 @@ static struct {
 static const option options[] = {
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
-    { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20", OPTION_TALLY },
-    { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
+    { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20",
+      OPTION_TALLY },
+    { "--sort", OPTION_TEXT, &o.sort, "BY",
+      "layers by order (default), macs, bytes, weights or params" },
     { "--at", OPTION_LIST, &o.at, "NAME",
-      "only these layers: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any text" },
-    { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
+      "only these layers: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for "
+      "any text" },
+    { "--plan", OPTION_FLAG, &o.plan, NULL,
+      "also where each value lies in the arena of the plan, and when" },
     { "--onnx", OPTION_FLAG, &o.onnx, NULL,
       "the operators of an ONNX file as it spells them, also those that are not ours" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL,
       "with --onnx: also each node, with shapes and bytes of all that it reads and writes" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
-    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
+    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
+      "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 /* ---- layers ---- */
 
-static double in_order(const fac_layer *l) { (void)l; return 0; }
+static double in_order(const fac_layer *l) {
+    (void)l;
+    return 0;
+}
 static double by_macs(const fac_layer *l) { return l->macs; }
 static double by_bytes(const fac_layer *l) { return l->read + l->written + l->weights; }
 static double by_weights(const fac_layer *l) { return l->weights; }
 static double by_params(const fac_layer *l) { return l->params; }
-static const struct { const char *name; double (*of)(const fac_layer *l); } sorts[] = {
-    { "order", in_order }, { "macs", by_macs }, { "bytes", by_bytes }, { "weights", by_weights }, { "params", by_params } };
+static const struct {
+    const char *name;
+    double (*of)(const fac_layer *l);
+} sorts[] = { { "order", in_order },
+              { "macs", by_macs },
+              { "bytes", by_bytes },
+              { "weights", by_weights },
+              { "params", by_params } };
 
-typedef struct place { double by; int layer; } place;
+typedef struct place {
+    double by;
+    int layer;
+} place;
 static int larger_first(const void *x, const void *y) {
     const place *a = x, *b = y;
     return a->by != b->by ? (a->by < b->by) - (a->by > b->by) : a->layer - b->layer;
@@ -84,23 +102,29 @@ static int name_width(const fac_analysis *a, const place *order, int n, long top
 
 static void layers_print(const fac_analysis *a, const place *order, int n, long top) {
     const fac_totals t = fac_analysis_totals(a);
-    const int wide = name_width(a, order, n, top), widths[] = { -wide, -16, 16, 10, 10, 10, 10, 8, 8 };
+    const int wide = name_width(a, order, n, top),
+              widths[] = { -wide, -16, 16, 10, 10, 10, 10, 8, 8 };
     char out[96], r[32], w[32], p[32], m[32], x[16], s[16];
     putchar('\n');
-    table_row(stdout, widths, 9, "layer", "op", "output", "read", "written", "weights", "MACs", "MAC/byte", "share");
+    table_row(stdout, widths, 9, "layer", "op", "output", "read", "written", "weights", "MACs",
+              "MAC/byte", "share");
     for (int k = 0; k < n && k < top; k++) {
         const fac_layer *l = fac_analysis_layer(a, order[k].layer);
         const double bytes = by_bytes(l);
         snprintf(x, sizeof x, "%.1f", bytes > 0 ? l->macs / bytes : 0);
         snprintf(s, sizeof s, "%.2f %%", t.macs > 0 ? 100 * l->macs / t.macs : 0);
         type_dims(fac_analysis_graph(a), &l->out, out, sizeof out);
-        table_row(stdout, widths, 9, end_of(layer_name(l), wide), l->op, out, bytes_text(l->read, r, sizeof r),
-                  bytes_text(l->written, w, sizeof w), l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
-                  l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--", l->macs > 0 ? s : "--");
+        table_row(stdout, widths, 9, end_of(layer_name(l), wide), l->op, out,
+                  bytes_text(l->read, r, sizeof r), bytes_text(l->written, w, sizeof w),
+                  l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
+                  l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--",
+                  l->macs > 0 ? s : "--");
     }
     if (n > top) printf("and %ld more (--top N)\n", n - top);
-    printf("\nmemory traffic when nothing stays in a cache: %s read, %s written, %s of weights; %.1f multiply-adds a byte\n",
-           bytes_text(t.read, r, sizeof r), bytes_text(t.written, w, sizeof w), bytes_text(t.weights, p, sizeof p),
+    printf("\nmemory traffic when nothing stays in a cache: %s read, %s written, %s of weights; "
+           "%.1f multiply-adds a byte\n",
+           bytes_text(t.read, r, sizeof r), bytes_text(t.written, w, sizeof w),
+           bytes_text(t.weights, p, sizeof p),
            t.read + t.written + t.weights > 0 ? t.macs / (t.read + t.written + t.weights) : 0);
     printf("exactly        %s B written, ", digits_text(t.written, out, sizeof out));
     printf("%s B with the inputs, ", digits_text(t.written + t.inputs, out, sizeof out));
@@ -155,13 +179,14 @@ static cJSON *totals_json(const fac_analysis *a) {
 
 /* ---- the cover ---- */
 
-static void ports_print(const char *what, const fac_graph *g, int n, fac_value *(*get)(const fac_graph *g, int i), bool output) {
+static void ports_print(const char *what, const fac_graph *g, int n,
+                        fac_value *(*get)(const fac_graph *g, int i), bool output) {
     for (int i = 0; i < n; i++) {
         const fac_type t = fac_value_type(get(g, i));
         char text[128];
-        printf("%-13s %s %s[%s]\n", i ? "" : what, output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)),
-               fac_dtype_get(t.dtype)->name,
-               dims_text(g, &t.dims, text, sizeof text));
+        printf("%-13s %s %s[%s]\n", i ? "" : what,
+               output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)),
+               fac_dtype_get(t.dtype)->name, dims_text(g, &t.dims, text, sizeof text));
     }
 }
 
@@ -171,10 +196,10 @@ int file_print(const char *path) {
     if (!ends_with(path, ".onnx")) return EXIT_OK;
     if (fac_onnx_read_about(path, &about, &err)) return fail(&err);
     printf("%-13s IR %lld, opsets %s; by %s; %lld node%s, %lld initializer%s, %lld "
-           "function%s\n", "file", (long long)about.ir,
-           about.opsets, *about.producer ? about.producer : "nobody",
-           (long long)about.nodes, plural((double)about.nodes),
-           (long long)about.initializers, plural((double)about.initializers), (long long)about.functions,
+           "function%s\n",
+           "file", (long long)about.ir, about.opsets, *about.producer ? about.producer : "nobody",
+           (long long)about.nodes, plural((double)about.nodes), (long long)about.initializers,
+           plural((double)about.initializers), (long long)about.functions,
            plural((double)about.functions));
     return EXIT_OK;
 }
@@ -184,17 +209,21 @@ static int cover_print(const fac_analysis *a, const model *m, const char *path) 
     if (code) return code;
     ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
     ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
-    if (fac_analysis_open(a)) printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown", fac_analysis_open(a));
+    if (fac_analysis_open(a))
+        printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown",
+               fac_analysis_open(a));
     putchar('\n');
     return EXIT_OK;
 }
 
-static cJSON *ports_json(const fac_graph *g, int n, fac_value *(*get)(const fac_graph *g, int i), bool output) {
+static cJSON *ports_json(const fac_graph *g, int n, fac_value *(*get)(const fac_graph *g, int i),
+                         bool output) {
     cJSON *all = cJSON_CreateArray();
     for (int i = 0; i < n; i++) {
         const fac_type t = fac_value_type(get(g, i));
         cJSON *one = cJSON_CreateObject();
-        cJSON_AddStringToObject(one, "name", output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)));
+        cJSON_AddStringToObject(one, "name",
+                                output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)));
         cJSON_AddStringToObject(one, "dtype", fac_dtype_get(t.dtype)->name);
         cJSON_AddItemToObject(one, "shape", json_shape(g, &t.dims));
         cJSON_AddItemToArray(all, one);
@@ -224,12 +253,15 @@ static int cover_json(cJSON *root, const fac_analysis *a, const model *m, const 
     const int code = file_json(root, path);
     if (code) return code;
     if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
-    cJSON_AddItemToObject(root, "inputs", ports_json(m->graph, fac_graph_inputs(m->graph), fac_graph_input, false));
-    cJSON_AddItemToObject(root, "outputs", ports_json(m->graph, fac_graph_outputs(m->graph), fac_graph_output, true));
+    cJSON_AddItemToObject(root, "inputs",
+                          ports_json(m->graph, fac_graph_inputs(m->graph), fac_graph_input, false));
+    cJSON_AddItemToObject(
+        root, "outputs", ports_json(m->graph, fac_graph_outputs(m->graph), fac_graph_output, true));
     return EXIT_OK;
 }
 
-static int print_json(const fac_analysis *a, const model *m, const memory_facts *f, const char *path, long top) {
+static int print_json(const fac_analysis *a, const model *m, const memory_facts *f,
+                      const char *path, long top) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
     const int code = cover_json(root, a, m, path);
@@ -244,8 +276,8 @@ static int print_json(const fac_analysis *a, const model *m, const memory_facts 
     return json_print(root);
 }
 
-static int print(const fac_analysis *a, const model *m, const memory_facts *f, const char *path, double (*of)(const fac_layer *l),
-                 long top) {
+static int print(const fac_analysis *a, const model *m, const memory_facts *f, const char *path,
+                 double (*of)(const fac_layer *l), long top) {
     int n;
     place *order = sorted(a, of, &n);
     if (!order) return fail_text("out of memory");
@@ -260,7 +292,8 @@ static int print(const fac_analysis *a, const model *m, const memory_facts *f, c
     return code;
 }
 
-static int report(const fac_analysis *a, const model *m, const char *path, double (*of)(const fac_layer *l)) {
+static int report(const fac_analysis *a, const model *m, const char *path,
+                  double (*of)(const fac_layer *l)) {
     memory_facts f = { 0 };
     int code = check_names(a);
     if (code) return code;
@@ -279,7 +312,8 @@ static int run(list args) {
     if (args.n != 1) return usage_error(self, "which model?");
     while (o.sort && k < sizeof sorts / sizeof *sorts && strcmp(sorts[k].name, o.sort)) k++;
     if (k == sizeof sorts / sizeof *sorts)
-        return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
+        return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"",
+                           o.sort);
     if (o.verbose && !o.onnx) return usage_error(self, "--verbose goes with --onnx");
     int code = memory_limit(o.memory);
     if (!code && o.onnx) return inspect_onnx(args.at[0], o.verbose, o.json);
@@ -295,10 +329,15 @@ static int run(list args) {
 }
 
 const verb verb_inspect = {
-    .name = "inspect", .summary = "operators, traffic and memory of a model", .usage = "facula inspect MODEL [options]",
+    .name = "inspect",
+    .summary = "operators, traffic and memory of a model",
+    .usage = "facula inspect MODEL [options]",
     .options = options,
     .run = run,
-    .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Memory is shown twice: as the layers need it in their\n"
+    .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Memory is shown "
+            "twice: as the layers need it in their\n"
             "order under an ideal allocator, and as the plan of the cpu has it.\n"
-            "Operators that are not ours are told with what the file declares of them.  --onnx lists all\n"
-            "operators as the file spells them, with every attribute and ONNX's defaults." };
+            "Operators that are not ours are told with what the file declares of them.  --onnx "
+            "lists all\n"
+            "operators as the file spells them, with every attribute and ONNX's defaults."
+};

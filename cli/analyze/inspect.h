@@ -4,31 +4,34 @@
 #include "json.h"
 
 /* What people call a layer: its module, where that holds nothing else. */
-static inline const char *layer_name(const fac_layer *l) { return l->is_module ? l->module : l->name; }
+static inline const char *layer_name(const fac_layer *l) {
+    return l->is_module ? l->module : l->name;
+}
 
 /* inspect_ops.c: which operators with which attributes. */
-int    ops_print(const fac_analysis *a);        /* an exit code */
+int ops_print(const fac_analysis *a); /* an exit code */
 cJSON *ops_json(const fac_analysis *a);
 
 /* inspect.c: what stands on the cover of an ONNX file; nothing for other models. */
-int  file_print(const char *path);
-int  file_json(cJSON *root, const char *path);
+int file_print(const char *path);
+int file_json(cJSON *root, const char *path);
 /* inspect_onnx.c: the operators of a file as it spells them; verbose: each node too. */
-int  inspect_onnx(const char *path, bool verbose, bool json);
+int inspect_onnx(const char *path, bool verbose, bool json);
 
 /* inspect_memory.c: memory over time, what is alive at the peak, the plan, a better order. */
 typedef struct memory_facts {
     fac_plan_stat plan;
-    bool          planned;              /* plan is filled in */
-    char          why_not[512];         /* otherwise */
-    double        order_peak;
-    bool          order_exact;
-    fac_arena_part *parts;              /* of the arena, by address; their texts are our own */
-    int            nparts;
+    bool planned;      /* plan is filled in */
+    char why_not[512]; /* otherwise */
+    double order_peak;
+    bool order_exact;
+    fac_arena_part *parts; /* of the arena, by address; their texts are our own */
+    int nparts;
 } memory_facts;
-int    memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch, memory_facts *out);
-void   memory_free(memory_facts *f);
-void   memory_places(const memory_facts *f);
-int    memory_print(const fac_analysis *a, const memory_facts *f, long top);
+int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch,
+                memory_facts *out);
+void memory_free(memory_facts *f);
+void memory_places(const memory_facts *f);
+int memory_print(const fac_analysis *a, const memory_facts *f, long top);
 cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top);
 #endif

@@ -9,7 +9,8 @@ enum { ROWS = 8 };
 /* ---- the plan ---- */
 
 /* Zeros of the right sizes: a plan asks for no more, unless contents steer its shapes. */
-static fac_status zeros(const model *m, const list *shapes, long batch, fac_tensor **in, fac_error *err) {
+static fac_status zeros(const model *m, const list *shapes, long batch, fac_tensor **in,
+                        fac_error *err) {
     fac_status status = FAC_OK;
     for (int i = 0; i < fac_graph_inputs(m->graph) && !status; i++) {
         const fac_type t = input_type(fac_graph_input(m->graph, i), shapes, batch);
@@ -33,13 +34,16 @@ static int copy_parts(fac_program *p, memory_facts *f) {
 }
 
 /* A model that cannot be planned here is no error: the rest is known, and f says why. */
-static int plan_with(const model *m, fac_tensor **in, const list *shapes, long batch, memory_facts *f) {
+static int plan_with(const model *m, fac_tensor **in, const list *shapes, long batch,
+                     memory_facts *f) {
     fac_error err = { 0 };
     fac_device *device = NULL;
     fac_program *p = NULL;
     fac_status status = fac_device_open("cpu", NULL, &device, &err);
     if (!status) status = zeros(m, shapes, batch, in, &err);
-    if (!status) status = fac_program_new(m->graph, device, &(fac_program_opts){ .plan_only = true }, &p, &err);
+    if (!status)
+        status =
+            fac_program_new(m->graph, device, &(fac_program_opts){ .plan_only = true }, &p, &err);
     if (!status) status = fac_program_plan(p, in, &f->plan, &err);
     f->planned = !status;
     const int code = f->planned ? copy_parts(p, f) : EXIT_OK;
@@ -66,12 +70,14 @@ void memory_free(memory_facts *f) {
     f->nparts = 0;
 }
 
-int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch, memory_facts *out) {
+int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch,
+                memory_facts *out) {
     fac_error err = { 0 };
     int *order = calloc((size_t)fac_analysis_totals(a).layers + 1, sizeof *order);
     memset(out, 0, sizeof *out);
     if (!order) return fail_text("out of memory");
-    int code = fac_analysis_order(a, order, &out->order_peak, &out->order_exact, &err) ? fail(&err) : EXIT_OK;
+    int code = fac_analysis_order(a, order, &out->order_peak, &out->order_exact, &err) ? fail(&err)
+                                                                                       : EXIT_OK;
     free(order);
     return code ? code : plan_of(m, shapes, batch, out);
 }
@@ -80,13 +86,15 @@ int memory_find(const fac_analysis *a, const model *m, const list *shapes, long 
 
 static int timeline(const fac_analysis *a) {
     const fac_totals t = fac_analysis_totals(a);
-    const int wide = columns() - 14 < 20 ? 20 : columns() - 14 > 120 ? 120 : columns() - 14,
-        n = t.layers < wide ? t.layers : wide;
+    const int wide = columns() - 14 < 20    ? 20
+                     : columns() - 14 > 120 ? 120
+                                            : columns() - 14,
+              n = t.layers < wide ? t.layers : wide;
     char text[32];
     if (n < 1 || t.peak <= 0) return EXIT_OK;
     double *column = calloc((size_t)n, sizeof *column);
     if (!column) return fail_text("out of memory");
-    for (int i = 0; i < t.layers; i++) {                /* the highest of the layers that share a column */
+    for (int i = 0; i < t.layers; i++) { /* the highest of the layers that share a column */
         double *c = &column[(int)((int64_t)i * n / t.layers)];
         const double alive = fac_analysis_layer(a, i)->alive;
         if (alive > *c) *c = alive;
@@ -115,9 +123,11 @@ static int peak_print(const fac_analysis *a, const fac_layer *l, long top) {
     fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
     if (!alive) return fail_text("out of memory");
     const int n = fac_analysis_alive(a, t.peak_layer, alive, (int)top);
-    printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, layer_name(l), bytes_text(t.peak, x, sizeof x));
+    printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, layer_name(l),
+           bytes_text(t.peak, x, sizeof x));
     for (int k = 0; k < n && k < top; k++) {
-        const char *name = alive[k].layer >= 0 ? layer_name(fac_analysis_layer(a, alive[k].layer)) : alive[k].name;
+        const char *name =
+            alive[k].layer >= 0 ? layer_name(fac_analysis_layer(a, alive[k].layer)) : alive[k].name;
         printf("  %10s  %s\n", bytes_text(alive[k].bytes, x, sizeof x), name);
     }
     if (n > top) printf("  and %d more\n", n - (int)top);
@@ -133,22 +143,27 @@ int memory_print(const fac_analysis *a, const memory_facts *f, long top) {
     int code = timeline(a);
     if (!code && l) code = peak_print(a, l, top);
     if (code) return code;
-    printf("\nlower bound    %s, the inputs and outputs of one layer\n", bytes_text(t.bound, x, sizeof x));
+    printf("\nlower bound    %s, the inputs and outputs of one layer\n",
+           bytes_text(t.bound, x, sizeof x));
     if (f->order_peak < t.peak)
-        printf("better order   %s instead of %s%s\n", bytes_text(f->order_peak, x, sizeof x), bytes_text(t.peak, y, sizeof y),
+        printf("better order   %s instead of %s%s\n", bytes_text(f->order_peak, x, sizeof x),
+               bytes_text(t.peak, y, sizeof y),
                f->order_exact ? ", the least that is possible" : "");
     else
-        printf("order          %s\n", f->order_exact ? "no other order of the layers needs less" : "no better order was found");
+        printf("order          %s\n", f->order_exact ? "no other order of the layers needs less"
+                                                     : "no better order was found");
     if (!f->planned) {
         printf("plan           none: %s\n", f->why_not);
         return EXIT_OK;
     }
     const fac_plan_stat *p = &f->plan;
     char w[32];
-    printf("plan           %d steps; arena %s for %s of values, at least %s (%.1f %% above); packed weights %s\n", p->steps,
-           bytes_text((double)p->arena, x, sizeof x), bytes_text((double)p->values, y, sizeof y),
-           bytes_text((double)p->bound, z, sizeof z),
-           p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0, bytes_text((double)p->packed, w, sizeof w));
+    printf("plan           %d steps; arena %s for %s of values, at least %s (%.1f %% above); "
+           "packed weights %s\n",
+           p->steps, bytes_text((double)p->arena, x, sizeof x),
+           bytes_text((double)p->values, y, sizeof y), bytes_text((double)p->bound, z, sizeof z),
+           p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0,
+           bytes_text((double)p->packed, w, sizeof w));
     return EXIT_OK;
 }
 
@@ -164,7 +179,8 @@ void memory_places(const memory_facts *f) {
         snprintf(to, sizeof to, "%zu", p->at + p->bytes);
         snprintf(first, sizeof first, "%d", p->first);
         snprintf(last, sizeof last, "%d", p->last);
-        printf("%12s  %12s  %10s  %6s  %6s  %s%s\n", from, to, bytes_text((double)p->bytes, bytes, sizeof bytes), first, last,
+        printf("%12s  %12s  %10s  %6s  %6s  %s%s\n", from, to,
+               bytes_text((double)p->bytes, bytes, sizeof bytes), first, last,
                p->scratch ? "scratch of " : "", p->made_by ? p->made_by : "?");
     }
 }
@@ -188,7 +204,7 @@ static cJSON *places_json(const memory_facts *f) {
 cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
     const fac_totals t = fac_analysis_totals(a);
     cJSON *j = cJSON_CreateObject(), *at_peak = cJSON_AddArrayToObject(j, "alive_at_peak"),
-        *time = cJSON_AddArrayToObject(j, "timeline_bytes");
+          *time = cJSON_AddArrayToObject(j, "timeline_bytes");
     fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
     if (!alive) json_lose();
     const int n = alive && t.layers ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
@@ -198,14 +214,16 @@ cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
         json_number(one, "bytes", alive[k].bytes, 17);
         cJSON_AddItemToArray(at_peak, one);
     }
-    for (int i = 0; i < t.layers; i++) cJSON_AddItemToArray(time, cJSON_CreateNumber(fac_analysis_layer(a, i)->alive));
+    for (int i = 0; i < t.layers; i++)
+        cJSON_AddItemToArray(time, cJSON_CreateNumber(fac_analysis_layer(a, i)->alive));
     free(alive);
     json_number(j, "peak_bytes", t.peak, 17);
     cJSON_AddNumberToObject(j, "peak_layer", t.peak_layer);
     json_number(j, "bound_bytes", t.bound, 17);
     json_number(j, "best_order_peak_bytes", f->order_peak, 17);
     cJSON_AddBoolToObject(j, "best_order_exact", f->order_exact);
-    if (!f->planned) cJSON_AddStringToObject(j, "no_plan", f->why_not);
+    if (!f->planned)
+        cJSON_AddStringToObject(j, "no_plan", f->why_not);
     else {
         cJSON *plan = cJSON_AddObjectToObject(j, "plan");
         cJSON_AddNumberToObject(plan, "steps", f->plan.steps);

@@ -7,18 +7,31 @@
 /* ---- operators: nodes of one type, domain and opset ---- */
 
 enum { KEYS = 48, VALUES = 64, SHOWN = 6 };
-typedef struct value { const char *text; int count; bool given; } value;
-typedef struct key { const char *name; value *at; int n; bool number; double least, most; } key;
+typedef struct value {
+    const char *text;
+    int count;
+    bool given;
+} value;
+typedef struct key {
+    const char *name;
+    value *at;
+    int n;
+    bool number;
+    double least, most;
+} key;
 typedef struct group {
     const fac_onnx_listed *first;
-    int    nodes, nkeys;
-    key   *keys;
+    int nodes, nkeys;
+    key *keys;
 } group;
-typedef struct groups { group *at; int n; } groups;
+typedef struct groups {
+    group *at;
+    int n;
+} groups;
 
 static bool same_operator(const fac_onnx_listed *a, const fac_onnx_listed *b) {
-    return a->opset == b->opset && a->whose == b->whose && !strcmp(a->type, b->type)
-           && !strcmp(a->domain, b->domain);
+    return a->opset == b->opset && a->whose == b->whose && !strcmp(a->type, b->type) &&
+           !strcmp(a->domain, b->domain);
 }
 
 static key *key_of(group *g, const char *name) {
@@ -124,7 +137,8 @@ static const char *shape_text(const fac_onnx_arg *a, char *to, size_t size) {
         const fac_onnx_dim *d = &a->dims[k];
         if (d->size >= 0)
             n += (size_t)snprintf(to + n, size - n, "%s%lld", k ? "," : "", (long long)d->size);
-        else n += (size_t)snprintf(to + n, size - n, "%s%s", k ? "," : "", d->name ? d->name : "?");
+        else
+            n += (size_t)snprintf(to + n, size - n, "%s%s", k ? "," : "", d->name ? d->name : "?");
     }
     return to;
 }

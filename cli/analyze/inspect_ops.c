@@ -5,19 +5,30 @@
 
 enum { OPS = 256, KEYS = 32, VALUES = 8, TEXT = 96 };
 
-typedef struct key { char name[32]; int n, more; struct { char text[TEXT]; int count; } value[VALUES]; } key;
-typedef struct range { int64_t lo, hi; } range;
+typedef struct key {
+    char name[32];
+    int n, more;
+    struct {
+        char text[TEXT];
+        int count;
+    } value[VALUES];
+} key;
+typedef struct range {
+    int64_t lo, hi;
+} range;
 typedef struct usage {
     const char *op;
-    int         count, nkeys;
-    double      macs, params;
-    range       in, out;            /* channels of those with a weight; lo 0: none */
-    key         keys[KEYS];
+    int count, nkeys;
+    double macs, params;
+    range in, out; /* channels of those with a weight; lo 0: none */
+    key keys[KEYS];
 } usage;
 
 static void note(usage *u, const char *name, size_t length, const char *value) {
     int k = 0, v = 0;
-    while (k < u->nkeys && (strlen(u->keys[k].name) != length || memcmp(u->keys[k].name, name, length))) k++;
+    while (k < u->nkeys &&
+           (strlen(u->keys[k].name) != length || memcmp(u->keys[k].name, name, length)))
+        k++;
     if (k == KEYS || length >= sizeof u->keys[0].name) return;
     key *to = &u->keys[k];
     if (k == u->nkeys) {
@@ -38,7 +49,8 @@ static void note_attrs(usage *u, const char *attrs) {
     for (const char *s = attrs; *s;) {
         const size_t word = strcspn(s, " "), name = strcspn(s, " =");
         char value[TEXT] = "yes";
-        if (name < word) snprintf(value, sizeof value, "%.*s", (int)(word - name - 1), s + name + 1);
+        if (name < word)
+            snprintf(value, sizeof value, "%.*s", (int)(word - name - 1), s + name + 1);
         note(u, s, name, value);
         s += word + (s[word] == ' ');
     }
@@ -99,23 +111,27 @@ int ops_print(const fac_analysis *a) {
     usage *u;
     const int n = find_usage(a, &u), widths[] = { -18, 6, 10, 12, -1 };
     if (n < 0) return fail_text("out of memory");
-    table_row(stdout, widths, 5, "operator", "nodes", "MACs", "parameters", "attributes that are not at their defaults");
+    table_row(stdout, widths, 5, "operator", "nodes", "MACs", "parameters",
+              "attributes that are not at their defaults");
     for (int k = 0; k < n; k++) {
         char count[16], macs[32], params[32];
         snprintf(count, sizeof count, "%d", u[k].count);
-        printf("%-18s  %6s  %10s  %12s  ", u[k].op, count, u[k].macs > 0 ? count_text(u[k].macs, macs, sizeof macs) : "--",
+        printf("%-18s  %6s  %10s  %12s  ", u[k].op, count,
+               u[k].macs > 0 ? count_text(u[k].macs, macs, sizeof macs) : "--",
                u[k].params > 0 ? count_text(u[k].params, params, sizeof params) : "--");
         for (int i = 0; i < u[k].nkeys; i++) {
             const key *y = &u[k].keys[i];
             printf("%s%s", i ? "; " : "", y->name);
-            for (int v = 0; v < y->n; v++) printf("%s %s x%d", v ? "," : "", y->value[v].text, y->value[v].count);
+            for (int v = 0; v < y->n; v++)
+                printf("%s %s x%d", v ? "," : "", y->value[v].text, y->value[v].count);
             if (y->more) printf(", others x%d", y->more);
             const int rest = u[k].count - seen(y);
             if (rest) printf(", default x%d", rest);
         }
         if (u[k].in.lo && u[k].out.lo) {
             char from[48], to[48];
-            printf("%schannels %s -> %s", u[k].nkeys ? "; " : "", range_text(u[k].in, from), range_text(u[k].out, to));
+            printf("%schannels %s -> %s", u[k].nkeys ? "; " : "", range_text(u[k].in, from),
+                   range_text(u[k].out, to));
         }
         putchar('\n');
     }
@@ -137,13 +153,15 @@ cJSON *ops_json(const fac_analysis *a) {
         for (int i = 0; i < u[k].nkeys; i++) {
             cJSON *values = cJSON_AddObjectToObject(attrs, u[k].keys[i].name);
             for (int v = 0; v < u[k].keys[i].n; v++)
-                cJSON_AddNumberToObject(values, u[k].keys[i].value[v].text, u[k].keys[i].value[v].count);
+                cJSON_AddNumberToObject(values, u[k].keys[i].value[v].text,
+                                        u[k].keys[i].value[v].count);
         }
         cJSON_AddItemToObject(j, "attributes", attrs);
         if (u[k].in.lo && u[k].out.lo) {
             const int64_t ends[] = { u[k].in.lo, u[k].in.hi, u[k].out.lo, u[k].out.hi };
             cJSON *channels = cJSON_AddArrayToObject(j, "channels");
-            for (int i = 0; i < 4; i++) cJSON_AddItemToArray(channels, cJSON_CreateNumber((double)ends[i]));
+            for (int i = 0; i < 4; i++)
+                cJSON_AddItemToArray(channels, cJSON_CreateNumber((double)ends[i]));
         }
         cJSON_AddItemToArray(all, j);
     }

@@ -42,16 +42,14 @@ static bool has_pictures(const char *folder, int deeper) {
         char path[4096];
         const int length = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         if (e->d_name[0] == '.' || length >= (int)sizeof path) continue;
-        found = called_image(path)
-            || (deeper && kind_is_folder(path) && has_pictures(path, deeper - 1));
+        found = called_image(path) ||
+                (deeper && kind_is_folder(path) && has_pictures(path, deeper - 1));
     }
     if (dir) closedir(dir);
     return found;
 }
 
-bool kind_is_album(const char *path) {
-    return kind_is_folder(path) && has_pictures(path, 0);
-}
+bool kind_is_album(const char *path) { return kind_is_folder(path) && has_pictures(path, 0); }
 
 /* ---- models ---- */
 
@@ -63,7 +61,8 @@ static int folder_as_model(const char *path) {
     if (has(path, "run.json"))
         return fail_text("%s is the folder of a training: its model is %s%smodel.onnx; `facula "
                          "predict` and `facula evaluate` take "
-                         "the folder", path, path, slash);
+                         "the folder",
+                         path, path, slash);
     if (has(path, "saved_model.pb"))
         return fail_text("%s is a TensorFlow SavedModel: convert it to ONNX, as tf2onnx does",
                          path);
@@ -78,16 +77,22 @@ int kind_check_model(const char *path) {
     const fac_content is = content_of(path);
     switch (is.kind) {
     case FAC_CONTENT_PICTURE:
-    case FAC_CONTENT_OTHER_PICTURE: return fail_text("%s is %s, no model; " MODELS, path, is.name);
-    case FAC_CONTENT_ARRAYS:        return fail_text("%s is %s, no model; " MODELS, path, is.name);
+    case FAC_CONTENT_OTHER_PICTURE:
+        return fail_text("%s is %s, no model; " MODELS, path, is.name);
+    case FAC_CONTENT_ARRAYS:
+        return fail_text("%s is %s, no model; " MODELS, path, is.name);
     case FAC_CONTENT_WEIGHTS:
         return fail_text("%s is %s: weights without their network; give them with --weights to the "
                          "same network of `facula zoo`, or "
-                         "export the network as ONNX", path, is.name);
-    case FAC_CONTENT_OTHER_MODEL:   return fail_text("%s is %s: convert it to ONNX", path, is.name);
-    case FAC_CONTENT_OTHER:         return fail_text("%s is %s, no model; " MODELS, path, is.name);
+                         "export the network as ONNX",
+                         path, is.name);
+    case FAC_CONTENT_OTHER_MODEL:
+        return fail_text("%s is %s: convert it to ONNX", path, is.name);
+    case FAC_CONTENT_OTHER:
+        return fail_text("%s is %s, no model; " MODELS, path, is.name);
     case FAC_CONTENT_UNKNOWN:
-    case FAC_CONTENT_MODEL:         break;
+    case FAC_CONTENT_MODEL:
+        break;
     }
     return EXIT_OK;
 }
@@ -120,10 +125,12 @@ fac_status kind_check_input(const char *path, fac_error *err) {
     case FAC_CONTENT_MODEL:
     case FAC_CONTENT_OTHER_MODEL:
         return refuse(err, "%s is %s, and the model was given already; %s", path, is.name, inputs);
-    case FAC_CONTENT_OTHER:   return refuse(err, "%s is %s; %s", path, is.name, inputs);
+    case FAC_CONTENT_OTHER:
+        return refuse(err, "%s is %s; %s", path, is.name, inputs);
     case FAC_CONTENT_PICTURE:
     case FAC_CONTENT_ARRAYS:
-    case FAC_CONTENT_UNKNOWN: break;
+    case FAC_CONTENT_UNKNOWN:
+        break;
     }
     return FAC_OK;
 }
@@ -141,6 +148,7 @@ int kind_fail_run(const fac_error *err, const fac_graph *g, const bool *random) 
     }
     if (!n || err->status == FAC_E_NOMEM) return fail(err);
     return fail_text("%s; %s%s%s random integers from 0 to 9 here: give what the model expects "
-                     "with --input %s=FILE", err->text,
-                     first, n > 1 ? " and others" : "", n > 1 ? " hold" : " holds", shell_word(first, word, sizeof word));
+                     "with --input %s=FILE",
+                     err->text, first, n > 1 ? " and others" : "", n > 1 ? " hold" : " holds",
+                     shell_word(first, word, sizeof word));
 }

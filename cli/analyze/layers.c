@@ -1,35 +1,42 @@
-/* See layers.h.  Where a wire passes a rank there is a knot, a box without width; wires from the same box share their knots, so
- * that a value that is read in many places is drawn as one line with branches. */
+/* See layers.h.  Where a wire passes a rank there is a knot, a box without width; wires from the
+ * same box share their knots, so that a value that is read in many places is drawn as one line with
+ * branches. */
 #include "layers.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SWEEPS = 12 };
-static const double gap = 22, rise = 34, channel = 30;      /* between boxes, ranks, columns */
+static const double gap = 22, rise = 34, channel = 30; /* between boxes, ranks, columns */
 
-typedef struct knot { int rank, place; double w, x, key; } knot;
-typedef struct link { int up, down; } link;                 /* knots of neighbouring ranks */
+typedef struct knot {
+    int rank, place;
+    double w, x, key;
+} knot;
+typedef struct link {
+    int up, down;
+} link; /* knots of neighbouring ranks */
 
 typedef struct work {
     drawing *d;
-    knot *knots;                        /* the boxes come first */
-    int   nknots, room;
+    knot *knots; /* the boxes come first */
+    int nknots, room;
     link *links;
-    int   nlinks, room_links, ranks;
-    int  *order, *start;                /* knots by rank and place; where each rank starts */
-    int  *tree;                         /* counts of crossings */
+    int nlinks, room_links, ranks;
+    int *order, *start; /* knots by rank and place; where each rank starts */
+    int *tree;          /* counts of crossings */
 } work;
 
 /* ---- ranks and knots ---- */
 
 static void find_ranks(drawing *d) {
     for (int i = 0; i < d->nboxes; i++) d->boxes[i].rank = 0;
-    for (int i = 0; i < d->nboxes; i++)                     /* boxes stand in an order that wires follow */
+    for (int i = 0; i < d->nboxes; i++) /* boxes stand in an order that wires follow */
         for (int k = 0; k < d->nwires; k++)
             if (d->wires[k].to == i && d->boxes[d->wires[k].from].rank + 1 > d->boxes[i].rank)
                 d->boxes[i].rank = d->boxes[d->wires[k].from].rank + 1;
-    for (int i = d->nboxes - 1; i >= 0; i--) {              /* what nothing leads to stands just above its first reader */
+    for (int i = d->nboxes - 1; i >= 0;
+         i--) { /* what nothing leads to stands just above its first reader */
         int least = -1;
         bool source = true;
         for (int k = 0; k < d->nwires; k++) {
@@ -103,20 +110,23 @@ static int by_ends(const void *x, const void *y) {
     const link *a = x, *b = y;
     const knot *p = &sorting[a->up], *q = &sorting[b->up];
     if (p->rank != q->rank) return p->rank - q->rank;
-    return p->place != q->place ? p->place - q->place : sorting[a->down].place - sorting[b->down].place;
+    return p->place != q->place ? p->place - q->place
+                                : sorting[a->down].place - sorting[b->down].place;
 }
 static int by_key(const void *x, const void *y) {
     const knot *a = &sorting[*(const int *)x], *b = &sorting[*(const int *)y];
     return a->key != b->key ? (a->key > b->key) - (a->key < b->key) : a->place - b->place;
 }
 
-/* Pairs of links whose ends stand the other way round: a Fenwick tree counts lower ends further right. */
+/* Pairs of links whose ends stand the other way round: a Fenwick tree counts lower ends further
+ * right. */
 static long crossings(work *w) {
     long count = 0;
     sorting = w->knots;
     qsort(w->links, (size_t)w->nlinks, sizeof *w->links, by_ends);
     for (int k = 0; k < w->nlinks;) {
-        const int rank = w->knots[w->links[k].up].rank, first = k, size = w->start[rank + 2] - w->start[rank + 1];
+        const int rank = w->knots[w->links[k].up].rank, first = k,
+                  size = w->start[rank + 2] - w->start[rank + 1];
         memset(w->tree, 0, (size_t)(size + 1) * sizeof *w->tree);
         for (; k < w->nlinks && w->knots[w->links[k].up].rank == rank; k++) {
             const int place = w->knots[w->links[k].down].place + 1;
@@ -133,9 +143,11 @@ static long crossings(work *w) {
 static void sweep(work *w, bool down, double *sum, int *count) {
     for (int step = 1; step < w->ranks; step++) {
         const int r = down ? step : w->ranks - 1 - step;
-        for (int i = w->start[r]; i < w->start[r + 1]; i++) sum[w->order[i]] = 0, count[w->order[i]] = 0;
+        for (int i = w->start[r]; i < w->start[r + 1]; i++)
+            sum[w->order[i]] = 0, count[w->order[i]] = 0;
         for (int k = 0; k < w->nlinks; k++) {
-            const int here = down ? w->links[k].down : w->links[k].up, there = down ? w->links[k].up : w->links[k].down;
+            const int here = down ? w->links[k].down : w->links[k].up,
+                      there = down ? w->links[k].up : w->links[k].down;
             if (w->knots[here].rank != r) continue;
             sum[here] += w->knots[there].place, count[here]++;
         }
@@ -144,8 +156,10 @@ static void sweep(work *w, bool down, double *sum, int *count) {
             n->key = count[w->order[i]] ? sum[w->order[i]] / count[w->order[i]] : n->place;
         }
         sorting = w->knots;
-        qsort(w->order + w->start[r], (size_t)(w->start[r + 1] - w->start[r]), sizeof *w->order, by_key);
-        for (int i = w->start[r]; i < w->start[r + 1]; i++) w->knots[w->order[i]].place = i - w->start[r];
+        qsort(w->order + w->start[r], (size_t)(w->start[r + 1] - w->start[r]), sizeof *w->order,
+              by_key);
+        for (int i = w->start[r]; i < w->start[r + 1]; i++)
+            w->knots[w->order[i]].place = i - w->start[r];
     }
 }
 
@@ -161,14 +175,15 @@ static void uncross(work *w, double *sum, int *count, int *best) {
     }
     memcpy(w->order, best, (size_t)w->nknots * sizeof *best);
     for (int r = 0; r < w->ranks; r++)
-        for (int i = w->start[r]; i < w->start[r + 1]; i++) w->knots[w->order[i]].place = i - w->start[r];
+        for (int i = w->start[r]; i < w->start[r + 1]; i++)
+            w->knots[w->order[i]].place = i - w->start[r];
 }
 
 /* ---- places ---- */
 
-/* Of one rank: as near as can be to the wishes in key, in squares, without touching.  With y = x - (what stands to the left)
- * that is
- * isotonic regression: neighbours that would pass each other share their mean (pool adjacent violators). */
+/* Of one rank: as near as can be to the wishes in key, in squares, without touching.  With y = x -
+ * (what stands to the left) that is isotonic regression: neighbours that would pass each other
+ * share their mean (pool adjacent violators). */
 static void settle(work *w, int r, double *mean, int *weight) {
     const int n = w->start[r + 1] - w->start[r], *o = w->order + w->start[r];
     int blocks = 0;
@@ -178,7 +193,8 @@ static void settle(work *w, int r, double *mean, int *weight) {
         mean[blocks] = w->knots[o[i]].key - left, weight[blocks++] = 1;
         for (; blocks > 1 && mean[blocks - 2] > mean[blocks - 1]; blocks--) {
             const int a = weight[blocks - 2], b = weight[blocks - 1];
-            mean[blocks - 2] = (a * mean[blocks - 2] + b * mean[blocks - 1]) / (a + b), weight[blocks - 2] = a + b;
+            mean[blocks - 2] = (a * mean[blocks - 2] + b * mean[blocks - 1]) / (a + b),
+                          weight[blocks - 2] = a + b;
         }
     }
     left = 0;
@@ -189,17 +205,22 @@ static void settle(work *w, int r, double *mean, int *weight) {
     }
 }
 
-/* One rank under what it reads (down), or over what reads it; where there is nothing, over or under the others. */
+/* One rank under what it reads (down), or over what reads it; where there is nothing, over or under
+ * the others. */
 static void align(work *w, int r, bool down, double *sum, int *count) {
     for (int way = 0; way < 2; way++) {
         for (int i = w->start[r]; i < w->start[r + 1]; i++)
             if (!way || !count[w->order[i]]) sum[w->order[i]] = 0, count[w->order[i]] = 0;
         for (int k = 0; k < w->nlinks; k++) {
             const bool below = way ? !down : down;
-            const int here = below ? w->links[k].down : w->links[k].up, there = below ? w->links[k].up : w->links[k].down;
+            const int here = below ? w->links[k].down : w->links[k].up,
+                      there = below ? w->links[k].up : w->links[k].down;
             if (w->knots[here].rank != r || (way && count[here] > 0)) continue;
-            if (!way) sum[here] += w->knots[there].x, count[here]++;
-            else sum[here] -= w->knots[there].x, count[here]--;         /* negative, so that the first way goes before */
+            if (!way)
+                sum[here] += w->knots[there].x, count[here]++;
+            else
+                sum[here] -= w->knots[there].x,
+                    count[here]--; /* negative, so that the first way goes before */
         }
     }
     for (int i = w->start[r]; i < w->start[r + 1]; i++) {

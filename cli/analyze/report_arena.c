@@ -1,25 +1,34 @@
-/* The arena of the plan as a picture: steps from left to right, addresses upwards, a box for each part while it is alive. */
+/* The arena of the plan as a picture: steps from left to right, addresses upwards, a box for each
+ * part while it is alive. */
 #include <stdlib.h>
 #include "report.h"
 
-enum { MOST = 600 };            /* boxes: the largest */
+enum { MOST = 600 }; /* boxes: the largest */
 static const double left = 76, wide = 1000, high = 260, head = 12, foot = 34;
 
 static int largest_first(const void *x, const void *y) {
-    const fac_arena_part *a = *(const fac_arena_part *const *)x, *b = *(const fac_arena_part *const *)y;
-    const double p = (double)a->bytes * (a->last - a->first + 1), q = (double)b->bytes * (b->last - b->first + 1);
+    const fac_arena_part *a = *(const fac_arena_part *const *)x,
+                         *b = *(const fac_arena_part *const *)y;
+    const double p = (double)a->bytes * (a->last - a->first + 1),
+                 q = (double)b->bytes * (b->last - b->first + 1);
     return p != q ? (p < q) - (p > q) : (a > b) - (a < b);
 }
 
 static void box(FILE *to, const memory_facts *f, const fac_arena_part *p) {
-    const double across = (wide - left - 8) / (f->plan.steps > 0 ? f->plan.steps : 1), up = high / (double)f->plan.arena;
-    const int last = p->last < f->plan.steps ? p->last : f->plan.steps - 1;         /* results live on behind the last step */
+    const double across = (wide - left - 8) / (f->plan.steps > 0 ? f->plan.steps : 1),
+                 up = high / (double)f->plan.arena;
+    const int last = p->last < f->plan.steps
+                         ? p->last
+                         : f->plan.steps - 1; /* results live on after the last step */
     char text[32];
-    html(to, "<rect class=\"box %s\" x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%.2f\"><title>%s%s\n%s from byte %.0f on\n"
-         "steps %d to %d</title></rect>\n", p->scratch ? "scratch" : "value", left + across * p->first,
-         head + high - up * (double)(p->at + p->bytes), across * (last - p->first + 1), up * (double)p->bytes,
-         p->scratch ? "scratch of " : "", p->made_by ? p->made_by : "?", bytes_text((double)p->bytes, text, sizeof text),
-         (double)p->at, p->first, last);
+    html(to,
+         "<rect class=\"box %s\" x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" "
+         "height=\"%.2f\"><title>%s%s\n%s from byte %.0f on\n"
+         "steps %d to %d</title></rect>\n",
+         p->scratch ? "scratch" : "value", left + across * p->first,
+         head + high - up * (double)(p->at + p->bytes), across * (last - p->first + 1),
+         up * (double)p->bytes, p->scratch ? "scratch of " : "", p->made_by ? p->made_by : "?",
+         bytes_text((double)p->bytes, text, sizeof text), (double)p->at, p->first, last);
 }
 
 bool report_arena(FILE *to, const report *r) {
@@ -35,10 +44,12 @@ bool report_arena(FILE *to, const report *r) {
     qsort(order, (size_t)f->nparts, sizeof *order, largest_first);
     const int n = f->nparts < MOST ? f->nparts : MOST;
     fputs("<h3>What lies where in the arena</h3>\n", to);
-    svg_start(to, "arena", wide, head + high + foot, "The arena: steps from left to right, addresses upwards", "");
+    svg_start(to, "arena", wide, head + high + foot,
+              "The arena: steps from left to right, addresses upwards", "");
     svg_line(to, "grid", left, head, wide - 8, head);
     svg_line(to, "grid", left, head + high, wide - 8, head + high);
-    svg_text(to, "tick", left - 8, head + 4, "end", bytes_text((double)f->plan.arena, text, sizeof text));
+    svg_text(to, "tick", left - 8, head + 4, "end",
+             bytes_text((double)f->plan.arena, text, sizeof text));
     svg_text(to, "tick", left - 8, head + high + 4, "end", "0");
     svg_text(to, "tick", left, head + high + 22, "start", "step 0");
     snprintf(text, sizeof text, "%d", f->plan.steps - 1);

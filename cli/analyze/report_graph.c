@@ -1,5 +1,5 @@
-/* The graph of a model as drawings: one of the whole with modules folded until it fits, and one of each folded module, inside of
- * each other as modules are. */
+/* The graph of a model as drawings: one of the whole with modules folded until it fits, and one of
+ * each folded module, inside of each other as modules are. */
 #include <stdlib.h>
 #include <string.h>
 #include "layers.h"
@@ -9,19 +9,22 @@
 enum { FIRST_MOST = 44, DRAWN_MOST = 4000, PILLS = 6, READS = 256 };
 static const double box_w = 156, box_h = 40, pill_w = 124, pill_h = 22, wide = 1060, margin = 24;
 
-/* What one drawing shows: parts in their order, and around them where data comes from and goes to. */
+/* What one drawing shows: parts in their order, and around them where data comes from and goes to.
+ */
 enum { PILL_TEXT = 96 };
-typedef struct pill { char text[PILL_TEXT]; } pill;
+typedef struct pill {
+    char text[PILL_TEXT];
+} pill;
 typedef struct picture {
     const report *r;
-    const flow   *f;
-    const char   *name;                     /* path of the module; "" of all */
-    part        **parts;
-    int           n, first, last;           /* layers, all of the parts together */
-    pill          in[PILLS], out[PILLS];
-    int           nin, nout;
-    drawing       d;
-    int           room;
+    const flow *f;
+    const char *name; /* path of the module; "" of all */
+    part **parts;
+    int n, first, last; /* layers, all of the parts together */
+    pill in[PILLS], out[PILLS];
+    int nin, nout;
+    drawing d;
+    int room;
 } picture;
 
 /* ---- which parts ---- */
@@ -63,8 +66,10 @@ static int place_of(const picture *p, int layer) {
     int from = 0, to = p->n - 1;
     while (from < to) {
         const int mid = (from + to + 1) / 2;
-        if (p->parts[mid]->first <= layer) from = mid;
-        else to = mid - 1;
+        if (p->parts[mid]->first <= layer)
+            from = mid;
+        else
+            to = mid - 1;
     }
     return from;
 }
@@ -93,12 +98,14 @@ static int pill_at(pill *all, int *n, const char *name) {
     return (*n)++;
 }
 
-/* A layer outside as seen from here: its path down to where it leaves ours, so from layer1.0 all of layer1.1 is one thing. */
+/* A layer outside as seen from here: its path down to where it leaves ours, so from layer1.0 all of
+ * layer1.1 is one thing. */
 static const char *outside(const picture *p, int layer, char to[PILL_TEXT]) {
     const char *path = layer_name(fac_analysis_layer(p->r->a, layer));
     size_t n = 0;
     do n += strcspn(path + n, ".") + 1;
-    while (path[n - 1] && !strncmp(path, p->name, n - 1) && (p->name[n - 1] == '.' || !p->name[n - 1]));
+    while (path[n - 1] && !strncmp(path, p->name, n - 1) &&
+           (p->name[n - 1] == '.' || !p->name[n - 1]));
     snprintf(to, PILL_TEXT, "%.*s", (int)(n - 1), path);
     return to;
 }
@@ -106,7 +113,10 @@ static const char *outside(const picture *p, int layer, char to[PILL_TEXT]) {
 /* Where data comes from: a layer, or an input of the model. */
 static int source_pill(picture *p, const fac_alive *from) {
     char text[PILL_TEXT];
-    return pill_at(p->in, &p->nin, from->layer >= 0 ? outside(p, from->layer, text) : from->name ? from->name : "input");
+    return pill_at(p->in, &p->nin,
+                   from->layer >= 0 ? outside(p, from->layer, text)
+                   : from->name     ? from->name
+                                    : "input");
 }
 
 static int reader_pill(picture *p, int layer) {
@@ -119,7 +129,7 @@ static const char *given_name(const picture *p) {
     return fac_graph_outputs(g) == 1 ? fac_graph_output_name(g, 0) : "outputs";
 }
 
-/* Pills are found first: inputs are the boxes in front, outputs those behind. */
+/* Pills are found first: inputs are the boxes in front, outputs those after. */
 static void find_pills(picture *p, const bool *given) {
     fac_alive reads[READS];
     for (int i = p->first; i <= p->last; i++) {
@@ -135,14 +145,19 @@ static void find_pills(picture *p, const bool *given) {
 static bool add_wires(picture *p, const bool *given) {
     fac_alive reads[READS];
     for (int i = p->first; i <= p->last; i++) {
-        const int n = fac_analysis_reads(p->r->a, i, reads, READS), to = p->nin + place_of(p, i), behind = p->nin + p->n;
+        const int n = fac_analysis_reads(p->r->a, i, reads, READS), to = p->nin + place_of(p, i),
+                  behind = p->nin + p->n;
         for (int k = 0; k < n && k < READS; k++) {
-            const int from = reads[k].layer >= p->first ? p->nin + place_of(p, reads[k].layer) : source_pill(p, &reads[k]);
+            const int from = reads[k].layer >= p->first ? p->nin + place_of(p, reads[k].layer)
+                                                        : source_pill(p, &reads[k]);
             if (from != to && !wire_new(p, from, to)) return false;
         }
         for (int k = p->f->to[i]; k < p->f->to[i + 1]; k++)
-            if (p->f->reader[k] > p->last && !wire_new(p, to, behind + reader_pill(p, p->f->reader[k]))) return false;
-        if (given[i] && !wire_new(p, to, behind + pill_at(p->out, &p->nout, given_name(p)))) return false;
+            if (p->f->reader[k] > p->last &&
+                !wire_new(p, to, behind + reader_pill(p, p->f->reader[k])))
+                return false;
+        if (given[i] && !wire_new(p, to, behind + pill_at(p->out, &p->nout, given_name(p))))
+            return false;
     }
     return true;
 }
@@ -165,7 +180,8 @@ static bool lay_out(picture *p, const bool *given) {
 /* The end of a name is what tells it from others. */
 static const char *shortened(const char *name, int most, char *to, size_t size) {
     const int n = (int)strlen(name);
-    if (n <= most) snprintf(to, size, "%s", name);
+    if (n <= most)
+        snprintf(to, size, "%s", name);
     else {
         const char *s = name + n - most + 1;
         while ((*s & 0xc0) == 0x80) s++;
@@ -183,16 +199,20 @@ static void turn(FILE *to, drawing_point a, drawing_point b, double right) {
     html(to, "Q%.1f %.1f %.1f %.1fV%.1f", b.x, top, b.x, top + r, b.y);
 }
 
-/* Within a column a curve; to the next one around the boxes: down, into the channel, up, and in from above. */
+/* Within a column a curve; to the next one around the boxes: down, into the channel, up, and in
+ * from above. */
 static void wire(FILE *to, const drawing *d, const drawing_wire *w) {
     const drawing_point *p = &d->at[w->first];
     html(to, "<path class=\"wire\" d=\"M%.1f %.1f", p->x, p->y);
     for (int k = 1; k < w->count; k++) {
         const drawing_point a = p[k - 1], b = p[k];
         const double mid = (a.y + b.y) / 2;
-        if (k % 2 == 0) html(to, "V%.1f", b.y);                         /* past a rank */
-        else if (a.column != b.column) turn(to, a, b, d->right[a.column]);
-        else html(to, "C%.1f %.1f %.1f %.1f %.1f %.1f", a.x, mid, b.x, mid, b.x, b.y);
+        if (k % 2 == 0)
+            html(to, "V%.1f", b.y); /* past a rank */
+        else if (a.column != b.column)
+            turn(to, a, b, d->right[a.column]);
+        else
+            html(to, "C%.1f %.1f %.1f %.1f %.1f %.1f", a.x, mid, b.x, mid, b.x, b.y);
     }
     fputs("\" marker-end=\"url(#tip-of-wire)\"/>\n", to);
 }
@@ -202,13 +222,16 @@ static void layer_box(FILE *to, const picture *p, const part *q, double x, doubl
     const fac_graph *g = fac_analysis_graph(p->r->a);
     char dims[128], kernel[64], text[256], macs[32], params[32];
     fac_dims taps = { 0 };
-    for (int k = 2; k < l->kernel.n && !strncmp(l->op, "conv", 4); k++) taps.d[taps.n++] = l->kernel.d[k];
-    snprintf(text, sizeof text, "%s%s%s", l->kind, taps.n ? " " : "", taps.n ? dims_text(g, &taps, kernel, sizeof kernel) : "");
+    for (int k = 2; k < l->kernel.n && !strncmp(l->op, "conv", 4); k++)
+        taps.d[taps.n++] = l->kernel.d[k];
+    snprintf(text, sizeof text, "%s%s%s", l->kind, taps.n ? " " : "",
+             taps.n ? dims_text(g, &taps, kernel, sizeof kernel) : "");
     type_dims(g, &l->out, dims, sizeof dims);
     html(to, "<g class=\"box %s\" data-key=\"%s\">", layer_class(l), l->name);
     html(to, "<title>%s\n%s %s\n", layer_name(l), l->kind, l->attrs);
     if (l->in.dtype != FAC_NONE)
-        html(to, "input %s %s\n", fac_dtype_get(l->in.dtype)->name, dims_text(g, &l->in.dims, kernel, sizeof kernel));
+        html(to, "input %s %s\n", fac_dtype_get(l->in.dtype)->name,
+             dims_text(g, &l->in.dims, kernel, sizeof kernel));
     if (l->kernel.n) html(to, "weights %s\n", dims_text(g, &l->kernel, kernel, sizeof kernel));
     const char *dtype = l->out.dtype == FAC_NONE ? "" : fac_dtype_get(l->out.dtype)->name;
     html(to, "output %s %s\n%s multiply-adds, %s parameters</title>", dtype, dims,
@@ -224,14 +247,16 @@ static void part_box(FILE *to, const picture *p, const part *q, double x, double
     char macs[32], params[32], text[128];
     const double share = ratio(q->macs, p->r->t.macs);
     html(to, "<a class=\"box module\" href=\"#part-%d\" data-key=\"%s\">", q->id, q->name);
-    html(to, "<title>%s: %d layers\n%s multiply-adds (%.1f %%), %s parameters</title>", q->name, q->last - q->first + 1,
-         count_text(q->macs, macs, sizeof macs), 100 * share, count_text(q->params, params, sizeof params));
+    html(to, "<title>%s: %d layers\n%s multiply-adds (%.1f %%), %s parameters</title>", q->name,
+         q->last - q->first + 1, count_text(q->macs, macs, sizeof macs), 100 * share,
+         count_text(q->params, params, sizeof params));
     svg_rect(to, "body", x + 4, y + 4, box_w, box_h, 5);
     svg_rect(to, "body", x, y, box_w, box_h, 5);
     svg_rect(to, "load", x + 2, y + box_h - 5, (box_w - 4) * share, 3, 1.5);
-    const size_t above = strlen(p->name);           /* inside of a module its own path goes without saying */
+    const size_t above = strlen(p->name); /* inside of a module its own path goes without saying */
     const bool inner = above && !strncmp(q->name, p->name, above) && q->name[above] == '.';
-    svg_text(to, "kind", x + 12, y + 16, "start", shortened(q->name + (inner ? above + 1 : 0), 18, text, sizeof text));
+    svg_text(to, "kind", x + 12, y + 16, "start",
+             shortened(q->name + (inner ? above + 1 : 0), 18, text, sizeof text));
     snprintf(text, sizeof text, "%d layers \xc2\xb7 %s", q->last - q->first + 1, macs);
     svg_text(to, "dims", x + 12, y + 30, "start", text);
     fputs("</a>\n", to);
@@ -247,27 +272,44 @@ static void pill_box(FILE *to, const pill *q, const drawing_box *b) {
 
 static void draw(FILE *to, const picture *p, const char *name) {
     const drawing *d = &p->d;
-    const double w = d->width + 2 * margin, h = d->height + 2 * margin;         /* wires turn into the next column there */
-    html(to, "<figure class=\"scroll\"><svg class=\"net\" viewBox=\"%.0f %.0f %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" ",
+    const double w = d->width + 2 * margin,
+                 h = d->height + 2 * margin; /* wires turn into the next column there */
+    html(to,
+         "<figure class=\"scroll\"><svg class=\"net\" viewBox=\"%.0f %.0f %.0f %.0f\" "
+         "width=\"%.0f\" height=\"%.0f\" ",
          -margin, -margin, w, h, w, h);
     html(to, "role=\"group\" aria-label=\"Graph of %s: %d boxes\">\n", name, d->nboxes);
     for (int k = 0; k < d->nwires; k++) wire(to, d, &d->wires[k]);
     for (int i = 0; i < d->nboxes; i++) {
         const drawing_box *b = &d->boxes[i];
-        if (i < p->nin) pill_box(to, &p->in[i], b);
-        else if (i >= p->nin + p->n) pill_box(to, &p->out[i - p->nin - p->n], b);
-        else if (p->parts[i - p->nin]->children) part_box(to, p, p->parts[i - p->nin], b->x - b->w / 2, b->y);
-        else layer_box(to, p, p->parts[i - p->nin], b->x - b->w / 2, b->y);
+        if (i < p->nin)
+            pill_box(to, &p->in[i], b);
+        else if (i >= p->nin + p->n)
+            pill_box(to, &p->out[i - p->nin - p->n], b);
+        else if (p->parts[i - p->nin]->children)
+            part_box(to, p, p->parts[i - p->nin], b->x - b->w / 2, b->y);
+        else
+            layer_box(to, p, p->parts[i - p->nin], b->x - b->w / 2, b->y);
     }
     fputs("</svg></figure>\n", to);
 }
 
 /* ---- one in another ---- */
 
-typedef struct album { report *r; flow f; bool *given; int ids, drawn; } album;
+typedef struct album {
+    report *r;
+    flow f;
+    bool *given;
+    int ids, drawn;
+} album;
 
 static bool show(FILE *to, album *a, part **parts, int n, const char *name, const char *label) {
-    picture p = { .r = a->r, .f = &a->f, .name = name, .parts = parts, .n = n, .first = parts[0]->first,
+    picture p = { .r = a->r,
+                  .f = &a->f,
+                  .name = name,
+                  .parts = parts,
+                  .n = n,
+                  .first = parts[0]->first,
                   .last = parts[n - 1]->last };
     for (int i = 0; i < n; i++)
         if (parts[i]->children) parts[i]->id = ++a->ids;
@@ -280,13 +322,17 @@ static bool show(FILE *to, album *a, part **parts, int n, const char *name, cons
         part *q = parts[i], *inside[PARTS_MOST];
         char macs[32];
         if (!q->children) continue;
-        html(to, "<details class=\"part\" id=\"part-%d\"><summary><b>%s</b> %d layers, %s MACs</summary>\n", q->id,
-             q->name, q->last - q->first + 1,
-             count_text(q->macs, macs, sizeof macs));
+        html(to,
+             "<details class=\"part\" id=\"part-%d\"><summary><b>%s</b> %d layers, %s "
+             "MACs</summary>\n",
+             q->id, q->name, q->last - q->first + 1, count_text(q->macs, macs, sizeof macs));
         for (int k = 0; k < q->children; k++) inside[k] = &q->child[k];
-        if (a->drawn < DRAWN_MOST) good = show(to, a, inside, q->children, q->name, q->name);
+        if (a->drawn < DRAWN_MOST)
+            good = show(to, a, inside, q->children, q->name, q->name);
         else
-            html(to, "<p class=\"note\">Left out: a page has room for %d boxes; the table of modules has all layers.</p>\n",
+            html(to,
+                 "<p class=\"note\">Left out: a page has room for %d boxes; the table of modules "
+                 "has all layers.</p>\n",
                  DRAWN_MOST);
         fputs("</details>\n", to);
     }
@@ -295,15 +341,22 @@ static bool show(FILE *to, album *a, part **parts, int n, const char *name, cons
 }
 
 static void legend(FILE *to) {
-    static const char *const names[][2] = {
-        { "mac", "convolutions, products" }, { "norm", "norms" }, { "act", "activations" }, { "pool", "pools, means" },
-            { "other", "other arithmetic" },
-        { "move", "moves data" }, { "module", "folded module: open it" } };
+    static const char *const names[][2] = { { "mac", "convolutions, products" },
+                                            { "norm", "norms" },
+                                            { "act", "activations" },
+                                            { "pool", "pools, means" },
+                                            { "other", "other arithmetic" },
+                                            { "move", "moves data" },
+                                            { "module", "folded module: open it" } };
     fputs("<ul class=\"legend\">", to);
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) html(to, "<li class=\"%s\">%s</li>", names[k][0], names[k][1]);
-    fputs("</ul>\n<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs><marker id=\"tip-of-wire\" "
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        html(to, "<li class=\"%s\">%s</li>", names[k][0], names[k][1]);
+    fputs("</ul>\n<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs><marker "
+          "id=\"tip-of-wire\" "
           "viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" "
-          "markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0.8L7.5 4L0 7.2Z\"/></marker></defs></svg>\n", to);
+          "markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0.8L7.5 4L0 "
+          "7.2Z\"/></marker></defs></svg>\n",
+          to);
 }
 
 /* Layers whose results the graph gives back. */
@@ -327,7 +380,9 @@ bool report_graph(FILE *to, report *r) {
         return true;
     }
     good = good && flow_find(r->a, &a.f);
-    section_start(to, "graph", "Graph", "From top to bottom, and in columns from left to right.  The bar in a folded module is "
+    section_start(
+        to, "graph", "Graph",
+        "From top to bottom, and in columns from left to right.  The bar in a folded module is "
         "its share of all multiply-adds.");
     legend(to);
     if (good) good = show(to, &a, shown, choose(&root, shown), "", r->name);

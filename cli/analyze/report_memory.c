@@ -1,5 +1,5 @@
-/* Memory over time as a picture: layers from left to right, bytes upwards.  Each column says what is alive in its title; the
- * script shows the same from the data below at the pointer's place. */
+/* Memory over time as a picture: layers from left to right, bytes upwards.  Each column says what
+ * is alive in its title; the script shows the same from the data below at the pointer's place. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,12 @@
 enum { COLUMNS = 480, TOP = 5 };
 static const double left = 76, wide = 1000, high = 260, foot = 34, head = 28;
 
-static double x_of(const report *r, double layer) { return left + (wide - left - 8) * layer / r->t.layers; }
-static double y_of(const report *r, double bytes) { return head + high * (1 - ratio(bytes, r->t.peak)); }
+static double x_of(const report *r, double layer) {
+    return left + (wide - left - 8) * layer / r->t.layers;
+}
+static double y_of(const report *r, double bytes) {
+    return head + high * (1 - ratio(bytes, r->t.peak));
+}
 
 /* 1, 2 or 5 times a power of ten: about four lines up to the highest. */
 static double raster(double most) {
@@ -46,7 +50,9 @@ static void outline(FILE *to, const report *r, int columns, const int *layer) {
 }
 
 static const char *alive_name(const report *r, const fac_alive *a) {
-    return a->layer >= 0 ? layer_name(fac_analysis_layer(r->a, a->layer)) : a->name ? a->name : "input";
+    return a->layer >= 0 ? layer_name(fac_analysis_layer(r->a, a->layer))
+           : a->name     ? a->name
+                         : "input";
 }
 
 static void titles(FILE *to, const report *r, int columns, const int *layer) {
@@ -54,12 +60,16 @@ static void titles(FILE *to, const report *r, int columns, const int *layer) {
     fac_alive alive[TOP];
     for (int c = 0; c < columns; c++) {
         const int i = layer[c], n = fac_analysis_alive(r->a, i, alive, TOP);
-        const double x = x_of(r, (double)c * r->t.layers / columns), next = x_of(r, (double)(c + 1) * r->t.layers / columns);
+        const double x = x_of(r, (double)c * r->t.layers / columns),
+                     next = x_of(r, (double)(c + 1) * r->t.layers / columns);
         const fac_layer *l = fac_analysis_layer(r->a, i);
-        html(to, "<rect class=\"hit\" data-layer=\"%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\"><title>%d %s: %s",
+        html(to,
+             "<rect class=\"hit\" data-layer=\"%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" "
+             "height=\"%.1f\"><title>%d %s: %s",
              i, x, head, next - x, high, i, layer_name(l), bytes_text(l->alive, text, sizeof text));
         for (int k = 0; k < n && k < TOP; k++)
-            html(to, "\n%s %s", bytes_text(alive[k].bytes, text, sizeof text), alive_name(r, &alive[k]));
+            html(to, "\n%s %s", bytes_text(alive[k].bytes, text, sizeof text),
+                 alive_name(r, &alive[k]));
         if (n > TOP) html(to, "\nand %d more", n - TOP);
         fputs("</title></rect>\n", to);
     }
@@ -71,7 +81,8 @@ static void at_peak(FILE *to, const report *r) {
     fac_alive alive[MOST];
     char text[32], share[32];
     const int n = fac_analysis_alive(r->a, r->t.peak_layer, alive, MOST);
-    html(to, "<h3>Alive at the peak, in %s</h3>\n", layer_name(fac_analysis_layer(r->a, r->t.peak_layer)));
+    html(to, "<h3>Alive at the peak, in %s</h3>\n",
+         layer_name(fac_analysis_layer(r->a, r->t.peak_layer)));
     table_start(to, "bars", "Alive at the peak", 3, heads, 1);
     for (int k = 0; k < n && k < MOST; k++) {
         html(to, "<tr><th scope=\"row\">%s</th>", alive_name(r, &alive[k]));
@@ -97,8 +108,8 @@ static bool reads(FILE *to, const report *r, int i) {
     return true;
 }
 
-/* For the script: [name, bytes alive, layers it reads, key in the page if that is another text] of each layer, and lives: [first,
- * last, bytes], of inputs with their name. */
+/* For the script: [name, bytes alive, layers it reads, key in the page if that is another text] of
+ * each layer, and lives: [first, last, bytes], of inputs with their name. */
 static bool data(FILE *to, const report *r) {
     fac_lifetime l;
     fputs("<script type=\"application/json\" id=\"data\">{\"layers\":[", to);
@@ -132,14 +143,19 @@ bool report_memory(FILE *to, const report *r) {
     const int columns = r->t.layers < COLUMNS ? r->t.layers : COLUMNS;
     int layer[COLUMNS];
     for (int c = 0; c < columns; c++)
-        layer[c] = highest(r, (int)((double)c * r->t.layers / columns), (int)((double)(c + 1) * r->t.layers / columns));
-    snprintf(lead, sizeof lead, "Results that are alive while each layer runs: at most %s, and never less than %s in any order. "
-        " Point at a layer to "
-             "see what is alive.", bytes_text(r->t.peak, peak, sizeof peak), bytes_text(r->t.bound, bound, sizeof bound));
+        layer[c] = highest(r, (int)((double)c * r->t.layers / columns),
+                           (int)((double)(c + 1) * r->t.layers / columns));
+    snprintf(lead, sizeof lead,
+             "Results that are alive while each layer runs: at most %s, and never less than %s in "
+             "any order. "
+             " Point at a layer to "
+             "see what is alive.",
+             bytes_text(r->t.peak, peak, sizeof peak), bytes_text(r->t.bound, bound, sizeof bound));
     section_start(to, "memory", "Memory", lead);
     if (columns > 0 && r->t.peak > 0) {
         const double x = x_of(r, r->t.peak_layer + 0.5), y = y_of(r, r->t.bound);
-        snprintf(label, sizeof label, "Memory of results by layer: at most %s in layer %d", peak, r->t.peak_layer);
+        snprintf(label, sizeof label, "Memory of results by layer: at most %s in layer %d", peak,
+                 r->t.peak_layer);
         snprintf(more, sizeof more, " data-left=\"%.1f\" data-right=\"%.1f\"", left, wide - 8);
         svg_start(to, "timeline", wide, head + high + foot, label, more);
         axes(to, r);
@@ -147,10 +163,16 @@ bool report_memory(FILE *to, const report *r) {
         svg_line(to, "bound", left, y, wide - 8, y);
         svg_text(to, "mark", x > wide / 2 ? left + 90 : wide - 12, y - 6, "end", "lower bound");
         snprintf(label, sizeof label, "peak %s", peak);
-        svg_text(to, "mark strong", x, head - 10, x > wide - 120 ? "end" : x < left + 90 ? "start" : "middle", label);
+        svg_text(to, "mark strong", x, head - 10,
+                 x > wide - 120  ? "end"
+                 : x < left + 90 ? "start"
+                                 : "middle",
+                 label);
         html(to, "<circle class=\"peak\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x, head);
         titles(to, r, columns, layer);
-        fputs("<line class=\"cursor\" id=\"cursor\" y1=\"28\" y2=\"288\" visibility=\"hidden\"/>\n</svg></figure>\n", to);
+        fputs("<line class=\"cursor\" id=\"cursor\" y1=\"28\" y2=\"288\" "
+              "visibility=\"hidden\"/>\n</svg></figure>\n",
+              to);
         at_peak(to, r);
     }
     const bool good = data(to, r);

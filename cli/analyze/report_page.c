@@ -1,51 +1,71 @@
-/* The frame of a report: head, the facts that stand first, the foot with style and script.  Nothing is fetched from anywhere,
- * and the policy in the head forbids it: no script runs but the one below, whatever a name in the model may contain. */
+/* The frame of a report: head, the facts that stand first, the foot with style and script.  Nothing
+ * is fetched from anywhere, and the policy in the head forbids it: no script runs but the one
+ * below, whatever a name in the model may contain. */
 #include <string.h>
 #include "facula/op.h"
 #include "report.h"
 #include "report_css.h"
 #include "report_js.h"
 
-static const struct { const char *id, *name; } parts[] = {
-    { "graph", "Graph" }, { "modules", "Modules" }, { "operators", "Operators" }, { "measured", "Measured" },
-    { "memory", "Memory" }, { "roofline", "Roofline" }, { "counts", "Counts" }, { "plan", "Plan" } };
+static const struct {
+    const char *id, *name;
+} parts[] = { { "graph", "Graph" },       { "modules", "Modules" }, { "operators", "Operators" },
+              { "measured", "Measured" }, { "memory", "Memory" },   { "roofline", "Roofline" },
+              { "counts", "Counts" },     { "plan", "Plan" } };
 
 void page_start(FILE *to, const report *r) {
-    html(to, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>%s - facula report</title>\n"
+    html(to,
+         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>%s - "
+         "facula report</title>\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-         "<meta name=\"color-scheme\" content=\"light dark\">\n<meta http-equiv=\"Content-Security-Policy\" "
+         "<meta name=\"color-scheme\" content=\"light dark\">\n<meta "
+         "http-equiv=\"Content-Security-Policy\" "
          "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-facula'\">\n"
-         "<meta name=\"generator\" content=\"facula " FACULA_VERSION "\">\n<style>\n", r->name);
+         "<meta name=\"generator\" content=\"facula " FACULA_VERSION "\">\n<style>\n",
+         r->name);
     fputs(fac_report_css, to);
     fputs("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n"
-          "<nav aria-label=\"Sections\"><div>\n", to);
+          "<nav aria-label=\"Sections\"><div>\n",
+          to);
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
-        if (r->time || strcmp(parts[k].id, "measured")) html(to, "<a href=\"#%s\">%s</a>\n", parts[k].id, parts[k].name);
-    fputs("<label class=\"js search\"><span>Search layers</span><input type=\"search\" id=\"search\" "
-          "placeholder=\"Search layers  ( / )\" autocomplete=\"off\" spellcheck=\"false\">"
-          "<output id=\"found\" for=\"search\"></output></label>\n</div></nav>\n<main id=\"main\">\n", to);
+        if (r->time || strcmp(parts[k].id, "measured"))
+            html(to, "<a href=\"#%s\">%s</a>\n", parts[k].id, parts[k].name);
+    fputs(
+        "<label class=\"js search\"><span>Search layers</span><input type=\"search\" id=\"search\" "
+        "placeholder=\"Search layers  ( / )\" autocomplete=\"off\" spellcheck=\"false\">"
+        "<output id=\"found\" for=\"search\"></output></label>\n</div></nav>\n<main id=\"main\">\n",
+        to);
 }
 
 void page_end(FILE *to, const report *r) {
-    html(to, "</main>\n<footer>Made by facula " FACULA_VERSION "%s%s.  One multiply-add is two floating-point operations; "
-         "1 MB is 1,000,000 bytes.  Memory of results: an ideal allocator, nothing in place.</footer>\n"
-         "<div id=\"tip\" role=\"status\" hidden></div>\n<aside id=\"facts\" aria-live=\"polite\" hidden></aside>\n"
-         "<script nonce=\"facula\">\n", r->stamp ? " on " : "",
-         r->stamp ? r->stamp : "");
+    html(to,
+         "</main>\n<footer>Made by facula " FACULA_VERSION
+         "%s%s.  One multiply-add is two floating-point operations; "
+         "1 MB is 1,000,000 bytes.  Memory of results: an ideal allocator, nothing in "
+         "place.</footer>\n"
+         "<div id=\"tip\" role=\"status\" hidden></div>\n<aside id=\"facts\" aria-live=\"polite\" "
+         "hidden></aside>\n"
+         "<script nonce=\"facula\">\n",
+         r->stamp ? " on " : "", r->stamp ? r->stamp : "");
     fputs(fac_report_js, to);
     fputs("</script>\n</body>\n</html>\n", to);
 }
 
 void section_start(FILE *to, const char *id, const char *title, const char *lead) {
-    html(to, "<section id=\"%s\" aria-labelledby=\"%s-title\">\n<h2 id=\"%s-title\">%s</h2>\n<p class=\"lead\">%s</p>\n", id,
-         id, id, title, lead);
+    html(to,
+         "<section id=\"%s\" aria-labelledby=\"%s-title\">\n<h2 id=\"%s-title\">%s</h2>\n<p "
+         "class=\"lead\">%s</p>\n",
+         id, id, id, title, lead);
 }
 
 void section_end(FILE *to) { fputs("</section>\n", to); }
 
 void cell_number(FILE *to, double value, const char *text, double share) {
-    if (share >= 0) html(to, "<td class=\"n bar\" data-v=\"%.17g\" style=\"--w:%.4f\"><span>%s</span></td>", value, share, text);
-    else html(to, "<td class=\"n\" data-v=\"%.17g\">%s</td>", value, text);
+    if (share >= 0)
+        html(to, "<td class=\"n bar\" data-v=\"%.17g\" style=\"--w:%.4f\"><span>%s</span></td>",
+             value, share, text);
+    else
+        html(to, "<td class=\"n\" data-v=\"%.17g\">%s</td>", value, text);
 }
 
 /* ---- facts ---- */
@@ -61,8 +81,8 @@ static void ports(FILE *to, const report *r, const char *what, int n, bool outpu
         const fac_type t = fac_value_type(v);
         const char *name = output ? fac_graph_output_name(g, i) : fac_value_name(v);
         char dims[256];
-        html(to, "<li><span>%s</span> <b>%s</b> <code>%s %s</code></li>\n", what, name ? name : "", fac_dtype_get(t.dtype)->name,
-             dims_text(g, &t.dims, dims, sizeof dims));
+        html(to, "<li><span>%s</span> <b>%s</b> <code>%s %s</code></li>\n", what, name ? name : "",
+             fac_dtype_get(t.dtype)->name, dims_text(g, &t.dims, dims, sizeof dims));
     }
 }
 
@@ -77,25 +97,31 @@ void page_facts(FILE *to, const report *r) {
     ports(to, r, "input", fac_graph_inputs(g), false);
     ports(to, r, "output", fac_graph_outputs(g), true);
     fputs("</ul>\n<dl class=\"facts\">\n", to);
-    snprintf(more, sizeof more, "%s; buffers %s", digits_text(t->params, x, sizeof x), digits_text(t->buffers, y, sizeof y));
+    snprintf(more, sizeof more, "%s; buffers %s", digits_text(t->params, x, sizeof x),
+             digits_text(t->buffers, y, sizeof y));
     fact(to, "Parameters", count_text(t->params, z, sizeof z), more);
-    snprintf(more, sizeof more, "%s; %s FLOP", digits_text(t->macs, x, sizeof x), count_text(2 * t->macs, y, sizeof y));
+    snprintf(more, sizeof more, "%s; %s FLOP", digits_text(t->macs, x, sizeof x),
+             count_text(2 * t->macs, y, sizeof y));
     fact(to, "Multiply-adds", count_text(t->macs, z, sizeof z), more);
-    snprintf(more, sizeof more, "%s bytes of parameters and buffers", digits_text(t->weights, x, sizeof x));
+    snprintf(more, sizeof more, "%s bytes of parameters and buffers",
+             digits_text(t->weights, x, sizeof x));
     fact(to, "Weights", bytes_text(t->weights, z, sizeof z), more);
-    snprintf(more, sizeof more, "results alive at once%s%s", top ? ", in " : "", top ? layer_name(top) : "");
+    snprintf(more, sizeof more, "results alive at once%s%s", top ? ", in " : "",
+             top ? layer_name(top) : "");
     fact(to, "Peak memory", bytes_text(t->peak, z, sizeof z), more);
     snprintf(more, sizeof more, "%s of results in all", bytes_text(t->activations, x, sizeof x));
     snprintf(z, sizeof z, "%d", t->layers);
     fact(to, "Layers", z, more);
     if (r->time) {
         snprintf(z, sizeof z, "%.3g ms", 1e3 * r->time->median);
-        snprintf(more, sizeof more, "%.1f GFLOP/s; median of %d runs", 2e-9 * ratio(r->time->macs, r->time->median),
-            r->time->runs);
+        snprintf(more, sizeof more, "%.1f GFLOP/s; median of %d runs",
+                 2e-9 * ratio(r->time->macs, r->time->median), r->time->runs);
         fact(to, "Time of a run", z, more);
     }
     fputs("</dl>\n", to);
-    if (fac_analysis_open(r->a)) html(to, "<p class=\"note\">Sizes are unknown, and count 0: %s</p>\n", fac_analysis_open(r->a));
+    if (fac_analysis_open(r->a))
+        html(to, "<p class=\"note\">Sizes are unknown, and count 0: %s</p>\n",
+             fac_analysis_open(r->a));
     fputs("</header>\n", to);
 }
 
@@ -113,9 +139,11 @@ double layer_bytes(const fac_layer *l) { return l->read + l->written + l->weight
 
 const char *layer_class(const fac_layer *l) {
     static const char *const classes[][2] = {
-        { "norm", "norm" }, { "lrn", "norm" }, { "pool", "pool" }, { "mean", "pool" }, { "relu", "act" }, { "elu", "act" },
-        { "clip", "act" }, { "sigmoid", "act" }, { "tanh", "act" }, { "softmax", "act" }, { "swish", "act" }, { "silu", "act" },
-        { "soft", "act" }, { "mish", "act" }, { "erf", "act" } };
+        { "norm", "norm" }, { "lrn", "norm" },    { "pool", "pool" }, { "mean", "pool" },
+        { "relu", "act" },  { "elu", "act" },     { "clip", "act" },  { "sigmoid", "act" },
+        { "tanh", "act" },  { "softmax", "act" }, { "swish", "act" }, { "silu", "act" },
+        { "soft", "act" },  { "mish", "act" },    { "erf", "act" }
+    };
     if (l->macs > 0) return "mac";
     for (size_t k = 0; k < sizeof classes / sizeof *classes; k++)
         if (strstr(l->op, classes[k][0])) return classes[k][1];

@@ -22,14 +22,19 @@ static bool same_component(const char *x, const char *y, int k) {
     return a && b && n == m && !memcmp(a, b, n);
 }
 
-/* Behind the stretch that begins at layer i and stands in one module of this depth; one layer where it stands in none. */
+/* After the stretch that begins at layer i and stands in one module of this depth; one layer where
+ * it stands in none. */
 static int stretch(const fac_analysis *a, int i, int last, int depth) {
     int end = i + 1;
-    while (end <= last && same_component(fac_analysis_layer(a, i)->module, fac_analysis_layer(a, end)->module, depth)) end++;
+    while (end <= last && same_component(fac_analysis_layer(a, i)->module,
+                                         fac_analysis_layer(a, end)->module, depth))
+        end++;
     return end;
 }
 
-static bool named(part *p, const char *text, size_t n) { return (p->name = strndup(text, n)) != NULL; }
+static bool named(part *p, const char *text, size_t n) {
+    return (p->name = strndup(text, n)) != NULL;
+}
 
 static void add_up(const fac_analysis *a, part *p) {
     for (int i = p->first; i <= p->last; i++) {
@@ -45,18 +50,23 @@ static bool halve(const fac_analysis *a, part *p) {
         part *all = calloc((size_t)groups, sizeof *all);
         bool good = all != NULL;
         for (int g = 0; g < groups && good; g++) {
-            const int from = (int)((long long)n * g / groups), to = (int)((long long)n * (g + 1) / groups);
+            const int from = (int)((long long)n * g / groups),
+                      to = (int)((long long)n * (g + 1) / groups);
             char text[64];
             part *q = &all[g];
-            *q = (part){ .first = p->child[from].first, .last = p->child[to - 1].last, .children = to - from };
+            *q = (part){ .first = p->child[from].first,
+                         .last = p->child[to - 1].last,
+                         .children = to - from };
             q->child = calloc((size_t)(to - from), sizeof *q->child);
             snprintf(text, sizeof text, "layers %d-%d", q->first, q->last);
             good = q->child && named(q, text, strlen(text));
-            if (good) memcpy(q->child, p->child + from, (size_t)(to - from) * sizeof *q->child);
-            else q->children = 0;
+            if (good)
+                memcpy(q->child, p->child + from, (size_t)(to - from) * sizeof *q->child);
+            else
+                q->children = 0;
             add_up(a, q);
         }
-        if (!good) {                    /* what was handed on is still in p, so only the new ones go */
+        if (!good) { /* what was handed on is still in p, so only the new ones go */
             for (int g = 0; all && g < groups; g++) free(all[g].child), free(all[g].name);
             free(all);
             return false;
@@ -83,8 +93,8 @@ static bool child_new(const fac_analysis *a, part *p, int first, int last, int d
 static bool divide(const fac_analysis *a, part *p, int depth) {
     const char *path = fac_analysis_layer(a, p->first)->module;
     size_t n;
-    while (component(path, depth, &n) && stretch(a, p->first, p->last,
-        depth) > p->last) {  /* a module with one child is that child */
+    while (component(path, depth, &n) && stretch(a, p->first, p->last, depth) >
+                                             p->last) { /* a module with one child is that child */
         char *longer = strndup(path, (size_t)(component(path, depth, &n) - path) + n);
         if (!longer) return false;
         free(p->name);
@@ -140,7 +150,8 @@ bool flow_find(const fac_analysis *a, flow *f) {
         }
     }
     for (int i = 0; i < n && good; i++) f->to[i + 2] += f->to[i + 1];
-    for (int i = 0; i < n && good; i++)         /* to[i + 1] runs from the start of i's readers to their end */
+    for (int i = 0; i < n && good;
+         i++) /* to[i + 1] runs from the start of i's readers to their end */
         for (int k = f->from[i]; k < f->from[i + 1]; k++)
             if (f->at[k] >= 0) f->reader[f->to[f->at[k] + 1]++] = i;
     free(one);

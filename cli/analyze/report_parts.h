@@ -1,27 +1,30 @@
-/* A model as parts inside of parts, each a stretch of layers in their order, for drawings of a size that one can look at. */
+/* A model as parts inside of parts, each a stretch of layers in their order, for drawings of a size
+ * that one can look at. */
 #ifndef FACULA_CLI_REPORT_PARTS_H
 #define FACULA_CLI_REPORT_PARTS_H
 #include "facula/analyze.h"
 
-enum { PARTS_MOST = 36 };               /* in one part: more become parts of parts */
+enum { PARTS_MOST = 36 }; /* in one part: more become parts of parts */
 
-/* A layer (children 0), a module, or a stretch of a part that has too many.  A module whose layers do not stand together is
- * several
- * parts: so wires never lead backwards. */
+/* A layer (children 0), a module, or a stretch of a part that has too many.  A module whose layers
+ * do not stand together is several parts: so wires never lead backwards. */
 typedef struct part {
-    char        *name;                  /* the path of the module, the name of the layer, or "layers 24-47" */
-    int          first, last;           /* layers */
-    int          children;
+    char *name;      /* the path of the module, the name of the layer, or "layers 24-47" */
+    int first, last; /* layers */
+    int children;
     struct part *child;
-    double       macs, params;
-    int          id;                    /* of its own drawing, from 1; 0: none */
+    double macs, params;
+    int id; /* of its own drawing, from 1; 0: none */
 } part;
 
-bool parts_find(const fac_analysis *a, part *root);      /* false: no memory */
+bool parts_find(const fac_analysis *a, part *root); /* false: no memory */
 void parts_free(part *p);
 
-/* Who reads whom: of layer i the sources at[from[i]] .. at[from[i + 1]], -1 for an input; and the readers in the same way. */
-typedef struct flow { int *from, *at, *to, *reader; } flow;
-bool flow_find(const fac_analysis *a, flow *f);          /* false: no memory */
+/* Who reads whom: of layer i the sources at[from[i]] .. at[from[i + 1]], -1 for an input; and the
+ * readers in the same way. */
+typedef struct flow {
+    int *from, *at, *to, *reader;
+} flow;
+bool flow_find(const fac_analysis *a, flow *f); /* false: no memory */
 void flow_free(flow *f);
 #endif

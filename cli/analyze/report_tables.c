@@ -1,4 +1,5 @@
-/* Tables of a report: operators with their shares, other tools' numbers and where they differ, the plan. */
+/* Tables of a report: operators with their shares, other tools' numbers and where they differ, the
+ * plan. */
 #include <stdlib.h>
 #include <string.h>
 #include "report.h"
@@ -8,14 +9,17 @@
 static double results_of(const report *r, const char *kind) {
     double sum = 0;
     for (int i = 0; i < r->t.layers; i++)
-        if (!strcmp(fac_analysis_layer(r->a, i)->kind, kind)) sum += fac_analysis_layer(r->a, i)->written;
+        if (!strcmp(fac_analysis_layer(r->a, i)->kind, kind))
+            sum += fac_analysis_layer(r->a, i)->written;
     return sum;
 }
 
 static int most_first(const void *x, const void *y) {
     const kind_row *a = x, *b = y;
     const double p = a->count[FAC_COUNT_CORE], q = b->count[FAC_COUNT_CORE];
-    return p != q ? (p < q) - (p > q) : a->layers != b->layers ? b->layers - a->layers : strcmp(a->kind, b->kind);
+    return p != q                   ? (p < q) - (p > q)
+           : a->layers != b->layers ? b->layers - a->layers
+                                    : strcmp(a->kind, b->kind);
 }
 
 static kind_row *kinds_of(const report *r, int *n) {
@@ -25,24 +29,30 @@ static kind_row *kinds_of(const report *r, int *n) {
 }
 
 bool report_kinds(FILE *to, const report *r) {
-    static const char *const names[] = { "Kind", "Layers", "Multiply-adds", "Parameters", "Results" };
+    static const char *const names[] = { "Kind", "Layers", "Multiply-adds", "Parameters",
+                                         "Results" };
     int n;
     kind_row *rows = kinds_of(r, &n);
     if (!rows) return false;
     qsort(rows, (size_t)n, sizeof *rows, most_first);
-    section_start(to, "operators", "Operators", "Which kinds of layers there are, and their shares of the whole.");
+    section_start(to, "operators", "Operators",
+                  "Which kinds of layers there are, and their shares of the whole.");
     table_start(to, "bars", "Operators", 5, names, 1);
     for (int k = 0; k < n; k++) {
         const double macs = rows[k].count[FAC_COUNT_CORE], results = results_of(r, rows[k].kind);
         char text[64], share[96];
-        html(to, "<tr><th scope=\"row\">%s</th><td class=\"n\">%d</td>", rows[k].kind, rows[k].layers);
-        snprintf(share, sizeof share, "%s \xc2\xb7 %.1f %%", count_text(macs, text, sizeof text), 100 * ratio(macs, r->t.macs));
+        html(to, "<tr><th scope=\"row\">%s</th><td class=\"n\">%d</td>", rows[k].kind,
+             rows[k].layers);
+        snprintf(share, sizeof share, "%s \xc2\xb7 %.1f %%", count_text(macs, text, sizeof text),
+                 100 * ratio(macs, r->t.macs));
         cell_number(to, macs, macs > 0 ? share : "", ratio(macs, r->t.macs));
-        snprintf(share, sizeof share, "%s \xc2\xb7 %.1f %%", count_text(rows[k].params, text, sizeof text),
-            100 * ratio(rows[k].params, r->t.params));
-        cell_number(to, rows[k].params, rows[k].params > 0 ? share : "", ratio(rows[k].params, r->t.params));
-        snprintf(share, sizeof share, "%s \xc2\xb7 %.1f %%", bytes_text(results, text, sizeof text), 100 * ratio(results,
-            r->t.activations));
+        snprintf(share, sizeof share, "%s \xc2\xb7 %.1f %%",
+                 count_text(rows[k].params, text, sizeof text),
+                 100 * ratio(rows[k].params, r->t.params));
+        cell_number(to, rows[k].params, rows[k].params > 0 ? share : "",
+                    ratio(rows[k].params, r->t.params));
+        snprintf(share, sizeof share, "%s \xc2\xb7 %.1f %%", bytes_text(results, text, sizeof text),
+                 100 * ratio(results, r->t.activations));
         cell_number(to, results, results > 0 ? share : "", ratio(results, r->t.activations));
         fputs("</tr>\n", to);
     }
@@ -63,10 +73,13 @@ static void differences(FILE *to, const kind_row *rows, int n) {
         bool any = false;
         for (int c = 0; c < FAC_CONVENTIONS; c++) any |= rows[k].count[c] > 0;
         if (!any) continue;
-        html(to, "<tr><th scope=\"row\">%s</th><td class=\"n\">%d</td>", rows[k].kind, rows[k].layers);
+        html(to, "<tr><th scope=\"row\">%s</th><td class=\"n\">%d</td>", rows[k].kind,
+             rows[k].layers);
         for (int c = 0; c < FAC_CONVENTIONS; c++) {
             char text[64];
-            cell_number(to, rows[k].count[c], rows[k].count[c] > 0 ? digits_text(rows[k].count[c], text, sizeof text) : "", -1);
+            cell_number(
+                to, rows[k].count[c],
+                rows[k].count[c] > 0 ? digits_text(rows[k].count[c], text, sizeof text) : "", -1);
         }
         fputs("</tr>\n", to);
     }
@@ -78,15 +91,19 @@ bool report_counts(FILE *to, const report *r) {
     int n;
     kind_row *rows = kinds_of(r, &n);
     if (!rows) return false;
-    section_start(to, "counts", "Counts", "Multiply-adds as other tools count them: each means something else by the word.");
+    section_start(
+        to, "counts", "Counts",
+        "Multiply-adds as other tools count them: each means something else by the word.");
     table_start(to, "counts", "Counts", 4, names, 2);
     for (int c = 0; c < FAC_CONVENTIONS; c++) {
-        const double total = fac_analysis_count(r->a, (fac_convention)c), more = total - fac_analysis_count(r->a, FAC_COUNT_CORE);
+        const double total = fac_analysis_count(r->a, (fac_convention)c),
+                     more = total - fac_analysis_count(r->a, FAC_COUNT_CORE);
         char text[64], sign[72];
         html(to, "<tr><th scope=\"row\">%s</th><td>%s</td>", fac_convention_name((fac_convention)c),
              fac_convention_about((fac_convention)c));
         cell_number(to, total, digits_text(total, text, sizeof text), -1);
-        snprintf(sign, sizeof sign, "%s%s", more > 0 ? "+" : "", digits_text(more, text, sizeof text));
+        snprintf(sign, sizeof sign, "%s%s", more > 0 ? "+" : "",
+                 digits_text(more, text, sizeof text));
         cell_number(to, more, c && (more > 0 || more < 0) ? sign : "", -1);
         fputs("</tr>\n", to);
     }
@@ -108,29 +125,42 @@ static void line(FILE *to, const char *name, double bytes, double most, const ch
 
 bool report_plan(FILE *to, const report *r) {
     const memory_facts *f = &r->memory;
-    const double most = f->planned && (double)f->plan.arena > r->t.peak ? (double)f->plan.arena : r->t.peak;
+    const double most =
+        f->planned && (double)f->plan.arena > r->t.peak ? (double)f->plan.arena : r->t.peak;
     static const char *const names[] = { "Memory of results", "Bytes", "What it is" };
     char text[256];
-    section_start(to, "plan", "Plan", "Memory as any engine would need it, and as facula lays it out on the cpu of the machine "
+    section_start(
+        to, "plan", "Plan",
+        "Memory as any engine would need it, and as facula lays it out on the cpu of the machine "
         "that made this page.");
     table_start(to, "bars", "Memory of the plan", 3, names, 3);
-    line(to, "lower bound", r->t.bound, most, "the inputs and outputs of one layer; no order needs less");
-    line(to, "best order found", f->order_peak, most, f->order_exact ? "the least of all orders of the layers" : "by search; "
-        "there may be a better one");
+    line(to, "lower bound", r->t.bound, most,
+         "the inputs and outputs of one layer; no order needs less");
+    line(to, "best order found", f->order_peak, most,
+         f->order_exact ? "the least of all orders of the layers"
+                        : "by search; "
+                          "there may be a better one");
     line(to, "this order", r->t.peak, most, "an ideal allocator that writes nothing in place");
     if (f->planned) {
-        line(to, "bound of the plan", (double)f->plan.bound, most, "after fusing and writing in place: the most that is alive "
-            "at any step");
-        snprintf(text, sizeof text, "one block for all results; fragmentation %.1f %% above the bound",
-                 f->plan.bound ? 100.0 * ((double)f->plan.arena - (double)f->plan.bound) / (double)f->plan.bound : 0);
+        line(to, "bound of the plan", (double)f->plan.bound, most,
+             "after fusing and writing in place: the most that is alive "
+             "at any step");
+        snprintf(text, sizeof text,
+                 "one block for all results; fragmentation %.1f %% above the bound",
+                 f->plan.bound ? 100.0 * ((double)f->plan.arena - (double)f->plan.bound) /
+                                     (double)f->plan.bound
+                               : 0);
         line(to, "arena", (double)f->plan.arena, most, text);
     }
     table_end(to);
     if (f->planned)
-        html(to, "<p>%d steps for %d layers; values of %s share the arena; packed weights take %s.</p>\n", f->plan.steps,
-             r->t.layers,
-             bytes_text((double)f->plan.values, text, 32), bytes_text((double)f->plan.packed, text + 64, 32));
-    else html(to, "<p class=\"note\">There is no plan: %s</p>\n", f->why_not);
+        html(to,
+             "<p>%d steps for %d layers; values of %s share the arena; packed weights take "
+             "%s.</p>\n",
+             f->plan.steps, r->t.layers, bytes_text((double)f->plan.values, text, 32),
+             bytes_text((double)f->plan.packed, text + 64, 32));
+    else
+        html(to, "<p class=\"note\">There is no plan: %s</p>\n", f->why_not);
     const bool drawn = report_arena(to, r);
     section_end(to);
     return drawn;

@@ -3,11 +3,15 @@
 #include "json.h"
 #include "summary.h"
 
-static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch;
-                bool json, table, names; } o =
-    { .depth = 3, .batch = 1 };
+static struct {
+    const char *weights, *columns, *convention, *memory;
+    list shapes;
+    long depth, batch;
+    bool json, table, names;
+} o = { .depth = 3, .batch = 1 };
 static const option options[] = {
-    { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3", OPTION_COUNT },
+    { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3",
+      OPTION_COUNT },
     { "--columns", OPTION_TEXT, &o.columns, "A,B,...",
       "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
     { "--table", OPTION_FLAG, &o.table, NULL,
@@ -15,7 +19,8 @@ static const option options[] = {
     { "--names", OPTION_FLAG, &o.names, NULL,
       "with --table: names of modules after their classes" },
     { "--convention", OPTION_TEXT, &o.convention, "NAME",
-      "who counts the multiply-adds: core (default), torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, onnx-tool; "
+      "who counts the multiply-adds: core (default), torchinfo, ptflops, ptflops-modules, "
+      "ptflops-aten, fvcore, thop, onnx-tool; "
       "all: a table of them" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
@@ -40,7 +45,8 @@ static void kinds_print(const fac_analysis *a, fac_convention c, double total) {
         if (kinds[k].params <= 0 && kinds[k].count[c] <= 0) continue;
         snprintf(layers, sizeof layers, "%d", kinds[k].layers);
         snprintf(part, sizeof part, "%.2f %%", total > 0 ? 100 * kinds[k].count[c] / total : 0);
-        table_row(stdout, widths, 5, kinds[k].kind, layers, digits_text(kinds[k].params, params, sizeof params),
+        table_row(stdout, widths, 5, kinds[k].kind, layers,
+                  digits_text(kinds[k].params, params, sizeof params),
                   digits_text(kinds[k].count[c], macs, sizeof macs), part);
     }
 }
@@ -54,10 +60,10 @@ static void totals_print(const fac_analysis *a, fac_convention c) {
     const double counted = fac_analysis_count(a, c);
     printf("\nparameters     %s", digits_text(t.params, x, sizeof x));
     if (t.buffers > 0) printf(", and %s in buffers", digits_text(t.buffers, x, sizeof x));
-    printf("\nmultiply-adds  %s (%s)%s%s; %s FLOP; other operations %s\n", digits_text(counted, x, sizeof x),
-           count_text(counted, y, sizeof y),
-           c ? " as " : "", c ? fac_convention_name(c) : "", count_text(2 * counted, z, sizeof z),
-               count_text(t.other, (char[32]){ 0 }, 32));
+    printf("\nmultiply-adds  %s (%s)%s%s; %s FLOP; other operations %s\n",
+           digits_text(counted, x, sizeof x), count_text(counted, y, sizeof y), c ? " as " : "",
+           c ? fac_convention_name(c) : "", count_text(2 * counted, z, sizeof z),
+           count_text(t.other, (char[32]){ 0 }, 32));
     printf("weights        %s: %s B of parameters", bytes_text(t.weights, x, sizeof x),
            digits_text(t.param_bytes, y, sizeof y));
     if (t.buffers > 0) printf(", %s B of buffers", digits_text(t.buffer_bytes, y, sizeof y));
@@ -144,10 +150,12 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
     if (all) {
         cJSON *counts = cJSON_AddObjectToObject(root, "conventions");
         for (int k = 0; k < FAC_CONVENTIONS; k++)
-            json_number(counts, fac_convention_name((fac_convention)k), fac_analysis_count(a, (fac_convention)k), 17);
+            json_number(counts, fac_convention_name((fac_convention)k),
+                        fac_analysis_count(a, (fac_convention)k), 17);
     }
     cJSON_AddItemToObject(root, "kinds", json_kinds(a, c));
-    for (int i = 0; fac_analysis_layer(a, i); i++) cJSON_AddItemToArray(layers, json_layer(a, i, c));
+    for (int i = 0; fac_analysis_layer(a, i); i++)
+        cJSON_AddItemToArray(layers, json_layer(a, i, c));
     cJSON_AddItemToObject(root, "layers", layers);
     cJSON_AddItemToObject(root, "idle", json_idle(a));
     return json_print(root);
@@ -161,21 +169,23 @@ static fac_status put_line(void *self, const char *line, fac_error *err) {
 
 static int print_table(const fac_analysis *a) {
     fac_error err = { 0 };
-    return fac_analysis_table(a, (int)o.depth, o.names, put_line, NULL, &err)
-               ? fail(&err)
-               : EXIT_OK;
+    return fac_analysis_table(a, (int)o.depth, o.names, put_line, NULL, &err) ? fail(&err)
+                                                                              : EXIT_OK;
 }
 
-static int report(const fac_analysis *a, const char *name, fac_convention c, bool all, const int *columns, int n) {
+static int report(const fac_analysis *a, const char *name, fac_convention c, bool all,
+                  const int *columns, int n) {
     if (o.json) return print_json(a, name, c, all);
     if (o.table) return print_table(a);
     branch *tree = tree_new(a, c);
     if (!tree) return fail_text("out of memory");
     tree_print(a, tree, o.depth, columns, n);
     tree_free(tree);
-    if (fac_analysis_open(a)) printf("\nsizes are unknown (and count 0): %s\n", fac_analysis_open(a));
+    if (fac_analysis_open(a))
+        printf("\nsizes are unknown (and count 0): %s\n", fac_analysis_open(a));
     if (fac_analysis_decided(a))
-        printf("\nthese sizes decide which branch of %s is taken: --shape gives others\n", fac_analysis_decided(a));
+        printf("\nthese sizes decide which branch of %s is taken: --shape gives others\n",
+               fac_analysis_decided(a));
     kinds_print(a, c, fac_analysis_count(a, c));
     totals_print(a, c);
     if (all) conventions_print(a);
@@ -192,10 +202,14 @@ static int run(list args) {
     const bool all = o.convention && !strcmp(o.convention, "all");
     if (args.n != 1) return usage_error(self, "which model?");
     if (o.convention && !all && !fac_convention_find(o.convention, &c))
-        return usage_error(self, "--convention: there is no \"%s\"; there are core, torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, "
-                           "onnx-tool and all", o.convention);
+        return usage_error(self,
+                           "--convention: there is no \"%s\"; there are core, torchinfo, ptflops, "
+                           "ptflops-modules, ptflops-aten, fvcore, thop, "
+                           "onnx-tool and all",
+                           o.convention);
     if (o.names && !o.table) return usage_error(self, "--names goes with --table");
-    if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n)) return EXIT_USAGE;
+    if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n))
+        return EXIT_USAGE;
     int code = memory_limit(o.memory);
     if (!code) code = model_look(args.at[0], o.weights, &o.shapes, 0, &m);
     if (!code)
@@ -208,9 +222,15 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_summary = {
-    .name = "summary", .summary = "parameters, multiply-adds and memory of a model", .usage = "facula summary MODEL [options]",
-    .options = options, .run = run,
-    .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Modules come from the scopes of the graph and from the\n"
-            "names that PyTorch's exporter gives.  One multiply-add is two floating-point operations; the bias of a product counts as\n"
-            "an other operation.  `--convention all` shows what seven other counters say of the same model, and why." };
+const verb verb_summary = { .name = "summary",
+                            .summary = "parameters, multiply-adds and memory of a model",
+                            .usage = "facula summary MODEL [options]",
+                            .options = options,
+                            .run = run,
+                            .more =
+                                "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes "
+                                "it.  Modules come from the scopes of the graph and from the\n"
+                                "names that PyTorch's exporter gives.  One multiply-add is two "
+                                "floating-point operations; the bias of a product counts as\n"
+                                "an other operation.  `--convention all` shows what seven other "
+                                "counters say of the same model, and why." };

@@ -12,7 +12,8 @@ int kinds_collect(const fac_analysis *a, kind_row *rows) {
         if (k == n) rows[n++] = (kind_row){ .kind = l->kind };
         rows[k].layers++;
         rows[k].params += l->params;
-        for (int c = 0; c < FAC_CONVENTIONS; c++) rows[k].count[c] += fac_layer_count(a, i, (fac_convention)c);
+        for (int c = 0; c < FAC_CONVENTIONS; c++)
+            rows[k].count[c] += fac_layer_count(a, i, (fac_convention)c);
     }
     return n;
 }
@@ -29,21 +30,25 @@ void conventions_print(const fac_analysis *a) {
     const int n = kinds_collect(a, rows);
     const double core = fac_analysis_count(a, FAC_COUNT_CORE);
     printf("\nmultiply-adds as other tools count them (one is two floating-point operations):\n\n");
-    table_row(stdout, (int[]){ -15, 17, 15, -1 }, 4, "convention", "total", "above core", "what it counts");
+    table_row(stdout, (int[]){ -15, 17, 15, -1 }, 4, "convention", "total", "above core",
+              "what it counts");
     for (int c = 0; c < FAC_CONVENTIONS; c++) {
         const double total = fac_analysis_count(a, (fac_convention)c);
         table_row(stdout, (int[]){ -15, 17, 15, -1 }, 4, fac_convention_name((fac_convention)c),
                   digits_text(total, text, sizeof text),
-                  digits_text(total - core, more, sizeof more), fac_convention_about((fac_convention)c));
+                  digits_text(total - core, more, sizeof more),
+                  fac_convention_about((fac_convention)c));
     }
     printf("\nwhere the differences come from:\n\n%-18s %6s", "kind", "layers");
-    for (int c = 0; c < FAC_CONVENTIONS; c++) printf("  %16s", fac_convention_name((fac_convention)c));
+    for (int c = 0; c < FAC_CONVENTIONS; c++)
+        printf("  %16s", fac_convention_name((fac_convention)c));
     putchar('\n');
     for (int k = 0; k < n; k++) {
         if (!counts(&rows[k])) continue;
         printf("%-18s %6d", rows[k].kind, rows[k].layers);
         for (int c = 0; c < FAC_CONVENTIONS; c++)
-            printf("  %16s", rows[k].count[c] > 0 ? digits_text(rows[k].count[c], text, sizeof text) : "--");
+            printf("  %16s",
+                   rows[k].count[c] > 0 ? digits_text(rows[k].count[c], text, sizeof text) : "--");
         putchar('\n');
     }
 }

@@ -1,4 +1,5 @@
-/* The tree of modules of `facula summary`: built from the paths of the layers, printed with the columns that were asked for. */
+/* The tree of modules of `facula summary`: built from the paths of the layers, printed with the
+ * columns that were asked for. */
 #include <stdlib.h>
 #include <string.h>
 #include "summary.h"
@@ -28,7 +29,8 @@ static size_t hash_of(const char *name, size_t n) {
 /* The slot of the child of this name, or where it belongs. */
 static branch **slot_of(const branch *b, const char *name, size_t n) {
     size_t i = hash_of(name, n) & (b->room - 1);
-    while (b->slots[i] && (strlen(b->slots[i]->name) != n || memcmp(b->slots[i]->name, name, n))) i = (i + 1) & (b->room - 1);
+    while (b->slots[i] && (strlen(b->slots[i]->name) != n || memcmp(b->slots[i]->name, name, n)))
+        i = (i + 1) & (b->room - 1);
     return &b->slots[i];
 }
 
@@ -57,8 +59,10 @@ static branch *child_of(branch *b, const char *name, size_t n, bool call) {
         return NULL;
     }
     if (slot) *slot = c, b->children++;
-    if (b->last) b->last->next = c;
-    else b->child = c;
+    if (b->last)
+        b->last->next = c;
+    else
+        b->child = c;
     return b->last = c;
 }
 
@@ -151,12 +155,14 @@ typedef struct scene {
     const fac_graph *g;
     const branch *root;
     const int *columns;
-    int  n, width;
+    int n, width;
     long depth;
     bool pretty;
 } scene;
 
-static const char *dash_or_digits(double x, char *to, size_t size) { return x > 0 ? digits_text(x, to, size) : "--"; }
+static const char *dash_or_digits(double x, char *to, size_t size) {
+    return x > 0 ? digits_text(x, to, size) : "--";
+}
 
 static const char *kind_cell(const scene *s, const branch *b, char *to, size_t size) {
     (void)s;
@@ -166,7 +172,9 @@ static const char *kind_cell(const scene *s, const branch *b, char *to, size_t s
     return to;
 }
 static const char *in_cell(const scene *s, const branch *b, char *to, size_t size) {
-    return b->layer && b->layer->in.dtype != FAC_NONE ? dims_text(s->g, &b->layer->in.dims, to, size) : "";
+    return b->layer && b->layer->in.dtype != FAC_NONE
+               ? dims_text(s->g, &b->layer->in.dims, to, size)
+               : "";
 }
 static const char *out_cell(const scene *s, const branch *b, char *to, size_t size) {
     const fac_layer *l = b->layer ? b->layer : b->final;
@@ -215,11 +223,16 @@ static const struct column {
     const char *(*cell)(const scene *s, const branch *b, char *to, size_t size);
     bool left;
 } columns_all[] = {
-    { "kind", "kind", kind_cell, true },          { "in", "input", in_cell, false },
-    { "out", "output", out_cell, false },         { "kernel", "weight", kernel_cell, false },
-    { "params", "parameters", params_cell, false }, { "trainable", "trainable", trainable_cell, false },
-    { "macs", "multiply-adds", macs_cell, false }, { "share", "share", share_cell, false },
-    { "memory", "results", memory_cell, false },  { "weights", "weights", weights_cell, false },
+    { "kind", "kind", kind_cell, true },
+    { "in", "input", in_cell, false },
+    { "out", "output", out_cell, false },
+    { "kernel", "weight", kernel_cell, false },
+    { "params", "parameters", params_cell, false },
+    { "trainable", "trainable", trainable_cell, false },
+    { "macs", "multiply-adds", macs_cell, false },
+    { "share", "share", share_cell, false },
+    { "memory", "results", memory_cell, false },
+    { "weights", "weights", weights_cell, false },
     { "intensity", "MAC/byte", intensity_cell, false },
 };
 enum { COLUMNS = sizeof columns_all / sizeof *columns_all };
@@ -229,10 +242,15 @@ bool tree_columns(const char *names, int *to, int *n) {
     for (const char *s = names; *s;) {
         const size_t length = strcspn(s, ",");
         int k = 0;
-        while (k < COLUMNS && (strlen(columns_all[k].name) != length || memcmp(columns_all[k].name, s, length))) k++;
+        while (k < COLUMNS &&
+               (strlen(columns_all[k].name) != length || memcmp(columns_all[k].name, s, length)))
+            k++;
         if (k == COLUMNS || *n == COLUMNS) {
-            usage_error(verb_find("summary"), "--columns: there is no \"%.*s\"; there are kind, in, out, kernel, params, trainable, macs, share, "
-                        "memory, weights, intensity", (int)length, s);
+            usage_error(verb_find("summary"),
+                        "--columns: there is no \"%.*s\"; there are kind, in, out, kernel, params, "
+                        "trainable, macs, share, "
+                        "memory, weights, intensity",
+                        (int)length, s);
             return false;
         }
         to[(*n)++] = k;
@@ -268,19 +286,24 @@ static void cells(const scene *s, const branch *b, const int *widths) {
     for (int k = 0; k < s->n; k++) {
         const struct column *c = &columns_all[s->columns[k]];
         const char *cell = b ? c->cell(s, b, text, sizeof text) : c->head;
-        if (k == s->n - 1 && c->left) printf("  %s", cell);
-        else printf(c->left ? "  %-*s" : "  %*s", widths[k], cell);
+        if (k == s->n - 1 && c->left)
+            printf("  %s", cell);
+        else
+            printf(c->left ? "  %-*s" : "  %*s", widths[k], cell);
     }
     putchar('\n');
 }
 
-/* open: by level, whether the module at that level has more to come; levels beyond are not drawn. */
+/* open: by level, whether the module at that level has more to come; levels beyond are not drawn.
+ */
 enum { LEVELS = 32 };
 
 static void row_start(const scene *s, const branch *b, long level, const bool *open) {
-    static const char *const lines[2][4] = { { "|  ", "   ", "|- ", "`- " }, { "│  ", "   ", "├─ ", "└─ " } };
+    static const char *const lines[2][4] = { { "|  ", "   ", "|- ", "`- " },
+                                             { "│  ", "   ", "├─ ", "└─ " } };
     for (long k = 0; k < level; k++) printf("%s", lines[s->pretty][!open[k]]);
-    printf("%s%s%*s", lines[s->pretty][2 + !b->next], b->name, s->width - 3 * (int)(level + 1) - (int)strlen(b->name), "");
+    printf("%s%s%*s", lines[s->pretty][2 + !b->next], b->name,
+           s->width - 3 * (int)(level + 1) - (int)strlen(b->name), "");
 }
 
 static void rows(const scene *s, const branch *b, long level, bool *open, const int *widths) {
@@ -293,7 +316,8 @@ static void rows(const scene *s, const branch *b, long level, bool *open, const 
 }
 
 void tree_print(const fac_analysis *a, const branch *root, long depth, const int *columns, int n) {
-    scene s = { a, fac_analysis_graph(a), root, columns, n, 0, depth < LEVELS ? depth : LEVELS, unicode() };
+    scene s = { a, fac_analysis_graph(a),           root,     columns, n,
+                0, depth < LEVELS ? depth : LEVELS, unicode() };
     int widths[COLUMNS];
     bool open[LEVELS];
     s.width = name_width(root, 0, s.depth);

@@ -20,15 +20,20 @@ static double tolerance(double x, bool any) { return !any ? 0 : x > 0 ? x : -1; 
 static const option options[] = {
     { "--mode", OPTION_TEXT, &o.mode, "MODE",
       "full (default): data, then exact; exact: remainders, equal bits; bound: rounding errors; "
-                                        "tolerance" },
-    { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE", ".npy, .npz, .pb or a photo instead of random ones; unnamed ones in order" },
+      "tolerance" },
+    { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE",
+      ".npy, .npz, .pb or a photo instead of random ones; unnamed ones in order" },
     { "--rounds", OPTION_INT, &o.rounds, "N",
       "of fresh random inputs; default 8 kinds, of large models 3", OPTION_COUNT },
     { "--seed", OPTION_INT, &o.seed, "S", "of the random inputs" },
-    { "--rtol", OPTION_REAL, &o.rtol, "X", "full, data: |a - b| <= atol + rtol |b|; default 1e-4", "[0, inf)" },
-    { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5 of the largest number of an output", "[0, inf)" },
-    { "--whole", OPTION_FLAG, &o.whole, NULL, "--mode bound: do not cut the networks where their values agree" },
-    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "--mode bound: each pair of values at which the networks were cut" },
+    { "--rtol", OPTION_REAL, &o.rtol, "X", "full, data: |a - b| <= atol + rtol |b|; default 1e-4",
+      "[0, inf)" },
+    { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5 of the largest number of an output",
+      "[0, inf)" },
+    { "--whole", OPTION_FLAG, &o.whole, NULL,
+      "--mode bound: do not cut the networks where their values agree" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL,
+      "--mode bound: each pair of values at which the networks were cut" },
     { "--brief", OPTION_FLAG, &o.brief, NULL,
       "the verdict alone, sooner: no search for the first value that differs" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
@@ -38,25 +43,28 @@ static const option options[] = {
     PHOTO_OPTIONS(o.photo),
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 enum { MODES = 4 };
 
 /* What a comparison holds. */
 typedef struct job {
-    model        a, b;
-    fac_device  *device;
+    model a, b;
+    fac_device *device;
     fac_tensor **in;
-    int          nin;
-    cJSON       *segments;
-    photo_plan   plan;              /* of photos among the inputs */
+    int nin;
+    cJSON *segments;
+    photo_plan plan; /* of photos among the inputs */
 } job;
 
 /* ---- the verdict ---- */
 
 static void add_finite(cJSON *to, const char *key, double x) {
-    if (isfinite(x)) json_number(to, key, x, 9);
-    else cJSON_AddNullToObject(to, key);
+    if (isfinite(x))
+        json_number(to, key, x, 9);
+    else
+        cJSON_AddNullToObject(to, key);
 }
 
 static void take_segment(void *self, const fac_verify_segment *s) {
@@ -110,7 +118,8 @@ static int report(job *j, const fac_verdict *v) {
     if (v->same != FAC_SAME && *v->note) printf("not reached: %s\n", v->note);
     if (*v->outgrown) printf("overflow: %s\n", v->outgrown);
     if (*v->first && v->first_differing > 0)
-        printf("the first value that differs: %s, %.0f of %.0f elements\n", v->first, v->first_differing, v->first_elements);
+        printf("the first value that differs: %s, %.0f of %.0f elements\n", v->first,
+               v->first_differing, v->first_elements);
     if (*v->last) printf("equal up to %s\n", v->last);
     photo_plan_print(&j->plan);
     return verdict_exit(v->same);
@@ -155,7 +164,9 @@ static int load_inputs(job *j) {
         if (code) return code;
     }
     for (int i = 0; i < j->nin && o.inputs.n; i++)
-        if (!j->in[i]) return fail_text("input %s is not given", fac_value_name(fac_graph_input(j->a.graph, i)));
+        if (!j->in[i])
+            return fail_text("input %s is not given",
+                             fac_value_name(fac_graph_input(j->a.graph, i)));
     return EXIT_OK;
 }
 
@@ -176,8 +187,8 @@ static int work(job *j, list args, fac_verify_opts *opts) {
     opts->self = j;
     opts->segment = take_segment;
     j->segments = o.json ? cJSON_CreateArray() : NULL;
-    return fac_verify(j->a.graph, j->b.graph, j->device, opts, &v, &err)
-        ? verdict_error(fail(&err)) : report(j, &v);
+    return fac_verify(j->a.graph, j->b.graph, j->device, opts, &v, &err) ? verdict_error(fail(&err))
+                                                                         : report(j, &v);
 }
 
 static int run(list args) {
@@ -186,14 +197,20 @@ static int run(list args) {
     int mode = 0;
     if (args.n != 2) return usage_error(self, "which two models?");
     while (o.mode && mode < MODES && strcmp(modes[mode], o.mode)) mode++;
-    if (mode == MODES) return usage_error(self, "--mode is full, exact, bound or data, not \"%s\"",
-                                          o.mode);
-    if (o.inputs.n && mode == FAC_VERIFY_EXACT) return usage_error(self,
-        "--inputs goes with --mode full, bound or data: exact makes its own numbers");
+    if (mode == MODES)
+        return usage_error(self, "--mode is full, exact, bound or data, not \"%s\"", o.mode);
+    if (o.inputs.n && mode == FAC_VERIFY_EXACT)
+        return usage_error(
+            self, "--inputs goes with --mode full, bound or data: exact makes its own numbers");
     const bool any = option_given(&o.rtol) || option_given(&o.atol);
-    fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds, .batch = o.batch,
-                             .rtol = tolerance(o.rtol, any), .atol = tolerance(o.atol, any),
-                             .whole = o.whole, .brief = o.brief };
+    fac_verify_opts opts = { .mode = (fac_verify_mode)mode,
+                             .seed = (uint64_t)o.seed,
+                             .rounds = (int)o.rounds,
+                             .batch = o.batch,
+                             .rtol = tolerance(o.rtol, any),
+                             .atol = tolerance(o.atol, any),
+                             .whole = o.whole,
+                             .brief = o.brief };
     job j = { 0 };
     const int code = work(&j, args, &opts);
     for (int i = 0; i < j.nin && j.in; i++) fac_tensor_free(j.in[i]);
@@ -206,12 +223,20 @@ static int run(list args) {
 }
 
 const verb verb_verify = {
-    .name = "verify", .summary = "whether two models are the same function", .usage = "facula verify A B [options]",
-    .options = options, .run = run, .list = photo_presets,
-    .more = "full says \"same\" when real numbers agree on inputs of many sizes, and remainders modulo\n"
-            "primes are equal: sums of these are exact in any order, and each function becomes a table\n"
-            "that depends on the op and its attributes.  \"different\" names real inputs on which the\n"
-            "outputs differ by more than rounding.  bound computes gamma_K sum |a||b| beside real\n"
-            "numbers, from value to value where both models have equal ones; bound and data prove\n"
-            "nothing, so they never say \"same\".\n"
-            "Exit code: " VERDICT_CODES "." };
+    .name = "verify",
+    .summary = "whether two models are the same function",
+    .usage = "facula verify A B [options]",
+    .options = options,
+    .run = run,
+    .list = photo_presets,
+    .more =
+        "full says \"same\" when real numbers agree on inputs of many sizes, and remainders "
+        "modulo\n"
+        "primes are equal: sums of these are exact in any order, and each function becomes a "
+        "table\n"
+        "that depends on the op and its attributes.  \"different\" names real inputs on which the\n"
+        "outputs differ by more than rounding.  bound computes gamma_K sum |a||b| beside real\n"
+        "numbers, from value to value where both models have equal ones; bound and data prove\n"
+        "nothing, so they never say \"same\".\n"
+        "Exit code: " VERDICT_CODES "."
+};

@@ -29,14 +29,20 @@ static void presets(char *to, size_t size) {
 
 const char *complete_words(const option *o, char *to, size_t size) {
     *to = 0;
-    if (!strcmp(o->name, "--preset") || !strcmp(o->name, "--set-preset")) presets(to, size);
-    else if (!strcmp(o->name, "--device")) snprintf(to, size, "cpu opencl");
-    else if (!strcmp(o->name, "--isa")) snprintf(to, size, "avx512 avx2 neon portable");
+    if (!strcmp(o->name, "--preset") || !strcmp(o->name, "--set-preset"))
+        presets(to, size);
+    else if (!strcmp(o->name, "--device"))
+        snprintf(to, size, "cpu opencl");
+    else if (!strcmp(o->name, "--isa"))
+        snprintf(to, size, "avx512 avx2 neon portable");
     else if (!strcmp(o->name, "--precision"))
         snprintf(to, size, "default highest high medium bf16 f16");
-    else if (!strcmp(o->name, "--interpolation")) snprintf(to, size, "nearest bilinear bicubic");
-    else if (o->value && are_words(o->value)) snprintf(to, size, "%s", o->value);
-    for (char *c = to; *c; c++) if (*c == '|') *c = ' ';
+    else if (!strcmp(o->name, "--interpolation"))
+        snprintf(to, size, "nearest bilinear bicubic");
+    else if (o->value && are_words(o->value))
+        snprintf(to, size, "%s", o->value);
+    for (char *c = to; *c; c++)
+        if (*c == '|') *c = ' ';
     return to;
 }
 
@@ -60,8 +66,10 @@ void complete_zoo(const char *before, const char *special) {
 }
 
 static int run(list args) {
-    static const struct { const char *name; void (*print)(void); } shells[] = {
-        { "bash", complete_bash }, { "zsh", complete_zsh }, { "fish", complete_fish } };
+    static const struct {
+        const char *name;
+        void (*print)(void);
+    } shells[] = { { "bash", complete_bash }, { "zsh", complete_zsh }, { "fish", complete_fish } };
     for (int k = 0; k < 3 && args.n == 1; k++) {
         if (strcmp(args.at[0], shells[k].name)) continue;
         shells[k].print();
@@ -71,8 +79,10 @@ static int run(list args) {
 }
 
 const verb verb_completion = {
-    .name = "completion", .summary = "a script that completes verbs and options in a shell",
+    .name = "completion",
+    .summary = "a script that completes verbs and options in a shell",
     .run = run,
     .usage = "facula completion bash|zsh|fish",
     .more = "`make install` puts them where shells look.  For one session: source <(facula\n"
-            "completion bash)." };
+            "completion bash)."
+};

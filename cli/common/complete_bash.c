@@ -8,9 +8,12 @@ static void put_values(const verb *v) {
     for (const option *o = v->options; o && o->name; o++) {
         if (!complete_takes_value(o)) continue;
         complete_words(o, words, sizeof words);
-        if (*words) printf("        %s) _facula_words '%s'; return ;;\n", o->name, words);
-        else if (complete_takes_file(o)) printf("        %s) return ;;\n", o->name);
-        else printf("        %s) _facula_nothing; return ;;\n", o->name);
+        if (*words)
+            printf("        %s) _facula_words '%s'; return ;;\n", o->name, words);
+        else if (complete_takes_file(o))
+            printf("        %s) return ;;\n", o->name);
+        else
+            printf("        %s) _facula_nothing; return ;;\n", o->name);
     }
 }
 
@@ -41,33 +44,34 @@ void complete_bash(void) {
     put_words_of_verbs();
     printf("_facula_zoo='");
     complete_zoo("", "");
-    out_lines("'\n"
-         "_facula_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
-         "_facula_nothing() { compopt +o default +o bashdefault 2>/dev/null; }\n"
-         "# files, and zoo:NAME, which bash takes for three words\n"
-         "_facula_model() {\n"
-         "    if [ \"$prev\" = : ] && [ \"${COMP_WORDS[COMP_CWORD-2]}\" = zoo ]; then "
-         "_facula_words \"$_facula_zoo\"\n"
-         "    elif [ \"$cur\" = : ] && [ \"$prev\" = zoo ]; then cur=; _facula_words "
-         "\"$_facula_zoo\"\n"
-         "    elif [[ $cur == zoo:* ]]; then _facula_words \"zoo:${_facula_zoo// / zoo:}\"\n"
-         "    elif [ -n \"$cur\" ] && [[ zoo: == \"$cur\"* ]]; then\n"
-         "        mapfile -t COMPREPLY < <(echo zoo:; compgen -f -- \"$cur\")\n"
-         "        compopt -o nospace 2>/dev/null\n"
-         "    fi\n"
-         "}\n"
-         "_facula() {\n"
-         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
-         "verb=${COMP_WORDS[1]}\n"
-         "    COMPREPLY=()\n"
-         "    if [ \"$COMP_CWORD\" -eq 1 ]; then _facula_words \"$_facula_verbs\"; return; fi\n"
-         "    # --option=value is three words as well\n"
-         "    if [ \"$cur\" = = ]; then cur=\n"
-         "    elif [ \"$prev\" = = ]; then prev=${COMP_WORDS[COMP_CWORD-2]}\n"
-         "    fi\n"
-         "    case $verb in");
+    out_lines(
+        "'\n"
+        "_facula_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
+        "_facula_nothing() { compopt +o default +o bashdefault 2>/dev/null; }\n"
+        "# files, and zoo:NAME, which bash takes for three words\n"
+        "_facula_model() {\n"
+        "    if [ \"$prev\" = : ] && [ \"${COMP_WORDS[COMP_CWORD-2]}\" = zoo ]; then "
+        "_facula_words \"$_facula_zoo\"\n"
+        "    elif [ \"$cur\" = : ] && [ \"$prev\" = zoo ]; then cur=; _facula_words "
+        "\"$_facula_zoo\"\n"
+        "    elif [[ $cur == zoo:* ]]; then _facula_words \"zoo:${_facula_zoo// / zoo:}\"\n"
+        "    elif [ -n \"$cur\" ] && [[ zoo: == \"$cur\"* ]]; then\n"
+        "        mapfile -t COMPREPLY < <(echo zoo:; compgen -f -- \"$cur\")\n"
+        "        compopt -o nospace 2>/dev/null\n"
+        "    fi\n"
+        "}\n"
+        "_facula() {\n"
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
+        "verb=${COMP_WORDS[1]}\n"
+        "    COMPREPLY=()\n"
+        "    if [ \"$COMP_CWORD\" -eq 1 ]; then _facula_words \"$_facula_verbs\"; return; fi\n"
+        "    # --option=value is three words as well\n"
+        "    if [ \"$cur\" = = ]; then cur=\n"
+        "    elif [ \"$prev\" = = ]; then prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+        "    fi\n"
+        "    case $verb in");
     for (const verb *const *v = verbs; *v; v++) put_verb(*v);
     out_lines("    esac\n"
-         "}\n"
-         "complete -o bashdefault -o default -F _facula facula");
+              "}\n"
+              "complete -o bashdefault -o default -F _facula facula");
 }

@@ -26,8 +26,10 @@ static void zsh_option(const option *o) {
         printf(":");
         put_quoted(o->value, "[]:\\", "'\\''");
         complete_words(o, words, sizeof words);
-        if (*words) printf(":(%s)", words);
-        else printf(":%s", complete_takes_file(o) ? "_files" : " ");
+        if (*words)
+            printf(":(%s)", words);
+        else
+            printf(":%s", complete_takes_file(o) ? "_files" : " ");
     }
     out_lines("' \\");
 }
@@ -36,41 +38,46 @@ static void zsh_verb(const verb *v) {
     printf("        %s) _arguments \\\n", v->name);
     for (const option *o = v->options; o && o->name; o++) zsh_option(o);
     printf("            '--help[what the verb does]' ");
-    if (complete_takes_verb(v)) out_lines("'*:verb:($_facula_verbs)' ;;");
-    else if (!strcmp(v->name, "completion")) out_lines("'1:shell:(bash zsh fish)' ;;");
-    else if (complete_takes_model(v)) out_lines("'*:model or file:_facula_model' ;;");
-    else out_lines("'*:file:_files' ;;");
+    if (complete_takes_verb(v))
+        out_lines("'*:verb:($_facula_verbs)' ;;");
+    else if (!strcmp(v->name, "completion"))
+        out_lines("'1:shell:(bash zsh fish)' ;;");
+    else if (complete_takes_model(v))
+        out_lines("'*:model or file:_facula_model' ;;");
+    else
+        out_lines("'*:file:_files' ;;");
 }
 
 void complete_zsh(void) {
     out_lines("#compdef facula\n# zsh completion for facula, made by `facula completion zsh`");
-    printf("_facula_zoo='");                /* split where it is used: names may hold a ? */
+    printf("_facula_zoo='"); /* split where it is used: names may hold a ? */
     complete_zoo("zoo:", "");
     out_lines("'\n"
-         "_facula_model() {\n"
-         "    local -a zoo\n"
-         "    zoo=(${=_facula_zoo})\n"
-         "    _alternative 'zoo:network of the zoo:compadd -a zoo' 'files:file:_files'\n"
-         "}\n"
-         "_facula() {\n"
-         "    local -a _facula_verbs\n"
-         "    _facula_verbs=(");
+              "_facula_model() {\n"
+              "    local -a zoo\n"
+              "    zoo=(${=_facula_zoo})\n"
+              "    _alternative 'zoo:network of the zoo:compadd -a zoo' 'files:file:_files'\n"
+              "}\n"
+              "_facula() {\n"
+              "    local -a _facula_verbs\n"
+              "    _facula_verbs=(");
     for (const verb *const *v = verbs; *v; v++) {
         printf("        '%s:", (*v)->name);
         put_quoted((*v)->summary, ":", "'\\''");
         out_lines("'");
     }
     out_lines("    )\n"
-         "    if (( CURRENT == 2 )); then _describe verb _facula_verbs; return; fi\n"
-         "    local verb=$words[2]\n"
-         "    _facula_verbs=(${_facula_verbs%%:*})\n"
-         "    shift words; (( CURRENT-- ))\n"
-         "    case $verb in");
+              "    if (( CURRENT == 2 )); then _describe verb _facula_verbs; return; fi\n"
+              "    local verb=$words[2]\n"
+              "    _facula_verbs=(${_facula_verbs%%:*})\n"
+              "    shift words; (( CURRENT-- ))\n"
+              "    case $verb in");
     for (const verb *const *v = verbs; *v; v++) zsh_verb(*v);
-    out_lines("    esac\n"
-         "}\n"
-         "if [ \"$funcstack[1]\" = _facula ]; then _facula \"$@\"; else compdef _facula facula; "
-         "fi");
+    out_lines(
+        "    esac\n"
+        "}\n"
+        "if [ \"$funcstack[1]\" = _facula ]; then _facula \"$@\"; else compdef _facula facula; "
+        "fi");
 }
 
 /* ---- fish ---- */
@@ -78,8 +85,10 @@ void complete_zsh(void) {
 static void fish_option(const verb *v, const option *o) {
     char words[1024];
     printf("complete -c facula -n '__fish_seen_subcommand_from %s' ", v->name);
-    if (o->name[1] == '-') printf("-l %s", o->name + 2);
-    else printf("-s %s", o->name + 1);
+    if (o->name[1] == '-')
+        printf("-l %s", o->name + 2);
+    else
+        printf("-s %s", o->name + 1);
     if (complete_takes_value(o)) {
         complete_words(o, words, sizeof words);
         printf("%s", *words ? " -x" : complete_takes_file(o) ? " -r -F" : " -x");
@@ -95,9 +104,12 @@ static void fish_arguments(const verb *v) {
     if (!complete_takes_model(v) && !words) return;
     printf("complete -c facula -n '__fish_seen_subcommand_from %s'%s -a '", v->name,
            words ? " -f" : "");
-    if (shells) printf("bash zsh fish");
-    else if (complete_takes_model(v)) complete_zoo("zoo:", "?");        /* no pattern of files */
-    else for (const verb *const *k = verbs; *k; k++) printf("%s ", (*k)->name);
+    if (shells)
+        printf("bash zsh fish");
+    else if (complete_takes_model(v))
+        complete_zoo("zoo:", "?"); /* no pattern of files */
+    else
+        for (const verb *const *k = verbs; *k; k++) printf("%s ", (*k)->name);
     out_lines("'");
 }
 

@@ -5,9 +5,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-typedef struct known { dev_t device; ino_t number; } known;
-static struct { known *at; int n, room; } inputs;       /* of this command line */
-static struct { char **at; int n; } models;      /* those whose files beside are not known yet */
+typedef struct known {
+    dev_t device;
+    ino_t number;
+} known;
+static struct {
+    known *at;
+    int n, room;
+} inputs; /* of this command line */
+static struct {
+    char **at;
+    int n;
+} models; /* those whose files beside are not known yet */
 
 /* ---- inputs ---- */
 

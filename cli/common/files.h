@@ -11,7 +11,7 @@ int files_check(const verb *v, list args);
 /* The same for a file whose name follows from something else: one output against all inputs. */
 int output_check(const char *path);
 bool is_input(const char *path);
-bool same_file(const char *a, const char *b);       /* are, or would be once they are written */
+bool same_file(const char *a, const char *b); /* are, or would be once they are written */
 #define INPUT_TOO "is an input, too: choose another file for the output"
 
 /* Writes a whole file, as fac_file_write does, or says why not.  An exit code. */
@@ -26,11 +26,14 @@ int path_join(char *to, size_t size, const char *dir, const char *name, const ch
  * takes capital and small letters for the same, and a name always gets the one that it got before.
  * A name of plain letters is its file; others are changed as little as may be, with a number of
  * their own where that leaves a doubt. */
-typedef struct file_names { char **names, **files; int n, room; } file_names;     /* { 0 }: none */
-enum { NAMES_FLAT, NAMES_FOLDERS };         /* '/' becomes '_'; '/' stays, as in an archive */
+typedef struct file_names {
+    char **names, **files;
+    int n, room;
+} file_names;                       /* { 0 }: none */
+enum { NAMES_FLAT, NAMES_FOLDERS }; /* '/' becomes '_'; '/' stays, as in an archive */
 /* Without an ending; the set's own.  NULL: no memory. */
 const char *file_name(file_names *s, const char *name, int how);
 /* Such a name is its own file; these should be asked for first. */
-bool        file_name_ordinary(const char *name);
-void        file_names_free(file_names *s);
+bool file_name_ordinary(const char *name);
+void file_names_free(file_names *s);
 #endif

@@ -10,14 +10,20 @@ static void escape(FILE *to, const char *text) {
         const size_t from = i;
         uint32_t c;
         i += fac_utf8(text + i, &c);
-        if (c == '&') fputs("&amp;", to);
-        else if (c == '<') fputs("&lt;", to);
-        else if (c == '>') fputs("&gt;", to);
-        else if (c == '"') fputs("&quot;", to);
-        else if (c == '\'') fputs("&#39;", to);
+        if (c == '&')
+            fputs("&amp;", to);
+        else if (c == '<')
+            fputs("&lt;", to);
+        else if (c == '>')
+            fputs("&gt;", to);
+        else if (c == '"')
+            fputs("&quot;", to);
+        else if (c == '\'')
+            fputs("&#39;", to);
         else if (c == FAC_NO_LETTER || (fac_steers(c) && c != '\n' && c != '\t'))
             fputs("\xef\xbf\xbd", to);
-        else fwrite(text + from, 1, i - from, to);
+        else
+            fwrite(text + from, 1, i - from, to);
     }
 }
 
@@ -44,15 +50,27 @@ void html(FILE *to, const char *format, ...) {
         format += plain;
         if (!*format) break;
         char one[32];
-        const size_t n = strcspn(format + 1, "%sdgfu") + 2;     /* the directive with the letter that ends it */
+        const size_t n =
+            strcspn(format + 1, "%sdgfu") + 2; /* the directive with the letter that ends it */
         snprintf(one, sizeof one, "%.*s", (int)n, format);
         format += n;
         switch (one[strlen(one) - 1]) {
-        case 's': escape(to, va_arg(args, const char *)); break;
-        case 'd': fprintf(to, one, va_arg(args, int)); break;
-        case 'u': fprintf(to, one, va_arg(args, unsigned)); break;
-        case 'g': case 'f': fprintf(to, one, va_arg(args, double)); break;
-        default: fputc('%', to); break;
+        case 's':
+            escape(to, va_arg(args, const char *));
+            break;
+        case 'd':
+            fprintf(to, one, va_arg(args, int));
+            break;
+        case 'u':
+            fprintf(to, one, va_arg(args, unsigned));
+            break;
+        case 'g':
+        case 'f':
+            fprintf(to, one, va_arg(args, double));
+            break;
+        default:
+            fputc('%', to);
+            break;
         }
     }
     va_end(args);

@@ -12,8 +12,10 @@ static char *escaped(const char *text) {
         uint32_t c;
         n = fac_utf8(text, &c);
         const bool blank = c == '\n' || c == '\t', none = c == FAC_NO_LETTER && n == 1;
-        if (blank || !(fac_steers(c) || none)) to = mempcpy(to, text, n);
-        else to += sprintf(to, "\\u%04x", (unsigned)c);
+        if (blank || !(fac_steers(c) || none))
+            to = mempcpy(to, text, n);
+        else
+            to += sprintf(to, "\\u%04x", (unsigned)c);
     }
     if (to) *to = 0;
     return all;

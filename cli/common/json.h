@@ -7,16 +7,18 @@
 #include "cli.h"
 #include "json_memory.h"
 
-/* Of all that the command prints as JSON, see docs/JSON.md: raised when a key goes away or changes its meaning. */
+/* Of all that the command prints as JSON, see docs/JSON.md: raised when a key goes away or changes
+ * its meaning. */
 enum { JSON_SCHEMA = 1 };
 
 /* The text of j, which is freed: valid UTF-8 without control characters, whatever names are in it.
- * The caller's to free; NULL: no memory, also for any item before.  The only way from cJSON to a stream or a file. */
+ * The caller's to free; NULL: no memory, also for any item before.  The only way from cJSON to a
+ * stream or a file. */
 char *json_string(cJSON *j, bool pretty);
 /* Prints and frees; NULL (no memory) is an error.  Every object says its schema_version. */
 int json_print(cJSON *j);
-int json_line(cJSON *j);        /* in one line, as it is */
-int json_write(const char *path, cJSON *j, bool pretty);        /* a whole file; frees j */
+int json_line(cJSON *j);                                 /* in one line, as it is */
+int json_write(const char *path, cJSON *j, bool pretty); /* a whole file; frees j */
 
 /* A number with as many digits as it deserves. */
 static inline void json_number(cJSON *to, const char *key, double x, int digits) {
@@ -36,7 +38,8 @@ static inline cJSON *json_shape(const fac_graph *g, const fac_dims *d) {
     cJSON *all = cJSON_CreateArray();
     for (int k = 0; k < d->n; k++) {
         const char *name = d->d[k] < 0 ? fac_symbol_name(g, d->d[k]) : NULL;
-        cJSON_AddItemToArray(all, d->d[k] < 0 ? cJSON_CreateString(name ? name : "?") : cJSON_CreateNumber((double)d->d[k]));
+        cJSON_AddItemToArray(all, d->d[k] < 0 ? cJSON_CreateString(name ? name : "?")
+                                              : cJSON_CreateNumber((double)d->d[k]));
     }
     return all;
 }

@@ -1,4 +1,5 @@
-/* What cJSON has no memory for is missing from what it makes, without a word: it is remembered here. */
+/* What cJSON has no memory for is missing from what it makes, without a word: it is remembered
+ * here. */
 #include "json_memory.h"
 #include <cjson/cJSON.h>
 #include <stdatomic.h>

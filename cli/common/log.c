@@ -8,8 +8,9 @@
 
 enum { LONGEST = 1 << 30, PATHS = 4096, MOST_CLASSES = 4096 };
 
-const char *const log_names[LOG_COLUMNS] = {
-    "epoch", "step", "lr", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "images_per_s", "seconds" };
+const char *const log_names[LOG_COLUMNS] = { "epoch",         "step",           "lr",
+                                             "train_loss",    "train_accuracy", "test_loss",
+                                             "test_accuracy", "images_per_s",   "seconds" };
 
 bool log_add(log_table *t, const double row[LOG_COLUMNS]) {
     if (t->n == t->room) {
@@ -32,7 +33,8 @@ void log_free(log_table *t) {
     *t = (log_table){ 0 };
 }
 
-bool log_smooth(const log_table *epochs, const log_table *steps, log_column column, int parts, double **x, double **y) {
+bool log_smooth(const log_table *epochs, const log_table *steps, log_column column, int parts,
+                double **x, double **y) {
     const int n = steps->n, reach = n / parts / 2;
     const double *from = steps->column[column];
     *x = *y = NULL;
@@ -78,17 +80,21 @@ static int read_line(const char *line, const char *path, int number, log_table *
 int log_parse(char *text, size_t bytes, const char *path, log_table *out) {
     log_table t = { 0 };
     int code = EXIT_OK, number = 1;
-    for (char *line = text, *end; !code && (end = memchr(line, '\n', bytes - (size_t)(line - text))); line = end + 1) {
+    for (char *line = text, *end;
+         !code && (end = memchr(line, '\n', bytes - (size_t)(line - text))); line = end + 1) {
         *end = 0;
         code = read_line(line, path, number++, &t);
     }
-    if (code) log_free(&t);
-    else *out = t;
+    if (code)
+        log_free(&t);
+    else
+        *out = t;
     return code;
 }
 
 /* DIR/NAME; *text NULL: it is not there. */
-static int read_file(const char *dir, const char *name, char path[PATHS], char **text, size_t *bytes) {
+static int read_file(const char *dir, const char *name, char path[PATHS], char **text,
+                     size_t *bytes) {
     fac_error err = { 0 };
     snprintf(path, PATHS, "%s/%s", dir, name);
     *text = NULL;
@@ -100,7 +106,8 @@ int log_read(const char *dir, const char *name, bool missing, log_table *out) {
     char path[PATHS], *text;
     size_t bytes;
     int code = read_file(dir, name, path, &text, &bytes);
-    if (!code && !text && !missing) code = fail_text("%s: cannot be read: is this the folder of a training?", path);
+    if (!code && !text && !missing)
+        code = fail_text("%s: cannot be read: is this the folder of a training?", path);
     if (!code && text) code = log_parse(text, bytes, path, out);
     fac_read_free(text);
     return code;
@@ -125,7 +132,8 @@ int matrix_write(const char *dir, int n, const char *const *names, const int64_t
 }
 
 static bool fill(const cJSON *root, log_matrix *m) {
-    const cJSON *classes = cJSON_GetObjectItem(root, "classes"), *rows = cJSON_GetObjectItem(root, "counts");
+    const cJSON *classes = cJSON_GetObjectItem(root, "classes"),
+                *rows = cJSON_GetObjectItem(root, "counts");
     int n = cJSON_GetArraySize(classes);
     if (n < 1 || n > MOST_CLASSES || cJSON_GetArraySize(rows) != n) return false;
     m->names = calloc((size_t)n, sizeof *m->names);
@@ -134,7 +142,9 @@ static bool fill(const cJSON *root, log_matrix *m) {
     const cJSON *name = classes->child, *row = rows->child;
     for (m->n = 0; m->n < n; name = name->next, row = row->next) {
         int64_t *to = m->counts + (size_t)m->n * (size_t)n;
-        if (!cJSON_IsString(name) || cJSON_GetArraySize(row) != n || !(m->names[m->n] = strdup(name->valuestring))) return false;
+        if (!cJSON_IsString(name) || cJSON_GetArraySize(row) != n ||
+            !(m->names[m->n] = strdup(name->valuestring)))
+            return false;
         m->n++;
         for (const cJSON *x = row->child; x; x = x->next) {
             if (!cJSON_IsNumber(x) || !(x->valuedouble >= 0 && x->valuedouble < 1e15)) return false;
@@ -149,8 +159,10 @@ int matrix_parse(const char *text, size_t bytes, const char *path, log_matrix *o
     log_matrix m = { 0 };
     const bool fine = root && fill(root, &m);
     cJSON_Delete(root);
-    if (fine) *out = m;
-    else matrix_free(&m);
+    if (fine)
+        *out = m;
+    else
+        matrix_free(&m);
     if (!fine && json_lost()) return fail_text("out of memory");
     return fine ? EXIT_OK : fail_text("%s: is no confusion matrix", path);
 }

@@ -7,19 +7,34 @@
 #include "man.h"
 
 extern const verb verb_listen, verb_studio;
-extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench, verb_profile, verb_peaks, verb_tune,
-                  verb_export, verb_conformance, verb_show, verb_summary, verb_inspect, verb_report, verb_tile, verb_verify, verb_edit,
-                  verb_op, verb_zoo, verb_devices, verb_version, verb_help_;
+extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench,
+    verb_profile, verb_peaks, verb_tune, verb_export, verb_conformance, verb_show, verb_summary,
+    verb_inspect, verb_report, verb_tile, verb_verify, verb_edit, verb_op, verb_zoo, verb_devices,
+    verb_version, verb_help_;
 extern const verb verb_activations, verb_diff, verb_reduce, verb_completion;
-extern const verb verb_tokenize, verb_generate, verb_chat, verb_perplexity, verb_embed, verb_quantize;
+extern const verb verb_tokenize, verb_generate, verb_chat, verb_perplexity, verb_embed,
+    verb_quantize;
 extern const verb verb_serve, verb_pack;
 
-const verb *const verbs[] = {
-    &verb_run, &verb_listen, &verb_train, &verb_evaluate, &verb_predict, &verb_plot, &verb_bench, &verb_profile, &verb_peaks, &verb_tune,
-    &verb_export, &verb_conformance, &verb_show, &verb_summary, &verb_inspect, &verb_report, &verb_tile, &verb_verify, &verb_edit,
-    &verb_activations, &verb_diff, &verb_reduce, &verb_generate, &verb_chat, &verb_tokenize, &verb_perplexity, &verb_embed, &verb_quantize,
-    &verb_serve, &verb_studio, &verb_pack,
-    &verb_op, &verb_zoo, &verb_devices, &verb_version, &verb_completion, &verb_help_, NULL };
+const verb *const verbs[] = { &verb_run,      &verb_listen,
+                              &verb_train,    &verb_evaluate,
+                              &verb_predict,  &verb_plot,
+                              &verb_bench,    &verb_profile,
+                              &verb_peaks,    &verb_tune,
+                              &verb_export,   &verb_conformance,
+                              &verb_show,     &verb_summary,
+                              &verb_inspect,  &verb_report,
+                              &verb_tile,     &verb_verify,
+                              &verb_edit,     &verb_activations,
+                              &verb_diff,     &verb_reduce,
+                              &verb_generate, &verb_chat,
+                              &verb_tokenize, &verb_perplexity,
+                              &verb_embed,    &verb_quantize,
+                              &verb_serve,    &verb_studio,
+                              &verb_pack,     &verb_op,
+                              &verb_zoo,      &verb_devices,
+                              &verb_version,  &verb_completion,
+                              &verb_help_,    NULL };
 
 const verb *verb_find(const char *name) {
     for (const verb *const *v = verbs; *v; v++)
@@ -28,9 +43,12 @@ const verb *verb_find(const char *name) {
 }
 
 static void overview(FILE *to) {
-    fprintf(to, "facula %s: trains, runs, inspects and rewrites neural networks\n\nusage: facula VERB [arguments]\n\n",
+    fprintf(to,
+            "facula %s: trains, runs, inspects and rewrites neural networks\n\nusage: facula VERB "
+            "[arguments]\n\n",
             FACULA_VERSION);
-    for (const verb *const *v = verbs; *v; v++) fprintf(to, "  %-12s %s\n", (*v)->name, (*v)->summary);
+    for (const verb *const *v = verbs; *v; v++)
+        fprintf(to, "  %-12s %s\n", (*v)->name, (*v)->summary);
     fprintf(to, "\n`facula help VERB` tells more.  Exit codes: 0 done, 1 failed, 2 wrong usage,\n"
                 "130 and 143 stopped by Ctrl-C or SIGTERM.\n");
 }
@@ -39,24 +57,31 @@ static bool as_man;
 static const option help_options[] = {
     { "--man", OPTION_FLAG, &as_man, NULL,
       "as a page of the manual: facula help --man run | man -l -" },
-    { 0 } };
+    { 0 }
+};
 
 static int help(list args) {
     if (args.n == 0) {
-        if (as_man) man_overview();
-        else overview(stdout);
+        if (as_man)
+            man_overview();
+        else
+            overview(stdout);
         return EXIT_OK;
     }
     const verb *v = verb_find(args.at[0]);
     if (!v) return usage_error(NULL, "there is no verb \"%s\"", args.at[0]);
-    if (as_man) man_verb(v);
-    else verb_help(v, stdout);
+    if (as_man)
+        man_verb(v);
+    else
+        verb_help(v, stdout);
     return EXIT_OK;
 }
 
-const verb verb_help_ = { .name = "help", .summary = "what a verb does and its options",
+const verb verb_help_ = { .name = "help",
+                          .summary = "what a verb does and its options",
                           .usage = "facula help [VERB]",
-    .options = help_options, .run = help };
+                          .options = help_options,
+                          .run = help };
 
 static int work(int argc, char **argv) {
     if (argc < 2) {
@@ -79,6 +104,6 @@ static int work(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     out_begin();
-    signal(SIGXFSZ, SIG_IGN);           /* a file that may not grow is an error as a full disk is */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error as a full disk is */
     return out_end(work(argc, argv));
 }

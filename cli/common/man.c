@@ -9,11 +9,16 @@ static void put(const char *text, bool bol) {
     for (const char *c = text; *c; c++) {
         if (bol && (*c == '.' || *c == '\'')) out_raw("\\&", stdout);
         bol = *c == '\n';
-        if (*c == '\\') out_raw("\\e", stdout);
-        else if (*c == '-') out_raw("\\-", stdout);
-        else if (*c == '`' || *c == '\'') out_raw(*c == '`' ? "\\(ga" : "\\(aq", stdout);
-        else if (*c == '"') out_raw("\\(dq", stdout);
-        else out_char(*c, stdout);
+        if (*c == '\\')
+            out_raw("\\e", stdout);
+        else if (*c == '-')
+            out_raw("\\-", stdout);
+        else if (*c == '`' || *c == '\'')
+            out_raw(*c == '`' ? "\\(ga" : "\\(aq", stdout);
+        else if (*c == '"')
+            out_raw("\\(dq", stdout);
+        else
+            out_char(*c, stdout);
     }
 }
 
@@ -65,8 +70,10 @@ static void option_rows(const option *o) {
             out_raw("\\fR", stdout);
         }
         putchar('\n');
-        if (*o->help) put(o->help, true);
-        else out_raw("\\&", stdout);
+        if (*o->help)
+            put(o->help, true);
+        else
+            out_raw("\\&", stdout);
         putchar('\n');
     }
 }
@@ -105,10 +112,11 @@ void man_overview(void) {
     section("SYNOPSIS");
     out_lines(".B facula\n.I verb\n[\\fIarguments\\fR] [\\fIoptions\\fR]");
     section("DESCRIPTION");
-    out_lines("A deep\\-learning engine: one small library and this command.  Models are ONNX files, "
-         "networks of the zoo (\\fBzoo:\\fINAME\\fR)\n"
-         "or texts of \\fBfacula show\\fR.  Every verb has a page of its own; \\fBfacula help "
-         "\\fIverb\\fR says the same.");
+    out_lines(
+        "A deep\\-learning engine: one small library and this command.  Models are ONNX files, "
+        "networks of the zoo (\\fBzoo:\\fINAME\\fR)\n"
+        "or texts of \\fBfacula show\\fR.  Every verb has a page of its own; \\fBfacula help "
+        "\\fIverb\\fR says the same.");
     section("VERBS");
     for (const verb *const *v = verbs; *v; v++) {
         printf(".TP\n\\fB%s\\fR\n", (*v)->name);
@@ -118,13 +126,15 @@ void man_overview(void) {
     exits();
     section("ENVIRONMENT");
     out_lines(".TP\n\\fBFACULA_WISDOM\\fR\nthe file with measured choices of \\fBfacula tune\\fR; "
-         "empty for none");
-    out_lines(".TP\n\\fBFACULA_WITHOUT\\fR\npaths of a device that are to be left alone, with commas "
-         "between");
+              "empty for none");
+    out_lines(
+        ".TP\n\\fBFACULA_WITHOUT\\fR\npaths of a device that are to be left alone, with commas "
+        "between");
     out_lines(".TP\n\\fBNO_COLOR\\fR\nno colours");
     section("EXAMPLES");
-    out_lines(".nf\nfacula run model.onnx photo.jpg\nfacula train fashion\\-mnist \\-\\-out runs/1\n"
-         "facula predict runs/1 shoe.png\nfacula summary model.onnx\n.fi");
+    out_lines(
+        ".nf\nfacula run model.onnx photo.jpg\nfacula train fashion\\-mnist \\-\\-out runs/1\n"
+        "facula predict runs/1 shoe.png\nfacula summary model.onnx\n.fi");
     section("SEE ALSO");
     for (const verb *const *v = verbs; *v; v++)
         printf(".BR facula\\-%s (1)%s\n", (*v)->name, v[1] ? "," : "");

@@ -14,7 +14,8 @@ static int size_of(const char *text, double *out) {
     const char *units = "kMGT", *u = *end ? strchr(units, *end) : NULL;
     for (const char *k = units; u && k <= u; k++) x *= 1000;
     if (end == text || (*end && (!u || (end[1] && strcmp(end + 1, "B")))) || x < 1) {
-        fprintf(stderr, "facula: --memory-limit needs a size such as 800M or 2G, not \"%s\"\n", text);
+        fprintf(stderr, "facula: --memory-limit needs a size such as 800M or 2G, not \"%s\"\n",
+                text);
         return EXIT_USAGE;
     }
     *out = x;
@@ -25,7 +26,8 @@ int memory_limit(const char *text) {
     double x;
     int code = text ? size_of(text, &x) : EXIT_OK;
     if (!text || code) return code;
-    /* counts what is allocated, not what is mapped from files: the library reports the allocation that fails */
+    /* counts what is allocated, not what is mapped from files: the library reports the allocation
+     * that fails */
     struct rlimit limit = { (rlim_t)x, (rlim_t)x };
     if (setrlimit(RLIMIT_DATA, &limit)) return fail_text("cannot limit the memory to %s", text);
     return EXIT_OK;
@@ -37,10 +39,15 @@ int device_open(const device_options *o, fac_device **out) {
     /* other devices have memory of their own, and their drivers end a process that has little */
     const bool process = !strncmp(name, "cpu", 3);
     double limit = 0;
-    int code = process ? memory_limit(o->memory_limit) : o->memory_limit ? size_of(o->memory_limit, &limit) : EXIT_OK;
+    int code = process           ? memory_limit(o->memory_limit)
+               : o->memory_limit ? size_of(o->memory_limit, &limit)
+                                 : EXIT_OK;
     if (code) return code;
-    fac_device_opts opts = { .threads = (int)o->threads, .isa = o->isa, .wisdom = o->wisdom,
-                             .packed_cache = o->cache_packed ? "" : NULL, .memory_limit = (size_t)limit };
+    fac_device_opts opts = { .threads = (int)o->threads,
+                             .isa = o->isa,
+                             .wisdom = o->wisdom,
+                             .packed_cache = o->cache_packed ? "" : NULL,
+                             .memory_limit = (size_t)limit };
     return fac_device_open(name, &opts, out, &err) ? fail(&err) : EXIT_OK;
 }
 
@@ -68,8 +75,10 @@ const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t
     to[0] = 0;
     for (int k = 0; k < dims->n && n < size; k++) {
         const char *name = dims->d[k] < 0 ? fac_symbol_name(g, dims->d[k]) : NULL;
-        if (dims->d[k] < 0) n += (size_t)snprintf(to + n, size - n, "%s%s", k ? "x" : "", name ? name : "?");
-        else n += (size_t)snprintf(to + n, size - n, "%s%lld", k ? "x" : "", (long long)dims->d[k]);
+        if (dims->d[k] < 0)
+            n += (size_t)snprintf(to + n, size - n, "%s%s", k ? "x" : "", name ? name : "?");
+        else
+            n += (size_t)snprintf(to + n, size - n, "%s%lld", k ? "x" : "", (long long)dims->d[k]);
     }
     if (!dims->n) snprintf(to, size, "scalar");
     return to;
@@ -84,11 +93,14 @@ const char *type_dims(const fac_graph *g, const fac_type *t, char *to, size_t si
 /* ---- sizes of inputs: "x=1x3x224x224" or, for the first input, "1x3x224x224" ---- */
 
 typedef struct size_given {
-    char       *name;               /* NULL: the first input */
+    char *name; /* NULL: the first input */
     const char *text;
-    fac_dims    dims;
+    fac_dims dims;
 } size_given;
-typedef struct sizes { int n; size_given *at; } sizes;
+typedef struct sizes {
+    int n;
+    size_given *at;
+} sizes;
 
 static void sizes_free(sizes *s) {
     for (int i = 0; i < s->n; i++) free(s->at[i].name);
@@ -171,8 +183,10 @@ static int load_text(const char *path, model *m) {
     fac_error err = { 0 };
     char *text;
     size_t bytes;
-    if (fac_read_text(path, LONGEST_TEXT, FAC_READ_FILE_OR_PIPE, &text, &bytes, &err)) return fail(&err);
-    FILE *f = bytes ? fmemopen(text, bytes, "r") : fmemopen((char[]){ "\n" }, 1, "r");     /* no bytes: refused */
+    if (fac_read_text(path, LONGEST_TEXT, FAC_READ_FILE_OR_PIPE, &text, &bytes, &err))
+        return fail(&err);
+    FILE *f = bytes ? fmemopen(text, bytes, "r")
+                    : fmemopen((char[]){ "\n" }, 1, "r"); /* no bytes: refused */
     fac_status status = FAC_OK;
     if (f) {
         setvbuf(f, NULL, _IONBF, 0);
@@ -242,17 +256,22 @@ static int load(const char *path, const char *weights, const list *shapes, long 
     fac_error err = { 0 };
     model m = { 0 };
     sizes s;
-    const bool zoo = !strncmp(path, "zoo:", 4), text = ends_with(path, ".txt") || ends_with(path, ".fac");
+    const bool zoo = !strncmp(path, "zoo:", 4),
+               text = ends_with(path, ".txt") || ends_with(path, ".fac");
     int code = sizes_parse(shapes, &s);
     if (!code && !zoo && (!text || kind_is_folder(path))) code = kind_check_model(path);
-    if (!code && weights && !zoo) code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
+    if (!code && weights && !zoo)
+        code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
     if (!code) code = read_model(path, weights, seed, look, &s, &m);
     for (int i = 0; i < s.n && !code; i++)
-        if ((zoo || text || !s.at[i].name) && resize(&m.graph, s.at[i].name, s.at[i].text, &err)) code = fail(&err);
+        if ((zoo || text || !s.at[i].name) && resize(&m.graph, s.at[i].name, s.at[i].text, &err))
+            code = fail(&err);
     sizes_free(&s);
     if (!zoo) m.path = path;
-    if (code) model_free(&m);
-    else *out = m;
+    if (code)
+        model_free(&m);
+    else
+        *out = m;
     return code;
 }
 

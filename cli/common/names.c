@@ -37,10 +37,12 @@ static bool spell(const char *name, int how, char to[ROOM]) {
         const bool first = !n || to[n - 1] == '/', good = fits(c, how) && !(c == '.' && first);
         if (c == '/' && name[1] == '/') continue;
         if (good && n + length > LONGEST) break;
-        if (good) memcpy(to + n, name, length);
-        else to[n] = '_';
+        if (good)
+            memcpy(to + n, name, length);
+        else
+            to[n] = '_';
         n += good ? length : 1;
-        whole &= c < 0x80;      /* others have several forms that file systems may take for one */
+        whole &= c < 0x80; /* others have several forms that file systems may take for one */
     }
     to[n] = 0;
     return whole && !*name;
@@ -95,7 +97,7 @@ const char *file_name(file_names *s, const char *name, int how) {
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->names[i], name)) return s->files[i];
     if (!reserve(s)) return NULL;
-    const char *from = name + strspn(name, "/");        /* all names of ONNX begin so, or none */
+    const char *from = name + strspn(name, "/"); /* all names of ONNX begin so, or none */
     const bool whole = spell(from, how, stem);
     mend(stem);
     snprintf(file, sizeof file, "%s", stem);

@@ -34,7 +34,8 @@ void verb_help(const verb *v, FILE *to) {
     if (v->options) fprintf(to, "\n");
     for (const option *o = v->options; o && o->name; o++) {
         char left[64];
-        snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "",
+                 o->value ? o->value : "");
         fprintf(to, "  %-26s ", left);
         out_raw(o->help, to);
         fprintf(to, "\n");
@@ -57,7 +58,10 @@ static int add_step(const option *o, const char *text) {
 /* ---- numbers ---- */
 
 /* An interval as option.range has it. */
-typedef struct range { double low, high; bool above, below; } range;
+typedef struct range {
+    double low, high;
+    bool above, below;
+} range;
 
 static range range_of(const option *o) {
     range r = { -INFINITY, INFINITY, true, true };
@@ -118,7 +122,10 @@ static int set_real(const verb *v, const option *o, const char *text) {
 /* ---- what was given ---- */
 
 enum { GIVEN = 256 };
-static struct { const void *to[GIVEN]; int n; } given;
+static struct {
+    const void *to[GIVEN];
+    int n;
+} given;
 
 bool option_given(const void *to) {
     for (int i = 0; i < given.n; i++)
@@ -136,13 +143,18 @@ static int set(const verb *v, const option *o, const char *text) {
     case OPTION_FLAG:
         *(bool *)o->to = true;
         return -1;
-    case OPTION_TEXT: case OPTION_OUT:
+    case OPTION_TEXT:
+    case OPTION_OUT:
         *(const char **)o->to = strcmp(o->value, "DIR") ? text : folder_name(text);
         return -1;
-    case OPTION_INT:  return set_int(v, o, text);
-    case OPTION_REAL: return set_real(v, o, text);
-    case OPTION_STEP: return add_step(o, text);
-    case OPTION_LIST: case OPTION_OUTS: {
+    case OPTION_INT:
+        return set_int(v, o, text);
+    case OPTION_REAL:
+        return set_real(v, o, text);
+    case OPTION_STEP:
+        return add_step(o, text);
+    case OPTION_LIST:
+    case OPTION_OUTS: {
         list *l = o->to;
         const char **more = realloc(l->at, (size_t)(l->n + 1) * sizeof *more);
         if (!more) return fail_text("out of memory");

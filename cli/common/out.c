@@ -73,13 +73,15 @@ int out_line(const char *text) {
 
 /* "%-*.3lu": what stands before the type, with stars replaced by their numbers. */
 typedef struct directive {
-    char   text[SPEC];
+    char text[SPEC];
     size_t n;
-    int    precision, longs;
-    bool   size;
-    char   type;
+    int precision, longs;
+    bool size;
+    char type;
 } directive;
-typedef struct arguments { va_list at; } arguments;
+typedef struct arguments {
+    va_list at;
+} arguments;
 
 static void keep(directive *d, const char *s, size_t n) {
     if (n >= SPEC - d->n) n = SPEC - 1 - d->n;
@@ -153,11 +155,25 @@ static int put_argument(FILE *to, directive *d, arguments *a) {
         const int c = va_arg(a->at, int);
         return (fprintf)(to, d->text, c < ' ' || c > '~' ? '?' : c);
     }
-    case 'd': case 'i': case 'u': case 'x': case 'X': case 'o': return put_integer(to, d, a);
-    case 'e': case 'f': case 'g': case 'a': case 'E': case 'F': case 'G':
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o':
+        return put_integer(to, d, a);
+    case 'e':
+    case 'f':
+    case 'g':
+    case 'a':
+    case 'E':
+    case 'F':
+    case 'G':
         return (fprintf)(to, d->text, va_arg(a->at, double));
-    case 'p': return (fprintf)(to, d->text, va_arg(a->at, void *));
-    default: return (fprintf)(to, "%%");
+    case 'p':
+        return (fprintf)(to, d->text, va_arg(a->at, void *));
+    default:
+        return (fprintf)(to, "%%");
     }
 }
 

@@ -38,7 +38,11 @@ static const char *scaled(double x, double step, const char *const *units, char 
         x /= step;
         k++;
     }
-    snprintf(to, size, k == 0 ? "%.0f%s%s" : x < 10 ? "%.2f%s%s" : "%.1f%s%s", x, *units[k] ? " " : "", units[k]);
+    snprintf(to, size,
+             k == 0   ? "%.0f%s%s"
+             : x < 10 ? "%.2f%s%s"
+                      : "%.1f%s%s",
+             x, *units[k] ? " " : "", units[k]);
     return to;
 }
 
@@ -55,7 +59,7 @@ const char *count_text(double count, char *to, size_t size) {
 const char *end_of(const char *name, int width) {
     const int over = (int)strlen(name) - width;
     if (over <= 0) return name;
-    for (name += over; (*name & 0xc0) == 0x80;) name++;     /* not in the middle of a letter */
+    for (name += over; (*name & 0xc0) == 0x80;) name++; /* not in the middle of a letter */
     return name;
 }
 
@@ -65,8 +69,10 @@ void table_row(FILE *to, const int *widths, int n, ...) {
     for (int i = 0; i < n; i++) {
         const char *cell = va_arg(cells, const char *);
         const bool last = i == n - 1;
-        if (last && widths[i] < 0) fprintf(to, "%s", cell);
-        else fprintf(to, widths[i] < 0 ? "%-*s" : "%*s", abs(widths[i]), cell);
+        if (last && widths[i] < 0)
+            fprintf(to, "%s", cell);
+        else
+            fprintf(to, widths[i] < 0 ? "%-*s" : "%*s", abs(widths[i]), cell);
         fputs(last ? "\n" : "  ", to);
     }
     va_end(cells);
@@ -87,7 +93,8 @@ void progress(const char *what, long done, long total, double since) {
     }
     double rate = (double)done / seconds;
     int width = 24, full = total > 0 ? (int)(width * done / total) : 0;
-    fprintf(stderr, "\r\033[K%s [%.*s%*s] %ld/%ld  %.1f/s  ETA %.0f s", what, full, "########################", width - full, "", done, total, rate,
+    fprintf(stderr, "\r\033[K%s [%.*s%*s] %ld/%ld  %.1f/s  ETA %.0f s", what, full,
+            "########################", width - full, "", done, total, rate,
             rate > 0 ? (double)(total - done) / rate : 0);
     fflush(stderr);
 }

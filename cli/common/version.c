@@ -11,7 +11,9 @@ static const char sanitizer[] =
     "";
 #endif
 
-static const struct { const char *name, *version, *use; } found[] = {
+static const struct {
+    const char *name, *version, *use;
+} found[] = {
 #ifdef FAC_HAVE_PNG
     { "libpng", FAC_HAVE_PNG, "PNG images" },
 #else
@@ -51,9 +53,11 @@ static int count_ops(void) {
 
 static void version_print(const char *cpu) {
     printf("facula %s\n\n", FACULA_VERSION);
-    printf("built      %s, C%ld%s%s\n", __VERSION__, __STDC_VERSION__ / 100 % 100, *sanitizer ? ", " : "", sanitizer);
+    printf("built      %s, C%ld%s%s\n", __VERSION__, __STDC_VERSION__ / 100 % 100,
+           *sanitizer ? ", " : "", sanitizer);
     for (int i = 0; i < FOUND; i++)
-        printf("%-10s %-10s %s\n", found[i].name, found[i].version ? found[i].version : "not found", found[i].use);
+        printf("%-10s %-10s %s\n", found[i].name, found[i].version ? found[i].version : "not found",
+               found[i].use);
     printf("cpu        %s\nops        %d\n", cpu, count_ops());
 }
 
@@ -68,7 +72,9 @@ static int version_json(const char *cpu) {
     for (int i = 0; i < FOUND; i++) {
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "name", found[i].name);
-        cJSON_AddItemToObject(one, "version", found[i].version ? cJSON_CreateString(found[i].version) : cJSON_CreateNull());
+        cJSON_AddItemToObject(one, "version",
+                              found[i].version ? cJSON_CreateString(found[i].version)
+                                               : cJSON_CreateNull());
         cJSON_AddStringToObject(one, "use", found[i].use);
         cJSON_AddItemToArray(all, one);
     }
@@ -81,13 +87,18 @@ static int version(list args) {
     if (args.n) return usage_error(verb_find("version"), "it takes no arguments");
     if (fac_device_open("cpu", NULL, &d, &err)) return fail(&err);
     int code = EXIT_OK;
-    if (o.json) code = version_json(fac_device_about(d));
-    else version_print(fac_device_about(d));
+    if (o.json)
+        code = version_json(fac_device_about(d));
+    else
+        version_print(fac_device_about(d));
     fac_device_free(d);
     return code;
 }
-const verb verb_version = { .name = "version", .summary = "version, what was found when it was built, CPU features",
-                            .usage = "facula version", .options = options, .run = version };
+const verb verb_version = { .name = "version",
+                            .summary = "version, what was found when it was built, CPU features",
+                            .usage = "facula version",
+                            .options = options,
+                            .run = version };
 
 static int zoo_json(void) {
     cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "models");
@@ -109,9 +120,14 @@ static int zoo(list args) {
     if (args.n) return usage_error(verb_find("zoo"), "it takes no arguments");
     if (o.json) return zoo_json();
     for (const fac_zoo *z = fac_zoo_models; z->name; z++)
-        printf("zoo:%-18s %dx%dx%d -> %-5d %s\n", z->name, z->channels, z->height, z->width, z->classes, z->help);
+        printf("zoo:%-18s %dx%dx%d -> %-5d %s\n", z->name, z->channels, z->height, z->width,
+               z->classes, z->help);
     return EXIT_OK;
 }
-const verb verb_zoo = { .name = "zoo", .summary = "the networks that facula can build itself", .usage = "facula zoo",
-                        .options = options, .run = zoo,
-                        .more = "Use one as a model: `facula run zoo:NAME --weights FILE photo.jpg`." };
+const verb verb_zoo = { .name = "zoo",
+                        .summary = "the networks that facula can build itself",
+                        .usage = "facula zoo",
+                        .options = options,
+                        .run = zoo,
+                        .more =
+                            "Use one as a model: `facula run zoo:NAME --weights FILE photo.jpg`." };

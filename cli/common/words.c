@@ -11,14 +11,17 @@ const char *loss_text(double loss, char to[24]) {
 }
 
 const char *shell_word(const char *text, char *to, size_t size) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
     size_t n = 0;
     if (*text && strspn(text, plain) == strlen(text)) return text;
     if (size < 3) return text;
     to[n++] = '\'';
     for (; *text && n + 6 < size; text++) {
-        if (*text == '\'') n += (size_t)snprintf(to + n, size - n, "'\\''");
-        else to[n++] = *text;
+        if (*text == '\'')
+            n += (size_t)snprintf(to + n, size - n, "'\\''");
+        else
+            to[n++] = *text;
     }
     to[n++] = '\'';
     to[n] = 0;
@@ -58,7 +61,10 @@ static int words_joined(list words, char **text, size_t *bytes) {
 int words_given(list words, const char *file, char **text, size_t *bytes) {
     fac_error err = { 0 };
     if (file && words.n) return usage_text("a text and --file: one of them");
-    if (!file && !(words.n == 1 && !strcmp(words.at[0], "-"))) return words_joined(words, text, bytes);
-    if (fac_read_text(file ? file : "/dev/stdin", LARGEST_TEXT, FAC_READ_FILE_OR_PIPE, text, bytes, &err)) return fail(&err);
+    if (!file && !(words.n == 1 && !strcmp(words.at[0], "-")))
+        return words_joined(words, text, bytes);
+    if (fac_read_text(file ? file : "/dev/stdin", LARGEST_TEXT, FAC_READ_FILE_OR_PIPE, text, bytes,
+                      &err))
+        return fail(&err);
     return EXIT_OK;
 }

@@ -3,6 +3,7 @@
 #define FACULA_CLI_WORDS_H
 #include "cli.h"
 
-/* One text: the words joined by spaces; "-" alone, or --file: what stands there.  Ended with free().  An exit code. */
+/* One text: the words joined by spaces; "-" alone, or --file: what stands there.  Ended with
+ * free().  An exit code. */
 int words_given(list words, const char *file, char **text, size_t *bytes);
 #endif

@@ -12,16 +12,20 @@ static struct {
     long opset;
     bool verify, dry_run, show_meta, json;
 } o;
-#define STEP(name, value, help) { name, OPTION_STEP, &o.steps, value, help }
+#define STEP(name, value, help)                                                                    \
+    { name, OPTION_STEP, &o.steps, value, help }
 static const option options[] = {
     { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to" },
-    { "--input", OPTION_LIST, &o.inputs, "NAME", "begin at this value: with --output, the part between, before all else (may be "
-                                                 "repeated)" },
+    { "--input", OPTION_LIST, &o.inputs, "NAME",
+      "begin at this value: with --output, the part between, before all else (may be "
+      "repeated)" },
     { "--output", OPTION_LIST, &o.outputs, "NAME", "end at this value (may be repeated)" },
     STEP("--part", "A,B->C,D", "the part between values"),
     STEP("--remove", "NODE", "its first input takes the place of its output"),
-    STEP("--insert", "OPS@VALUE", "put ops behind a value: relu@conv1, 'clip(_, 0, 6)@conv1->pool1' for one reader alone"),
-    STEP("--replace", "NODE=OPS", "other ops in place of nodes; _ is the first input, x0, x1... are all"),
+    STEP("--insert", "OPS@VALUE",
+         "put ops behind a value: relu@conv1, 'clip(_, 0, 6)@conv1->pool1' for one reader alone"),
+    STEP("--replace", "NODE=OPS",
+         "other ops in place of nodes; _ is the first input, x0, x1... are all"),
     STEP("--replace-part", "A->B=MODEL", "another model in place of the part between values"),
     STEP("--set", "'NODE ATTRS'", "attributes: --set 'conv1 stride=2,2 pad=1,1,1,1'"),
     STEP("--rules", "FILE", "patterns and replacements, until nothing matches"),
@@ -38,9 +42,11 @@ static const option options[] = {
     STEP("--bake", NULL, "what depends on parameters alone becomes parameters"),
     STEP("--simplify", NULL, "fold constants, drop what changes nothing, make equal nodes one"),
     STEP("--dtype", "TYPE", "floats as f32, f16, bf16 or f64"),
-    { "--keep", OPTION_LIST, &o.context.keep, "NODE", "for --dtype: nodes that keep their types, such as op:softmax (may be "
-                                                      "repeated)" },
-    { "--keep-ports", OPTION_FLAG, &o.context.keep_ports, NULL, "for --dtype: inputs and outputs keep their types" },
+    { "--keep", OPTION_LIST, &o.context.keep, "NODE",
+      "for --dtype: nodes that keep their types, such as op:softmax (may be "
+      "repeated)" },
+    { "--keep-ports", OPTION_FLAG, &o.context.keep_ports, NULL,
+      "for --dtype: inputs and outputs keep their types" },
     STEP("--reorder", NULL, "nodes in an order that needs less memory (binds all sizes)"),
     STEP("--set-preset", "SPEC", "metadata: how photos are prepared, as --preset of `facula run`"),
     STEP("--set-labels", "FILE", "metadata: names of the classes, one a line, 1 MB at most"),
@@ -50,18 +56,24 @@ static const option options[] = {
     STEP("--doc", "TEXT", "the model's doc string; \"\" deletes it"),
     STEP("--name", "TEXT", "of the graph; \"\" deletes it"),
     { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
-    { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, that of a later model, or the next one "
-                                               "that has every op", "[13, 26]" },
+    { "--opset", OPTION_INT, &o.opset, "N",
+      "of FILE.onnx: 13 to 26; default 18, that of a later model, or the next one "
+      "that has every op",
+      "[13, 26]" },
     { "--verify", OPTION_FLAG, &o.verify, NULL,
       "check that the function is still the same, as `facula verify` does; "
       "nothing is written where it is different" },
-    { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input as the file is read: x=1x3x224x224" },
+    { "--dry-run", OPTION_FLAG, &o.dry_run, NULL,
+      "do all steps and say what they do, but write nothing" },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+      "sizes of an input as the file is read: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
-    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
+    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
+      "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 /* Layers; -1: unknown.  An exit code. */
 static int count_nodes(const fac_graph *g, int *n) {
@@ -93,8 +105,10 @@ static int all_steps(fac_graph **g, cJSON *json) {
             cJSON_AddStringToObject(o.context.json, "what", o.context.what);
             if (after >= 0) cJSON_AddNumberToObject(o.context.json, "layers", after);
         } else if (!code) {
-            printf("%-15s %s%s%s", s->name + 2, s->text ? s->text : "", s->text && *o.context.what ? ": " : "", o.context.what);
-            if (before >= 0 && after >= 0 && before != after) printf(" (%d layers, %d before)", after, before);
+            printf("%-15s %s%s%s", s->name + 2, s->text ? s->text : "",
+                   s->text && *o.context.what ? ": " : "", o.context.what);
+            if (before >= 0 && after >= 0 && before != after)
+                printf(" (%d layers, %d before)", after, before);
             putchar('\n');
         }
         before = after;
@@ -106,7 +120,8 @@ static int first_part(fac_graph **g) {
     fac_error err = { 0 };
     fac_graph *next = NULL;
     if (!o.outputs.n) return EXIT_OK;
-    if (fac_graph_extract(*g, o.inputs.n, o.inputs.at, o.outputs.n, o.outputs.at, &next, &err)) return fail(&err);
+    if (fac_graph_extract(*g, o.inputs.n, o.inputs.at, o.outputs.n, o.outputs.at, &next, &err))
+        return fail(&err);
     fac_graph_free(*g);
     *g = next;
     return EXIT_OK;
@@ -120,8 +135,8 @@ static int prove(const fac_graph *a, const fac_graph *b, cJSON *json) {
     fac_error err = { 0 };
     fac_verdict v = { .same = FAC_CANNOT_TELL };
     if (fac_device_open("cpu", NULL, &device, &err)) return verdict_error(fail(&err));
-    const fac_status status = fac_verify(a, b, device,
-                                         &(fac_verify_opts){ .mode = FAC_VERIFY_FULL }, &v, &err);
+    const fac_status status =
+        fac_verify(a, b, device, &(fac_verify_opts){ .mode = FAC_VERIFY_FULL }, &v, &err);
     fac_device_free(device);
     if (status) return verdict_error(fail(&err));
     const char *word = fac_sameness_word(v.same);
@@ -139,13 +154,16 @@ static void show_meta(const fac_graph *g, cJSON *json) {
     cJSON *to = json ? cJSON_AddObjectToObject(json, "metadata") : NULL;
     for (int k = 0; k < fac_graph_notes(g); k++) {
         const char *key = fac_graph_note_key(g, k);
-        if (json) cJSON_AddStringToObject(to, key, fac_graph_note(g, key));
-        else printf("%s = %s\n", key, fac_graph_note(g, key));
+        if (json)
+            cJSON_AddStringToObject(to, key, fac_graph_note(g, key));
+        else
+            printf("%s = %s\n", key, fac_graph_note(g, key));
     }
     if (!json && !fac_graph_notes(g)) puts("no metadata");
 }
 
-/* The opset of a file, if it is one that is written and later than the usual one: its ops may have no other spelling. */
+/* The opset of a file, if it is one that is written and later than the usual one: its ops may have
+ * no other spelling. */
 static int opset_of(const char *path) {
     fac_onnx_about about;
     const size_t n = strlen(path);
@@ -168,8 +186,7 @@ static int write_model(const fac_graph *g, const char *from, cJSON *json) {
     if (status) return fail(&err);
     if (!json) {
         printf("%s: opset %d, %d node%s, %d tensor%s, %s\n", o.output, saved.opset, saved.nodes,
-               plural(saved.nodes), saved.tensors,
-               plural(saved.tensors),
+               plural(saved.nodes), saved.tensors, plural(saved.tensors),
                bytes_text((double)saved.bytes, bytes, sizeof bytes));
         return EXIT_OK;
     }
@@ -199,19 +216,25 @@ static int run(list args) {
     const verb *self = verb_find("edit");
     model m = { 0 };
     if (args.n != 1) return usage_error(self, "which model?");
-    if (!o.output && !o.dry_run && !o.show_meta && !o.verify) return usage_error(self, "-o FILE.onnx: where to?");
-    if (o.inputs.n && !o.outputs.n) return usage_error(self, "--input without --output: where does the part end?");
+    if (!o.output && !o.dry_run && !o.show_meta && !o.verify)
+        return usage_error(self, "-o FILE.onnx: where to?");
+    if (o.inputs.n && !o.outputs.n)
+        return usage_error(self, "--input without --output: where does the part end?");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
-    fac_graph *from = code ? NULL : fac_graph_inference(m.graph), *g = from ? fac_graph_clone(from) : NULL;
+    fac_graph *from = code ? NULL : fac_graph_inference(m.graph),
+              *g = from ? fac_graph_clone(from) : NULL;
     cJSON *json = o.json ? cJSON_CreateObject() : NULL;
     if (json) cJSON_AddNumberToObject(json, "schema_version", 1);
     if (!code && !g) code = fail_text("out of memory");
-    if (code) code = failed(code);
-    else code = work(args.at[0], from, &g, json);
-    if (json && (!code || code == EXIT_NO_DIFFERENCE)) code = json_print(json)
-        ? failed(EXIT_FAILED) : code;
-    else cJSON_Delete(json);
+    if (code)
+        code = failed(code);
+    else
+        code = work(args.at[0], from, &g, json);
+    if (json && (!code || code == EXIT_NO_DIFFERENCE))
+        code = json_print(json) ? failed(EXIT_FAILED) : code;
+    else
+        cJSON_Delete(json);
     fac_graph_free(g);
     fac_graph_free(from);
     model_free(&m);
@@ -219,12 +242,20 @@ static int run(list args) {
 }
 
 const verb verb_edit = {
-    .name = "edit", .summary = "a model out of a model: nodes, parts, rules, names, sizes, types, weights, metadata",
+    .name = "edit",
+    .summary =
+        "a model out of a model: nodes, parts, rules, names, sizes, types, weights, metadata",
     .usage = "facula edit MODEL -o OUT.onnx [steps and options]",
-    .options = options, .run = run,
-    .more = "Steps are done in the order given, and each says what it did.  A NODE is called by its name or that of a value it\n"
-            "makes, by the scope it stands in, by %7 as `facula show` numbers values without a name, or as op:relu; a * stands\n"
-            "for any text, so that a step may mean many nodes.  OPS are written as in `facula show`: 'clip(_, 0, 6)', 'relu\n"
-            "tanh', 't = exp(_); mul(t, _)'.  Rules are described in docs/ANALYSIS.md; examples/rules has some.  Exit code with\n"
+    .options = options,
+    .run = run,
+    .more = "Steps are done in the order given, and each says what it did.  A NODE is called by "
+            "its name or that of a value it\n"
+            "makes, by the scope it stands in, by %7 as `facula show` numbers values without a "
+            "name, or as op:relu; a * stands\n"
+            "for any text, so that a step may mean many nodes.  OPS are written as in `facula "
+            "show`: 'clip(_, 0, 6)', 'relu\n"
+            "tanh', 't = exp(_); mul(t, _)'.  Rules are described in docs/ANALYSIS.md; "
+            "examples/rules has some.  Exit code with\n"
             "--verify: " VERDICT_CODES ";\n"
-            "0 and 4 write the file." };
+            "0 and 4 write the file."
+};

@@ -4,7 +4,8 @@
 #include <string.h>
 #include "edit.h"
 
-typedef fac_status work(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err);
+typedef fac_status work(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                        fac_error *err);
 
 fac_status edit_fail(fac_error *err, const char *format, ...) {
     va_list args;
@@ -17,11 +18,12 @@ fac_status edit_fail(fac_error *err, const char *format, ...) {
 char **edit_split(const char *text, char at, int *n) {
     size_t pieces = 1, length = strlen(text);
     for (const char *s = text; *s; s++) pieces += *s == at;
-    char **all = malloc((pieces + 1) * sizeof *all + length + 1), *copy = all ? (char *)(all + pieces + 1) : NULL;
+    char **all = malloc((pieces + 1) * sizeof *all + length + 1),
+         *copy = all ? (char *)(all + pieces + 1) : NULL;
     if (!all) return NULL;
     memcpy(copy, text, length + 1);
     *n = 0;
-    for (char *s = copy; s; ) {
+    for (char *s = copy; s;) {
         char *end = strchr(s, at);
         if (end) *end++ = 0;
         all[(*n)++] = s;
@@ -31,8 +33,10 @@ char **edit_split(const char *text, char at, int *n) {
     return all;
 }
 
-/* "NAME=REST" or another character between, the first or the last one; *name is the caller's to free. */
-static fac_status cut(const char *text, const char *at, const char *form, char **name, const char **rest, fac_error *err) {
+/* "NAME=REST" or another character between, the first or the last one; *name is the caller's to
+ * free. */
+static fac_status cut(const char *text, const char *at, const char *form, char **name,
+                      const char **rest, fac_error *err) {
     *name = NULL;
     *rest = "";
     if (!at || at == text) return edit_fail(err, "\"%s\" is no %s", text, form);
@@ -41,9 +45,10 @@ static fac_status cut(const char *text, const char *at, const char *form, char *
     return *name ? FAC_OK : edit_fail(err, "out of memory");
 }
 
-#define SAY(c, ...) snprintf((c)->what, sizeof (c)->what, __VA_ARGS__)
+#define SAY(c, ...) snprintf((c)->what, sizeof(c)->what, __VA_ARGS__)
 
-static fac_status changed(edit_context *c, fac_status status, int n, const char *what, const char *one) {
+static fac_status changed(edit_context *c, fac_status status, int n, const char *what,
+                          const char *one) {
     if (status) return status;
     edit_count(c, "changed", n);
     SAY(c, "%d %s%s %s", n, one, n == 1 ? "" : "s", what);
@@ -52,13 +57,15 @@ static fac_status changed(edit_context *c, fac_status status, int n, const char 
 
 /* ---- nodes ---- */
 
-static fac_status remove_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status remove_step(edit_context *c, const char *text, const fac_graph *g,
+                              fac_graph **out, fac_error *err) {
     int n = 0;
     const fac_status s = fac_graph_removed(g, text, &n, out, err);
     return changed(c, s, n, "removed", "node");
 }
 
-static fac_status insert_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status insert_step(edit_context *c, const char *text, const fac_graph *g,
+                              fac_graph **out, fac_error *err) {
     char *what = NULL;
     const char *where;
     int n = 0;
@@ -68,7 +75,8 @@ static fac_status insert_step(edit_context *c, const char *text, const fac_graph
     return changed(c, s, n, "now behind it", "reader");
 }
 
-static fac_status replace_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status replace_step(edit_context *c, const char *text, const fac_graph *g,
+                               fac_graph **out, fac_error *err) {
     char *node = NULL;
     const char *with;
     int n = 0;
@@ -119,7 +127,8 @@ static fac_status set_step(edit_context *c, const char *text, const fac_graph *g
 
 /* ---- names, ports, sizes ---- */
 
-static fac_status rename_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status rename_step(edit_context *c, const char *text, const fac_graph *g,
+                              fac_graph **out, fac_error *err) {
     char *old = NULL;
     const char *name;
     fac_status s = cut(text, strchr(text, '='), "OLD=NEW", &old, &name, err);
@@ -129,7 +138,8 @@ static fac_status rename_step(edit_context *c, const char *text, const fac_graph
     return s;
 }
 
-static fac_status add_output_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status add_output_step(edit_context *c, const char *text, const fac_graph *g,
+                                  fac_graph **out, fac_error *err) {
     char *value = NULL;
     const char *equals = strchr(text, '='), *as = NULL;
     fac_status s = equals ? cut(text, equals, "VALUE=NAME", &value, &as, err) : FAC_OK;
@@ -139,13 +149,15 @@ static fac_status add_output_step(edit_context *c, const char *text, const fac_g
     return s;
 }
 
-static fac_status remove_output_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status remove_output_step(edit_context *c, const char *text, const fac_graph *g,
+                                     fac_graph **out, fac_error *err) {
     const fac_status s = fac_graph_output_removed(g, text, out, err);
     if (!s) SAY(c, "%d output%s", fac_graph_outputs(*out), fac_graph_outputs(*out) == 1 ? "" : "s");
     return s;
 }
 
-static fac_status input_shape_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status input_shape_step(edit_context *c, const char *text, const fac_graph *g,
+                                   fac_graph **out, fac_error *err) {
     char *name = NULL;
     const char *dims;
     fac_status s = cut(text, strrchr(text, '='), "INPUT=DIMS", &name, &dims, err);
@@ -155,7 +167,8 @@ static fac_status input_shape_step(edit_context *c, const char *text, const fac_
     return s;
 }
 
-static fac_status bind_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status bind_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                            fac_error *err) {
     char *name = NULL, *end;
     const char *size;
     fac_status s = cut(text, strrchr(text, '='), "NAME=SIZE", &name, &size, err);
@@ -167,7 +180,8 @@ static fac_status bind_step(edit_context *c, const char *text, const fac_graph *
     return s;
 }
 
-static fac_status batch_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status batch_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                             fac_error *err) {
     char *end;
     const long long x = strtoll(text, &end, 10);
     if (end == text || *end || x < 1) return edit_fail(err, "\"%s\" is no batch size", text);
@@ -184,10 +198,15 @@ static fac_status batch_step(edit_context *c, const char *text, const fac_graph 
 
 /* ---- numbers ---- */
 
-static fac_status dtype_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
-    fac_float_opts opts = { .to = fac_dtype_find(text), .nkeep = c->keep.n, .keep = c->keep.at, .keep_ports = c->keep_ports };
+static fac_status dtype_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                             fac_error *err) {
+    fac_float_opts opts = { .to = fac_dtype_find(text),
+                            .nkeep = c->keep.n,
+                            .keep = c->keep.at,
+                            .keep_ports = c->keep_ports };
     fac_float_report r;
-    if (!opts.to) return edit_fail(err, "there is no type \"%s\"; there are f32, f16, bf16, f64", text);
+    if (!opts.to)
+        return edit_fail(err, "there is no type \"%s\"; there are f32, f16, bf16, f64", text);
     const fac_status s = fac_graph_floats_but(g, &opts, &r, out, err);
     if (s) return s;
     edit_count(c, "tensors", r.tensors);
@@ -195,52 +214,67 @@ static fac_status dtype_step(edit_context *c, const char *text, const fac_graph 
     edit_count(c, "casts", r.casts);
     edit_count(c, "overflowed", (double)r.overflowed);
     edit_count(c, "vanished", (double)r.vanished);
-    SAY(c, "%d tensors are %s, %d nodes kept their types, %d casts; %lld numbers became the largest of %s, %lld its smallest",
+    SAY(c,
+        "%d tensors are %s, %d nodes kept their types, %d casts; %lld numbers became the largest "
+        "of %s, %lld its smallest",
         r.tensors, text, r.kept, r.casts, (long long)r.overflowed, text, (long long)r.vanished);
     return FAC_OK;
 }
 
-static fac_status strip_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status strip_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                             fac_error *err) {
     char *end;
     int n = 0;
     const long long least = strtoll(text, &end, 10);
-    if (end == text || *end || least < 1) return edit_fail(err, "\"%s\" is no number of elements", text);
+    if (end == text || *end || least < 1)
+        return edit_fail(err, "\"%s\" is no number of elements", text);
     const fac_status s = fac_graph_stripped(g, least, &n, out, err);
     return changed(c, s, n, "stripped", "tensor");
 }
 
-static fac_status bake_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status bake_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                            fac_error *err) {
     int n = 0;
     (void)text;
     const fac_status s = fac_graph_baked(g, &n, out, err);
     return changed(c, s, n, "computed into parameters", "node");
 }
 
-static fac_status simplify_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status simplify_step(edit_context *c, const char *text, const fac_graph *g,
+                                fac_graph **out, fac_error *err) {
     (void)c, (void)text;
     return fac_graph_simplified(g, out, err);
 }
 
-static fac_status reorder_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status reorder_step(edit_context *c, const char *text, const fac_graph *g,
+                               fac_graph **out, fac_error *err) {
     (void)c, (void)text;
     return fac_graph_reordered(g, 0, out, err);
 }
 
 /* ---- notes ---- */
 
-static fac_status note(edit_context *c, const char *key, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status note(edit_context *c, const char *key, const char *text, const fac_graph *g,
+                       fac_graph **out, fac_error *err) {
     const bool there = fac_graph_note(g, key) != NULL;
     fac_graph *made = fac_graph_clone(g);
     if (!made) return edit_fail(err, "out of memory");
     fac_graph_set_note(made, key, text);
     const fac_status s = fac_graph_check(made, err);
-    if (s) fac_graph_free(made);
-    else *out = made;
-    if (!s) SAY(c, "%s %s", key, !text ? there ? "deleted" : "is not there" : there ? "changed" : "added");
+    if (s)
+        fac_graph_free(made);
+    else
+        *out = made;
+    if (!s)
+        SAY(c, "%s %s", key,
+            !text   ? there ? "deleted" : "is not there"
+            : there ? "changed"
+                    : "added");
     return s;
 }
 
-static fac_status meta_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status meta_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                            fac_error *err) {
     char *key = NULL;
     const char *value;
     fac_status s = cut(text, strchr(text, '='), "KEY=TEXT", &key, &value, err);
@@ -278,32 +312,57 @@ static fac_status set_labels_step(edit_context *c, const char *path, const fac_g
     return s;
 }
 
-static fac_status delete_meta_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status delete_meta_step(edit_context *c, const char *text, const fac_graph *g,
+                                   fac_graph **out, fac_error *err) {
     if (!fac_graph_note(g, text)) return edit_fail(err, "there is no metadata \"%s\"", text);
     return note(c, text, NULL, g, out, err);
 }
-static fac_status producer_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status producer_step(edit_context *c, const char *text, const fac_graph *g,
+                                fac_graph **out, fac_error *err) {
     return note(c, FAC_NOTE_PRODUCER, *text ? text : NULL, g, out, err);
 }
-static fac_status doc_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status doc_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                           fac_error *err) {
     return note(c, FAC_NOTE_DOC, *text ? text : NULL, g, out, err);
 }
-static fac_status name_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status name_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                            fac_error *err) {
     return note(c, FAC_NOTE_NAME, *text ? text : NULL, g, out, err);
 }
 
 /* ---- all ---- */
 
-static const struct { const char *name; work *work; } table[] = {
-    { "--remove", remove_step }, { "--insert", insert_step }, { "--replace", replace_step }, { "--set", set_step },
-    { "--rename", rename_step }, { "--add-output", add_output_step }, { "--remove-output", remove_output_step },
-    { "--input-shape", input_shape_step }, { "--bind", bind_step }, { "--batch", batch_step }, { "--dtype", dtype_step },
-    { "--strip", strip_step }, { "--bake", bake_step }, { "--simplify", simplify_step }, { "--reorder", reorder_step },
-    { "--set-preset", set_preset_step },
-    { "--set-labels", set_labels_step }, { "--meta", meta_step },
-    { "--delete-meta", delete_meta_step }, { "--producer", producer_step }, { "--doc", doc_step },
-    { "--name", name_step }, { "--tensor", edit_tensor }, { "--restore", edit_restore }, { "--append", edit_append },
-    { "--rules", edit_rules }, { "--part", edit_part }, { "--replace-part", edit_other_part } };
+static const struct {
+    const char *name;
+    work *work;
+} table[] = { { "--remove", remove_step },
+              { "--insert", insert_step },
+              { "--replace", replace_step },
+              { "--set", set_step },
+              { "--rename", rename_step },
+              { "--add-output", add_output_step },
+              { "--remove-output", remove_output_step },
+              { "--input-shape", input_shape_step },
+              { "--bind", bind_step },
+              { "--batch", batch_step },
+              { "--dtype", dtype_step },
+              { "--strip", strip_step },
+              { "--bake", bake_step },
+              { "--simplify", simplify_step },
+              { "--reorder", reorder_step },
+              { "--set-preset", set_preset_step },
+              { "--set-labels", set_labels_step },
+              { "--meta", meta_step },
+              { "--delete-meta", delete_meta_step },
+              { "--producer", producer_step },
+              { "--doc", doc_step },
+              { "--name", name_step },
+              { "--tensor", edit_tensor },
+              { "--restore", edit_restore },
+              { "--append", edit_append },
+              { "--rules", edit_rules },
+              { "--part", edit_part },
+              { "--replace-part", edit_other_part } };
 
 int edit_step(edit_context *c, const ordered *s, fac_graph **g) {
     size_t k = 0;
@@ -311,9 +370,10 @@ int edit_step(edit_context *c, const ordered *s, fac_graph **g) {
     fac_graph *next = NULL;
     while (strcmp(table[k].name, s->name)) k++;
     c->what[0] = 0;
-    if (table[k].work(c, s->text ? s->text : "", *g, &next, &err)) return fail_text("%s%s%s: %s", s->name, s->text ? " " : "",
-                                                                                s->text ? s->text : "", err.text);
-    if (!next) return EXIT_OK;              /* done by an earlier step */
+    if (table[k].work(c, s->text ? s->text : "", *g, &next, &err))
+        return fail_text("%s%s%s: %s", s->name, s->text ? " " : "", s->text ? s->text : "",
+                         err.text);
+    if (!next) return EXIT_OK; /* done by an earlier step */
     fac_graph_free(*g);
     *g = next;
     return EXIT_OK;

@@ -9,7 +9,8 @@ static fac_status load(const char *path, model *m, fac_error *err) {
     return code ? edit_fail(err, "%s cannot be used", path) : FAC_OK;
 }
 
-fac_status edit_tensor(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+fac_status edit_tensor(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                       fac_error *err) {
     const char *equals = strchr(text, '=');
     fac_tensor *t = NULL;
     if (!equals || equals == text) return edit_fail(err, "\"%s\" is no NAME=FILE", text);
@@ -24,9 +25,14 @@ fac_status edit_tensor(edit_context *c, const char *text, const fac_graph *g, fa
 
 /* ---- weights ---- */
 
-typedef struct tensors { const char **names; fac_tensor **at; int n; } tensors;
+typedef struct tensors {
+    const char **names;
+    fac_tensor **at;
+    int n;
+} tensors;
 
-static fac_status restore(edit_context *c, const tensors *t, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status restore(edit_context *c, const tensors *t, const fac_graph *g, fac_graph **out,
+                          fac_error *err) {
     int n = 0;
     const fac_status s = fac_graph_restored(g, t->n, t->names, t->at, &n, out, err);
     if (s) return s;
@@ -38,7 +44,8 @@ static fac_status restore(edit_context *c, const tensors *t, const fac_graph *g,
 }
 
 static bool is_model(const char *path) {
-    return !strncmp(path, "zoo:", 4) || ends_with(path, ".onnx") || ends_with(path, ".txt") || ends_with(path, ".fac");
+    return !strncmp(path, "zoo:", 4) || ends_with(path, ".onnx") || ends_with(path, ".txt") ||
+           ends_with(path, ".fac");
 }
 
 /* What the model would take from the file must be there as a tensor. */
@@ -53,7 +60,8 @@ static fac_status all_there(const char *path, const fac_weights *w, const fac_gr
     return FAC_OK;
 }
 
-fac_status edit_restore(edit_context *c, const char *path, const fac_graph *g, fac_graph **out, fac_error *err) {
+fac_status edit_restore(edit_context *c, const char *path, const fac_graph *g, fac_graph **out,
+                        fac_error *err) {
     model m = { 0 };
     fac_weights *w = NULL;
     fac_status s = is_model(path) ? load(path, &m, err) : fac_weights_load(path, &w, err);
@@ -64,7 +72,8 @@ fac_status edit_restore(edit_context *c, const char *path, const fac_graph *g, f
     if (!s && (!t.names || !t.at)) s = edit_fail(err, "out of memory");
     for (int k = 0; k < t.n && !s; k++) {
         t.names[k] = m.graph ? fac_value_name(fac_graph_param(m.graph, k)) : fac_weights_name(w, k);
-        t.at[k] = m.graph ? fac_value_tensor(fac_graph_param(m.graph, k)) : fac_weights_tensor(w, k);
+        t.at[k] =
+            m.graph ? fac_value_tensor(fac_graph_param(m.graph, k)) : fac_weights_tensor(w, k);
     }
     if (!s) s = restore(c, &t, g, out, err);
     free(t.names);
@@ -82,16 +91,20 @@ static void tell_ports(edit_context *c, const fac_graph *g) {
 }
 
 /* "OTHER.onnx,OUT=IN,...": which output feeds which input. */
-fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                       fac_error *err) {
     int n = 0;
     char **all = edit_split(text, ',', &n);
-    const char **from = malloc(((size_t)n + 1) * sizeof *from), **to = malloc(((size_t)n + 1) * sizeof *to);
+    const char **from = malloc(((size_t)n + 1) * sizeof *from),
+               **to = malloc(((size_t)n + 1) * sizeof *to);
     model m = { 0 };
     fac_status s = all && from && to ? FAC_OK : edit_fail(err, "out of memory");
     for (int k = 1; k < n && !s; k++) {
         char *equals = strchr(all[k], '=');
-        if (!equals) s = edit_fail(err, "\"%s\" is no OUTPUT=INPUT", all[k]);
-        else *equals = 0, from[k - 1] = all[k], to[k - 1] = equals + 1;
+        if (!equals)
+            s = edit_fail(err, "\"%s\" is no OUTPUT=INPUT", all[k]);
+        else
+            *equals = 0, from[k - 1] = all[k], to[k - 1] = equals + 1;
     }
     if (!s) s = load(all[0], &m, err);
     if (!s) s = fac_graph_appended(g, m.graph, n - 1, from, to, out, err);
@@ -104,7 +117,10 @@ fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fa
 }
 
 /* "a,b->c": two lists. */
-typedef struct ends { char **in, **out; int nin, nout; } ends;
+typedef struct ends {
+    char **in, **out;
+    int nin, nout;
+} ends;
 
 static void free_ends(ends *e) {
     free(e->in);
@@ -113,8 +129,9 @@ static void free_ends(ends *e) {
 
 static fac_status read_ends(const char *text, size_t length, ends *e, fac_error *err) {
     char *copy = strndup(text, length), *arrow = copy ? strstr(copy, "->") : NULL;
-    fac_status s = !copy ? edit_fail(err, "out of memory") : arrow ? FAC_OK : edit_fail(err, "\"%s\" is no FROM,...->TO,...",
-                                                                                        copy);
+    fac_status s = !copy   ? edit_fail(err, "out of memory")
+                   : arrow ? FAC_OK
+                           : edit_fail(err, "\"%s\" is no FROM,...->TO,...", copy);
     if (!s) {
         *arrow = 0;
         e->in = edit_split(copy, ',', &e->nin);
@@ -126,24 +143,29 @@ static fac_status read_ends(const char *text, size_t length, ends *e, fac_error 
     return s;
 }
 
-fac_status edit_part(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+fac_status edit_part(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                     fac_error *err) {
     ends e = { 0 };
     fac_status s = read_ends(text, strlen(text), &e, err);
-    if (!s) s = fac_graph_extract(g, e.nin, (const char *const *)e.in, e.nout, (const char *const *)e.out, out, err);
+    if (!s)
+        s = fac_graph_extract(g, e.nin, (const char *const *)e.in, e.nout,
+                              (const char *const *)e.out, out, err);
     if (!s) tell_ports(c, *out);
     free_ends(&e);
     return s;
 }
 
-fac_status edit_other_part(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+fac_status edit_other_part(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                           fac_error *err) {
     const char *equals = strchr(text, '=');
     ends e = { 0 };
     model m = { 0 };
     if (!equals) return edit_fail(err, "\"%s\" is no FROM,...->TO,...=MODEL", text);
     fac_status s = read_ends(text, (size_t)(equals - text), &e, err);
     if (!s) s = load(equals + 1, &m, err);
-    if (!s) s = fac_graph_part_replaced(g, e.nin, (const char *const *)e.in, e.nout, (const char *const *)e.out, m.graph, out,
-                                        err);
+    if (!s)
+        s = fac_graph_part_replaced(g, e.nin, (const char *const *)e.in, e.nout,
+                                    (const char *const *)e.out, m.graph, out, err);
     if (!s) snprintf(c->what, sizeof c->what, "the part is now that of %s", equals + 1);
     model_free(&m);
     free_ends(&e);
@@ -161,10 +183,11 @@ static fac_status report_rules(edit_context *c, const fac_rules *r, const fac_ru
     for (int k = 0; k < fac_rules_count(r); k++) {
         total += report[k].matches;
         if (at < sizeof c->what)
-            at += (size_t)snprintf(c->what + at, sizeof c->what - at, "%s%s %d", k ? ", " : "", fac_rules_name(r, k),
-                                   report[k].matches);
+            at += (size_t)snprintf(c->what + at, sizeof c->what - at, "%s%s %d", k ? ", " : "",
+                                   fac_rules_name(r, k), report[k].matches);
         if (report[k].skipped && at < sizeof c->what)
-            at += (size_t)snprintf(c->what + at, sizeof c->what - at, " (%d do not fit: %s)", report[k].skipped, report[k].why);
+            at += (size_t)snprintf(c->what + at, sizeof c->what - at, " (%d do not fit: %s)",
+                                   report[k].skipped, report[k].why);
         if (!rows) continue;
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "rule", fac_rules_name(r, k));
@@ -177,7 +200,8 @@ static fac_status report_rules(edit_context *c, const fac_rules *r, const fac_ru
     return FAC_OK;
 }
 
-fac_status edit_rules(edit_context *c, const char *path, const fac_graph *g, fac_graph **out, fac_error *err) {
+fac_status edit_rules(edit_context *c, const char *path, const fac_graph *g, fac_graph **out,
+                      fac_error *err) {
     char *text;
     fac_rules *r = NULL;
     fac_status s = fac_read_text(path, LONGEST, FAC_READ_FILE_OR_PIPE, &text, NULL, err);

@@ -3,23 +3,32 @@
 #include "json.h"
 #include "measure/problem.h"
 
-static struct { const char *output, *weights, *memory; list shapes; long opset, batch, seed;
-                bool json, problem, qonnx; } o;
+static struct {
+    const char *output, *weights, *memory;
+    list shapes;
+    long opset, batch, seed;
+    bool json, problem, qonnx;
+} o;
 static const option options[] = {
     { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to" },
-    { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
+    { "--weights", OPTION_TEXT, &o.weights, "FILE",
+      "for zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
     LINK_ROOT_OPTION,
-    { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op", "[13, 26]" },
-    { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one", OPTION_COUNT },
+    { "--opset", OPTION_INT, &o.opset, "N",
+      "13 to 26; default 18, or the next one that has every op", "[13, 26]" },
+    { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one",
+      OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--problem", OPTION_FLAG, &o.problem, NULL,
       "MODEL is one op: 'softmax(f32[2,5]) axis=1', with random weights" },
     { "--qonnx", OPTION_FLAG, &o.qonnx, NULL,
       "a network of few bits in QONNX's BipolarQuant, MultiThreshold and Quant" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
-    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
+    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
+      "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 /* Elements of all parameters and states. */
 static double parameters(const fac_graph *g) {
@@ -46,10 +55,10 @@ static int report(const fac_onnx_saved *s, double count, bool random) {
         return json_print(root);
     }
     printf("%s: opset %d, %d node%s, %s parameter%s, %s", o.output, s->opset, s->nodes,
-           plural(s->nodes),
-           count_text(count, params, sizeof params), plural(count),
+           plural(s->nodes), count_text(count, params, sizeof params), plural(count),
            bytes_text((double)s->bytes, bytes, sizeof bytes));
-    if (s->data) printf(" and %s in %s.data", bytes_text((double)s->data, data, sizeof data), o.output);
+    if (s->data)
+        printf(" and %s in %s.data", bytes_text((double)s->data, data, sizeof data), o.output);
     puts(random ? ", random weights" : "");
     return EXIT_OK;
 }
@@ -81,8 +90,8 @@ static int write_graph(const fac_graph *g, bool random) {
     fac_graph *quiet = fac_graph_inference(g);
     if (!quiet) return fail_text("out of memory");
     const double count = parameters(quiet);
-    fac_status status = o.qonnx ? write_qonnx(quiet, &opts, &err)
-                                : fac_onnx_save(quiet, o.output, &opts, &err);
+    fac_status status =
+        o.qonnx ? write_qonnx(quiet, &opts, &err) : fac_onnx_save(quiet, o.output, &opts, &err);
     if (!o.qonnx && status == FAC_E_UNSUPPORTED) status = write_levels(quiet, &opts);
     fac_graph_free(quiet);
     return status ? fail(&err) : report(&saved, count, random);
@@ -94,16 +103,23 @@ static int run(list args) {
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.output) return usage_error(self, "-o FILE.onnx: where to?");
     int code = memory_limit(o.memory);
-    if (!code && o.problem) code = problem_load(args.at[0], true, (uint64_t)o.seed, &m.graph);
-    else if (!code) code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &m);
+    if (!code && o.problem)
+        code = problem_load(args.at[0], true, (uint64_t)o.seed, &m.graph);
+    else if (!code)
+        code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &m);
     if (!code) code = write_graph(m.graph, m.random);
     model_free(&m);
     return code;
 }
 
-const verb verb_export = {
-    .name = "export", .summary = "a model as an ONNX file", .usage = "facula export MODEL -o FILE.onnx [options]",
-    .options = options, .run = run,
-    .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  What trains is left out: dropout is off,\n"
-            "batch norm uses its running statistics.  More than 2 GiB of parameters go to FILE.onnx.data, which has to stay\n"
-            "beside the model.  `facula op --onnx` lists how each op is said." };
+const verb verb_export = { .name = "export",
+                           .summary = "a model as an ONNX file",
+                           .usage = "facula export MODEL -o FILE.onnx [options]",
+                           .options = options,
+                           .run = run,
+                           .more =
+                               "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes "
+                               "it.  What trains is left out: dropout is off,\n"
+                               "batch norm uses its running statistics.  More than 2 GiB of "
+                               "parameters go to FILE.onnx.data, which has to stay\n"
+                               "beside the model.  `facula op --onnx` lists how each op is said." };

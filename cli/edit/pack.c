@@ -3,11 +3,13 @@
 #include "cli.h"
 #include "json.h"
 
-static struct { const char *output; bool json; } o;
-static const option options[] = {
-    { "-o", OPTION_OUT, &o.output, "FILE.fac", "where to" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+static struct {
+    const char *output;
+    bool json;
+} o;
+static const option options[] = { { "-o", OPTION_OUT, &o.output, "FILE.fac", "where to" },
+                                  { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+                                  { 0 } };
 
 static int report(const fac_packing *p, double bytes) {
     char file[32], before[32];
@@ -41,10 +43,13 @@ static int run(list args) {
 }
 
 const verb verb_pack = {
-    .name = "pack", .summary = "a network of few bits as a packed file", .options = options,
-        .run = run,
+    .name = "pack",
+    .summary = "a network of few bits as a packed file",
+    .options = options,
+    .run = run,
     .usage = "facula pack MODEL -o FILE.fac",
     .more = "MODEL: an ONNX or packed file whose weights have 1 to 4 bits, such as those that\n"
             "`facula train --quantize` leaves.  The result is a model for every verb: weights "
             "are planes of\n"
-            "bits with their levels, activations are quantized as before." };
+            "bits with their levels, activations are quantized as before."
+};

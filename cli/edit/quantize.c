@@ -1,6 +1,6 @@
 /* facula quantize: a model with smaller numbers. */
 #include <string.h>
-#include <sys/stat.h>
+#include "analyze/kind.h"
 #include "json.h"
 #include "quantize.h"
 #include "run/sample_files.h"
@@ -41,7 +41,8 @@ static const option options[] = {
     LINK_ROOT_OPTION,
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 /* ---- what was asked for ---- */
 
@@ -65,16 +66,15 @@ static int understand(fac_integers *how) {
                            o.calibrate);
     if (!chosen(o.activations, types, &type))
         return usage_error(self(), "--activations is u8 or i8, not \"%s\"", o.activations);
-    *how = (fac_integers){ .scheme = o.scheme, .nkeep = o.keep.n, .keep = o.keep.at,
-                           .calibration = (fac_calibration)way, .percentile = o.percentile,
-                           .is_signed = type == 1, .per_tensor = o.per_tensor,
+    *how = (fac_integers){ .scheme = o.scheme,
+                           .nkeep = o.keep.n,
+                           .keep = o.keep.at,
+                           .calibration = (fac_calibration)way,
+                           .percentile = o.percentile,
+                           .is_signed = type == 1,
+                           .per_tensor = o.per_tensor,
                            .reduce_range = o.reduce_range };
     return EXIT_OK;
-}
-
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
 }
 
 static int check(const list *args) {
@@ -85,8 +85,8 @@ static int check(const list *args) {
     if (gguf_scheme(o.scheme)) return EXIT_OK;
     if (!fac_integers_known(o.scheme, &calibrates))
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
-    const bool sampled = o.data || o.set || o.input.named.n || o.input.random
-        || is_folder(args->at[0]);
+    const bool sampled =
+        o.data || o.set || o.input.named.n || o.input.random || kind_is_folder(args->at[0]);
     if (calibrates && !sampled)
         return usage_error(self(), "scheme %s needs samples: --data DIR is missing", o.scheme);
     return EXIT_OK;
@@ -100,8 +100,13 @@ static fac_status take(void *by, fac_tensor *const in[], fac_error *err) {
 
 static int from_folder(const model *m, quantized *q) {
     sample_files files;
-    sample_walk w = { .m = m, .input = &o.input, .v = self(), .most = o.samples, .take = take,
-                      .self = q->by, .plan = { .from = PHOTO_NONE } };
+    sample_walk w = { .m = m,
+                      .input = &o.input,
+                      .v = self(),
+                      .most = o.samples,
+                      .take = take,
+                      .self = q->by,
+                      .plan = { .from = PHOTO_NONE } };
     int code = sample_files_list(o.data, &files);
     if (!code) code = sample_files_walk(&w, &files);
     sample_files_free(&files);
@@ -163,7 +168,7 @@ static fac_status test(const train_job *j, const fac_graph *g, quantized *q, fac
     scores before = { 0 }, after = { 0 };
     train_job other = *j;
     fac_status status = evaluate_scores(j, g, &before, err);
-    other.m.graph = (fac_graph *)(uintptr_t)g;      /* read only there */
+    other.m.graph = (fac_graph *)(uintptr_t)g; /* read only there */
     if (!status) status = evaluate_scores(&other, NULL, &after, err);
     q->tested = before.samples;
     q->right_before = before.right;
@@ -201,8 +206,10 @@ static int with_files(const char *path, quantized *q) {
     inputs_given = &o.input.named;
     if (!code) code = model_load(path, NULL, &o.input.shapes, o.input.seed, &m);
     if (!code) code = begin(m.graph, device, q);
-    if (!code && o.data) code = from_folder(&m, q);
-    else if (!code && (o.input.named.n || o.input.random)) code = from_options(&m, q);
+    if (!code && o.data)
+        code = from_folder(&m, q);
+    else if (!code && (o.input.named.n || o.input.random))
+        code = from_options(&m, q);
     if (!code) code = finish(NULL, q);
     fac_calibrator_free(q->by);
     model_free(&m);
@@ -230,7 +237,8 @@ static int run(list args) {
     const int code = check(&args);
     if (code) return code;
     if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
-    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
+    return o.set || kind_is_folder(args.at[0]) ? with_set(args.at[0], &q)
+                                               : with_files(args.at[0], &q);
 }
 
 static void schemes(void) {
@@ -241,10 +249,14 @@ static void schemes(void) {
 }
 
 const verb verb_quantize = {
-    .name = "quantize", .summary = "a model with smaller numbers: integers of 8 or 4 bits",
+    .name = "quantize",
+    .summary = "a model with smaller numbers: integers of 8 or 4 bits",
     .usage = "facula quantize MODEL --scheme NAME -o FILE [--data DIR] [options]",
-    .options = options, .run = run, .list = schemes,
+    .options = options,
+    .run = run,
+    .list = schemes,
     .more = "MODEL: FILE.onnx, zoo:NAME, or the --out folder of a training.  The result is an\n"
             "ONNX file that any runtime runs; the table shows what each layer costs: signal to\n"
             "error of its weights and of what later layers read.  A layer with few dB is one for\n"
-            "--keep." };
+            "--keep."
+};

@@ -9,7 +9,7 @@ typedef struct quantized {
     const char *scheme, *out;
     fac_calibrator *by;
     double bytes, bytes_before;         /* of the file; of all parameters of the model */
-    long   samples;                     /* that calibrated, or measured errors */
+    long samples;                       /* that calibrated, or measured errors */
     double right, right_before, tested; /* of labelled samples; 0: there were none */
     double same;                        /* answers that did not change */
     photo_plan plan;

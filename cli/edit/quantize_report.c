@@ -58,8 +58,10 @@ int quantize_print(const quantized *q) {
 /* ---- for machines ---- */
 
 static void add_decibels(cJSON *to, const char *key, double x) {
-    if (isfinite(x)) json_number(to, key, x, 6);
-    else cJSON_AddNullToObject(to, key);
+    if (isfinite(x))
+        json_number(to, key, x, 6);
+    else
+        cJSON_AddNullToObject(to, key);
 }
 
 static cJSON *layer(const fac_integer_layer *l) {

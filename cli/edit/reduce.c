@@ -18,10 +18,14 @@ static struct {
     bool json, quiet, verbose;
 } o = { .timeout = 60 };
 static const option options[] = {
-    { "--check", OPTION_TEXT, &o.check, "CMD", "shell command; {} in it is the model's file; exit status 0: still interesting" },
-    { "-o", OPTION_OUT, &o.output, "OUT", "the smallest model so far, at any time; default: reduced.onnx" },
-    { "--max-runs", OPTION_INT, &o.max_runs, "N", "of the command; default: until nothing can be taken away", OPTION_COUNT },
-    { "--timeout", OPTION_REAL, &o.timeout, "S", "seconds of one run; it counts as failed then; default 60", "(0, inf)" },
+    { "--check", OPTION_TEXT, &o.check, "CMD",
+      "shell command; {} in it is the model's file; exit status 0: still interesting" },
+    { "-o", OPTION_OUT, &o.output, "OUT",
+      "the smallest model so far, at any time; default: reduced.onnx" },
+    { "--max-runs", OPTION_INT, &o.max_runs, "N",
+      "of the command; default: until nothing can be taken away", OPTION_COUNT },
+    { "--timeout", OPTION_REAL, &o.timeout, "S",
+      "seconds of one run; it counts as failed then; default 60", "(0, inf)" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
@@ -29,24 +33,34 @@ static const option options[] = {
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "let the command's output through, to stderr" },
     { "--quiet", OPTION_FLAG, &o.quiet, NULL, "no progress" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 enum { EXIT_INTERRUPTED = 130, EXIT_TERMINATED = 143 };
-static volatile sig_atomic_t stopped;           /* the signal that ends the search after the run in progress */
+static volatile sig_atomic_t
+    stopped; /* the signal that ends the search after the run in progress */
 
 static void on_signal(int which) { stopped = which; }
 
-typedef struct job { char *trial, *command; double begin; int timeouts, unsaved; } job;
+typedef struct job {
+    char *trial, *command;
+    double begin;
+    int timeouts, unsaved;
+} job;
 
 /* ---- the command ---- */
 
-/* The path as sh reads it back, in a place that is quoted by '"', by '\'' or, 0, by nothing: at most four times as long. */
+/* The path as sh reads it back, in a place that is quoted by '"', by '\'' or, 0, by nothing: at
+ * most four times as long. */
 static char *quoted(char *to, const char *path, char quote) {
     if (!quote) *to++ = '\'';
     for (; *path; path++) {
-        if (*path == '\'' && quote != '"') to = stpcpy(to, "'\\''");
-        else if (quote == '"' && strchr("\\\"$`", *path)) *to++ = '\\', *to++ = *path;
-        else *to++ = *path;
+        if (*path == '\'' && quote != '"')
+            to = stpcpy(to, "'\\''");
+        else if (quote == '"' && strchr("\\\"$`", *path))
+            *to++ = '\\', *to++ = *path;
+        else
+            *to++ = *path;
     }
     if (!quote) *to++ = '\'';
     return to;
@@ -56,16 +70,20 @@ static char *quoted(char *to, const char *path, char quote) {
 static char *with_path(const char *command, const char *path) {
     size_t holes = 1;
     for (const char *s = command; (s = strstr(s, "{}")); s += 2) holes++;
-    char *text = malloc(strlen(command) + holes * (4 * strlen(path) + 3) + 1), *to = text, quote = 0;
+    char *text = malloc(strlen(command) + holes * (4 * strlen(path) + 3) + 1), *to = text,
+         quote = 0;
     for (const char *s = command; text && *s;) {
         if (s[0] == '{' && s[1] == '}') {
             to = quoted(to, path, quote);
             s += 2;
             continue;
         }
-        if (*s == '\\' && quote != '\'' && s[1]) *to++ = *s++;
-        else if (*s == quote) quote = 0;
-        else if (!quote && (*s == '\'' || *s == '"')) quote = *s;
+        if (*s == '\\' && quote != '\'' && s[1])
+            *to++ = *s++;
+        else if (*s == quote)
+            quote = 0;
+        else if (!quote && (*s == '\'' || *s == '"'))
+            quote = *s;
         *to++ = *s++;
     }
     if (text && holes == 1) *to++ = ' ', to = quoted(to, path, 0);
@@ -89,7 +107,7 @@ static pid_t start(const char *command) {
 static void end(pid_t child) {
     kill(-child, SIGKILL);
     kill(child, SIGKILL);
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) { }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
 }
 
 /* Whether the command succeeds within the time. */
@@ -105,8 +123,9 @@ static fac_status run_command(job *j, fac_reduce_answer *answer, fac_error *err)
         int status;
         const pid_t got = waitpid(child, &status, WNOHANG);
         if (got == child) {
-            kill(-child, SIGKILL);              /* what it left behind */
-            *answer = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? FAC_REDUCE_YES : FAC_REDUCE_NO;
+            kill(-child, SIGKILL); /* what it left behind */
+            *answer =
+                WIFEXITED(status) && WEXITSTATUS(status) == 0 ? FAC_REDUCE_YES : FAC_REDUCE_NO;
             return FAC_OK;
         }
         if (stopped || now() > until) break;
@@ -124,13 +143,14 @@ static void tell(const job *j, const fac_reduce_stat *s) {
     if (o.quiet || o.json || !isatty(STDERR_FILENO)) return;
     const double each = s->runs > 1 ? (now() - j->begin) / (s->runs - 1) : 0;
     fprintf(stderr, "\r\033[K%d run%s, %d kept, %d of %d node%s; %s %d of %d, %.0f s for these",
-            s->runs, plural(s->runs), s->kept,
-            s->nodes, s->at_first, plural(s->at_first), s->step, s->done, s->total, each * (s->total - s->done));
+            s->runs, plural(s->runs), s->kept, s->nodes, s->at_first, plural(s->at_first), s->step,
+            s->done, s->total, each * (s->total - s->done));
 }
 
 /* Written beside the best one, checked, and then in its place: there is a whole model at any
  * time. */
-static fac_status check(void *self, const fac_graph *g, const fac_reduce_stat *stat, fac_reduce_answer *answer, fac_error *err) {
+static fac_status check(void *self, const fac_graph *g, const fac_reduce_stat *stat,
+                        fac_reduce_answer *answer, fac_error *err) {
     job *j = self;
     fac_error why = { 0 };
     tell(j, stat);
@@ -149,11 +169,13 @@ static fac_status check(void *self, const fac_graph *g, const fac_reduce_stat *s
 static int report(const job *j, const fac_graph *g, const fac_reduce_stat *s) {
     const char *why = s->minimal ? "no single step is left" : stopped ? "stopped" : "--max-runs";
     if (!o.json) {
-        const int in = fac_graph_inputs(g), out = fac_graph_outputs(g), params = fac_graph_params(g);
+        const int in = fac_graph_inputs(g), out = fac_graph_outputs(g),
+                  params = fac_graph_params(g);
         printf("%s: %d of %d node%s, %d input%s, %d output%s, %d parameter%s; %d run%s, %d kept, "
-               "%d timed out, %.1f s; %s\n", o.output,
-               s->nodes, s->at_first, plural(s->at_first), in, plural(in), out, plural(out), params, plural(params), s->runs,
-               plural(s->runs), s->kept, j->timeouts, now() - j->begin, why);
+               "%d timed out, %.1f s; %s\n",
+               o.output, s->nodes, s->at_first, plural(s->at_first), in, plural(in), out,
+               plural(out), params, plural(params), s->runs, plural(s->runs), s->kept, j->timeouts,
+               now() - j->begin, why);
         return EXIT_OK;
     }
     cJSON *root = cJSON_CreateObject();
@@ -180,7 +202,9 @@ static int work(job *j, const char *path) {
     fac_reduce_stat stat = { 0 };
     int code = model_load(path, o.weights, &o.shapes, 0, &m);
     if (code) return code;
-    const fac_reduce_opts opts = { .check = check, .self = j, .max_runs = (int)o.max_runs, .seed = (uint64_t)o.seed };
+    const fac_reduce_opts opts = {
+        .check = check, .self = j, .max_runs = (int)o.max_runs, .seed = (uint64_t)o.seed
+    };
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     j->begin = now();
@@ -212,8 +236,14 @@ static int run(list args) {
 }
 
 const verb verb_reduce = {
-    .name = "reduce", .summary = "shrinks a model as long as a command succeeds",
-    .usage = "facula reduce MODEL --check CMD [-o OUT] [options]", .options = options, .run = run,
-    .more = "Takes away nodes, inputs, outputs and attributes, shrinks sizes and simplifies weights, in smaller and smaller steps,\n"
-            "until no single step is left that keeps CMD's exit status 0.  OUT is the best model so far whenever the search is stopped.\n"
-            "Example: facula reduce model.onnx --check '! facula run {} --random' -o small.onnx" };
+    .name = "reduce",
+    .summary = "shrinks a model as long as a command succeeds",
+    .usage = "facula reduce MODEL --check CMD [-o OUT] [options]",
+    .options = options,
+    .run = run,
+    .more = "Takes away nodes, inputs, outputs and attributes, shrinks sizes and simplifies "
+            "weights, in smaller and smaller steps,\n"
+            "until no single step is left that keeps CMD's exit status 0.  OUT is the best model "
+            "so far whenever the search is stopped.\n"
+            "Example: facula reduce model.onnx --check '! facula run {} --random' -o small.onnx"
+};

@@ -22,15 +22,19 @@ static const option options[] = {
     { "--memory", OPTION_FLAG, &o.memory, NULL, "what the device holds memory for" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2", "(0, inf)" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead", "[1, 10000]" },
-    { "--callers", OPTION_INT, &o.callers, "N", "throughput: N threads run it at once, each run on one thread", "[1, 256]" },
-    { "--against", OPTION_TEXT, &o.against, "MODEL", "both in turn, layer by layer: what few "
-                                                     "bits are worth" },
-    { "--serve", OPTION_FLAG, &o.serve, NULL, "measure what each line of standard input asks for, see below" },
+    { "--callers", OPTION_INT, &o.callers, "N",
+      "throughput: N threads run it at once, each run on one thread", "[1, 256]" },
+    { "--against", OPTION_TEXT, &o.against, "MODEL",
+      "both in turn, layer by layer: what few "
+      "bits are worth" },
+    { "--serve", OPTION_FLAG, &o.serve, NULL,
+      "measure what each line of standard input asks for, see below" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
-enum { RUNS = 10000 };                /* also the most that --runs takes */
+enum { RUNS = 10000 }; /* also the most that --runs takes */
 
 /* A run is over when its results are there. */
 static fac_status run_and_wait(job *j, fac_error *err) {
@@ -50,19 +54,28 @@ static double peak_memory(void) {
 
 static void print_memory(fac_device *d) {
     const fac_memory_stat m = fac_device_memory(d);
-    const struct { const char *what; size_t bytes; } rows[] = {
-        { "held now", m.now }, { "  tensors", m.tensors }, { "  parameters and results", m.mirrors },
-            { "  values between steps", m.arenas },
-        { "  packed weights", m.packed }, { "  operands of runs", m.operands }, { "held at most", m.peak },
-            { "taken from the driver", m.reserved } };
+    const struct {
+        const char *what;
+        size_t bytes;
+    } rows[] = { { "held now", m.now },
+                 { "  tensors", m.tensors },
+                 { "  parameters and results", m.mirrors },
+                 { "  values between steps", m.arenas },
+                 { "  packed weights", m.packed },
+                 { "  operands of runs", m.operands },
+                 { "held at most", m.peak },
+                 { "taken from the driver", m.reserved } };
     char text[32];
     printf("device memory of %s\n", fac_device_name(d));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        printf("  %-26s %12s\n", rows[i].what, bytes_text((double)rows[i].bytes, text, sizeof text));
-    printf("  %-26s %12s\n", "given back when asked", bytes_text((double)fac_device_trim(d), text, sizeof text));
+        printf("  %-26s %12s\n", rows[i].what,
+               bytes_text((double)rows[i].bytes, text, sizeof text));
+    printf("  %-26s %12s\n", "given back when asked",
+           bytes_text((double)fac_device_trim(d), text, sizeof text));
 }
 
-/* What --verify allows, by the least precise output: half types keep 8 to 11 bits, and whole networks lose some of them. */
+/* What --verify allows, by the least precise output: half types keep 8 to 11 bits, and whole
+ * networks lose some of them. */
 static double tolerance(const job *j) {
     double allowed = 1e-3;
     for (int i = 0; i < fac_graph_outputs(j->m.graph); i++) {
@@ -81,11 +94,14 @@ static int verify(const job *j, double *error) {
     int n = j->nout, code = EXIT_OK;
     *error = 0;
     if (!ref) return fail_text("out of memory");
-    if (fac_program_new(j->m.graph, j->device, &opts, &p, &err) || fac_program_run(p, j->in, ref, &err)) code = fail(&err);
+    if (fac_program_new(j->m.graph, j->device, &opts, &p, &err) ||
+        fac_program_run(p, j->in, ref, &err))
+        code = fail(&err);
     for (int i = 0; i < n && !code; i++) {
         fac_tensor *a = NULL, *b = NULL;
         fac_type t = fac_tensor_type(ref[i]);
-        if (fac_tensor_convert(j->out[i], FAC_F64, &a, &err) || fac_tensor_convert(ref[i], FAC_F64, &b, &err)) {
+        if (fac_tensor_convert(j->out[i], FAC_F64, &a, &err) ||
+            fac_tensor_convert(ref[i], FAC_F64, &b, &err)) {
             code = fail(&err);
         } else {
             const double *x = fac_tensor_data(a), *y = fac_tensor_data(b);
@@ -115,8 +131,8 @@ static int print_profile(fac_program *p) {
     for (size_t i = 0; i < n; i++) {
         double t = s[i].runs ? s[i].seconds / (double)s[i].runs : 0;
         printf("%9.1f %6.1f %9.1f %8.1f  %-24s %s\n", 1e6 * t, total > 0 ? 100 * t / total : 0,
-               t > 0 ? 2e-9 * s[i].macs / t : 0, t > 0 ? 1e-9 * s[i].bytes / t : 0,
-               s[i].solver, s[i].nodes);
+               t > 0 ? 2e-9 * s[i].macs / t : 0, t > 0 ? 1e-9 * s[i].bytes / t : 0, s[i].solver,
+               s[i].nodes);
     }
     free(s);
     return EXIT_OK;
@@ -131,7 +147,7 @@ static int measure(job *j) {
     if (fac_program_plan(j->program, j->in, &stat, &err)) return fail(&err);
     double compiled = now() - start, first_run = 0;
     start = now();
-    for (int i = 0; i < 3 || (i < 50 && now() - start < 0.2 * limit); i++) {       /* warm-up */
+    for (int i = 0; i < 3 || (i < 50 && now() - start < 0.2 * limit); i++) { /* warm-up */
         if (run_and_wait(j, &err)) return fail(&err);
         if (i == 0) first_run = now() - start;
         if (now() - start > limit) break;
@@ -181,18 +197,19 @@ static int measure(job *j) {
     char a[32], b[32], c[32], d[32], e[32];
     printf("median  %.3f ms   min %.3f   max %.3f   (%d run%s)\n", median, ms[0], ms[n - 1], n,
            plural(n));
-    printf("        %.1f images/s, %.1f GFLOP/s (%s multiply-adds)\n", 1e3 * images / median, gflops,
-           count_text(macs, a, sizeof a));
-    printf("memory  peak %s; arena %s of %s in all values, at least %s; packed weights %s\n", bytes_text(peak, a, sizeof a),
-           bytes_text((double)stat.arena, b, sizeof b),
-           bytes_text((double)stat.values, c, sizeof c), bytes_text((double)stat.bound, d, sizeof d),
-               bytes_text((double)stat.packed, e, sizeof e));
+    printf("        %.1f images/s, %.1f GFLOP/s (%s multiply-adds)\n", 1e3 * images / median,
+           gflops, count_text(macs, a, sizeof a));
+    printf("memory  peak %s; arena %s of %s in all values, at least %s; packed weights %s\n",
+           bytes_text(peak, a, sizeof a), bytes_text((double)stat.arena, b, sizeof b),
+           bytes_text((double)stat.values, c, sizeof c),
+           bytes_text((double)stat.bound, d, sizeof d),
+           bytes_text((double)stat.packed, e, sizeof e));
     printf("start   load %.1f ms, compile %.1f, first run %.1f; %d step%s; %s (%s)\n",
-           1e3 * j->loaded, 1e3 * compiled,
-           1e3 * first_run, stat.steps, plural(stat.steps), fac_device_name(j->device), fac_device_about(j->device));
+           1e3 * j->loaded, 1e3 * compiled, 1e3 * first_run, stat.steps, plural(stat.steps),
+           fac_device_name(j->device), fac_device_about(j->device));
     if (o.verify)
-        printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error,
-               error <= tolerance(j) ? "ok" : "WRONG");
+        printf("verify  largest difference from the reference %.2g of the largest value: %s\n",
+               error, error <= tolerance(j) ? "ok" : "WRONG");
     if (o.memory) print_memory(j->device);
     if (o.profile && print_profile(j->program)) return EXIT_FAILED;
     return error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
@@ -202,11 +219,14 @@ static int run(list args) {
     static job j;
     if (args.n != 1) return usage_error(verb_find("bench"), "which model or problem?");
     if (o.job.train && (o.verify || o.job.solver))
-        return usage_error(verb_find("bench"), "--train times a whole model, without --solver and --verify");
+        return usage_error(verb_find("bench"),
+                           "--train times a whole model, without --solver and --verify");
     if (o.callers && (o.job.train || o.runs || o.verify || o.profile || o.memory))
-        return usage_error(verb_find("bench"), "--callers does not go with --train, --runs, --verify, --profile, --memory");
-    if (o.against && (o.job.train || o.runs || o.verify || o.profile || o.memory || o.callers
-                      || o.serve))
+        return usage_error(
+            verb_find("bench"),
+            "--callers does not go with --train, --runs, --verify, --profile, --memory");
+    if (o.against &&
+        (o.job.train || o.runs || o.verify || o.profile || o.memory || o.callers || o.serve))
         return usage_error(verb_find("bench"), "--against goes with --seconds, --json and inputs "
                                                "alone");
     if (o.serve) return bench_serve(&o.job, args.at[0]);
@@ -217,18 +237,30 @@ static int run(list args) {
         job_close(&j);
         return code;
     }
-    if (o.against) code = bench_against(&j, &o.job, o.against, seconds, o.json);
-    else if (o.callers) code = bench_callers(&j, (int)o.callers, seconds, o.json);
-    else code = measure(&j);
+    if (o.against)
+        code = bench_against(&j, &o.job, o.against, seconds, o.json);
+    else if (o.callers)
+        code = bench_callers(&j, (int)o.callers, seconds, o.json);
+    else
+        code = measure(&j);
     job_close(&j);
     return code;
 }
 
 const verb verb_bench = {
-    .name = "bench", .summary = "times a model or one problem", .usage = "facula bench MODEL|PROBLEM [options]",
-        .options = options, .run = run,
-    .more = "PROBLEM is one line such as\n  'conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}'\n"
-            "and its operands after the first are parameters: packed once, as in a network, where optional\nresults are not made either (--inputs: neither holds).  `facula op` lists the ops,\n`facula devices` the solvers.\n"
-            "--serve reads lines `BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy]`, keeps a program for each, and answers\n"
-            "with a line of JSON: what bench/gpu_networks.py asks in turn with PyTorch.  IN.npy becomes the input of this and\n"
-            "later runs of the program; the first output of a run goes to OUT.npy." };
+    .name = "bench",
+    .summary = "times a model or one problem",
+    .usage = "facula bench MODEL|PROBLEM [options]",
+    .options = options,
+    .run = run,
+    .more = "PROBLEM is one line such as\n  'conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) "
+            "pad=1,1,1,1 {relu}'\n"
+            "and its operands after the first are parameters: packed once, as in a network, where "
+            "optional\nresults are not made either (--inputs: neither holds).  `facula op` lists "
+            "the ops,\n`facula devices` the solvers.\n"
+            "--serve reads lines `BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy]`, keeps a "
+            "program for each, and answers\n"
+            "with a line of JSON: what bench/gpu_networks.py asks in turn with PyTorch.  IN.npy "
+            "becomes the input of this and\n"
+            "later runs of the program; the first output of a run goes to OUT.npy."
+};

@@ -8,11 +8,15 @@ enum { NAME = 128, ROUNDS = 2000 };
 
 /* Steps of one layer: those whose names begin alike. */
 typedef struct layer {
-    char        name[NAME];
-    const char *solver;             /* of the step with the most multiply-adds */
-    double      us, macs;
+    char name[NAME];
+    const char *solver; /* of the step with the most multiply-adds */
+    double us, macs;
 } layer;
-typedef struct table { layer *at; int n; double us; } table;
+typedef struct table {
+    layer *at;
+    int n;
+    double us;
+} table;
 
 /* "conv2" of "conv2.conv2d_3"; what has no scope is "other". */
 static void name_of(const char *nodes, char to[NAME]) {
@@ -20,8 +24,10 @@ static void name_of(const char *nodes, char to[NAME]) {
     const char *dot = NULL;
     for (const char *s = nodes; s < end; s++)
         if (*s == '.') dot = s;
-    if (dot) snprintf(to, NAME, "%.*s", (int)(dot - nodes), nodes);
-    else strcpy(to, "other");
+    if (dot)
+        snprintf(to, NAME, "%.*s", (int)(dot - nodes), nodes);
+    else
+        strcpy(to, "other");
 }
 
 static layer *find(table *t, const char *name) {
@@ -128,14 +134,15 @@ static int print_json(const job *a, const job *b, const table *x, table *y) {
 }
 
 static void bits_text(int bits, char to[8]) {
-    if (bits) snprintf(to, 8, "%d", bits);
-    else strcpy(to, "-");
+    if (bits)
+        snprintf(to, 8, "%d", bits);
+    else
+        strcpy(to, "-");
 }
 
 static int print_table(const job *a, const job *b, const table *x, table *y) {
     printf("%-20s %3s %3s  %-26s %9s %9s %6s %10s %10s\n", "layer", "W", "A", "solver", "us",
-           "float us", "ratio",
-           "bytes", "of floats");
+           "float us", "ratio", "bytes", "of floats");
     for (int i = 0; i < x->n; i++) {
         char w[8], in[8], bytes[32], before[32];
         const layer *l = &x->at[i], *other = find(y, l->name);
@@ -143,8 +150,7 @@ static int print_table(const job *a, const job *b, const table *x, table *y) {
         bits_text(planes_of(a, l->name, "weight.bits"), w);
         bits_text(planes_of(a, l->name, "input.basis"), in);
         printf("%-20s %3s %3s  %-26s %9.1f %9.1f %6.2f %10s %10s\n", l->name, w, in, l->solver,
-               l->us,
-               before_us, ratio_of(before_us, l->us),
+               l->us, before_us, ratio_of(before_us, l->us),
                bytes_text(bytes_of(a, l->name), bytes, sizeof bytes),
                bytes_text(bytes_of(b, l->name), before, sizeof before));
     }

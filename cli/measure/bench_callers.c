@@ -1,19 +1,20 @@
-/* facula bench --callers N: throughput.  Programs are immutable, so many threads may call one at once, each with outputs of its
- * own; with a device of one thread each call stays on its core, and no two wait for each other between steps. */
+/* facula bench --callers N: throughput.  Programs are immutable, so many threads may call one at
+ * once, each with outputs of its own; with a device of one thread each call stays on its core, and
+ * no two wait for each other between steps. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "bench.h"
 #include "json.h"
 
 typedef struct caller {
-    const job  *j;
-    pthread_t   thread;
-    bool        started;
-    double      limit, seconds;             /* to measure; measured */
-    long        runs;
+    const job *j;
+    pthread_t thread;
+    bool started;
+    double limit, seconds; /* to measure; measured */
+    long runs;
     fac_tensor **out;
-    fac_status  status;
-    fac_error   err;
+    fac_status status;
+    fac_error err;
 } caller;
 
 static bool call(caller *c) {
@@ -36,7 +37,8 @@ static void *work(void *arg) {
 }
 
 static int print(const job *j, int n, double rate, double latency, bool json) {
-    const fac_type first = fac_graph_inputs(j->m.graph) ? fac_tensor_type(j->in[0]) : (fac_type){ 0 };
+    const fac_type first =
+        fac_graph_inputs(j->m.graph) ? fac_tensor_type(j->in[0]) : (fac_type){ 0 };
     const double images = rate * (first.dims.n > 0 ? (double)first.dims.d[0] : 1);
     if (json) {
         cJSON *root = cJSON_CreateObject();
@@ -68,7 +70,8 @@ int bench_callers(const job *j, int n, double seconds, bool json) {
     for (int k = 0; k < n; k++) {
         if (all[k].started) pthread_join(all[k].thread, NULL);
         if (!code && !all[k].out) code = fail_text("out of memory");
-        if (!code && !all[k].started) code = fail_text("the system gives no thread for caller %d of %d", k + 1, n);
+        if (!code && !all[k].started)
+            code = fail_text("the system gives no thread for caller %d of %d", k + 1, n);
         if (!code && all[k].status) code = fail(&all[k].err);
         if (all[k].seconds > 0) rate += (double)all[k].runs / all[k].seconds;
         busy += all[k].seconds, runs += all[k].runs;

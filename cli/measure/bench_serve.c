@@ -1,4 +1,5 @@
-/* facula bench --serve: many measurements of one model in one process, so that they can take turns with another program's. */
+/* facula bench --serve: many measurements of one model in one process, so that they can take turns
+ * with another program's. */
 #include <stdlib.h>
 #include <string.h>
 #include "bench.h"
@@ -10,12 +11,15 @@ enum { KEPT = 64, NAME = 32, PATH = 512, RUNS = 10000 };
 
 /* What a line asks for.  A program is kept under its first three members. */
 typedef struct request {
-    long   batch;
-    char   precision[NAME], mode[NAME];
+    long batch;
+    char precision[NAME], mode[NAME];
     double seconds;
-    char   in[PATH], out[PATH];
+    char in[PATH], out[PATH];
 } request;
-typedef struct kept { request of; job j; } kept;
+typedef struct kept {
+    request of;
+    job j;
+} kept;
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -32,7 +36,8 @@ static void forget(job *j) {
 }
 
 /* Device and model are those of base, but for the graph, which precision may change. */
-static int program_for(kept *all, int *n, const job *base, const job_options *o, const request *r, job **out) {
+static int program_for(kept *all, int *n, const job *base, const job_options *o, const request *r,
+                       job **out) {
     for (int i = 0; i < *n; i++)
         if (same(&all[i].of, r)) {
             *out = &all[i].j;
@@ -46,14 +51,18 @@ static int program_for(kept *all, int *n, const job *base, const job_options *o,
     if (!(k->j.m.graph = fac_graph_clone(base->m.graph))) return fail_text("out of memory");
     own.batch = r->batch, own.precision = k->of.precision, own.train = !strcmp(r->mode, "train");
     const int code = job_settle(&k->j, verb_find("bench"), &own);
-    if (code) forget(&k->j);
-    else *out = &all[(*n)++].j;
+    if (code)
+        forget(&k->j);
+    else
+        *out = &all[(*n)++].j;
     return code;
 }
 
 static int run_and_wait(job *j) {
     fac_error err = { 0 };
-    return fac_program_run(j->program, j->in, j->out, &err) || fac_device_sync(j->device, &err) ? fail(&err) : EXIT_OK;
+    return fac_program_run(j->program, j->in, j->out, &err) || fac_device_sync(j->device, &err)
+               ? fail(&err)
+               : EXIT_OK;
 }
 
 static int feed(job *j, const char *path) {
@@ -64,8 +73,10 @@ static int feed(job *j, const char *path) {
     fac_status status = FAC_OK;
     int code = EXIT_OK;
     const bool fits = have.dtype == want.dtype && fac_dims_equal(&have.dims, &want.dims);
-    if (fits) status = fac_tensor_write(j->in[0], fac_tensor_data(t), fac_type_bytes(&have), &err);
-    else code = fail_text("%s: not the shape of the input", path);
+    if (fits)
+        status = fac_tensor_write(j->in[0], fac_tensor_data(t), fac_type_bytes(&have), &err);
+    else
+        code = fail_text("%s: not the shape of the input", path);
     fac_tensor_free(t);
     return status ? fail(&err) : code;
 }
@@ -115,11 +126,14 @@ int bench_serve(const job_options *o, const char *what) {
     while (!code && fgets(line, sizeof line, stdin)) {
         request r = { 0 };
         job *j = NULL;
-        const int got = sscanf(line, "%ld %31s %31s %lf %511s %511s", &r.batch, r.precision, r.mode, &r.seconds, r.in, r.out);
+        const int got = sscanf(line, "%ld %31s %31s %lf %511s %511s", &r.batch, r.precision, r.mode,
+                               &r.seconds, r.in, r.out);
         if (got < 4 || got == 5 || r.batch < 1) {
-            fail_text("a line is BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy], not: %s", line);
+            fail_text("a line is BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy], not: %s",
+                      line);
             puts("{\"failed\":true}");
-        } else if (program_for(all, &n, &base, o, &r, &j) || answer(j, &r)) puts("{\"failed\":true}");
+        } else if (program_for(all, &n, &base, o, &r, &j) || answer(j, &r))
+            puts("{\"failed\":true}");
         fflush(stdout);
     }
     for (int i = 0; i < n; i++) forget(&all[i].j);

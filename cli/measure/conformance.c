@@ -1,4 +1,5 @@
-/* facula conformance: ONNX backend-test folders, each a model.onnx with test_data_set_N/{input,output}_N.pb. */
+/* facula conformance: ONNX backend-test folders, each a model.onnx with
+ * test_data_set_N/{input,output}_N.pb. */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,20 +17,28 @@ static struct {
 } o = { .rtol = 1e-3, .atol = 1e-7, .every = 1 };
 
 static const option options[] = {
-    { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner", "[0, inf)" },
+    { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner",
+      "[0, inf)" },
     { "--atol", OPTION_REAL, &o.atol, "X", "absolute tolerance; default 1e-7", "[0, inf)" },
     { "--every", OPTION_INT, &o.every, "N", "only each N-th case", "[1, 1000000]" },
     LINK_ROOT_OPTION,
     { "--quiet", OPTION_FLAG, &o.quiet, NULL, "only failures and totals" },
-    { "--reexport", OPTION_FLAG, &o.reexport, NULL, "write each model again as `facula export` does, and run that" },
+    { "--reexport", OPTION_FLAG, &o.reexport, NULL,
+      "write each model again as `facula export` does, and run that" },
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 typedef enum verdict { PASSED, FAILED, UNSUPPORTED } verdict;
 static const char *const verdict_names[] = { "passed", "failed", "unsupported" };
 
-typedef struct result { verdict v; double worst; char why[512]; bool drawn; } result;
+typedef struct result {
+    verdict v;
+    double worst;
+    char why[512];
+    bool drawn;
+} result;
 
 static bool exists(const char *path) {
     struct stat s;
@@ -41,7 +50,9 @@ static void explain(result *r, verdict v, const fac_error *err) {
     snprintf(r->why, sizeof r->why, "%s", err->text);
 }
 
-static verdict verdict_of(const fac_error *err) { return err->status == FAC_E_UNSUPPORTED ? UNSUPPORTED : FAILED; }
+static verdict verdict_of(const fac_error *err) {
+    return err->status == FAC_E_UNSUPPORTED ? UNSUPPORTED : FAILED;
+}
 
 /* The largest finite number of an output that is no integer. */
 static double largest(const double *v, int64_t n) {
@@ -51,8 +62,9 @@ static double largest(const double *v, int64_t n) {
     return most;
 }
 
-/* What two right answers may differ by beside v, whatever the tolerances: one place of 16 bits, and in sums some roundings
- * of the largest number, of which the data of the Fourier transforms hold what should be 0. */
+/* What two right answers may differ by beside v, whatever the tolerances: one place of 16 bits, and
+ * in sums some roundings of the largest number, of which the data of the Fourier transforms hold
+ * what should be 0. */
 static double rounding(fac_dtype dtype, double v, double most) {
     if (dtype == FAC_BF16) return ldexp(fabs(v), -7);
     if (dtype == FAC_F16) return ldexp(fabs(v), -10);
@@ -65,7 +77,8 @@ static void compare(result *r, const char *output, const fac_tensor *got, const 
     char x[128], y[128];
     if (a.dtype != b.dtype || !fac_dims_equal(&a.dims, &b.dims)) {
         r->v = FAILED;
-        snprintf(r->why, sizeof r->why, "output %s is %s[%s], expected %s[%s]", output, fac_dtype_get(a.dtype)->name, dims_text(NULL, &a.dims, x, sizeof x),
+        snprintf(r->why, sizeof r->why, "output %s is %s[%s], expected %s[%s]", output,
+                 fac_dtype_get(a.dtype)->name, dims_text(NULL, &a.dims, x, sizeof x),
                  fac_dtype_get(b.dtype)->name, dims_text(NULL, &b.dims, y, sizeof y));
         return;
     }
@@ -74,10 +87,12 @@ static void compare(result *r, const char *output, const fac_tensor *got, const 
     double worst = 0, p = 0, q = 0;
     if (a.dtype == FAC_TEXT) {
         char *const *s = fac_tensor_data(got), *const *t = fac_tensor_data(want);
-        for (int64_t i = 0; i < n && bad < 0; i++) if (strcmp(s[i], t[i])) bad = i;
+        for (int64_t i = 0; i < n && bad < 0; i++)
+            if (strcmp(s[i], t[i])) bad = i;
         if (bad >= 0) {
             r->v = FAILED;
-            snprintf(r->why, sizeof r->why, "output %s[%lld] is \"%s\", expected \"%s\"", output, (long long)bad, s[bad], t[bad]);
+            snprintf(r->why, sizeof r->why, "output %s[%lld] is \"%s\", expected \"%s\"", output,
+                     (long long)bad, s[bad], t[bad]);
         }
         return;
     }
@@ -90,13 +105,21 @@ static void compare(result *r, const char *output, const fac_tensor *got, const 
     } else {
         const double most = whole ? 0 : largest(fac_tensor_data(t), n);
         for (int64_t i = 0; i < n; i++) {
-            double u = whole ? (double)((const int64_t *)fac_tensor_data(s))[i] : ((const double *)fac_tensor_data(s))[i];
-            double v = whole ? (double)((const int64_t *)fac_tensor_data(t))[i] : ((const double *)fac_tensor_data(t))[i];
-            bool same = whole ? ((const int64_t *)fac_tensor_data(s))[i] == ((const int64_t *)fac_tensor_data(t))[i] : u == v || (isnan(u) && isnan(v));
-            double e = same ? 0 : isnan(u) || isnan(v) || isinf(u) || isinf(v) ? INFINITY : fabs(u - v);
+            double u = whole ? (double)((const int64_t *)fac_tensor_data(s))[i]
+                             : ((const double *)fac_tensor_data(s))[i];
+            double v = whole ? (double)((const int64_t *)fac_tensor_data(t))[i]
+                             : ((const double *)fac_tensor_data(t))[i];
+            bool same = whole ? ((const int64_t *)fac_tensor_data(s))[i] ==
+                                    ((const int64_t *)fac_tensor_data(t))[i]
+                              : u == v || (isnan(u) && isnan(v));
+            double e = same                                           ? 0
+                       : isnan(u) || isnan(v) || isinf(u) || isinf(v) ? INFINITY
+                                                                      : fabs(u - v);
             const bool wrong =
                 isinf(e) ||
-                e > o.atol + fmax(o.rtol * fabs(v), rounding(a.dtype, v, most)); /* a bound by an infinity bounds nothing */
+                e > o.atol + fmax(o.rtol * fabs(v),
+                                  rounding(a.dtype, v,
+                                           most)); /* a bound by an infinity bounds nothing */
             if (wrong && (bad < 0 || e > worst)) {
                 bad = i;
                 p = u;
@@ -107,7 +130,8 @@ static void compare(result *r, const char *output, const fac_tensor *got, const 
         r->worst = fmax(r->worst, worst);
         if (bad >= 0) {
             r->v = FAILED;
-            snprintf(r->why, sizeof r->why, "output %s[%lld] is %.9g, expected %.9g", output, (long long)bad, p, q);
+            snprintf(r->why, sizeof r->why, "output %s[%lld] is %.9g, expected %.9g", output,
+                     (long long)bad, p, q);
         }
     }
     fac_tensor_free(s);
@@ -229,7 +253,8 @@ static void run_set(result *r, const char *dir, const fac_graph *g, fac_device *
             in[given++] = ports_->in[k].tensors[j];
     if (!err.status) fac_program_new(g, device, NULL, &p, &err);
     if (!err.status) fac_program_run(p, in, out, &err);
-    if (err.status) explain(r, verdict_of(&err), &err);
+    if (err.status)
+        explain(r, verdict_of(&err), &err);
     else
         compare_all(r, dir, g, ports_, out);
     free(in);
@@ -242,7 +267,8 @@ static fac_status reexport(fac_graph **g, fac_error *err) {
     char path[] = "/tmp/facula-XXXXXX.onnx";
     fac_graph *again = NULL;
     int fd = mkstemps(path, 5);
-    if (fd < 0) return fac_onnx_load(path, NULL, &again, err);      /* says what is wrong with that place */
+    if (fd < 0)
+        return fac_onnx_load(path, NULL, &again, err); /* says what is wrong with that place */
     close(fd);
     fac_status status = fac_onnx_save(*g, path, NULL, err);
     if (!status) status = fac_onnx_load(path, NULL, &again, err);
@@ -300,8 +326,10 @@ static fac_status load_case(const char *path, const char *dir, ports *p, fac_gra
 
 /* Random numbers are nobody else's: of such models types are compared. */
 static bool draws(const char *path) {
-    static const char *const types[] = { "Bernoulli", "Multinomial", "RandomNormal",
-        "RandomNormalLike", "RandomUniform", "RandomUniformLike", NULL };
+    static const char *const types[] = {
+        "Bernoulli",         "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+        "RandomUniformLike", NULL
+    };
     const fac_onnx_listed *n;
     fac_onnx_listing *l = NULL;
     bool found = false;
@@ -374,7 +402,9 @@ static int collect(const char *dir, char ***cases, int *n) {
     return code;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static int run(list args) {
     fac_device *device = NULL;
@@ -385,7 +415,8 @@ static int run(list args) {
     for (int i = 0; i < args.n && !code; i++) code = collect(args.at[i], &cases, &n);
     if (!code && !n) code = fail_text("no model.onnx below %s", args.at[0]);
     if (!code) qsort(cases, (size_t)n, sizeof *cases, by_name);
-    cJSON *root = o.json && !code ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_CreateArray() : NULL;
+    cJSON *root = o.json && !code ? cJSON_CreateObject() : NULL,
+          *rows = root ? cJSON_CreateArray() : NULL;
     double start = now();
     for (int i = 0; i < n && !code; i += (int)o.every) {
         const char *slash = strrchr(cases[i], '/'), *name = slash ? slash + 1 : cases[i];
@@ -396,8 +427,10 @@ static int run(list args) {
             cJSON *c = cJSON_CreateObject();
             cJSON_AddStringToObject(c, "name", name);
             cJSON_AddStringToObject(c, "result", verdict_names[r.v]);
-            if (r.v == PASSED) json_number(c, "error", r.worst, 3);
-            else cJSON_AddStringToObject(c, "why", r.why);
+            if (r.v == PASSED)
+                json_number(c, "error", r.worst, 3);
+            else
+                cJSON_AddStringToObject(c, "why", r.why);
             cJSON_AddItemToArray(rows, c);
         } else if (r.v == FAILED || !o.quiet) {
             printf("%-11s %s%s%s\n", verdict_names[r.v], name, r.why[0] ? ": " : "", r.why);
@@ -415,11 +448,17 @@ static int run(list args) {
         cJSON_AddItemToObject(root, "cases", rows);
         code = json_print(root);
     } else {
-        printf("%d passed, %d failed, %d unsupported, %d in all\n", counts[PASSED], counts[FAILED], counts[UNSUPPORTED], ran);
+        printf("%d passed, %d failed, %d unsupported, %d in all\n", counts[PASSED], counts[FAILED],
+               counts[UNSUPPORTED], ran);
     }
     return counts[FAILED] ? EXIT_FAILED : code;
 }
 
 const verb verb_conformance = {
-    .name = "conformance", .summary = "runs ONNX backend-test folders", .usage = "facula conformance DIR... [options]", .options = options, .run = run,
-    .more = "Every folder below DIR with a model.onnx is a case; exit code 1 if any failed." };
+    .name = "conformance",
+    .summary = "runs ONNX backend-test folders",
+    .usage = "facula conformance DIR... [options]",
+    .options = options,
+    .run = run,
+    .more = "Every folder below DIR with a model.onnx is a case; exit code 1 if any failed."
+};

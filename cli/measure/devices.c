@@ -19,7 +19,9 @@ int device_ends_process(const char *name) {
         fac_device_open(name, NULL, &d, NULL);
         _exit(0);
     }
-    return child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status)
+               ? WTERMSIG(status)
+               : 0;
 }
 
 static void print_fact(void *self, const char *name, const char *value) {
@@ -66,7 +68,9 @@ static void print_backend(const fac_backend *b) {
 
 /* ---- for machines ---- */
 
-static void add_fact(void *self, const char *name, const char *value) { cJSON_AddStringToObject(self, name, value); }
+static void add_fact(void *self, const char *name, const char *value) {
+    cJSON_AddStringToObject(self, name, value);
+}
 
 static cJSON *device_json(fac_device *d) {
     cJSON *j = cJSON_CreateObject();
@@ -83,7 +87,8 @@ static cJSON *backend_json(const fac_backend *b) {
     cJSON *j = cJSON_CreateObject(), *all = cJSON_CreateArray(), *solvers = cJSON_CreateArray();
     fac_error err = { 0 };
     char why[128] = "";
-    if (ended) snprintf(why, sizeof why, "its driver ends the process that opens it (signal %d)", ended);
+    if (ended)
+        snprintf(why, sizeof why, "its driver ends the process that opens it (signal %d)", ended);
     for (int i = 0; !ended && (i == 0 || numbered); i++) {
         fac_device *d;
         char name[64];
@@ -92,7 +97,8 @@ static cJSON *backend_json(const fac_backend *b) {
         cJSON_AddItemToArray(all, device_json(d));
         fac_device_free(d);
     }
-    for (const fac_solver *const *s = b->solvers; *s; s++) cJSON_AddItemToArray(solvers, cJSON_CreateString((*s)->name));
+    for (const fac_solver *const *s = b->solvers; *s; s++)
+        cJSON_AddItemToArray(solvers, cJSON_CreateString((*s)->name));
     cJSON_AddStringToObject(j, "name", b->name);
     cJSON_AddBoolToObject(j, "usable", cJSON_GetArraySize(all) > 0);
     if (!cJSON_GetArraySize(all)) cJSON_AddStringToObject(j, "why_not", ended ? why : err.text);
@@ -106,7 +112,8 @@ static const option options[] = { { "--json", OPTION_FLAG, &o.json, NULL, "for m
 
 static int devices_json(void) {
     cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "backends");
-    for (const fac_backend *const *b = fac_backends; *b; b++) cJSON_AddItemToArray(all, backend_json(*b));
+    for (const fac_backend *const *b = fac_backends; *b; b++)
+        cJSON_AddItemToArray(all, backend_json(*b));
     return json_print(root);
 }
 
@@ -115,15 +122,25 @@ static int devices(list args) {
     if (o.json) return devices_json();
     for (const fac_backend *const *b = fac_backends; *b; b++) {
         const int ended = device_ends_process((*b)->name);
-        if (ended) printf("%-10s not usable: its driver ends the process that opens it (signal %d)\n", (*b)->name, ended);
-        else print_backend(*b);
+        if (ended)
+            printf("%-10s not usable: its driver ends the process that opens it (signal %d)\n",
+                   (*b)->name, ended);
+        else
+            print_backend(*b);
     }
     return EXIT_OK;
 }
 const verb verb_devices = {
-    .name = "devices", .summary = "where programs can run, what is known of the devices, and their solvers",
-    .usage = "facula devices [--json]", .options = options, .run = devices,
-    .more = "--device takes the names on the left, and opencl:NAME, a part of the name of a device, its vendor or platform.\n"
-            "A path is a faster way that an extension of OpenCL promises; it is taken when a probe of it gave the right\n"
-            "numbers.  Compiled kernels are kept in ~/.cache/facula/opencl (XDG_CACHE_HOME moves it), at most 256 MB;\n"
-            "FACULA_CACHE names another folder, and when it is empty, none." };
+    .name = "devices",
+    .summary = "where programs can run, what is known of the devices, and their solvers",
+    .usage = "facula devices [--json]",
+    .options = options,
+    .run = devices,
+    .more = "--device takes the names on the left, and opencl:NAME, a part of the name of a "
+            "device, its vendor or platform.\n"
+            "A path is a faster way that an extension of OpenCL promises; it is taken when a probe "
+            "of it gave the right\n"
+            "numbers.  Compiled kernels are kept in ~/.cache/facula/opencl (XDG_CACHE_HOME moves "
+            "it), at most 256 MB;\n"
+            "FACULA_CACHE names another folder, and when it is empty, none."
+};

@@ -3,7 +3,7 @@
 #include "job.h"
 #include "problem.h"
 
-/* Behind the samples: labels and the learning rate. */
+/* After the samples: labels and the learning rate. */
 static int train_program(job *j, const job_options *o, const numerics *how) {
     fac_error err = { 0 };
     const double lr = 1e-3;
@@ -12,7 +12,9 @@ static int train_program(job *j, const job_options *o, const numerics *how) {
     if (tensor_random(labels, (uint64_t)o->seed, 1, &j->in[1], &err)) return fail(&err);
     if (fac_tensor_new(NULL, scalar.dtype, scalar.dims, &j->in[2], &err)) return fail(&err);
     if (fac_tensor_write(j->in[2], &lr, sizeof lr, &err)) return fail(&err);
-    const fac_trainer_opts opts = { .precision = how->products, .mixed = how->mixed, .recompute = o->recompute };
+    const fac_trainer_opts opts = { .precision = how->products,
+                                    .mixed = how->mixed,
+                                    .recompute = o->recompute };
     if (fac_trainer_new(j->m.graph, j->device, &opts, &j->trainer, &err)) return fail(&err);
     j->program = fac_trainer_program(j->trainer);
     return EXIT_OK;
@@ -28,7 +30,8 @@ static fac_type type_of_input(const job *j, const job_options *o, int i) {
     return t;
 }
 
-/* Where the device will read it, so that a run uploads nothing; whole numbers may be sizes, which the host reads. */
+/* Where the device will read it, so that a run uploads nothing; whole numbers may be sizes, which
+ * the host reads. */
 static int make_input(job *j, const job_options *o, int i) {
     fac_error err = { 0 };
     fac_tensor *host = NULL;
@@ -39,7 +42,8 @@ static int make_input(job *j, const job_options *o, int i) {
         return EXIT_OK;
     }
     fac_status status = fac_tensor_new(j->device, type.dtype, type.dims, &j->in[i], &err);
-    if (!status) status = fac_tensor_write(j->in[i], fac_tensor_data(host), fac_type_bytes(&type), &err);
+    if (!status)
+        status = fac_tensor_write(j->in[i], fac_tensor_data(host), fac_type_bytes(&type), &err);
     fac_tensor_free(host);
     return status ? fail(&err) : EXIT_OK;
 }
@@ -50,8 +54,9 @@ int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     if (o->recompute && !o->train) return usage_error(v, "--recompute is for --train");
     const double start = now();
     int code = device_open(&o->device, &j->device);
-    if (!code) code = problem ? problem_load(what, !o->inputs, (uint64_t)o->seed, &j->m.graph)
-        : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
+    if (!code)
+        code = problem ? problem_load(what, !o->inputs, (uint64_t)o->seed, &j->m.graph)
+                       : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
     if (code) return code;
     j->loaded = now() - start;
     return EXIT_OK;
@@ -74,7 +79,8 @@ int job_settle(job *j, const verb *v, const job_options *o) {
     int code = precision_read(v, o->precision, &how);
     if (!code) code = batch_fits(j->m.graph, fac_graph_inputs(j->m.graph), o->batch);
     if (!code && !o->train) code = precision_apply(&how, &j->m.graph);
-    if (!code && o->train && fac_graph_inputs(j->m.graph) != 1) code = fail_text("--train needs a model with one input");
+    if (!code && o->train && fac_graph_inputs(j->m.graph) != 1)
+        code = fail_text("--train needs a model with one input");
     if (!code) code = make_room(j, o->train);
     for (int i = 0; i < fac_graph_inputs(j->m.graph) && !code; i++) code = make_input(j, o, i);
     if (code) return code;
@@ -92,8 +98,10 @@ void job_unsettle(job *j) {
     tensors_free(j->in, j->nin);
     tensors_free(j->out, j->nout);
     j->in = j->out = NULL;
-    if (j->trainer) fac_trainer_free(j->trainer);
-    else fac_program_free(j->program);
+    if (j->trainer)
+        fac_trainer_free(j->trainer);
+    else
+        fac_program_free(j->program);
     j->trainer = NULL, j->program = NULL;
 }
 

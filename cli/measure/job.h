@@ -1,4 +1,5 @@
-/* What bench, profile and tune have in common: a model or one problem on a device, with random inputs, ready to run. */
+/* What bench, profile and tune have in common: a model or one problem on a device, with random
+ * inputs, ready to run. */
 #ifndef FACULA_CLI_JOB_H
 #define FACULA_CLI_JOB_H
 #include "cli.h"
@@ -7,39 +8,44 @@
 typedef struct job_options {
     device_options device;
     const char *solver, *weights, *precision;
-    list   shapes;
-    long   batch, seed;
+    list shapes;
+    long batch, seed;
     double recompute;
-    bool   train, inputs;
+    bool train, inputs;
 } job_options;
-#define JOB_OPTIONS(o) \
-    { "--batch", OPTION_INT, &(o).batch, "N", "size of the first open dim of each input", OPTION_COUNT }, \
-    { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" }, \
-    { "--weights", OPTION_TEXT, &(o).weights, "FILE", "for zoo:NAME; random without" }, \
-    LINK_ROOT_OPTION, \
-    { "--precision", OPTION_TEXT, &(o).precision, "NAME", PRECISION_HELP }, \
-    { "--train", OPTION_FLAG, &(o).train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" }, \
-    { "--recompute", OPTION_REAL, &(o).recompute, "SHARE", "with --train: as in facula train", "(0, 1)" }, \
-    { "--inputs", OPTION_FLAG, &(o).inputs, NULL, "all operands of a problem are inputs, as if computed in each run" }, \
-    { "--seed", OPTION_INT, &(o).seed, "S", "of the random inputs" }
+#define JOB_OPTIONS(o)                                                                             \
+    { "--batch",   OPTION_INT, &(o).batch, "N", "size of the first open dim of each input",        \
+      OPTION_COUNT },                                                                              \
+        { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },  \
+        { "--weights", OPTION_TEXT, &(o).weights, "FILE", "for zoo:NAME; random without" },        \
+        LINK_ROOT_OPTION, { "--precision", OPTION_TEXT, &(o).precision, "NAME", PRECISION_HELP },  \
+        { "--train", OPTION_FLAG, &(o).train, NULL,                                                \
+          "a training step (cross entropy, Adam) of a classifier, on random labels" },             \
+        { "--recompute", OPTION_REAL, &(o).recompute, "SHARE", "with --train: as in facula train", \
+          "(0, 1)" },                                                                              \
+        { "--inputs", OPTION_FLAG, &(o).inputs, NULL,                                              \
+          "all operands of a problem are inputs, as if computed in each run" },                    \
+    {                                                                                              \
+        "--seed", OPTION_INT, &(o).seed, "S", "of the random inputs"                               \
+    }
 
 typedef struct job {
-    model        m;
-    fac_device  *device;
-    fac_trainer *trainer;               /* --train: it owns the program */
+    model m;
+    fac_device *device;
+    fac_trainer *trainer; /* --train: it owns the program */
     fac_program *program;
-    fac_tensor **in, **out;             /* nin and nout of them */
-    int          nin, nout;
-    double       loaded;                /* seconds that it took to open the device and to read the model */
+    fac_tensor **in, **out; /* nin and nout of them */
+    int nin, nout;
+    double loaded; /* seconds that it took to open the device and to read the model */
 } job;
 
 /* what: a file, zoo:NAME or a problem.  An exit code; close it in any case. */
-int  job_open(job *j, const verb *v, const job_options *o, const char *what);
+int job_open(job *j, const verb *v, const job_options *o, const char *what);
 void job_close(job *j);
 
-/* The two halves of each, for several programs of one model: device and model; inputs and program.  Settling may put another form
- * of the graph in the place of j->m.graph. */
-int  job_begin(job *j, const verb *v, const job_options *o, const char *what);
-int  job_settle(job *j, const verb *v, const job_options *o);
+/* The two halves of each, for several programs of one model: device and model; inputs and program.
+ * Settling may put another form of the graph in the place of j->m.graph. */
+int job_begin(job *j, const verb *v, const job_options *o, const char *what);
+int job_settle(job *j, const verb *v, const job_options *o);
 void job_unsettle(job *j);
 #endif

@@ -3,9 +3,13 @@
 #include "op.h"
 
 static cJSON *ports(const fac_port *p) {
-    static const struct { unsigned bit; const char *name; } flags[] = {
-        { FAC_OPTIONAL, "optional" }, { FAC_VARIADIC, "variadic" }, { FAC_SHAPE_ONLY, "shape_only" },
-        { FAC_HOST, "steers_shapes" } };
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } flags[] = { { FAC_OPTIONAL, "optional" },
+                  { FAC_VARIADIC, "variadic" },
+                  { FAC_SHAPE_ONLY, "shape_only" },
+                  { FAC_HOST, "steers_shapes" } };
     cJSON *all = cJSON_CreateArray();
     for (; p && p->name; p++) {
         char takes[80];
@@ -28,7 +32,8 @@ static cJSON *attributes(const fac_attr *a) {
         op_attr_kind(a, kind, sizeof kind);
         cJSON_AddStringToObject(one, "name", a->name);
         cJSON_AddStringToObject(one, "kind", kind);
-        if (a->kind == FAC_A_INT || a->kind == FAC_A_REAL) json_number(one, "default", a->zero_means, 9);
+        if (a->kind == FAC_A_INT || a->kind == FAC_A_REAL)
+            json_number(one, "default", a->zero_means, 9);
         cJSON_AddStringToObject(one, "help", a->help ? a->help : "");
         cJSON_AddItemToArray(all, one);
     }

@@ -1,5 +1,5 @@
-/* facula op --onnx: how each op is said in ONNX.  What is written from which opset on is found by writing every case of the op
- * at every opset, so the list cannot be wrong. */
+/* facula op --onnx: how each op is said in ONNX.  What is written from which opset on is found by
+ * writing every case of the op at every opset, so the list cannot be wrong. */
 #include <string.h>
 #include "facula/backend.h"
 #include "facula/onnx.h"
@@ -23,7 +23,8 @@ int op_first_opset(const fac_op *op, int *written, int *cases) {
         ++*cases;
         fac_status status = writes(c, FAC_ONNX_NEWEST, &err);
         *written += !status;
-        while (!status && first < FAC_ONNX_NEWEST && (status = writes(c, first, &err)) == FAC_E_UNSUPPORTED) {
+        while (!status && first < FAC_ONNX_NEWEST &&
+               (status = writes(c, first, &err)) == FAC_E_UNSUPPORTED) {
             first++;
             status = FAC_OK;
         }
@@ -54,9 +55,12 @@ int op_onnx_list(void) {
         int written, cases, first = op_first_opset(*o, &written, &cases);
         if (first < 0) return EXIT_FAILED;
         printf("%-18s %-44s ", (*o)->name, spellings_text((*o)->onnx, read, sizeof read));
-        if (!written) puts("no");
-        else if (written < cases) printf("%d on; %d of %d cases\n", first, written, cases);
-        else printf("%d on\n", first);
+        if (!written)
+            puts("no");
+        else if (written < cases)
+            printf("%d on; %d of %d cases\n", first, written, cases);
+        else
+            printf("%d on\n", first);
     }
     for (const fac_onnx *const *how = fac_onnx_readers; *how; how++)
         printf("%-18s %-44s %s\n", "(several)", spellings_text(*how, read, sizeof read),

@@ -1,12 +1,15 @@
-/* facula op --support: for each op, how many of its cases a device does with kernels of its own.  Each case is planned as a
- * program would be, so the table cannot be wrong. */
+/* facula op --support: for each op, how many of its cases a device does with kernels of its own.
+ * Each case is planned as a program would be, so the table cannot be wrong. */
 #include <string.h>
 #include "facula/backend.h"
 #include "json.h"
 #include "op.h"
 
 enum { DEVICES = 2 };
-typedef struct support { fac_device *d[DEVICES]; int n; } support;
+typedef struct support {
+    fac_device *d[DEVICES];
+    int n;
+} support;
 
 static int count_cases(const fac_op *op) {
     int n = 0;
@@ -38,7 +41,8 @@ static int print(const support *s) {
         }
         printf("\n");
     }
-    printf("\nCases of each op that a device does itself; the others are the reference kernels' on the cpu, and the cpu's "
+    printf("\nCases of each op that a device does itself; the others are the reference kernels' on "
+           "the cpu, and the cpu's "
            "elsewhere.\n");
     return EXIT_OK;
 }
@@ -50,7 +54,8 @@ static int print_json(const support *s) {
         cJSON_AddStringToObject(one, "op", (*op)->name);
         cJSON_AddNumberToObject(one, "cases", count_cases(*op));
         cJSON *own = cJSON_AddObjectToObject(one, "own");
-        for (int k = 0; k < s->n; k++) cJSON_AddNumberToObject(own, fac_device_name(s->d[k]), count_own(*op, s->d[k]));
+        for (int k = 0; k < s->n; k++)
+            cJSON_AddNumberToObject(own, fac_device_name(s->d[k]), count_own(*op, s->d[k]));
         cJSON_AddItemToArray(all, one);
     }
     return json_print(root);
@@ -59,7 +64,8 @@ static int print_json(const support *s) {
 int op_support_list(const char *name, bool json) {
     support s = { .n = 0 };
     fac_error err = { 0 };
-    if (device_ends_process(name)) return fail_text("%s: its driver ends the process that opens it", name);
+    if (device_ends_process(name))
+        return fail_text("%s: its driver ends the process that opens it", name);
     if (fac_device_open("cpu", NULL, &s.d[s.n++], &err)) return fail(&err);
     if (strcmp(name, "cpu") && fac_device_open(name, NULL, &s.d[s.n++], &err)) {
         fac_device_free(s.d[0]);

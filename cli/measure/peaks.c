@@ -2,12 +2,14 @@
 #include <string.h>
 #include "json.h"
 
-static struct { device_options device; bool json; } o;
+static struct {
+    device_options device;
+    bool json;
+} o;
 
-static const option options[] = {
-    DEVICE_OPTIONS(o.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+static const option options[] = { DEVICE_OPTIONS(o.device),
+                                  { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+                                  { 0 } };
 
 static cJSON *to_json(const fac_device *d, const fac_peaks *p) {
     static const char *const caches[FAC_CACHES] = { "l1", "l2", "l3" };
@@ -33,19 +35,26 @@ static cJSON *to_json(const fac_device *d, const fac_peaks *p) {
 static void print(const fac_device *d, const fac_peaks *p) {
     printf("%s\n", fac_device_about(d));
     const bool gpu = p->launch > 0;
-    printf("  arithmetic  %8.1f GFLOP/s, one %s %.1f\n", 1e-9 * p->flops, gpu ? "compute unit" : "thread", 1e-9 * p->flops_one);
+    printf("  arithmetic  %8.1f GFLOP/s, one %s %.1f\n", 1e-9 * p->flops,
+           gpu ? "compute unit" : "thread", 1e-9 * p->flops_one);
     if (p->tensor_tf32 > 0)
-        printf("  matrices    %8.1f GFLOP/s in TF32, %.1f in bf16\n", 1e-9 * p->tensor_tf32, 1e-9 * p->tensor_half);
+        printf("  matrices    %8.1f GFLOP/s in TF32, %.1f in bf16\n", 1e-9 * p->tensor_tf32,
+               1e-9 * p->tensor_half);
     for (int k = 0; k < FAC_CACHES; k++)
         if (p->cache_read[k] > 0)
-            printf("  L%d read     %8.1f GB/s  (%zu kB%s)\n", k + 1, 1e-9 * p->cache_read[k], p->cache[k] >> 10,
-                   k < 2 && !gpu ? " a core" : "");
-    printf("  memory      %8.1f GB/s read, %.1f copied (both ways together)\n", 1e-9 * p->memory_read, 1e-9 * p->memory_copy);
-    if (gpu) printf("  launch      %8.2f us in a chain, %.2f alone and waited for\n", 1e6 * p->launch, 1e6 * p->fork_join);
-    else printf("  fork, join  %8.2f us\n", 1e6 * p->fork_join);
+            printf("  L%d read     %8.1f GB/s  (%zu kB%s)\n", k + 1, 1e-9 * p->cache_read[k],
+                   p->cache[k] >> 10, k < 2 && !gpu ? " a core" : "");
+    printf("  memory      %8.1f GB/s read, %.1f copied (both ways together)\n",
+           1e-9 * p->memory_read, 1e-9 * p->memory_copy);
+    if (gpu)
+        printf("  launch      %8.2f us in a chain, %.2f alone and waited for\n", 1e6 * p->launch,
+               1e6 * p->fork_join);
+    else
+        printf("  fork, join  %8.2f us\n", 1e6 * p->fork_join);
 }
 
-/* One row an instruction set; what the machine lacks opens as a lesser one, which has its own turn. */
+/* One row an instruction set; what the machine lacks opens as a lesser one, which has its own turn.
+ */
 static int measure(const char *isa, cJSON *rows) {
     fac_error err = { 0 };
     fac_device *d = NULL;
@@ -56,9 +65,12 @@ static int measure(const char *isa, cJSON *rows) {
     if (code) return code;
     const size_t n = isa ? strlen(isa) : 0;
     if (!isa || (!strncmp(fac_device_about(d), isa, n) && fac_device_about(d)[n] == ',')) {
-        if (fac_device_peaks(d, &p, &err)) code = fail(&err);
-        else if (rows) cJSON_AddItemToArray(rows, to_json(d, &p));
-        else print(d, &p);
+        if (fac_device_peaks(d, &p, &err))
+            code = fail(&err);
+        else if (rows)
+            cJSON_AddItemToArray(rows, to_json(d, &p));
+        else
+            print(d, &p);
     }
     fac_device_free(d);
     return code;
@@ -73,10 +85,13 @@ static int run(list args) {
     static const char *const isas[] = { "portable", NULL };
 #endif
     if (args.n) return usage_error(verb_find("peaks"), "peaks takes no arguments");
-    cJSON *root = o.json ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_AddArrayToObject(root, "peaks") : NULL;
+    cJSON *root = o.json ? cJSON_CreateObject() : NULL,
+          *rows = root ? cJSON_AddArrayToObject(root, "peaks") : NULL;
     int code = EXIT_OK;
-    if (o.device.isa || (o.device.device && strcmp(o.device.device, "cpu"))) code = measure(NULL, rows);
-    else for (int k = 0; isas[k] && !code; k++) code = measure(isas[k], rows);
+    if (o.device.isa || (o.device.device && strcmp(o.device.device, "cpu")))
+        code = measure(NULL, rows);
+    else
+        for (int k = 0; isas[k] && !code; k++) code = measure(isas[k], rows);
     if (!root || code) {
         cJSON_Delete(root);
         return code;
@@ -84,9 +99,13 @@ static int run(list args) {
     return json_print(root);
 }
 
-const verb verb_peaks = {
-    .name = "peaks", .summary = "measures what the machine can do at best", .usage = "facula peaks [options]",
-    .options = options, .run = run,
-    .more = "Arithmetic in f32 (a multiply-add counts as two), for each instruction set of the cpu; reading out of each cache\n"
-            "and out of memory by all threads; copying; starting all threads and waiting for them.  `facula profile` compares\n"
-            "with these numbers." };
+const verb verb_peaks = { .name = "peaks",
+                          .summary = "measures what the machine can do at best",
+                          .usage = "facula peaks [options]",
+                          .options = options,
+                          .run = run,
+                          .more = "Arithmetic in f32 (a multiply-add counts as two), for each "
+                                  "instruction set of the cpu; reading out of each cache\n"
+                                  "and out of memory by all threads; copying; starting all threads "
+                                  "and waiting for them.  `facula profile` compares\n"
+                                  "with these numbers." };

@@ -4,7 +4,7 @@
 #include "facula/op.h"
 #include "problem.h"
 
-enum { STREAM = 1000 };         /* those of inputs are smaller */
+enum { STREAM = 1000 }; /* those of inputs are smaller */
 
 /* A variance is positive, or everything after it is NaN. */
 static fac_status above_zero(fac_tensor *t, fac_error *err) {
@@ -47,7 +47,9 @@ int problem_load(const char *text, bool params, uint64_t seed, fac_graph **out) 
         if (fac_dtype_get(fac_value_type(v).dtype)->kind == 'f')
             status = draw(v, seed, (uint64_t)(STREAM + i), &err);
     }
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     return status ? fail(&err) : EXIT_OK;
 }

@@ -1,4 +1,5 @@
-/* facula profile: where the time of a run goes, and how far each node is from what the machine can do. */
+/* facula profile: where the time of a run goes, and how far each node is from what the machine can
+ * do. */
 #include <string.h>
 #include "json.h"
 #include "profile.h"
@@ -7,57 +8,74 @@
 static struct {
     job_options job;
     const char *trace;
-    list   at;
-    size_t shown;                               /* rows that --at leaves */
+    list at;
+    size_t shown; /* rows that --at leaves */
     double seconds;
-    long   top;
-    bool   json;
+    long top;
+    bool json;
 } o = { .top = -1 };
 
 static const option options[] = {
     JOB_OPTIONS(o.job),
     { "--solver", OPTION_TEXT, &o.job.solver, "NAME", "only this solver, for the nodes of its op" },
     { "--top", OPTION_INT, &o.top, "N", "only the N slowest nodes, slowest first", OPTION_TALLY },
-    { "--at", OPTION_LIST, &o.at, "NAME", "only steps that do these layers: names, modules, op:conv2d, kind:Conv2d; '*' for any text" },
+    { "--at", OPTION_LIST, &o.at, "NAME",
+      "only steps that do these layers: names, modules, op:conv2d, kind:Conv2d; '*' for any text" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 1", "(0, inf)" },
-    { "--chrome-trace", OPTION_OUT, &o.trace, "FILE", "one run as a trace for chrome://tracing or ui.perfetto.dev" },
+    { "--chrome-trace", OPTION_OUT, &o.trace, "FILE",
+      "one run as a trace for chrome://tracing or ui.perfetto.dev" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 /* ---- for people ---- */
 
 static void solver_text(const fac_step_stat *s, char to[128]) {
-    if (s->variant) snprintf(to, 128, "%s:%d", s->solver, s->variant);
-    else snprintf(to, 128, "%s", s->solver);
+    if (s->variant)
+        snprintf(to, 128, "%s:%d", s->solver, s->variant);
+    else
+        snprintf(to, 128, "%s", s->solver);
 }
 
-static const char *count_digits(double x, char to[48]) { return x > 0 ? digits_text(x, to, 48) : "--"; }
+static const char *count_digits(double x, char to[48]) {
+    return x > 0 ? digits_text(x, to, 48) : "--";
+}
 
-static void print(const profile *p, const profile_row *const *order, const profile_sum *all, size_t n) {
+static void print(const profile *p, const profile_row *const *order, const profile_sum *all,
+                  size_t n) {
     const fac_peaks *k = &p->peaks;
     char a[32], b[32], solver[128];
-    printf("machine  %s: %.1f GFLOP/s, %.1f GB/s from memory; both are in use at %.1f operations a byte\n",
-           fac_device_about(p->j.device), 1e-9 * p->peak, 1e-9 * k->memory_read, ratio(p->peak, k->memory_read));
-    printf("run      %.3f ms (median of %d), %.3f ms in %zu steps; %.1f GFLOP/s, %.0f %% of the peak\n", 1e3 * p->median, p->runs,
-           1e3 * p->seconds, p->n, 2e-9 * p->macs / p->median, 200 * p->macs / p->median / p->peak);
-    printf("work     %s multiply-adds in the steps, %s in the model%s\n\n", count_text(p->macs, a, sizeof a),
-           count_text(p->plan.macs, b, sizeof b), p->macs == p->plan.macs ? ": equal" : ": they differ, see below");
+    printf("machine  %s: %.1f GFLOP/s, %.1f GB/s from memory; both are in use at %.1f operations a "
+           "byte\n",
+           fac_device_about(p->j.device), 1e-9 * p->peak, 1e-9 * k->memory_read,
+           ratio(p->peak, k->memory_read));
+    printf("run      %.3f ms (median of %d), %.3f ms in %zu steps; %.1f GFLOP/s, %.0f %% of the "
+           "peak\n",
+           1e3 * p->median, p->runs, 1e3 * p->seconds, p->n, 2e-9 * p->macs / p->median,
+           200 * p->macs / p->median / p->peak);
+    printf("work     %s multiply-adds in the steps, %s in the model%s\n\n",
+           count_text(p->macs, a, sizeof a), count_text(p->plan.macs, b, sizeof b),
+           p->macs == p->plan.macs ? ": equal" : ": they differ, see below");
     profile_print_launches(p);
     printf("%9s %6s %5s %9s %8s  %s\n", "us", "%", "steps", "GFLOP/s", "GB/s", "op");
     for (size_t i = 0; i < n; i++)
-        printf("%9.1f %6.1f %5d %9.1f %8.1f  %s\n", 1e6 * all[i].seconds, 100 * ratio(all[i].seconds, p->seconds), all[i].n,
-               1e-9 * ratio(all[i].flops, all[i].seconds), 1e-9 * ratio(all[i].bytes, all[i].seconds), all[i].op);
-    printf("\n%9s %6s %9s %6s %8s %6s %8s %6s  %-26s %-18s %s\n", "us", "%", "GFLOP/s", "% peak", "GB/s", "% mem", "op/byte",
-           "% roof", "solver", "layouts", "node");
+        printf("%9.1f %6.1f %5d %9.1f %8.1f  %s\n", 1e6 * all[i].seconds,
+               100 * ratio(all[i].seconds, p->seconds), all[i].n,
+               1e-9 * ratio(all[i].flops, all[i].seconds),
+               1e-9 * ratio(all[i].bytes, all[i].seconds), all[i].op);
+    printf("\n%9s %6s %9s %6s %8s %6s %8s %6s  %-26s %-18s %s\n", "us", "%", "GFLOP/s", "% peak",
+           "GB/s", "% mem", "op/byte", "% roof", "solver", "layouts", "node");
     for (size_t i = 0; i < o.shown && (o.top < 0 || i < (size_t)o.top); i++) {
         const profile_row *r = order[i];
         const double t = r->seconds;
         solver_text(&r->s, solver);
-        printf("%9.1f %6.1f %9.1f %6.1f %8.1f %6.1f %8.1f %5.0f%c  %-26s %-18s %s\n", 1e6 * t, 100 * ratio(t, p->seconds),
-               1e-9 * ratio(r->flops, t), 100 * ratio(ratio(r->flops, t), p->peak), 1e-9 * ratio(r->s.bytes, t),
-               100 * ratio(ratio(r->s.bytes, t), k->memory_read), ratio(r->flops, r->s.bytes), 100 * ratio(r->limit, t),
-               r->by_memory ? 'm' : 'a', solver, r->s.layouts, r->s.nodes);
+        printf("%9.1f %6.1f %9.1f %6.1f %8.1f %6.1f %8.1f %5.0f%c  %-26s %-18s %s\n", 1e6 * t,
+               100 * ratio(t, p->seconds), 1e-9 * ratio(r->flops, t),
+               100 * ratio(ratio(r->flops, t), p->peak), 1e-9 * ratio(r->s.bytes, t),
+               100 * ratio(ratio(r->s.bytes, t), k->memory_read), ratio(r->flops, r->s.bytes),
+               100 * ratio(r->limit, t), r->by_memory ? 'm' : 'a', solver, r->s.layouts,
+               r->s.nodes);
     }
 }
 
@@ -67,15 +85,20 @@ static void counts_print(const profile_count *c, int n) {
     char a[48], b[48], x[48], y[48], layers[16], done[16];
     profile_count all = { 0 };
     printf("\nthe model and what the steps do of it:\n\n");
-    table_row(stdout, widths, 8, "op", "layers", "done", "MACs", "MACs done", "elements", "elements done", "");
+    table_row(stdout, widths, 8, "op", "layers", "done", "MACs", "MACs done", "elements",
+              "elements done", "");
     for (int k = 0; k <= n; k++) {
         const profile_count *r = k < n ? &c[k] : &all;
         snprintf(layers, sizeof layers, "%d", r->layers);
         snprintf(done, sizeof done, "%d", r->done);
-        table_row(stdout, widths, 8, k < n ? r->op : "all", layers, done, count_digits(r->macs, a), count_digits(r->macs_done, b),
-                  count_digits(r->elements, x), count_digits(r->elements_done, y), k < n
-                      ? profile_why(r) : r->macs == r->macs_done ? "equal MACs" : "");
-        all.layers += r->layers, all.done += r->done, all.macs += r->macs, all.macs_done += r->macs_done;
+        table_row(stdout, widths, 8, k < n ? r->op : "all", layers, done, count_digits(r->macs, a),
+                  count_digits(r->macs_done, b), count_digits(r->elements, x),
+                  count_digits(r->elements_done, y),
+                  k < n                     ? profile_why(r)
+                  : r->macs == r->macs_done ? "equal MACs"
+                                            : "");
+        all.layers += r->layers, all.done += r->done, all.macs += r->macs,
+            all.macs_done += r->macs_done;
         all.elements += r->elements, all.elements_done += r->elements_done;
     }
 }
@@ -122,8 +145,8 @@ static cJSON *row_json(const profile *p, const profile_row *r) {
     return j;
 }
 
-static int print_json(const profile *p, const profile_row *const *order, const profile_sum *all, size_t n,
-                      const profile_count *counts, int ncounts) {
+static int print_json(const profile *p, const profile_row *const *order, const profile_sum *all,
+                      size_t n, const profile_count *counts, int ncounts) {
     cJSON *root = cJSON_CreateObject(), *machine, *ops, *nodes, *c;
     cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
     cJSON_AddItemToObject(root, "machine", machine = cJSON_CreateObject());
@@ -154,7 +177,8 @@ static int print_json(const profile *p, const profile_row *const *order, const p
     return json_print(root);
 }
 
-/* https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU: complete events, microseconds. */
+/* https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU: complete events,
+ * microseconds. */
 static int write_trace(const profile *p) {
     cJSON *root = cJSON_CreateObject(), *events, *e, *args;
     double at = 0;
@@ -227,9 +251,12 @@ static int work(profile *p, const char *what) {
     const profile_row **order = profile_order(p, o.top >= 0);
     profile_sum *all = profile_sums(p, &n);
     profile_count *counts = p->analysis ? profile_counts(p, &ncounts) : NULL;
-    if (!all || !order || (p->analysis && !counts)) code = fail_text("out of memory");
-    else code = choose_rows(p, order);
-    if (!code && o.json) code = print_json(p, order, all, n, counts, ncounts);
+    if (!all || !order || (p->analysis && !counts))
+        code = fail_text("out of memory");
+    else
+        code = choose_rows(p, order);
+    if (!code && o.json)
+        code = print_json(p, order, all, n, counts, ncounts);
     else if (!code) {
         print(p, order, all, n);
         if (counts) counts_print(counts, ncounts);
@@ -243,18 +270,24 @@ static int work(profile *p, const char *what) {
 static int run(list args) {
     static profile p;
     if (args.n != 1) return usage_error(verb_find("profile"), "which model or problem?");
-    if (o.job.train && o.job.solver) return usage_error(verb_find("profile"), "--train goes without --solver");
+    if (o.job.train && o.job.solver)
+        return usage_error(verb_find("profile"), "--train goes without --solver");
     int code = work(&p, args.at[0]);
     profile_free(&p);
     return code;
 }
 
-const verb verb_profile = {
-    .name = "profile", .summary = "where the time of a run or a training step goes",
-    .usage = "facula profile MODEL|PROBLEM [options]", .options = options, .run = run,
-    .more = "For each step: time, share, rates, and how far it is from the machine's peaks (facula peaks).  op/byte: operations\n"
-            "for each byte of its operands; \"% roof\": of the best that this allows, with a where arithmetic is the limit and "
-                "m\n"
-            "where memory is.  Rates count the multiply-adds of the definition, so Winograd may pass 100 %; operands that stay "
-                "in a\n"
-            "cache may, too." };
+const verb verb_profile = { .name = "profile",
+                            .summary = "where the time of a run or a training step goes",
+                            .usage = "facula profile MODEL|PROBLEM [options]",
+                            .options = options,
+                            .run = run,
+                            .more = "For each step: time, share, rates, and how far it is from the "
+                                    "machine's peaks (facula peaks).  op/byte: operations\n"
+                                    "for each byte of its operands; \"% roof\": of the best that "
+                                    "this allows, with a where arithmetic is the limit and "
+                                    "m\n"
+                                    "where memory is.  Rates count the multiply-adds of the "
+                                    "definition, so Winograd may pass 100 %; operands that stay "
+                                    "in a\n"
+                                    "cache may, too." };

@@ -1,4 +1,5 @@
-/* What the model says it takes beside what the steps account for: every multiply-add of one must be in the other. */
+/* What the model says it takes beside what the steps account for: every multiply-add of one must be
+ * in the other. */
 #include <stdlib.h>
 #include <string.h>
 #include "facula/op.h"
@@ -33,10 +34,14 @@ profile_count *profile_counts(const profile *p, int *n) {
 
 const char *profile_why(const profile_count *c) {
     static const char *const known[][2] = {
-        { "batch_norm", "folded into the weights before the run" }, { "dropout", "does nothing in a run" },
-        { "identity", "does nothing in a run" }, { "concat", "its inputs are written to their places" } };
+        { "batch_norm", "folded into the weights before the run" },
+        { "dropout", "does nothing in a run" },
+        { "identity", "does nothing in a run" },
+        { "concat", "its inputs are written to their places" }
+    };
     const fac_op *op = fac_op_find(c->op);
-    if (c->layers == c->done && c->macs == c->macs_done && c->elements == c->elements_done) return "";
+    if (c->layers == c->done && c->macs == c->macs_done && c->elements == c->elements_done)
+        return "";
     if (!c->layers) return "made from other ops";
     for (size_t k = 0; k < sizeof known / sizeof *known && c->done < c->layers; k++)
         if (!strcmp(known[k][0], c->op)) return known[k][1];
@@ -45,5 +50,6 @@ const char *profile_why(const profile_count *c) {
         return c->done < c->layers ? "merged: one does what several did" : "done in parts";
     if (!c->done) return "nothing to do, or other ops do it";
     if (c->macs_done < c->macs) return "equal ones are computed once";
-    return c->done < c->layers ? "some were merged or rewritten" : "more: other ops became this one";
+    return c->done < c->layers ? "some were merged or rewritten"
+                               : "more: other ops became this one";
 }

@@ -1,4 +1,5 @@
-/* What a device of its own clock did in one run: how many launches, which kernels, and the gaps between them. */
+/* What a device of its own clock did in one run: how many launches, which kernels, and the gaps
+ * between them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,12 @@
 #include "profile.h"
 
 /* All launches of one kernel. */
-typedef struct kernel { const char *name; int n; double seconds, most; size_t groups; } kernel;
+typedef struct kernel {
+    const char *name;
+    int n;
+    double seconds, most;
+    size_t groups;
+} kernel;
 
 static int slowest_first(const void *a, const void *b) {
     const double x = ((const kernel *)a)->seconds, y = ((const kernel *)b)->seconds;
@@ -30,7 +36,10 @@ static kernel *kernels(const profile *p, size_t *n) {
 }
 
 /* Between one launch and the next: together, the longest and the launch before that one. */
-typedef struct gaps { double busy, idle, longest; size_t behind; } gaps;
+typedef struct gaps {
+    double busy, idle, longest;
+    size_t behind;
+} gaps;
 
 static double gap_behind(const profile *p, size_t i) {
     const double end = p->launches[i].start + p->launches[i].seconds;
@@ -61,13 +70,16 @@ void profile_print_launches(const profile *p) {
     int reorders = 0;
     for (size_t i = 0; i < p->n; i++)
         if (!strcmp(p->rows[i].s.op, "reorder")) reorders++, moved += p->rows[i].seconds;
-    printf("device   %zu launches: busy %.3f ms, idle between them %.3f ms when watched, longest %.1f us behind %s\n",
+    printf("device   %zu launches: busy %.3f ms, idle between them %.3f ms when watched, longest "
+           "%.1f us behind %s\n",
            p->nlaunches, 1e3 * g.busy, 1e3 * g.idle, 1e6 * g.longest, node_of(p, g.behind));
     printf("reorders %d of %zu steps, %.3f ms\n\n", reorders, p->n, 1e3 * moved);
-    printf("%9s %6s %8s %9s %9s %9s  %s\n", "us", "%", "launches", "us each", "longest", "groups", "kernel");
+    printf("%9s %6s %8s %9s %9s %9s  %s\n", "us", "%", "launches", "us each", "longest", "groups",
+           "kernel");
     for (size_t i = 0; all && i < n; i++)
-        printf("%9.1f %6.1f %8d %9.2f %9.2f %9.0f  %s\n", 1e6 * all[i].seconds, 100 * ratio(all[i].seconds, g.busy), all[i].n,
-               1e6 * all[i].seconds / all[i].n, 1e6 * all[i].most, (double)all[i].groups / all[i].n, all[i].name);
+        printf("%9.1f %6.1f %8d %9.2f %9.2f %9.0f  %s\n", 1e6 * all[i].seconds,
+               100 * ratio(all[i].seconds, g.busy), all[i].n, 1e6 * all[i].seconds / all[i].n,
+               1e6 * all[i].most, (double)all[i].groups / all[i].n, all[i].name);
     printf("\n");
     free(all);
 }
@@ -92,7 +104,8 @@ cJSON *profile_launches_json(const profile *p) {
     return j;
 }
 
-static cJSON *event(cJSON *events, const char *name, const char *kind, int thread, double start, double seconds) {
+static cJSON *event(cJSON *events, const char *name, const char *kind, int thread, double start,
+                    double seconds) {
     cJSON *e = cJSON_CreateObject();
     cJSON_AddItemToArray(events, e);
     cJSON_AddStringToObject(e, "name", name);
@@ -112,8 +125,9 @@ void profile_trace_launches(const profile *p, cJSON *events) {
         const fac_launch_stat *l = &p->launches[i];
         for (next = i + 1; next < p->nlaunches && p->launches[next].step == l->step;) next++;
         const fac_launch_stat *last = &p->launches[next - 1];
-        cJSON *e = event(events, node_of(p, i), l->step < 0 ? "copy" : p->rows[l->step].s.op, STEPS, l->start,
-                         last->start + last->seconds - l->start), *args;
+        cJSON *e = event(events, node_of(p, i), l->step < 0 ? "copy" : p->rows[l->step].s.op, STEPS,
+                         l->start, last->start + last->seconds - l->start),
+              *args;
         if (l->step < 0) continue;
         const profile_row *r = &p->rows[l->step];
         cJSON_AddItemToObject(e, "args", args = cJSON_CreateObject());
@@ -128,6 +142,7 @@ void profile_trace_launches(const profile *p, cJSON *events) {
         cJSON_AddItemToObject(e, "args", args = cJSON_CreateObject());
         cJSON_AddNumberToObject(args, "groups", (double)l->groups);
         cJSON_AddNumberToObject(args, "items", (double)l->items);
-        if (gap_behind(p, i) > 0) event(events, "gap", "gap", GAPS, l->start + l->seconds, gap_behind(p, i));
+        if (gap_behind(p, i) > 0)
+            event(events, "gap", "gap", GAPS, l->start + l->seconds, gap_behind(p, i));
     }
 }

@@ -18,7 +18,9 @@ static int run_for(profile *p, double limit, double *median, int *runs) {
     int n = 0;
     for (double start = now(); n < MOST && (n < FEWEST || now() - start < limit); n++) {
         const double from = now();
-        if (fac_program_run(p->j.program, p->j.in, p->j.out, &err) || fac_device_sync(p->j.device, &err)) return fail(&err);
+        if (fac_program_run(p->j.program, p->j.in, p->j.out, &err) ||
+            fac_device_sync(p->j.device, &err))
+            return fail(&err);
         times[n] = now() - from;
     }
     qsort(times, (size_t)n, sizeof *times, by_value);
@@ -35,7 +37,8 @@ static int launches(profile *p) {
     return EXIT_OK;
 }
 
-/* A device's own clock makes its kernels no slower but the gaps between them, so whole runs are timed without it. */
+/* A device's own clock makes its kernels no slower but the gaps between them, so whole runs are
+ * timed without it. */
 static int run_all(profile *p, double limit) {
     fac_error err = { 0 };
     double watched;
@@ -58,8 +61,8 @@ static int run_all(profile *p, double limit) {
 
 static bool is_half(fac_dtype t) { return t == FAC_BF16 || t == FAC_F16; }
 
-/* What products may reach: on tensor cores at the precision that was asked for, or in the type that the model computes in; split
- * products of f32 take three of TF32. */
+/* What products may reach: on tensor cores at the precision that was asked for, or in the type that
+ * the model computes in; split products of f32 take three of TF32. */
 static double products_peak(const fac_peaks *k, const job *j, const char *precision) {
     numerics how = { 0 };
     precision_parse(precision, &how);
@@ -80,8 +83,11 @@ static int collect(profile *p) {
     fac_program_steps(p->j.program, s, p->n);
     for (size_t i = 0; i < p->n; i++) {
         profile_row *r = &p->rows[i];
-        *r = (profile_row){ .s = s[i], .seconds = ratio(s[i].seconds, (double)s[i].runs), .flops = 2 * s[i].macs };
-        const double arithmetic = ratio(r->flops, p->peak), memory = ratio(s[i].bytes, p->peaks.memory_read);
+        *r = (profile_row){ .s = s[i],
+                            .seconds = ratio(s[i].seconds, (double)s[i].runs),
+                            .flops = 2 * s[i].macs };
+        const double arithmetic = ratio(r->flops, p->peak),
+                     memory = ratio(s[i].bytes, p->peaks.memory_read);
         r->limit = fmax(arithmetic, memory);
         r->by_memory = memory >= arithmetic;
         p->seconds += r->seconds, p->macs += s[i].macs, p->bytes += s[i].bytes;
@@ -99,7 +105,8 @@ static int analyze(profile *p, const job_options *o) {
     if (fac_analyze(p->j.m.graph, o->batch, &p->analysis, &err)) return fail(&err);
     const fac_graph *g = fac_analysis_graph(p->analysis);
     for (int i = 0; i < fac_graph_inputs(g); i++) {
-        const fac_dims known = fac_value_type(fac_graph_input(g, i)).dims, run = fac_tensor_type(p->j.in[i]).dims;
+        const fac_dims known = fac_value_type(fac_graph_input(g, i)).dims,
+                       run = fac_tensor_type(p->j.in[i]).dims;
         if (known.n == run.n && !memcmp(known.d, run.d, (size_t)run.n * sizeof *run.d)) continue;
         fac_analysis_free(p->analysis);
         p->analysis = NULL;
@@ -108,7 +115,8 @@ static int analyze(profile *p, const job_options *o) {
     return EXIT_OK;
 }
 
-int profile_measure(profile *p, const verb *v, const job_options *o, const char *what, double seconds) {
+int profile_measure(profile *p, const verb *v, const job_options *o, const char *what,
+                    double seconds) {
     fac_error err = { 0 };
     int code = job_open(&p->j, v, o, what);
     if (!code && fac_device_peaks(p->j.device, &p->peaks, &err)) code = fail(&err);
@@ -128,7 +136,8 @@ void profile_free(profile *p) {
 
 static int slowest_first(const void *a, const void *b) {
     const profile_row *x = *(const profile_row *const *)a, *y = *(const profile_row *const *)b;
-    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds) : (x > y) - (x < y);
+    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds)
+                                    : (x > y) - (x < y);
 }
 
 const profile_row **profile_order(const profile *p, bool slowest) {
@@ -146,9 +155,10 @@ profile_sum *profile_sums(const profile *p, size_t *n) {
         size_t k = 0;
         while (k < *n && strcmp(all[k].op, r->s.op)) k++;
         if (k == *n) all[(*n)++].op = r->s.op;
-        all[k].n++, all[k].seconds += r->seconds, all[k].flops += r->flops, all[k].bytes += r->s.bytes;
+        all[k].n++, all[k].seconds += r->seconds, all[k].flops += r->flops,
+            all[k].bytes += r->s.bytes;
     }
-    for (size_t i = 1; all && i < *n; i++)              /* few: by insertion */
+    for (size_t i = 1; all && i < *n; i++) /* few: by insertion */
         for (size_t k = i; k && all[k].seconds > all[k - 1].seconds; k--) {
             const profile_sum swap = all[k];
             all[k] = all[k - 1], all[k - 1] = swap;

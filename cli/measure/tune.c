@@ -9,32 +9,40 @@ static struct {
     job_options job;
     const char *output;
     double seconds;
-    long   rounds, most;
-    bool   merge, export, list, faster, all, json;
+    long rounds, most;
+    bool merge, export, list, faster, all, json;
 } o;
 
 static const option options[] = {
     JOB_OPTIONS(o.job),
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "of measuring in each pass; default 0.2", "(0, inf)" },
+    { "--seconds", OPTION_REAL, &o.seconds, "S", "of measuring in each pass; default 0.2",
+      "(0, inf)" },
     { "--rounds", OPTION_INT, &o.rounds, "N", "through all candidates; default 2", "[1, 1000]" },
-    { "--most", OPTION_INT, &o.most, "N", "candidates of a problem, those of the least estimates; default all that may win", "[1, 1000]" },
-    { "--merge", OPTION_FLAG, &o.merge, NULL, "the arguments are wisdom files: the best of each to -o" },
+    { "--most", OPTION_INT, &o.most, "N",
+      "candidates of a problem, those of the least estimates; default all that may win",
+      "[1, 1000]" },
+    { "--merge", OPTION_FLAG, &o.merge, NULL,
+      "the arguments are wisdom files: the best of each to -o" },
     { "--export", OPTION_FLAG, &o.export, NULL, "what is known for this device, to -o" },
     { "--list", OPTION_FLAG, &o.list, NULL, "what is known for this device, to read" },
-    { "--faster", OPTION_FLAG, &o.faster, NULL, "with --export and --list: only where estimates choose worse" },
+    { "--faster", OPTION_FLAG, &o.faster, NULL,
+      "with --export and --list: only where estimates choose worse" },
     { "-o", OPTION_OUT, &o.output, "FILE", "for --merge and --export" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { "--all", OPTION_FLAG, &o.all, NULL, "with --json: the times of all candidates" },
-    { 0 } };
+    { 0 }
+};
 
 /* ---- the file ---- */
 
 /* Where wisdom is kept, and what is in it so far. */
 static int open_wisdom(char path[4096], fac_wisdom **out) {
     fac_error err = { 0 };
-    if (o.job.device.wisdom) snprintf(path, 4096, "%s", o.job.device.wisdom);
-    else if (!fac_wisdom_path(path, 4096)) return fail_text("no file for wisdom: give one with --wisdom or FACULA_WISDOM");
+    if (o.job.device.wisdom)
+        snprintf(path, 4096, "%s", o.job.device.wisdom);
+    else if (!fac_wisdom_path(path, 4096))
+        return fail_text("no file for wisdom: give one with --wisdom or FACULA_WISDOM");
     if (!*path) return fail_text("no file for wisdom: --wisdom is empty");
     if (access(path, F_OK)) return fac_wisdom_new(out, &err) ? fail(&err) : EXIT_OK;
     return fac_wisdom_load(path, out, &err) ? fail(&err) : EXIT_OK;
@@ -47,8 +55,10 @@ static int save(const fac_wisdom *w, const char *path) {
 }
 
 static void solver_text(const char *solver, int variant, char to[128]) {
-    if (variant) snprintf(to, 128, "%s:%d", solver, variant);
-    else snprintf(to, 128, "%s", solver);
+    if (variant)
+        snprintf(to, 128, "%s:%d", solver, variant);
+    else
+        snprintf(to, 128, "%s", solver);
 }
 
 static void entry_json(cJSON *to, const fac_wisdom_entry *e) {
@@ -80,10 +90,13 @@ static int saved(const fac_wisdom *w, const char *device, const char *path) {
 static int merge(list args) {
     fac_error err = { 0 };
     fac_wisdom *all = NULL, *one;
-    if (!o.output || args.n < 1) return usage_error(verb_find("tune"), "--merge takes wisdom files, and -o FILE for the result");
+    if (!o.output || args.n < 1)
+        return usage_error(verb_find("tune"),
+                           "--merge takes wisdom files, and -o FILE for the result");
     int code = fac_wisdom_new(&all, &err) ? fail(&err) : EXIT_OK;
     for (int i = 0; i < args.n && !code; i++) {
-        if (fac_wisdom_load(args.at[i], &one, &err)) code = fail(&err);
+        if (fac_wisdom_load(args.at[i], &one, &err))
+            code = fail(&err);
         else {
             if (fac_wisdom_merge(all, one, &err)) code = fail(&err);
             fac_wisdom_free(one);
@@ -103,7 +116,9 @@ static void print_entry(const fac_wisdom_entry *e) {
     printf("%10.1f %10.1f  %-28s %s\n", 1e6 * e->otherwise, 1e6 * e->seconds, solver, e->problem);
 }
 
-static void heading(void) { printf("%10s %10s  %-28s %s\n", "us before", "after", "solver", "problem"); }
+static void heading(void) {
+    printf("%10s %10s  %-28s %s\n", "us before", "after", "solver", "problem");
+}
 
 /* Entries of the device, copied to a wisdom of their own. */
 static int of_device(const fac_wisdom *w, const fac_device *d, fac_wisdom *to) {
@@ -128,8 +143,10 @@ static int print_known(const fac_wisdom *own, const fac_device *d, const char *p
     }
     for (size_t i = 0; i < fac_wisdom_count(own); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(own, i);
-        if (root) entry_json(entries, &e);
-        else print_entry(&e);
+        if (root)
+            entry_json(entries, &e);
+        else
+            print_entry(&e);
     }
     return root ? json_print(root) : EXIT_OK;
 }
@@ -157,9 +174,14 @@ static int known(void) {
 
 /* ---- tuning ---- */
 
-typedef struct watcher { double start; cJSON *all; } watcher;           /* all: NULL, nobody asked */
+typedef struct watcher {
+    double start;
+    cJSON *all;
+} watcher; /* all: NULL, nobody asked */
 
-static void show_progress(void *self, int pass, int passes) { progress("tuning", pass, passes, ((watcher *)self)->start); }
+static void show_progress(void *self, int pass, int passes) {
+    progress("tuning", pass, passes, ((watcher *)self)->start);
+}
 
 static void note(void *self, const char *problem, const fac_tuned *t) {
     char solver[128];
@@ -174,7 +196,8 @@ static void note(void *self, const char *problem, const fac_tuned *t) {
     json_number(c, "us", isfinite(t->seconds) ? 1e6 * t->seconds : 0, 4);
 }
 
-static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt, cJSON *all) {
+static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt,
+                      cJSON *all) {
     cJSON *j = cJSON_CreateObject(), *entries;
     cJSON_AddStringToObject(j, "model", what);
     cJSON_AddNumberToObject(j, "problems", s->problems);
@@ -203,10 +226,13 @@ static void print(const char *what, const fac_tune_stat *s, const fac_wisdom *le
         const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
         print_entry(&e);
     }
-    printf("a run: %.3f ms by estimates, %.3f ms with what was learnt (%d changed", 1e3 * s->before, 1e3 * s->after, s->changed);
+    printf("a run: %.3f ms by estimates, %.3f ms with what was learnt (%d changed", 1e3 * s->before,
+           1e3 * s->after, s->changed);
     printf(s->refused ? ", %d faster ones refused: their results are wrong)\n" : ")\n", s->refused);
-    if (s->winners) printf("of %d that seemed faster %d were so again, together %.3f ms%s\n", s->winners, s->confirmed,
-                           1e3 * s->together, s->confirmed && !s->changed ? ": not faster as a whole, so none is kept" : "");
+    if (s->winners)
+        printf("of %d that seemed faster %d were so again, together %.3f ms%s\n", s->winners,
+               s->confirmed, 1e3 * s->together,
+               s->confirmed && !s->changed ? ": not faster as a whole, so none is kept" : "");
 }
 
 static int tune(const char *what, fac_wisdom *all, cJSON *rows) {
@@ -217,7 +243,8 @@ static int tune(const char *what, fac_wisdom *all, cJSON *rows) {
     job j = { 0 };
     watcher watching = { now(), rows && o.all ? cJSON_CreateArray() : NULL };
     plain.device.wisdom = "";
-    const fac_tune_opts opts = { o.seconds, (int)o.rounds, show_progress, &watching, (int)o.most, note };
+    const fac_tune_opts opts = { o.seconds, (int)o.rounds, show_progress,
+                                 &watching, (int)o.most,   note };
     int code = job_open(&j, verb_find("tune"), &plain, what);
     if (!code && fac_wisdom_new(&learnt, &err)) code = fail(&err);
     if (!code && fac_program_tune(j.program, j.in, &opts, learnt, &stat, &err)) code = fail(&err);
@@ -225,8 +252,10 @@ static int tune(const char *what, fac_wisdom *all, cJSON *rows) {
         const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
         if (fac_wisdom_put(all, &e, &err)) code = fail(&err);
     }
-    if (!code && rows) cJSON_AddItemToArray(rows, to_json(what, &stat, learnt, watching.all));
-    else cJSON_Delete(watching.all);
+    if (!code && rows)
+        cJSON_AddItemToArray(rows, to_json(what, &stat, learnt, watching.all));
+    else
+        cJSON_Delete(watching.all);
     if (!code && !rows) print(what, &stat, learnt);
     fac_wisdom_free(learnt);
     job_close(&j);
@@ -234,7 +263,8 @@ static int tune(const char *what, fac_wisdom *all, cJSON *rows) {
 }
 
 static int run(list args) {
-    if (o.merge + o.export + o.list > 1) return usage_error(verb_find("tune"), "one of --merge, --export and --list");
+    if (o.merge + o.export + o.list > 1)
+        return usage_error(verb_find("tune"), "one of --merge, --export and --list");
     if (o.merge) return merge(args);
     if (o.export || o.list) return known();
     if (args.n < 1) return usage_error(verb_find("tune"), "which models or problems?");
@@ -243,10 +273,12 @@ static int run(list args) {
     char path[4096];
     fac_wisdom *all = NULL;
     int code = open_wisdom(path, &all);
-    cJSON *root = o.json ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_AddArrayToObject(root, "tuned") : NULL;
+    cJSON *root = o.json ? cJSON_CreateObject() : NULL,
+          *rows = root ? cJSON_AddArrayToObject(root, "tuned") : NULL;
     for (int i = 0; i < args.n && !code; i++) code = tune(args.at[i], all, rows);
     if (!code) code = save(all, path);
-    if (!code && root) cJSON_AddStringToObject(root, "wisdom", path);
+    if (!code && root)
+        cJSON_AddStringToObject(root, "wisdom", path);
     else if (!code)
         printf("wisdom: %zu entr%s in %s\n", fac_wisdom_count(all),
                fac_wisdom_count(all) == 1 ? "y" : "ies", path);
@@ -259,12 +291,20 @@ static int run(list args) {
 }
 
 const verb verb_tune = {
-    .name = "tune", .summary = "measures which solvers are fastest here, and remembers them",
+    .name = "tune",
+    .summary = "measures which solvers are fastest here, and remembers them",
     .usage = "facula tune MODEL|PROBLEM... [options]\n       facula tune --merge FILE... -o FILE\n"
              "       facula tune --export -o FILE | --list [--faster]",
-    .options = options, .run = run,
-    .more = "Runs each model many times, in each pass with other solvers for its nodes, and keeps the fastest that are so\n"
-            "twice and whose results are those of the reference kernels, or for other devices than the cpu those of the cpu.\n"
-            "What it learns goes to a text file, by device, instruction set, threads and problem: --wisdom FILE, else\n"
-            "FACULA_WISDOM, else ~/.local/share/facula/wisdom.  Every program reads it; without it the solvers' estimates\n"
-            "decide.  --batch, --precision, --train and --threads matter: tune with those that will be used." };
+    .options = options,
+    .run = run,
+    .more = "Runs each model many times, in each pass with other solvers for its nodes, and keeps "
+            "the fastest that are so\n"
+            "twice and whose results are those of the reference kernels, or for other devices than "
+            "the cpu those of the cpu.\n"
+            "What it learns goes to a text file, by device, instruction set, threads and problem: "
+            "--wisdom FILE, else\n"
+            "FACULA_WISDOM, else ~/.local/share/facula/wisdom.  Every program reads it; without it "
+            "the solvers' estimates\n"
+            "decide.  --batch, --precision, --train and --threads matter: tune with those that "
+            "will be used."
+};

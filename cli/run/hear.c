@@ -122,13 +122,16 @@ int hearer_open(hearer *h, const model *m, fac_device *device, fac_program *prog
     const fac_graph *g = m->graph;
     const struct known *k = find_known(g);
     fac_error err = { 0 };
-    *h = (hearer){ .m = m, .device = device, .program = program, .ninputs = fac_graph_inputs(g),
-                   .noutputs = fac_graph_outputs(g), .only = k ? k->only : NULL };
+    *h = (hearer){ .m = m,
+                   .device = device,
+                   .program = program,
+                   .ninputs = fac_graph_inputs(g),
+                   .noutputs = fac_graph_outputs(g),
+                   .only = k ? k->only : NULL };
     if (h->ninputs > HEAR_STATES || h->noutputs > HEAR_STATES || h->noutputs < 1)
         return fail_text("a model that hears has up to %d inputs and outputs", HEAR_STATES);
     h->wave = find_wave(g, k);
-    const fac_type t =
-        h->wave < 0 ? (fac_type){ 0 } : fac_value_type(fac_graph_input(g, h->wave));
+    const fac_type t = h->wave < 0 ? (fac_type){ 0 } : fac_value_type(fac_graph_input(g, h->wave));
     const int64_t length = h->wave < 0 ? 0 : wave_length(&t);
     if (!length)
         return fail_text("the model takes no waveform: its input must be f32 [N, samples]");
@@ -143,8 +146,8 @@ int hearer_open(hearer *h, const model *m, fac_device *device, fac_program *prog
     const int code = find_states(h);
     if (!code && hearer_carries(h) && !h->hop) h->hop = h->window;
     if (!code && hearer_carries(h) && h->window < h->hop)
-        return fail_text("windows of %lld samples every %lld would miss some",
-                         (long long)h->window, (long long)h->hop);
+        return fail_text("windows of %lld samples every %lld would miss some", (long long)h->window,
+                         (long long)h->hop);
     return !code && hearer_reset(h, &err) ? fail(&err) : code;
 }
 
@@ -154,9 +157,7 @@ bool hearer_carries(const hearer *h) {
     return false;
 }
 
-int64_t hearer_before(const hearer *h) {
-    return hearer_carries(h) ? h->window - h->hop : 0;
-}
+int64_t hearer_before(const hearer *h) { return hearer_carries(h) ? h->window - h->hop : 0; }
 
 fac_status hearer_reset(hearer *h, fac_error *err) {
     fac_status s = FAC_OK;
@@ -164,8 +165,10 @@ fac_status hearer_reset(hearer *h, fac_error *err) {
         const fac_type t = fac_value_type(fac_graph_input(h->m->graph, i));
         fac_tensor_free(h->in[i]);
         h->in[i] = NULL;
-        if (h->from[i] >= 0) s = fac_tensor_new(NULL, t.dtype, closed(&t), &h->in[i], err);
-        else if (i != h->wave) s = rate_tensor(h, &t, &h->in[i], err);
+        if (h->from[i] >= 0)
+            s = fac_tensor_new(NULL, t.dtype, closed(&t), &h->in[i], err);
+        else if (i != h->wave)
+            s = rate_tensor(h, &t, &h->in[i], err);
     }
     return s;
 }

@@ -1,4 +1,5 @@
-/* The inputs of a model from photos and tensors: what `facula run` and `facula activations` are given. */
+/* The inputs of a model from photos and tensors: what `facula run` and `facula activations` are
+ * given. */
 #ifndef FACULA_CLI_INPUTS_H
 #define FACULA_CLI_INPUTS_H
 #include "photo.h"
@@ -9,26 +10,28 @@ typedef struct input_options {
     long seed;
     bool random;
 } input_options;
-#define INPUT_OPTIONS(o) \
-    { "--input", OPTION_LIST, &(o).named, "NAME=FILE", "an input from .npy, .npz, .pb or a photo" }, \
-    { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" }, \
-    { "--random", OPTION_FLAG, &(o).random, NULL, "inputs that are not given are random" }, \
-    { "--seed", OPTION_INT, &(o).seed, "S", "of random inputs and weights" }, \
-    PHOTO_OPTIONS((o).photo)
+#define INPUT_OPTIONS(o)                                                                           \
+    { "--input", OPTION_LIST, &(o).named, "NAME=FILE",                                             \
+      "an input from .npy, .npz, .pb or a photo" },                                                \
+        { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },  \
+        { "--random", OPTION_FLAG, &(o).random, NULL, "inputs that are not given are random" },    \
+        { "--seed", OPTION_INT, &(o).seed, "S", "of random inputs and weights" },                  \
+        PHOTO_OPTIONS((o).photo)
 
-/* What --input gives: a name that the file has as an initializer and as an input is an input then.  Set before a model is loaded;
- * NULL: nothing is given. */
+/* What --input gives: a name that the file has as an initializer and as an input is an input then.
+ * Set before a model is loaded; NULL: nothing is given. */
 extern const list *inputs_given;
 
 typedef struct inputs {
-    fac_tensor **tensor;                /* in the order of the graph's inputs */
-    const char **photo;                 /* the file that it came from, if it was a photo */
-    bool        *random;                /* it came from nowhere */
-    int          n;
-    photo_plan   plan;                  /* how the last photo was prepared */
+    fac_tensor **tensor; /* in the order of the graph's inputs */
+    const char **photo;  /* the file that it came from, if it was a photo */
+    bool *random;        /* it came from nowhere */
+    int n;
+    photo_plan plan; /* how the last photo was prepared */
 } inputs;
 
-/* Those of --input, then the files in order, then random ones; an exit code.  Every input has its tensor afterwards. */
-int  inputs_load(const model *m, const input_options *o, const verb *v, list files, inputs *to);
-void inputs_free(inputs *in);           /* and clears; an empty one is fine */
+/* Those of --input, then the files in order, then random ones; an exit code.  Every input has its
+ * tensor afterwards. */
+int inputs_load(const model *m, const input_options *o, const verb *v, list files, inputs *to);
+void inputs_free(inputs *in); /* and clears; an empty one is fine */
 #endif

@@ -24,7 +24,7 @@ int labels_find(const model *m, const char *path, labels *out) {
     fac_error err = { 0 };
     const char *note = fac_graph_note(m->graph, FAC_NOTE_LABELS);
     *out = (labels){ 0 };
-    if (!path && m->zoo) return EXIT_OK;                /* ImageNet's, or none */
+    if (!path && m->zoo) return EXIT_OK; /* ImageNet's, or none */
     if (!path && note) return of_metadata(note, out);
     if (!path) return of_sidecar(m, out);
     if (fac_labels_load(path, &out->names, &err)) return fail(&err);

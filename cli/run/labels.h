@@ -4,17 +4,17 @@
 #include "cli.h"
 
 typedef struct labels {
-    fac_labels *names;          /* NULL: ImageNet's for 1000 or 1001 classes, else numbers */
-    const char *from;           /* "option", "metadata", "sidecar"; NULL without names     */
-    char        file[4096];     /* of an option or a sidecar                               */
+    fac_labels *names; /* NULL: ImageNet's for 1000 or 1001 classes, else numbers */
+    const char *from;  /* "option", "metadata", "sidecar"; NULL without names     */
+    char file[4096];   /* of an option or a sidecar                               */
 } labels;
 
 /* Those of a file (--labels), else what the model's metadata or a file beside it says, else none;
  * an exit code. */
-int  labels_find(const model *m, const char *path, labels *out);
+int labels_find(const model *m, const char *path, labels *out);
 /* There must be as many as scores.  A file that was asked for is an error otherwise, an exit code;
  * of names that came with the model that is said, and they are left out. */
-int  labels_fit(labels *l, int64_t classes);
+int labels_fit(labels *l, int64_t classes);
 void labels_free(labels *l);
 /* for people and machines: "metadata", "imagenet", "none" */
 const char *labels_from(const labels *l, int64_t classes);

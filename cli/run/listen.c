@@ -42,7 +42,7 @@ typedef struct job {
     hearer h;
     float *window;
     int64_t length, hop, before; /* before: silence that the stream begins with */
-    int64_t last; /* the class that was told; -1: none */
+    int64_t last;                /* the class that was told; -1: none */
     bool fitted;
     /* of the thread that captures */
     _Atomic bool over;
@@ -60,8 +60,9 @@ static int understand(job *j) {
     const int code = hearer_open(&j->h, &j->m, j->device, j->program);
     if (code) return code;
     if (j->h.window < 1)
-        return fail_text("the model does not say how much it hears at once: `facula edit --meta "
-                         FAC_NOTE_WINDOW "=SAMPLES` does");
+        return fail_text(
+            "the model does not say how much it hears at once: `facula edit --meta " FAC_NOTE_WINDOW
+            "=SAMPLES` does");
     if (given && hearer_carries(&j->h))
         return fail_text("--hop is for models without states: this one hears every %lld samples",
                          (long long)j->h.hop);

@@ -130,8 +130,10 @@ int photo_plan_input(const photo_options *o, const model *m, fac_type input, pho
 }
 
 void photo_plan_trained(const fac_dataset *d, photo_source from, photo_plan *out) {
-    fac_preprocess how = { .height = (int)d->item.d[1], .width = (int)d->item.d[2],
-                           .how = FAC_BILINEAR, .grey = d->item.d[0] == 1 };
+    fac_preprocess how = { .height = (int)d->item.d[1],
+                           .width = (int)d->item.d[2],
+                           .how = FAC_BILINEAR,
+                           .grey = d->item.d[0] == 1 };
     memcpy(how.mean, d->mean, sizeof how.mean);
     memcpy(how.std, d->std, sizeof how.std);
     *out = (photo_plan){ 0 };

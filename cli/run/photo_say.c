@@ -2,14 +2,15 @@
 #include "photo.h"
 #include <string.h>
 
-static const struct { const char *word, *phrase; } sources[] = {
-    [PHOTO_OPTION]   = { "option", "by --preset" },
-    [PHOTO_METADATA] = { "metadata", "of the model's metadata" },
-    [PHOTO_SIDECAR]  = { "sidecar", "of " },
-    [PHOTO_ZOO]      = { "zoo", "of the zoo" },
-    [PHOTO_TRAINING] = { "training", "of the training" },
-    [PHOTO_DATA]     = { "data", "of the data set" },
-    [PHOTO_GUESS]    = { "guess", "guessed" } };
+static const struct {
+    const char *word, *phrase;
+} sources[] = { [PHOTO_OPTION] = { "option", "by --preset" },
+                [PHOTO_METADATA] = { "metadata", "of the model's metadata" },
+                [PHOTO_SIDECAR] = { "sidecar", "of " },
+                [PHOTO_ZOO] = { "zoo", "of the zoo" },
+                [PHOTO_TRAINING] = { "training", "of the training" },
+                [PHOTO_DATA] = { "data", "of the data set" },
+                [PHOTO_GUESS] = { "guess", "guessed" } };
 
 void photo_plan_print(const photo_plan *p) {
     char spec[FAC_PREPROCESS_TEXT];
@@ -29,8 +30,10 @@ void photo_plan_json(const photo_plan *p, cJSON *to) {
     if (p->from == PHOTO_NONE) return;
     fac_preprocess_print(&p->how, spec, sizeof spec);
     cJSON *j = cJSON_AddObjectToObject(to, "preset");
-    if (*p->name) cJSON_AddStringToObject(j, "name", p->name);
-    else cJSON_AddNullToObject(j, "name");
+    if (*p->name)
+        cJSON_AddStringToObject(j, "name", p->name);
+    else
+        cJSON_AddNullToObject(j, "name");
     cJSON_AddStringToObject(j, "from", sources[p->from].word);
     if (*p->file) cJSON_AddStringToObject(j, "file", p->file);
     cJSON_AddBoolToObject(j, "changed", p->changed);
@@ -40,11 +43,12 @@ void photo_plan_json(const photo_plan *p, cJSON *to) {
 void photo_presets(void) {
     printf("\npresets\n");
     for (const fac_preset *p = fac_presets; p->name; p++) printf("  %-20s %s\n", p->name, p->help);
-    out_lines("\nA preset in full is KEY=VALUE items, after a name or alone: --preset caffe,crop=227,\n"
-              "--preset size=256,crop=224,order=bgr,range=0..255,mean=104,117,123.\n"
-              "size=N|HxW|keep, crop=N|HxW, interpolation=NAME, order=rgb|bgr|grey,\n"
-              "range=0..1|0..255|-1..1 (or scale=X), mean=A[,B,C], std=A[,B,C], layout=nchw|nhwc.\n"
-              "Without --preset the model's metadata says it (`facula edit --set-preset`), or\n"
-              "MODEL.json or preprocessor_config.json beside it, or the zoo; else it is guessed, and\n"
-              "the answer says so.");
+    out_lines(
+        "\nA preset in full is KEY=VALUE items, after a name or alone: --preset caffe,crop=227,\n"
+        "--preset size=256,crop=224,order=bgr,range=0..255,mean=104,117,123.\n"
+        "size=N|HxW|keep, crop=N|HxW, interpolation=NAME, order=rgb|bgr|grey,\n"
+        "range=0..1|0..255|-1..1 (or scale=X), mean=A[,B,C], std=A[,B,C], layout=nchw|nhwc.\n"
+        "Without --preset the model's metadata says it (`facula edit --set-preset`), or\n"
+        "MODEL.json or preprocessor_config.json beside it, or the zoo; else it is guessed, and\n"
+        "the answer says so.");
 }

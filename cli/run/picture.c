@@ -1,10 +1,11 @@
-/* Draws a photo with half blocks: the upper half of a cell is its foreground, the lower half its background. */
+/* Draws a photo with half blocks: the upper half of a cell is its foreground, the lower half its
+ * background. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "picture.h"
 
-#define UPPER_HALF "\xe2\x96\x80"       /* U+2580 */
+#define UPPER_HALF "\xe2\x96\x80" /* U+2580 */
 #define RESET "\x1b[0m"
 
 /* "\x1b[38;2;255;255;255;48;2;255;255;255m" and a block, for every cell, and the end */
@@ -27,7 +28,8 @@ static char *draw_line(const fac_image *image, int line) {
     for (int x = 0; x < image->width; x++, upper += 3, lower += 3) {
         bool same = last && memcmp(upper, last, 3) == 0 && memcmp(lower, last + row, 3) == 0;
         if (!same)
-            to += sprintf(to, "\x1b[38;2;%d;%d;%d;48;2;%d;%d;%dm", upper[0], upper[1], upper[2], lower[0], lower[1], lower[2]);
+            to += sprintf(to, "\x1b[38;2;%d;%d;%d;48;2;%d;%d;%dm", upper[0], upper[1], upper[2],
+                          lower[0], lower[1], lower[2]);
         last = upper;
         to += sprintf(to, UPPER_HALF);
     }
@@ -35,7 +37,8 @@ static char *draw_line(const fac_image *image, int line) {
     return text;
 }
 
-fac_status picture_draw(const fac_image *image, int columns, int lines, picture *out, fac_error *err) {
+fac_status picture_draw(const fac_image *image, int columns, int lines, picture *out,
+                        fac_error *err) {
     /* pixels are square: a cell is about twice as high as wide */
     double scale = (double)columns / image->width, fit = 2.0 * lines / image->height;
     if (fit < scale) scale = fit;
@@ -51,8 +54,10 @@ fac_status picture_draw(const fac_image *image, int columns, int lines, picture 
         if (!(p.line[i] = draw_line(&small, i))) status = no_memory(err);
     if (!p.line) status = no_memory(err);
     fac_image_free(&small);
-    if (status) picture_free(&p);
-    else *out = p;
+    if (status)
+        picture_free(&p);
+    else
+        *out = p;
     return status;
 }
 
@@ -63,13 +68,16 @@ void picture_free(picture *p) {
 }
 
 const char *bar(double share, int width, char *to) {
-    double inside = share > 0 ? share < 1 ? share : 1 : 0;      /* NaN is an empty bar */
+    double inside = share > 0 ? share < 1 ? share : 1 : 0; /* NaN is an empty bar */
     int eighths = (int)(inside * width * 8 + 0.5);
     char *end = to;
     for (int i = 0; i < width; i++, eighths -= 8) {
         int filled = eighths < 0 ? 0 : eighths > 8 ? 8 : eighths;
-        if (filled) end += sprintf(end, "\xe2\x96%c", 0x90 - filled);       /* U+258F is one eighth, U+2588 all of the cell */
-        else *end++ = ' ';
+        if (filled)
+            end += sprintf(end, "\xe2\x96%c",
+                           0x90 - filled); /* U+258F is one eighth, U+2588 all of the cell */
+        else
+            *end++ = ' ';
     }
     *end = 0;
     return to;

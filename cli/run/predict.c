@@ -1,5 +1,6 @@
-/* facula predict: what a trained model says of texts, photos or rows of numbers.  Everything comes from the --out folder of the
- * training: run.json (the model), samples.json (sizes, classes, normalization), vocab.txt, model.safetensors. */
+/* facula predict: what a trained model says of texts, photos or rows of numbers.  Everything comes
+ * from the --out folder of the training: run.json (the model), samples.json (sizes, classes,
+ * normalization), vocab.txt, model.safetensors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,24 +13,26 @@
 
 enum { LONGEST_LINE = 1 << 20 };
 static long top = 5;
-static train_options *const how = &train_given;         /* where train_recall puts run.json */
+static train_options *const how = &train_given; /* where train_recall puts run.json */
 
 static const option options[] = {
-    { "--top", OPTION_INT, &top, "N", "so many classes, the likeliest first; default 5", OPTION_COUNT },
+    { "--top", OPTION_INT, &top, "N", "so many classes, the likeliest first; default 5",
+      OPTION_COUNT },
     LINK_ROOT_OPTION,
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines: a line for each answer" },
     DEVICE_OPTIONS(train_given.device),
-    { 0 } };
+    { 0 }
+};
 
 typedef struct job {
-    samples       s;
-    model         m;
-    fac_graph    *graph;
-    fac_device   *device;
-    fac_program  *program;
-    int32_t      *ids;
-    int64_t       room;
-    photo_plan    plan;             /* of a training of images */
+    samples s;
+    model m;
+    fac_graph *graph;
+    fac_device *device;
+    fac_program *program;
+    int32_t *ids;
+    int64_t room;
+    photo_plan plan; /* of a training of images */
 } job;
 
 /* ---- the model ---- */
@@ -39,13 +42,14 @@ static int load_weights(job *j, const char *dir, fac_weights *w) {
     fac_error err = { 0 };
     const fac_tensor *table = fac_weights_find(w, "embedding.weight");
     const fac_dims dims = table ? fac_tensor_type(table).dims : (fac_dims){ 0 };
-    how->weights = how->glove = NULL;               /* where the training began matters no more */
+    how->weights = how->glove = NULL; /* where the training began matters no more */
     how->vocab = j->s.vocab;
     const bool text = text_is_model(how->model);
     if (text && !j->s.vocab) return fail_text("%s: the model %s goes with texts", dir, how->model);
-    int code = text ? text_model(how, &j->s.like, dims.n == 2 ? (int)dims.d[1] : 0, &j->m) : train_model(how, NULL, &j->m);
+    int code = text ? text_model(how, &j->s.like, dims.n == 2 ? (int)dims.d[1] : 0, &j->m)
+                    : train_model(how, NULL, &j->m);
     if (!code && !j->m.graph) code = train_model(how, &j->s.like, &j->m);
-    bool fresh;                                     /* a head that the training replaced: its weights come now */
+    bool fresh; /* a head that the training replaced: its weights come now */
     if (!code) code = train_fit_head(how, j->s.like.classes, &j->m, &fresh);
     if (!code) code = train_quantize(how, &j->m);
     if (!code && fac_graph_load_weights(j->m.graph, w, NULL, NULL, &err)) code = fail(&err);
@@ -86,10 +90,11 @@ static fac_status text_tensor(job *j, const char *text, fac_tensor **out, fac_er
         j->ids = more;
         j->room = length;
     }
-    memset(j->ids, 0, (size_t)length * sizeof *j->ids);            /* FAC_PAD */
+    memset(j->ids, 0, (size_t)length * sizeof *j->ids); /* FAC_PAD */
     fac_vocab_encode(j->s.vocab, text, j->ids, length);
     fac_tensor *narrow;
-    fac_status status = fac_tensor_borrow(FAC_I32, fac_shape(1, length), NULL, j->ids, NULL, NULL, &narrow, err);
+    fac_status status =
+        fac_tensor_borrow(FAC_I32, fac_shape(1, length), NULL, j->ids, NULL, NULL, &narrow, err);
     if (status) return status;
     status = fac_tensor_convert(narrow, FAC_I64, out, err);
     fac_tensor_free(narrow);
@@ -115,8 +120,11 @@ static fac_status values_tensor(const job *j, const char *text, fac_tensor **out
         k++;
         if (*end != ',' && *end != ' ') break;
     }
-    fac_status status = k == n && !*end ? fac_tensor_new(NULL, FAC_F32, dims, out, err) : FAC_E_ARGUMENT;
-    if (k != n || *end) snprintf(err->text, sizeof err->text, "\"%.60s\": a sample is %lld numbers", text, (long long)n);
+    fac_status status =
+        k == n && !*end ? fac_tensor_new(NULL, FAC_F32, dims, out, err) : FAC_E_ARGUMENT;
+    if (k != n || *end)
+        snprintf(err->text, sizeof err->text, "\"%.60s\": a sample is %lld numbers", text,
+                 (long long)n);
     if (!status) status = fac_tensor_write(*out, x, (size_t)n * sizeof *x, err);
     free(x);
     return status;
@@ -165,8 +173,9 @@ static int print_best(const job *j, const char *what, const fac_tensor *scores) 
 static int answer(job *j, const char *what) {
     fac_error err = { 0 };
     fac_tensor *x = NULL, *y[2] = { NULL, NULL };
-    fac_status status = j->s.kind == SAMPLES_TEXTS ? text_tensor(j, what, &x, &err)
-                      : j->s.kind == SAMPLES_IMAGES ? image_tensor(j, what, &x, &err) : values_tensor(j, what, &x, &err);
+    fac_status status = j->s.kind == SAMPLES_TEXTS    ? text_tensor(j, what, &x, &err)
+                        : j->s.kind == SAMPLES_IMAGES ? image_tensor(j, what, &x, &err)
+                                                      : values_tensor(j, what, &x, &err);
     if (!status) status = fac_program_run(j->program, &x, y, &err);
     const int code = status ? fail(&err) : print_best(j, what, y[1]);
     fac_tensor_free(x);
@@ -194,11 +203,13 @@ static int answer_lines(job *j) {
     int code = EXIT_OK;
     while (!code && fgets(line, sizeof line, stdin)) {
         size_t n = strlen(line);
-        if (n + 1 == sizeof line && line[n - 1] != '\n') return fail_text("a line of more than %zu bytes", n);
+        if (n + 1 == sizeof line && line[n - 1] != '\n')
+            return fail_text("a line of more than %zu bytes", n);
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
         if (n) code = answer(j, line);
     }
-    if (!code && ferror(stdin)) code = fail_text("the standard input cannot be read: %s", strerror(errno));
+    if (!code && ferror(stdin))
+        code = fail_text("the standard input cannot be read: %s", strerror(errno));
     return code;
 }
 
@@ -222,10 +233,15 @@ static int run(list args) {
 }
 
 const verb verb_predict = {
-    .name = "predict", .summary = "what a trained model says of texts, photos, sounds or numbers",
+    .name = "predict",
+    .summary = "what a trained model says of texts, photos, sounds or numbers",
     .usage = "facula predict DIR [TEXT | PHOTO | SOUND | NUMBERS]... [options]",
-    .options = options, .run = run,
-    .more = "DIR is the --out folder of a training.  Without samples, each line of the standard input is one: a sentence, the\n"
-            "path of a photo, or numbers with commas, whatever the model was trained on.\n"
-            "Sounds may be folders or tables FILE,label[,start,end], too; the answers of a sound's\n"
-            "windows are averaged, --json has each window.\n" };
+    .options = options,
+    .run = run,
+    .more =
+        "DIR is the --out folder of a training.  Without samples, each line of the standard input "
+        "is one: a sentence, the\n"
+        "path of a photo, or numbers with commas, whatever the model was trained on.\n"
+        "Sounds may be folders or tables FILE,label[,start,end], too; the answers of a sound's\n"
+        "windows are averaged, --json has each window.\n"
+};

@@ -24,34 +24,38 @@ static struct {
 
 static const option options[] = {
     INPUT_OPTIONS(o.input),
-    { "--output", OPTION_OUTS, &o.outputs, "NAME=FILE", "an output to .npy, .npz, .pb or .safetensors" },
+    { "--output", OPTION_OUTS, &o.outputs, "NAME=FILE",
+      "an output to .npy, .npz, .pb or .safetensors" },
     { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
     LINK_ROOT_OPTION,
-    { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line; a pipe will do: /dev/stdin, <(...)" },
+    { "--labels", OPTION_TEXT, &o.labels, "FILE",
+      "names of the classes, one a line; a pipe will do: /dev/stdin, <(...)" },
     { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5", "[0, 100]" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
-    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu, and which results it reorders" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL,
+      "say which nodes the device leaves to the cpu, and which results it reorders" },
     { "--precision", OPTION_TEXT, &o.precision, "NAME", PRECISION_HELP },
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
-enum { TOP = 100 };                     /* of classes, as --top has it */
+enum { TOP = 100 }; /* of classes, as --top has it */
 
 typedef struct job {
-    model       m;
+    model m;
     fac_device *device;
     fac_program *program;
-    inputs      in;
-    fac_tensor **out;               /* nout of them */
-    int         nout;
-    labels      names;
-    file_names  files;
-    bool        named;              /* names were looked for */
+    inputs in;
+    fac_tensor **out; /* nout of them */
+    int nout;
+    labels names;
+    file_names files;
+    bool named; /* names were looked for */
     fac_plan_stat stat;
-    double      ms;
+    double ms;
 } job;
 
 static int save(const fac_tensor *t, const char *name, const char *path) {
@@ -76,14 +80,17 @@ static int save_output(job *j, int i, char *file, size_t size) {
     file[0] = 0;
     for (int k = 0; k < o.outputs.n && !code; k++) {
         const char *equals = strchr(o.outputs.at[k], '=');
-        if (strlen(name) != (size_t)(equals - o.outputs.at[k]) || strncmp(o.outputs.at[k], name, strlen(name))) continue;
+        if (strlen(name) != (size_t)(equals - o.outputs.at[k]) ||
+            strncmp(o.outputs.at[k], name, strlen(name)))
+            continue;
         snprintf(file, size, "%s", equals + 1);
         code = save(j->out[i], name, file);
     }
     if (o.output_dir && !code) {
         const char *own = file_name(&j->files, name, NAMES_FLAT);
         if (!own) return fail_text("out of memory");
-        if (mkdir(o.output_dir, 0777) && access(o.output_dir, W_OK)) return fail_text("%s: cannot be made", o.output_dir);
+        if (mkdir(o.output_dir, 0777) && access(o.output_dir, W_OK))
+            return fail_text("%s: cannot be made", o.output_dir);
         code = path_join(file, size, o.output_dir, own, ".npy");
         if (!code) code = output_check(file);
         if (!code) code = save(j->out[i], name, file);
@@ -95,15 +102,18 @@ static int check_outputs(const job *j) {
     for (int k = 0; k < o.outputs.n; k++) {
         const char *equals = strchr(o.outputs.at[k], '=');
         bool found = false;
-        if (!equals) return usage_error(verb_find("run"), "--output needs NAME=FILE, not \"%s\"", o.outputs.at[k]);
+        if (!equals)
+            return usage_error(verb_find("run"), "--output needs NAME=FILE, not \"%s\"",
+                               o.outputs.at[k]);
         for (int i = 0; i < fac_graph_outputs(j->m.graph); i++) {
             const char *name = fac_graph_output_name(j->m.graph, i);
-            found |= strlen(name) == (size_t)(equals - o.outputs.at[k]) && !strncmp(o.outputs.at[k], name, strlen(name));
+            found |= strlen(name) == (size_t)(equals - o.outputs.at[k]) &&
+                     !strncmp(o.outputs.at[k], name, strlen(name));
         }
         if (!found)
-            return fail_text("the model has no output \"%.*s\"; its first is %s", (int)(equals - o.outputs.at[k]),
-                             o.outputs.at[k],
-                                     fac_graph_output_name(j->m.graph, 0));
+            return fail_text("the model has no output \"%.*s\"; its first is %s",
+                             (int)(equals - o.outputs.at[k]), o.outputs.at[k],
+                             fac_graph_output_name(j->m.graph, 0));
     }
     return EXIT_OK;
 }
@@ -131,8 +141,8 @@ static int no_scores(const job *j) {
     const fac_type t = fac_tensor_type(j->out[0]);
     char dims[128];
     return fail_text("--%s is for a row of scores; the first output, %s, is %s[%s]",
-                     o.labels ? "labels" : "top",
-                     fac_graph_output_name(j->m.graph, 0), fac_dtype_get(t.dtype)->name,
+                     o.labels ? "labels" : "top", fac_graph_output_name(j->m.graph, 0),
+                     fac_dtype_get(t.dtype)->name,
                      dims_text(j->m.graph, &t.dims, dims, sizeof dims));
 }
 
@@ -161,8 +171,10 @@ static int report(job *j, cJSON *rows) {
     bool photo = false;
     for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->in.photo[i] != NULL;
     const bool asked = option_given(&o.top) || o.labels, scores = are_scores(j->out[0], &n);
-    if (asked && !scores) code = no_scores(j);
-    else if ((photo || asked) && scores && o.top) code = best_classes(j, n, (int)o.top, top, &found);
+    if (asked && !scores)
+        code = no_scores(j);
+    else if ((photo || asked) && scores && o.top)
+        code = best_classes(j, n, (int)o.top, top, &found);
     if (code) {
         cJSON_Delete(root);
         return code;
@@ -204,8 +216,10 @@ static int report(job *j, cJSON *rows) {
             cJSON_AddStringToObject(e, "name", fac_graph_output_name(g, i));
             cJSON_AddStringToObject(e, "dtype", fac_dtype_get(t.dtype)->name);
             cJSON_AddItemToObject(e, "shape", json_dims(&t.dims));
-            if (file[0]) cJSON_AddStringToObject(e, "file", file);
-            else cJSON_AddNullToObject(e, "file");
+            if (file[0])
+                cJSON_AddStringToObject(e, "file", file);
+            else
+                cJSON_AddNullToObject(e, "file");
             cJSON_AddItemToArray(outs, e);
         } else if (!found || file[0]) {
             printf("%s %s[%s]%s%s\n", fac_graph_output_name(g, i), fac_dtype_get(t.dtype)->name,
@@ -218,11 +232,13 @@ static int report(job *j, cJSON *rows) {
     } else if (root) {
         if (j->in.photo[0]) cJSON_AddStringToObject(root, "photo", j->in.photo[0]);
         json_number(root, "ms", j->ms, 6);
-        if (rows) cJSON_AddItemToArray(rows, root);
-        else code = json_print(root);
+        if (rows)
+            cJSON_AddItemToArray(rows, root);
+        else
+            code = json_print(root);
     } else if (!code && !o.picture && !o.stats) {
-        printf("%.2f ms on %s (%s)%s\n", j->ms, fac_device_name(j->device), fac_device_about(j->device),
-               j->m.random ? "; random weights" : "");
+        printf("%.2f ms on %s (%s)%s\n", j->ms, fac_device_name(j->device),
+               fac_device_about(j->device), j->m.random ? "; random weights" : "");
     }
     return code;
 }
@@ -239,7 +255,8 @@ static fac_status run_and_wait(job *j, fac_error *err) {
     return status ? status : fac_device_sync(j->device, err);
 }
 
-/* Which nodes the device could not do itself, and behind which ones a result was brought into another layout. */
+/* Which nodes the device could not do itself, and after which ones a result was brought into
+ * another layout. */
 static int report_steps(const job *j) {
     const size_t n = fac_program_steps(j->program, NULL, 0);
     fac_step_stat *steps = calloc(n + 1, sizeof *steps);
@@ -249,15 +266,16 @@ static int report_steps(const job *j) {
     for (size_t i = 0; i < n; i++) {
         if (!strcmp(steps[i].op, "reorder")) {
             reorders++;
-            fprintf(stderr, "reorder %s: behind %s\n", steps[i].layouts, i ? steps[i - 1].nodes : "the inputs");
+            fprintf(stderr, "reorder %s: behind %s\n", steps[i].layouts,
+                    i ? steps[i - 1].nodes : "the inputs");
             continue;
         }
         if (!steps[i].fallback) continue;
         away++;
         fprintf(stderr, "on the cpu: %s\n", steps[i].nodes);
     }
-    fprintf(stderr, "%zu of %zu steps on %s, %zu on the cpu, %zu reorders\n", n - away, n, fac_device_name(j->device), away,
-            reorders);
+    fprintf(stderr, "%zu of %zu steps on %s, %zu on the cpu, %zu reorders\n", n - away, n,
+            fac_device_name(j->device), away, reorders);
     free(steps);
     return EXIT_OK;
 }
@@ -300,7 +318,8 @@ static int print_stats(job *j) {
     }
     for (int i = 0; i < fac_graph_params(j->m.graph); i++) {
         fac_type t = fac_value_type(fac_graph_param(j->m.graph, i));
-        if (fac_value_trains(fac_graph_param(j->m.graph, i))) params += (double)fac_dims_count(&t.dims);
+        if (fac_value_trains(fac_graph_param(j->m.graph, i)))
+            params += (double)fac_dims_count(&t.dims);
     }
     size_t n = fac_program_steps(j->program, NULL, 0);
     fac_step_stat *steps = calloc(n + 1, sizeof *steps);
@@ -311,11 +330,12 @@ static int print_stats(job *j) {
     struct rusage u;
     char a[32], b[32], c[32], d[32];
     getrusage(RUSAGE_SELF, &u);
-    printf("%.2f ms an image (median of %d), %.0f images/s on %s (%s)\n", ms[RUNS / 2], RUNS, 1e3 / ms[RUNS / 2],
-           fac_device_name(j->device), fac_device_about(j->device));
-    printf("%s parameters, %s multiply-adds, peak memory %s (activations %s)\n", count_text(params, a, sizeof a),
-           count_text(macs, b, sizeof b),
-           bytes_text(1024.0 * (double)u.ru_maxrss, c, sizeof c), bytes_text((double)j->stat.arena, d, sizeof d));
+    printf("%.2f ms an image (median of %d), %.0f images/s on %s (%s)\n", ms[RUNS / 2], RUNS,
+           1e3 / ms[RUNS / 2], fac_device_name(j->device), fac_device_about(j->device));
+    printf("%s parameters, %s multiply-adds, peak memory %s (activations %s)\n",
+           count_text(params, a, sizeof a), count_text(macs, b, sizeof b),
+           bytes_text(1024.0 * (double)u.ru_maxrss, c, sizeof c),
+           bytes_text((double)j->stat.arena, d, sizeof d));
     return EXIT_OK;
 }
 
@@ -342,14 +362,17 @@ static int work(job *j, list args) {
     if (!many_photos(j, files)) {
         code = once(j, files, NULL);
     } else {
-        cJSON *root = o.json ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_AddArrayToObject(root, "photos") : NULL;
+        cJSON *root = o.json ? cJSON_CreateObject() : NULL,
+              *rows = root ? cJSON_AddArrayToObject(root, "photos") : NULL;
         for (int i = 0; i < files.n && !code; i++) {
             forget(j);
             if (!o.json) printf("%s%s\n", i ? "\n" : "", files.at[i]);
             code = once(j, (list){ files.at + i, 1 }, rows);
         }
-        if (root && !code) code = json_print(root);
-        else cJSON_Delete(root);
+        if (root && !code)
+            code = json_print(root);
+        else
+            cJSON_Delete(root);
     }
     return !code && o.stats && !o.json ? print_stats(j) : code;
 }
@@ -367,13 +390,20 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_run = {
-    .name = "run", .summary = "runs a model on photos or on tensors", .usage = "facula run MODEL [PHOTO|SOUND|TENSOR...] [options]",
-        .options = options,
-    .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  Files after it are its inputs in order; a model with one\n"
-            "input takes any number of photos, one run each.  For a photo the five best classes are printed.  Size, layout and type\n"
-            "of a photo follow the model's input where it says them.  A sound (WAV, and by libsndfile FLAC, Ogg, MP3)\n"
-            "is heard in windows as long as the model's input, at the rate that the model's metadata say.  DIR/NAME.npy: signs that file\n"
-            "systems forbid become _, and where two outputs would meet in one file, one of them gets a\n"
-            "number after its name.",
-    .list = photo_presets, .run = run };
+const verb verb_run = { .name = "run",
+                        .summary = "runs a model on photos or on tensors",
+                        .usage = "facula run MODEL [PHOTO|SOUND|TENSOR...] [options]",
+                        .options = options,
+                        .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  "
+                                "Files after it are its inputs in order; a model with one\n"
+                                "input takes any number of photos, one run each.  For a photo the "
+                                "five best classes are printed.  Size, layout and type\n"
+                                "of a photo follow the model's input where it says them.  A sound "
+                                "(WAV, and by libsndfile FLAC, Ogg, MP3)\n"
+                                "is heard in windows as long as the model's input, at the rate "
+                                "that the model's metadata say.  DIR/NAME.npy: signs that file\n"
+                                "systems forbid become _, and where two outputs would meet in one "
+                                "file, one of them gets a\n"
+                                "number after its name.",
+                        .list = photo_presets,
+                        .run = run };

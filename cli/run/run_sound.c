@@ -101,8 +101,10 @@ static void tell_all(const hearing *g, cJSON *file) {
     const int n = best_of(g->mean, g->h->classes, g->r->names, g->r->top, top);
     if (file) cJSON_AddItemToObject(file, "average", classes_json(g, top, n));
     if (file || (!g->r->averaged && g->windows < 2) || hearer_carries(g->h)) return;
-    if (g->r->averaged) printf("%s ", g->path);
-    else printf("%20s ", "average");
+    if (g->r->averaged)
+        printf("%s ", g->path);
+    else
+        printf("%20s ", "average");
     print_classes(g, top, n);
 }
 

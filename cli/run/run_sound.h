@@ -14,7 +14,7 @@ typedef struct sound_run {
     bool averaged; /* a line for each sound, not for each window */
 } sound_run;
 
-bool is_sound(const char *path); /* by its name */
+bool is_sound(const char *path);     /* by its name */
 bool means_sounds(const char *path); /* one, a folder, or a table *.csv or *.tsv of them */
 /* Each file in windows as long as the model's input, one every half of it: the best classes of
  * each, with its times, and those of their average. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { AT_ONCE = 64 };      /* samples of a file, where the model takes any number */
+enum { AT_ONCE = 64 }; /* samples of a file, where the model takes any number */
 
 /* ---- which files ---- */
 
@@ -48,7 +48,8 @@ int sample_files_list(const char *folder, sample_files *out) {
     if (!code && !out->n)
         code = fail_text("%s: holds no photos and no .npy, .npz or .pb%s", folder,
                          out->folders ? ", only folders: of those with a folder for each class "
-                                        "--set image-folder makes a data set" : "");
+                                        "--set image-folder makes a data set"
+                                      : "");
     if (!code) qsort(out->at, (size_t)out->n, sizeof *out->at, by_name);
     return code;
 }

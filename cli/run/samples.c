@@ -4,7 +4,7 @@
 #include "samples.h"
 
 enum { LONGEST = 64 << 20, CLASSES = 1 << 20 };
-static const char *const kinds[] = { "values", "images", "texts" };         /* as samples_kind */
+static const char *const kinds[] = { "values", "images", "texts" }; /* as samples_kind */
 
 static void add_numbers(cJSON *to, const char *key, const double *x, int n) {
     cJSON *a = cJSON_AddArrayToObject(to, key);
@@ -13,7 +13,10 @@ static void add_numbers(cJSON *to, const char *key, const double *x, int n) {
 
 static cJSON *describe(const fac_dataset *d) {
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "kind", kinds[d->tokens ? SAMPLES_TEXTS : d->bytes ? SAMPLES_IMAGES : SAMPLES_VALUES]);
+    cJSON_AddStringToObject(root, "kind",
+                            kinds[d->tokens  ? SAMPLES_TEXTS
+                                  : d->bytes ? SAMPLES_IMAGES
+                                             : SAMPLES_VALUES]);
     cJSON_AddItemToObject(root, "item", json_dims(&d->item));
     if (d->bytes) {
         add_numbers(root, "mean", d->mean, 3);
@@ -23,7 +26,8 @@ static cJSON *describe(const fac_dataset *d) {
     for (int c = 0; c < d->classes; c++) {
         char number[16];
         snprintf(number, sizeof number, "%d", c);
-        cJSON_AddItemToArray(classes, cJSON_CreateString(d->class_names ? d->class_names[c] : number));
+        cJSON_AddItemToArray(classes,
+                             cJSON_CreateString(d->class_names ? d->class_names[c] : number));
     }
     return root;
 }
@@ -66,8 +70,9 @@ static bool read_classes(const cJSON *root, fac_dataset *d) {
     const char **names = n > 0 && n <= CLASSES ? calloc((size_t)n, sizeof *names) : NULL;
     if (!names) return false;
     d->class_names = names;
-    cJSON_ArrayForEach(name, a)
-        if (!cJSON_IsString(name) || !(names[d->classes++] = strdup(name->valuestring))) return false;
+    cJSON_ArrayForEach(name,
+                       a) if (!cJSON_IsString(name) ||
+                              !(names[d->classes++] = strdup(name->valuestring))) return false;
     return true;
 }
 
@@ -78,8 +83,8 @@ static bool understand(const cJSON *root, samples *s) {
     if (k == 3 || !read_item(root, &s->like.item) || !read_classes(root, &s->like)) return false;
     s->kind = (samples_kind)k;
     if (s->kind != SAMPLES_IMAGES) return true;
-    return s->like.item.n == 3 && numbers(cJSON_GetObjectItem(root, "mean"), s->like.mean, 3)
-        && numbers(cJSON_GetObjectItem(root, "std"), s->like.std, 3);
+    return s->like.item.n == 3 && numbers(cJSON_GetObjectItem(root, "mean"), s->like.mean, 3) &&
+           numbers(cJSON_GetObjectItem(root, "std"), s->like.std, 3);
 }
 
 int samples_parse(const char *text, size_t bytes, const char *path, samples *out) {
@@ -87,10 +92,14 @@ int samples_parse(const char *text, size_t bytes, const char *path, samples *out
     cJSON *root = cJSON_ParseWithLength(text, bytes);
     const bool good = root && understand(root, &s);
     cJSON_Delete(root);
-    if (good) *out = s;
-    else samples_free(&s);
+    if (good)
+        *out = s;
+    else
+        samples_free(&s);
     if (!good && json_lost()) return fail_text("out of memory");
-    return good ? EXIT_OK : fail_text("%s: cannot be understood: is this the --out folder of a training?", path);
+    return good ? EXIT_OK
+                : fail_text("%s: cannot be understood: is this the --out folder of a training?",
+                            path);
 }
 
 int samples_recall(const char *dir, samples *out) {

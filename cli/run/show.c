@@ -2,14 +2,19 @@
 #include <string.h>
 #include "cli.h"
 
-static struct { const char *weights, *after; list shapes; device_options device; } o;
+static struct {
+    const char *weights, *after;
+    list shapes;
+    device_options device;
+} o;
 static const option options[] = {
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--after", OPTION_TEXT, &o.after, "PASS", "as the planner has it after this pass" },
     DEVICE_OPTIONS(o.device),
-    { 0 } };
+    { 0 }
+};
 
 static int no_such_pass(void) {
     fac_pass_info p;
@@ -48,13 +53,22 @@ static int run(list args) {
     if (o.after && !is_pass(o.after)) return no_such_pass();
     int code = memory_limit(o.device.memory_limit);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
-    if (!code && o.after) code = plan_until(&m);
-    else if (!code && fac_graph_write(m.graph, stdout, &err)) code = fail(&err);
+    if (!code && o.after)
+        code = plan_until(&m);
+    else if (!code && fac_graph_write(m.graph, stdout, &err))
+        code = fail(&err);
     model_free(&m);
     return code;
 }
 
-const verb verb_show = { .name = "show", .summary = "the graph of a model as text", .usage = "facula show MODEL [options]", .options = options, .run = run,
-                         .more = "One node a line.  Saved as FILE.txt it is a model again: `facula run FILE.txt`.\n"
-                                 "--after PASS shows what the planner makes of it for a device: settle, simplify, ... sweep; any\n"
-                                 "other name lists them all.  Open sizes are 1 then." };
+const verb verb_show = {
+    .name = "show",
+    .summary = "the graph of a model as text",
+    .usage = "facula show MODEL [options]",
+    .options = options,
+    .run = run,
+    .more = "One node a line.  Saved as FILE.txt it is a model again: `facula run FILE.txt`.\n"
+            "--after PASS shows what the planner makes of it for a device: settle, simplify, ... "
+            "sweep; any\n"
+            "other name lists them all.  Open sizes are 1 then."
+};

@@ -33,7 +33,9 @@ int show_photo(const char *path, const fac_class *top, int n) {
     for (int i = 0; i < lines; i++) {
         bool row = draw && i < p.lines;
         if (row) out_raw(p.line[i], stdout);
-        if (draw) printf("%*s", wide + 2 - (row ? p.columns : 0), "");      /* one column of classes for all photos */
+        if (draw)
+            printf("%*s", wide + 2 - (row ? p.columns : 0),
+                   ""); /* one column of classes for all photos */
         int k = i - first - 2;
         if (i == first && draw) style(stdout, "1");
         if (i == first) printf("%s", file);

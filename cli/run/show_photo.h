@@ -1,4 +1,5 @@
-/* A photo drawn in the terminal beside its best classes with bars; plain text where stdout is no terminal. */
+/* A photo drawn in the terminal beside its best classes with bars; plain text where stdout is no
+ * terminal. */
 #ifndef FACULA_CLI_SHOW_PHOTO_H
 #define FACULA_CLI_SHOW_PHOTO_H
 #include "labels.h"

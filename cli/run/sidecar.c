@@ -24,7 +24,8 @@ static int read_json(const char *path, cJSON **root) {
     fac_read_free(text);
     if (*root) return EXIT_OK;
     if (json_lost()) return fail_text("out of memory");
-    return fail_text("%s: stands beside the model and is no JSON (--preset and --labels leave it alone)", path);
+    return fail_text(
+        "%s: stands beside the model and is no JSON (--preset and --labels leave it alone)", path);
 }
 
 /* ---- names of classes ---- */
@@ -37,7 +38,8 @@ static fac_status parse_names(FILE *f, char **text, size_t *size, const char *pa
 }
 
 static void put_name(FILE *f, const char *name) {
-    for (const char *c = name ? name : ""; *c; c++) out_char(*c == '\n' || *c == '\r' ? ' ' : *c, f);
+    for (const char *c = name ? name : ""; *c; c++)
+        out_char(*c == '\n' || *c == '\r' ? ' ' : *c, f);
     putc('\n', f);
 }
 
@@ -81,8 +83,8 @@ static int labels_in(const cJSON *root, const char *path, fac_labels **out) {
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     if (!f) return fail_text("out of memory");
-    const bool good = cJSON_IsArray(found) ? put_list(found, f)
-                                           : cJSON_IsObject(found) && put_table(found, f);
+    const bool good =
+        cJSON_IsArray(found) ? put_list(found, f) : cJSON_IsObject(found) && put_table(found, f);
     const fac_status status = parse_names(f, &text, &size, path, out, &err);
     free(text);
     if (!good) {
@@ -109,9 +111,12 @@ static void place(const char *path, int k, char *to, size_t size) {
     const int stem = (int)((dot ? dot : file + strlen(file)) - path);
     static const char *const names[] = { "preprocessor_config.json", "config.json" };
     *to = 0;
-    if (k == 0) snprintf(to, size, "%.*s.json", stem, path);
-    else if (k < 3) snprintf(to, size, "%.*s%s%s", dir, path, slash ? "/" : "", names[k - 1]);
-    else if (in_onnx_folder(path, dir)) snprintf(to, size, "%.*s%s", dir - 4, path, names[k - 3]);
+    if (k == 0)
+        snprintf(to, size, "%.*s.json", stem, path);
+    else if (k < 3)
+        snprintf(to, size, "%.*s%s%s", dir, path, slash ? "/" : "", names[k - 1]);
+    else if (in_onnx_folder(path, dir))
+        snprintf(to, size, "%.*s%s", dir - 4, path, names[k - 3]);
 }
 
 int sidecar_read(const char *path, sidecar_want want, sidecar *out) {
@@ -120,12 +125,14 @@ int sidecar_read(const char *path, sidecar_want want, sidecar *out) {
     *out = (sidecar){ 0 };
     for (int k = 0; path && k < PLACES && !code && !out->preset && !out->labels; k++) {
         cJSON *root = NULL;
-        if (want == SIDECAR_LABELS && k && k % 2) continue;         /* a file of photos alone */
+        if (want == SIDECAR_LABELS && k && k % 2) continue; /* a file of photos alone */
         place(path, k, out->file, sizeof out->file);
         if (*out->file) code = read_json(out->file, &root);
         if (!root) continue;
-        if (want == SIDECAR_LABELS) code = labels_in(root, out->file, &out->labels);
-        else code = sidecar_preset(root, out->file, &out->preset, &out->how);
+        if (want == SIDECAR_LABELS)
+            code = labels_in(root, out->file, &out->labels);
+        else
+            code = sidecar_preset(root, out->file, &out->preset, &out->how);
         cJSON_Delete(root);
     }
     return code;

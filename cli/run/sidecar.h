@@ -7,10 +7,10 @@
 typedef enum sidecar_want { SIDECAR_PRESET, SIDECAR_LABELS } sidecar_want;
 
 typedef struct sidecar {
-    char           file[4096];      /* the one that said it */
-    bool           preset;
+    char file[4096]; /* the one that said it */
+    bool preset;
     fac_preprocess how;
-    fac_labels    *labels;          /* the caller's to free; NULL: no file says */
+    fac_labels *labels; /* the caller's to free; NULL: no file says */
 } sidecar;
 
 /* The first file that says what is wanted; an exit code.  None: *out is empty.  path NULL: the

@@ -5,14 +5,19 @@
 #include <string.h>
 
 /* Keys are read one after the other; the first that cannot be understood is kept. */
-typedef struct reader { const char *path, *bad; fac_preprocess *how; } reader;
+typedef struct reader {
+    const char *path, *bad;
+    fac_preprocess *how;
+} reader;
 
 static const cJSON *get(const cJSON *from, const char *key) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
     return cJSON_IsNull(item) ? NULL : item;
 }
 
-static void refuse(reader *r, const char *key) { if (!r->bad) r->bad = key; }
+static void refuse(reader *r, const char *key) {
+    if (!r->bad) r->bad = key;
+}
 
 static bool flag(reader *r, const cJSON *from, const char *key, bool usual) {
     const cJSON *item = get(from, key);
@@ -34,8 +39,10 @@ static void three(reader *r, const cJSON *from, const char *key, double to[3]) {
     if (n != 1 && n != 3) refuse(r, key);
     for (int c = 0; c < 3 && !r->bad; c++) {
         const cJSON *x = cJSON_IsArray(item) ? cJSON_GetArrayItem(item, n == 1 ? 0 : c) : item;
-        if (!cJSON_IsNumber(x) || !isfinite(x->valuedouble)) refuse(r, key);
-        else to[c] = x->valuedouble;
+        if (!cJSON_IsNumber(x) || !isfinite(x->valuedouble))
+            refuse(r, key);
+        else
+            to[c] = x->valuedouble;
     }
 }
 
@@ -69,11 +76,15 @@ static void sides(reader *r, const cJSON *from, const char *key, int *shorter, i
 /* ---- Hugging Face ---- */
 
 static void resampling(reader *r, const cJSON *root) {
-    const double pillow = number(r, root, "resample", 2);       /* the numbers of PIL.Image */
-    if (pillow == 0) r->how->how = FAC_NEAREST;
-    else if (pillow == 2) r->how->how = FAC_BILINEAR;
-    else if (pillow == 3) r->how->how = FAC_BICUBIC;
-    else refuse(r, "resample");
+    const double pillow = number(r, root, "resample", 2); /* the numbers of PIL.Image */
+    if (pillow == 0)
+        r->how->how = FAC_NEAREST;
+    else if (pillow == 2)
+        r->how->how = FAC_BILINEAR;
+    else if (pillow == 3)
+        r->how->how = FAC_BICUBIC;
+    else
+        refuse(r, "resample");
 }
 
 /* ConvNeXt's: below 384 the shorter side has a margin around the crop, else the whole photo is
@@ -128,13 +139,14 @@ static void timm(reader *r, const cJSON *cfg) {
     const cJSON *mode = get(cfg, "crop_mode");
     const double part = number(r, cfg, "crop_pct", 0.875);
     int k = how ? 0 : 2;
-    if (cJSON_GetArraySize(size) != 3 || !cJSON_IsNumber(cJSON_GetArrayItem(size, 1))
-        || !cJSON_IsNumber(cJSON_GetArrayItem(size, 2))) refuse(r, "input_size");
+    if (cJSON_GetArraySize(size) != 3 || !cJSON_IsNumber(cJSON_GetArrayItem(size, 1)) ||
+        !cJSON_IsNumber(cJSON_GetArrayItem(size, 2)))
+        refuse(r, "input_size");
     if (!(part > 0 && part <= 1)) refuse(r, "crop_pct");
     while (k < 3 && !(cJSON_IsString(how) && !strcmp(how->valuestring, names[k])) && how) k++;
     if (k == 3) refuse(r, "interpolation");
-    if (mode && !(cJSON_IsString(mode) && (!strcmp(mode->valuestring, "center")
-                                           || !strcmp(mode->valuestring, "squash"))))
+    if (mode && !(cJSON_IsString(mode) &&
+                  (!strcmp(mode->valuestring, "center") || !strcmp(mode->valuestring, "squash"))))
         refuse(r, "crop_mode");
     if (r->bad) return;
     r->how->how = (fac_interpolation)k;
@@ -160,16 +172,19 @@ int sidecar_preset(const cJSON *root, const char *path, bool *found, fac_preproc
     fac_preprocess made = { .how = FAC_BILINEAR };
     reader r = { .path = path, .how = &made };
     const cJSON *cfg = get(root, "pretrained_cfg");
-    const bool images = get(root, "image_mean") || get(root, "do_rescale")
-        || get(root, "do_normalize");
+    const bool images =
+        get(root, "image_mean") || get(root, "do_rescale") || get(root, "do_normalize");
     *found = get(root, "preset") || images || (cfg && get(cfg, "input_size"));
     if (!*found) return EXIT_OK;
     if (get(root, "preset")) return spec(get(root, "preset"), path, how);
-    if (images) processor(&r, root);
-    else timm(&r, cfg);
+    if (images)
+        processor(&r, root);
+    else
+        timm(&r, cfg);
     if (r.bad)
         return fail_text("%s: %s says what facula cannot do with photos (--preset leaves it "
-                         "alone)", path, r.bad);
+                         "alone)",
+                         path, r.bad);
     *how = made;
     return EXIT_OK;
 }

@@ -31,7 +31,7 @@ static fac_status npz_entry(const char *path, const char *name, fac_tensor **out
     if (status) return status;
     fac_skipped first = { .before = 1 };
     if (fac_weights_skipped(w)) first = fac_weights_skipped_at(w, 0);
-    const bool lost = !name && !first.before;               /* the first entry is none that can be read */
+    const bool lost = !name && !first.before; /* the first entry is none that can be read */
     const char *why = lost ? first.why : name ? fac_weights_why(w, name) : NULL;
     fac_tensor *t = name ? fac_weights_find(w, name) : NULL;
     if (!name && !lost && fac_weights_count(w)) t = fac_weights_tensor(w, 0);
@@ -43,8 +43,9 @@ static fac_status npz_entry(const char *path, const char *name, fac_tensor **out
         if (why)
             snprintf(err->text, sizeof err->text, "%s: entry %s: %s", path,
                      lost ? first.name : name, why);
-        else snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path,
-                      name ? " " : "", name ? name : "");
+        else
+            snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path,
+                     name ? " " : "", name ? name : "");
     }
     fac_weights_free(w);
     return status;
@@ -68,7 +69,8 @@ fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err) {
     }
     if (kind_check_input(path, err)) return err->status;
     err->status = FAC_E_UNSUPPORTED;
-    snprintf(err->text, sizeof err->text, "%s: tensors are read from .npy, .npz and .pb files", path);
+    snprintf(err->text, sizeof err->text, "%s: tensors are read from .npy, .npz and .pb files",
+             path);
     return err->status;
 }
 
@@ -79,7 +81,8 @@ fac_status tensor_save(const fac_tensor *t, const char *name, const char *path, 
     if (ends_with(path, ".pb")) return fac_onnx_tensor_save(t, name, path, err);
     if (ends_with(path, ".safetensors")) return fac_safetensors_save(path, 1, &name, one, err);
     err->status = FAC_E_UNSUPPORTED;
-    snprintf(err->text, sizeof err->text, "%s: tensors are written to .npy, .npz, .pb and .safetensors files", path);
+    snprintf(err->text, sizeof err->text,
+             "%s: tensors are written to .npy, .npz, .pb and .safetensors files", path);
     return err->status;
 }
 
@@ -88,7 +91,9 @@ fac_type input_type(const fac_value *input, const list *shapes, long batch) {
     const char *name = fac_value_name(input);
     for (int i = 0; shapes && i < shapes->n; i++) {
         const char *equals = strrchr(shapes->at[i], '=');
-        bool mine = equals ? strlen(name) == (size_t)(equals - shapes->at[i]) && !strncmp(shapes->at[i], name, strlen(name)) : i == 0;
+        bool mine = equals ? strlen(name) == (size_t)(equals - shapes->at[i]) &&
+                                 !strncmp(shapes->at[i], name, strlen(name))
+                           : i == 0;
         fac_dims d;
         if (mine && dims_parse(equals ? equals + 1 : shapes->at[i], &d)) t.dims = d;
     }
@@ -108,27 +113,29 @@ int batch_fits(const fac_graph *g, int n, long batch) {
     const fac_value *x = fac_graph_input(g, 0);
     const fac_type t = fac_value_type(x);
     return fail_text("--batch %ld: the batch is fixed, input %s is %s[%s]; --shape %s=... gives it "
-                     "other sizes", batch,
-                     fac_value_name(x), fac_dtype_get(t.dtype)->name,
+                     "other sizes",
+                     batch, fac_value_name(x), fac_dtype_get(t.dtype)->name,
                      dims_text(g, &t.dims, dims, sizeof dims),
                      shell_word(fac_value_name(x), word, sizeof word));
 }
 
-static uint64_t mixed(uint64_t x) {         /* splitmix64: enough for test data */
+static uint64_t mixed(uint64_t x) { /* splitmix64: enough for test data */
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     return x ^ (x >> 31);
 }
 
-fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tensor **out, fac_error *err) {
+fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tensor **out,
+                         fac_error *err) {
     char kind = fac_dtype_get(type.dtype)->kind;
     fac_type plain = { kind == 'f' ? FAC_F32 : FAC_I32, type.dims };
     int64_t n = fac_dims_count(&type.dims);
     size_t bytes = fac_type_bytes(&plain);
     if (n < 0 || bytes == SIZE_MAX || kind == 't') {
         err->status = FAC_E_ARGUMENT;
-        snprintf(err->text, sizeof err->text, kind == 't' ? "text cannot be random" : "random contents need a whole shape");
+        snprintf(err->text, sizeof err->text,
+                 kind == 't' ? "text cannot be random" : "random contents need a whole shape");
         return err->status;
     }
     char *data = malloc(bytes ? bytes : 1);
@@ -140,13 +147,17 @@ fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tens
     }
     for (int64_t i = 0; data && i < n; i++) {
         uint64_t bits = mixed(seed ^ mixed(stream) ^ (uint64_t)i);
-        if (kind == 'f') ((float *)(void *)data)[i] = (float)(bits >> 40) * 0x1p-23f - 1;
-        else ((int32_t *)(void *)data)[i] = (int32_t)(bits % (kind == 'b' ? 2 : 10));
+        if (kind == 'f')
+            ((float *)(void *)data)[i] = (float)(bits >> 40) * 0x1p-23f - 1;
+        else
+            ((int32_t *)(void *)data)[i] = (int32_t)(bits % (kind == 'b' ? 2 : 10));
     }
     if (!status) status = fac_tensor_new(NULL, plain.dtype, type.dims, &t, err);
     if (!status) status = fac_tensor_write(t, data, bytes, err);
-    if (!status && plain.dtype == type.dtype) made = fac_tensor_retain(t);
-    else if (!status) status = fac_tensor_convert(t, type.dtype, &made, err);
+    if (!status && plain.dtype == type.dtype)
+        made = fac_tensor_retain(t);
+    else if (!status)
+        status = fac_tensor_convert(t, type.dtype, &made, err);
     fac_tensor_free(t);
     free(data);
     if (!status) *out = made;

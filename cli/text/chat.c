@@ -7,24 +7,26 @@
 static struct { const char *system, *format; } o;
 static const option options[] = {
     { "--system", OPTION_TEXT, &o.system, "TEXT", "what the model is told before all" },
-    { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE", "format of the turns, or Jinja that is recognized as one, instead of the file's own" },
+    { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
+      "format of the turns, or Jinja that is recognized as one, instead of the file's own" },
     LM_OPTIONS,
     { 0 }
 };
 
-static const char commands[] = "/clear forgets the conversation, /system TEXT begins one anew with that text,\n"
-                               "/regenerate answers again, /quit or the end of the input ends it";
+static const char commands[] =
+    "/clear forgets the conversation, /system TEXT begins one anew with that text,\n"
+    "/regenerate answers again, /quit or the end of the input ends it";
 
 /* The conversation: roles are constants, texts are its own. */
 typedef struct talk {
     lm_open_model *m;
-    fac_message   *said;
-    int            n, room;
-    char          *answer;                      /* while it is written */
-    size_t         bytes, answer_room;
-    int32_t       *read;                        /* what the slot has read */
-    int64_t        nread;
-    bool           lost;
+    fac_message *said;
+    int n, room;
+    char *answer; /* while it is written */
+    size_t bytes, answer_room;
+    int32_t *read; /* what the slot has read */
+    int64_t nread;
+    bool lost;
 } talk;
 
 static int say(talk *t, const char *role, const char *text) {
@@ -64,7 +66,8 @@ static bool tell(void *self, int32_t id, const char *text, size_t bytes) {
     return lm_tell(NULL, id, text, bytes);
 }
 
-/* The slot keeps what both conversations begin with, one token less than all so that there is something to read. */
+/* The slot keeps what both conversations begin with, one token less than all so that there is
+ * something to read. */
 static fac_status rewind_to(talk *t, const int32_t *ids, int64_t n, int64_t *kept, fac_error *err) {
     int64_t k = 0;
     while (k < n - 1 && k < t->nread && ids[k] == t->read[k]) k++;
@@ -82,13 +85,15 @@ static int write_answer(talk *t, const int32_t *ids, int64_t n) {
     memcpy(t->read, ids, (size_t)n * sizeof *ids);
     t->nread = n;
     lm_catch();
-    if (fac_generate(t->m->session, t->m->tokens, ids + kept, n - kept, &how, tell, t, &stat, &err)) return fail(&err);
+    if (fac_generate(t->m->session, t->m->tokens, ids + kept, n - kept, &how, tell, t, &stat, &err))
+        return fail(&err);
     out_char('\n', stdout);
     /* a shift moved what was read */
     if (fac_session_length(t->m->session, 0) + 1 < n + stat.generated) t->nread = 0;
     if (t->lost) return fail_text("out of memory");
     if (lm_given.stats) lm_stats(t->m, &stat);
-    if (stat.finish == FAC_FINISH_CONTEXT) fprintf(stderr, "the context is full: /clear begins anew\n");
+    if (stat.finish == FAC_FINISH_CONTEXT)
+        fprintf(stderr, "the context is full: /clear begins anew\n");
     return EXIT_OK;
 }
 
@@ -104,7 +109,8 @@ static bool forget_oldest(talk *t) {
     return true;
 }
 
-/* The tokens of the conversation; with --context-shift of its newest part that leaves a quarter of the context. */
+/* The tokens of the conversation; with --context-shift of its newest part that leaves a quarter of
+ * the context. */
 static fac_status encode(talk *t, int64_t room, int32_t **ids, int64_t *n, fac_error *err) {
     for (;;) {
         const fac_status status =
@@ -121,8 +127,11 @@ static int answer(talk *t) {
     const int64_t room = fac_lm_about(t->m->lm).context;
     if (encode(t, room, &ids, &n, &err)) return fail(&err);
     int code = EXIT_OK;
-    if (n >= room) fprintf(stderr, "the conversation has %lld tokens, the context %lld: /clear begins anew\n", (long long)n, (long long)room);
-    else code = write_answer(t, ids, n);
+    if (n >= room)
+        fprintf(stderr, "the conversation has %lld tokens, the context %lld: /clear begins anew\n",
+                (long long)n, (long long)room);
+    else
+        code = write_answer(t, ids, n);
     fac_chat_free(ids);
     if (!code && n < room) code = say(t, "assistant", t->bytes ? t->answer : "");
     return code;
@@ -179,8 +188,11 @@ static int chat(list args) {
     int code = lm_format(verb_find("chat"), o.format, &o.format);
     if (!code) code = lm_open(args.at[0], &m);
     if (!code && !o.format && !fac_chat_format(m.tokens))
-        code = usage_error(verb_find("chat"), "%s has no chat template that is known: --chat-template names a format", args.at[0]);
-    if (!code && !(t.read = calloc((size_t)fac_lm_about(m.lm).context + 1, sizeof *t.read))) code = fail_text("out of memory");
+        code = usage_error(verb_find("chat"),
+                           "%s has no chat template that is known: --chat-template names a format",
+                           args.at[0]);
+    if (!code && !(t.read = calloc((size_t)fac_lm_about(m.lm).context + 1, sizeof *t.read)))
+        code = fail_text("out of memory");
     if (!code) code = converse(&t);
     forget(&t, 0);
     free(t.said);
@@ -203,6 +215,8 @@ const verb verb_chat = {
     .options = options,
     .run = chat,
     .list = formats,
-    .more = "A line is a message; /clear forgets the conversation, /system TEXT begins one anew with that\n"
-            "text, /regenerate answers again, /quit ends it.  Ctrl-C stops the answer, a second one the program.",
+    .more = "A line is a message; /clear forgets the conversation, /system TEXT begins one anew "
+            "with that\n"
+            "text, /regenerate answers again, /quit ends it.  Ctrl-C stops the answer, a second "
+            "one the program.",
 };

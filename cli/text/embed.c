@@ -4,14 +4,18 @@
 #include "generate.h"
 #include "json.h"
 
-static struct { device_options on; bool json; const char *precision, *tokenizer; } o;
-static const option options[] = {
-    { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE", "instead of the model's own" },
-    { "--precision", OPTION_TEXT, &o.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    DEVICE_OPTIONS(o.on),
-    { 0 }
-};
+static struct {
+    device_options on;
+    bool json;
+    const char *precision, *tokenizer;
+} o;
+static const option options[] = { { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE",
+                                    "instead of the model's own" },
+                                  { "--precision", OPTION_TEXT, &o.precision, "NAME",
+                                    "highest: weights in blocks meet f32, not 8-bit activations" },
+                                  { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+                                  DEVICE_OPTIONS(o.on),
+                                  { 0 } };
 
 /* One vector of `width` numbers. */
 static int embed_one(const lm_open_model *m, const char *text, float *to) {
@@ -58,7 +62,8 @@ static int print(list texts, const float *x, int64_t width) {
         return EXIT_OK;
     }
     for (int i = 0; i < texts.n; i++) {
-        for (int j = 0; j < texts.n; j++) printf("%7.3f", similarity(x + i * width, x + j * width, width));
+        for (int j = 0; j < texts.n; j++)
+            printf("%7.3f", similarity(x + i * width, x + j * width, width));
         printf("  %s\n", texts.at[i]);
     }
     return EXIT_OK;
@@ -82,8 +87,8 @@ static int embed(list args) {
     int code = precision_read(verb_find("embed"), o.precision, &precision);
     if (!code) code = device_open(&o.on, &m.device);
     const fac_lm_opts opts = { .precision = precision.products };
-    if (!code && (fac_tokenizer_load(o.tokenizer ? o.tokenizer : args.at[0], &m.tokens, &err)
-                  || fac_lm_load(args.at[0], m.device, &opts, &m.lm, &err)))
+    if (!code && (fac_tokenizer_load(o.tokenizer ? o.tokenizer : args.at[0], &m.tokens, &err) ||
+                  fac_lm_load(args.at[0], m.device, &opts, &m.lm, &err)))
         code = fail(&err);
     if (!code) code = embed_all(&m, (list){ args.at + 1, args.n - 1 });
     lm_close(&m);
@@ -96,6 +101,7 @@ const verb verb_embed = {
     .usage = "facula embed MODEL TEXT... [options]",
     .options = options,
     .run = embed,
-    .more = "MODEL is an encoder (BERT, MiniLM): a folder or a .gguf.  One text: its vector, of length 1; several:\n"
+    .more = "MODEL is an encoder (BERT, MiniLM): a folder or a .gguf.  One text: its vector, of "
+            "length 1; several:\n"
             "how alike each two of them are, 1 for the same.",
 };

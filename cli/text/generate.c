@@ -6,7 +6,9 @@
 #include "json.h"
 #include "words.h"
 
-lm_options lm_given = { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .last = 64 };
+lm_options lm_given = {
+    .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .last = 64
+};
 static struct {
     bool special;
     const char *file;
@@ -46,12 +48,17 @@ static int read_grammar(lm_open_model *to) {
     const int given = (g->grammar != NULL) + (g->grammar_file != NULL) + (g->schema != NULL);
     char *text = NULL;
     if (given > 1)
-        return usage_error(verb_find("generate"), "one of --grammar, --grammar-file and --json-schema");
-    if (g->grammar_file && fac_read_text(g->grammar_file, 1 << 20, FAC_READ_FILE_OR_PIPE, &text, NULL, &err)) return fail(&err);
+        return usage_error(verb_find("generate"),
+                           "one of --grammar, --grammar-file and --json-schema");
+    if (g->grammar_file &&
+        fac_read_text(g->grammar_file, 1 << 20, FAC_READ_FILE_OR_PIPE, &text, NULL, &err))
+        return fail(&err);
     const char *grammar = text ? text : g->grammar;
     fac_status status = FAC_OK;
-    if (grammar) status = fac_grammar_new(to->tokens, grammar, &to->grammar, &err);
-    else if (g->schema) status = fac_grammar_json(to->tokens, g->schema, &to->grammar, &err);
+    if (grammar)
+        status = fac_grammar_new(to->tokens, grammar, &to->grammar, &err);
+    else if (g->schema)
+        status = fac_grammar_json(to->tokens, g->schema, &to->grammar, &err);
     fac_read_free(text);
     return status ? fail(&err) : EXIT_OK;
 }
@@ -67,14 +74,14 @@ int lm_open(const char *path, lm_open_model *to) {
                                .precision = precision.products,
                                .slots = (int)lm_given.beams };
     const fac_lm_opts opts_of_draft = { .precision = precision.products };
-    if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err)
-        || fac_lm_load(path, to->device, &opts, &to->lm, &err)
-        || (lm_given.lora && fac_lm_lora_load(to->lm, lm_given.lora, &err))
-        || fac_session_new(to->lm, &to->session, &err))
+    if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err) ||
+        fac_lm_load(path, to->device, &opts, &to->lm, &err) ||
+        (lm_given.lora && fac_lm_lora_load(to->lm, lm_given.lora, &err)) ||
+        fac_session_new(to->lm, &to->session, &err))
         code = fail(&err);
-    if (!code && lm_given.draft
-        && (fac_lm_load(lm_given.draft, to->device, &opts_of_draft, &to->small, &err)
-            || fac_session_new(to->small, &to->draft, &err)))
+    if (!code && lm_given.draft &&
+        (fac_lm_load(lm_given.draft, to->device, &opts_of_draft, &to->small, &err) ||
+         fac_session_new(to->small, &to->draft, &err)))
         code = fail(&err);
     if (!code) code = read_grammar(to);
     to->load_seconds = now() - begin;
@@ -93,12 +100,25 @@ void lm_close(lm_open_model *m) {
 
 fac_generate_opts lm_how(const lm_open_model *m) {
     const lm_options *g = &lm_given;
-    return (fac_generate_opts){
-        .sampler = { .repeat = g->repeat, .presence = g->presence, .frequency = g->frequency, .last = (int)g->last,
-                     .top_k = (int)g->top_k, .top_p = g->top_p, .min_p = g->min_p, .temperature = g->temperature,
-                     .seed = (uint64_t)g->seed },
-        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end, .grammar = m->grammar, .shift = g->shift, .keep = g->keep,
-        .lookup = (int)g->lookup, .draft = m->draft, .guesses = (int)g->guesses };
+    return (fac_generate_opts){ .sampler = { .repeat = g->repeat,
+                                             .presence = g->presence,
+                                             .frequency = g->frequency,
+                                             .last = (int)g->last,
+                                             .top_k = (int)g->top_k,
+                                             .top_p = g->top_p,
+                                             .min_p = g->min_p,
+                                             .temperature = g->temperature,
+                                             .seed = (uint64_t)g->seed },
+                                .tokens = g->tokens,
+                                .stop = g->stop.at,
+                                .nstop = g->stop.n,
+                                .ignore_end = g->ignore_end,
+                                .grammar = m->grammar,
+                                .shift = g->shift,
+                                .keep = g->keep,
+                                .lookup = (int)g->lookup,
+                                .draft = m->draft,
+                                .guesses = (int)g->guesses };
 }
 
 int lm_format(const verb *v, const char *given, const char **format) {
@@ -138,19 +158,28 @@ bool lm_tell(void *self, int32_t id, const char *text, size_t bytes) {
 void lm_stats(const lm_open_model *m, const fac_generate_stat *s) {
     const fac_lm_facts f = fac_lm_about(m->lm);
     char weights[32], caches[32];
-    fprintf(stderr, "model      %s, %s, %s of weights; loaded in %.2f s\n", f.architecture, f.weights,
-            bytes_text(f.bytes, weights, sizeof weights), m->load_seconds);
-    fprintf(stderr, "arithmetic %s\n", f.rounds ? "activations rounded to 8 bits for weights in blocks (--precision highest: f32)" : "f32");
-    fprintf(stderr, "prompt     %lld tokens, %.1f tok/s\n", (long long)s->prompt, (double)s->prompt / s->prompt_seconds);
+    fprintf(stderr, "model      %s, %s, %s of weights; loaded in %.2f s\n", f.architecture,
+            f.weights, bytes_text(f.bytes, weights, sizeof weights), m->load_seconds);
+    fprintf(stderr, "arithmetic %s\n",
+            f.rounds
+                ? "activations rounded to 8 bits for weights in blocks (--precision highest: f32)"
+                : "f32");
+    fprintf(stderr, "prompt     %lld tokens, %.1f tok/s\n", (long long)s->prompt,
+            (double)s->prompt / s->prompt_seconds);
     fprintf(stderr, "answer     %lld tokens, %.1f tok/s, ended by %s\n", (long long)s->generated,
             s->seconds > 0 ? (double)s->generated / s->seconds : 0, lm_finish(s->finish));
     if (s->guessed)
         fprintf(stderr, "guesses    %lld of %lld accepted (%.0f %%)\n", (long long)s->accepted,
                 (long long)s->guessed, 100 * (double)s->accepted / (double)s->guessed);
-    fprintf(stderr, "caches     %s\n", bytes_text((double)fac_session_about(m->session).cache_bytes, caches, sizeof caches));
+    fprintf(stderr, "caches     %s\n",
+            bytes_text((double)fac_session_about(m->session).cache_bytes, caches, sizeof caches));
 }
 
-typedef struct kept { char *s; size_t n, room; bool lost; } kept;
+typedef struct kept {
+    char *s;
+    size_t n, room;
+    bool lost;
+} kept;
 
 static bool keep(void *self, int32_t id, const char *text, size_t bytes) {
     kept *k = self;
@@ -194,7 +223,8 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
     const fac_generate_opts how = lm_how(m);
     if (!lm_given.json) out_text(prompt, stdout);
     lm_catch();
-    const fac_status status = fac_generate(m->session, m->tokens, ids, n, &how, lm_given.json ? keep : lm_tell, &all, &stat, &err);
+    const fac_status status = fac_generate(m->session, m->tokens, ids, n, &how,
+                                           lm_given.json ? keep : lm_tell, &all, &stat, &err);
     int code = status ? fail(&err) : all.lost ? fail_text("out of memory") : EXIT_OK;
     if (!code && lm_given.json) code = print_json(m, &all, &stat);
     if (!code && !lm_given.json) out_char('\n', stdout);
@@ -245,7 +275,9 @@ const verb verb_generate = {
     .usage = "facula generate MODEL [PROMPT...] [options]",
     .options = options,
     .run = generate,
-    .more = "MODEL is a .gguf, a folder with config.json, weights and tokenizer.json, or a .bin of llama2.c\n"
-            "(with --tokenizer).  The same seed gives the same text; --temp 0 always takes the most probable\n"
+    .more = "MODEL is a .gguf, a folder with config.json, weights and tokenizer.json, or a .bin of "
+            "llama2.c\n"
+            "(with --tokenizer).  The same seed gives the same text; --temp 0 always takes the "
+            "most probable\n"
             "token.  Ctrl-C stops the answer.",
 };

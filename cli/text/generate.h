@@ -6,72 +6,132 @@
 
 typedef struct lm_options {
     device_options on;
-    double      temperature, top_p, min_p, repeat, presence, frequency;
-    long        top_k, last, seed, tokens, context;
-    list        stop;
-    bool        json, stats, ignore_end;
+    double temperature, top_p, min_p, repeat, presence, frequency;
+    long top_k, last, seed, tokens, context;
+    list stop;
+    bool json, stats, ignore_end;
     const char *precision, *tokenizer, *lora, *draft;
-    long        lookup, guesses, beams;
+    long lookup, guesses, beams;
     const char *grammar, *grammar_file, *schema;
-    bool        shift;
-    long        keep;
+    bool shift;
+    long keep;
 } lm_options;
 extern lm_options lm_given;
 
-#define LM_OPTIONS \
-    { "-n", OPTION_INT, &lm_given.tokens, "N", "tokens of an answer at most; 0: until the model ends it", OPTION_TALLY }, \
-    { "--predict", OPTION_INT, &lm_given.tokens, "N", "the same", OPTION_TALLY }, \
-    { "--temp", OPTION_REAL, &lm_given.temperature, "T", "temperature; 0: always the most probable token (0.8)", "[0, 100]" }, \
-    { "--top-k", OPTION_INT, &lm_given.top_k, "K", "only the K most probable tokens; 0: all (40)", OPTION_TALLY }, \
-    { "--top-p", OPTION_REAL, &lm_given.top_p, "P", "the least set of them that adds up to P (0.95)", "[0, 1]" }, \
-    { "--min-p", OPTION_REAL, &lm_given.min_p, "P", "those at least P times as probable as the first (0.05)", "[0, 1]" }, \
-    { "--repeat-penalty", OPTION_REAL, &lm_given.repeat, "R", "of tokens that were there (1: none)", "(0, 100]" }, \
-    { "--repeat-last-n", OPTION_INT, &lm_given.last, "N", "how far penalties look back (64)", OPTION_COUNT }, \
-    { "--presence-penalty", OPTION_REAL, &lm_given.presence, "P", "taken from logits of tokens that were there" }, \
-    { "--frequency-penalty", OPTION_REAL, &lm_given.frequency, "P", "the same, for each time" }, \
-    { "--grammar", OPTION_TEXT, &lm_given.grammar, "TEXT", "what the answer must look like, in GBNF: root ::= \"yes\" | \"no\"" }, \
-    { "--grammar-file", OPTION_TEXT, &lm_given.grammar_file, "FILE", "the same, from a file" }, \
-    { "--json-schema", OPTION_TEXT, &lm_given.schema, "SCHEMA", "the answer is JSON that this schema describes; {}: any JSON" }, \
-    { "--stop", OPTION_LIST, &lm_given.stop, "TEXT", "ends the answer, and is not shown; may be given again" }, \
-    { "--seed", OPTION_INT, &lm_given.seed, "N", "of the draws (0)", OPTION_TALLY }, \
-    { "--ctx-size", OPTION_INT, &lm_given.context, "N", "tokens of the context; default: the model's, at most 4096", OPTION_TALLY }, \
-    { "--context-shift", OPTION_FLAG, &lm_given.shift, NULL, "when the context is full, forget the older half and go on" }, \
-    { "--keep", OPTION_INT, &lm_given.keep, "N", "tokens at the beginning that --context-shift never forgets (0)", OPTION_TALLY }, \
-    { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL, "go on after the model's own end" }, \
-    { "--lora", OPTION_TEXT, &lm_given.lora, "DIR", "adapters as peft writes them, or of `facula train text --lora`" }, \
-    { "--lookup", OPTION_INT, &lm_given.lookup, "N", \
-      "guess tokens from where the same last N were read before, and check several at once (4)", \
-      OPTION_COUNT }, \
-    { "--draft", OPTION_TEXT, &lm_given.draft, "MODEL", \
-      "guess them by a smaller model of the same tokens; the text stays the same" }, \
-    { "--guesses", OPTION_INT, &lm_given.guesses, "N", "tokens guessed at once (7; of a draft 4)", \
-      "[1, 7]" }, \
-    { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
-    { "--precision", OPTION_TEXT, &lm_given.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" }, \
-    { "--stats", OPTION_FLAG, &lm_given.stats, NULL, "tokens a second and memory, to standard error" }, \
-    DEVICE_OPTIONS(lm_given.on)
+#define LM_OPTIONS                                                                                 \
+    { "-n",                                                                                        \
+      OPTION_INT,                                                                                  \
+      &lm_given.tokens,                                                                            \
+      "N",                                                                                         \
+      "tokens of an answer at most; 0: until the model ends it",                                   \
+      OPTION_TALLY },                                                                              \
+        { "--predict", OPTION_INT, &lm_given.tokens, "N", "the same", OPTION_TALLY },              \
+        { "--temp",                                                                                \
+          OPTION_REAL,                                                                             \
+          &lm_given.temperature,                                                                   \
+          "T",                                                                                     \
+          "temperature; 0: always the most probable token (0.8)",                                  \
+          "[0, 100]" },                                                                            \
+        { "--top-k",                                                                               \
+          OPTION_INT,                                                                              \
+          &lm_given.top_k,                                                                         \
+          "K",                                                                                     \
+          "only the K most probable tokens; 0: all (40)",                                          \
+          OPTION_TALLY },                                                                          \
+        { "--top-p",                                                                               \
+          OPTION_REAL,                                                                             \
+          &lm_given.top_p,                                                                         \
+          "P",                                                                                     \
+          "the least set of them that adds up to P (0.95)",                                        \
+          "[0, 1]" },                                                                              \
+        { "--min-p",                                                                               \
+          OPTION_REAL,                                                                             \
+          &lm_given.min_p,                                                                         \
+          "P",                                                                                     \
+          "those at least P times as probable as the first (0.05)",                                \
+          "[0, 1]" },                                                                              \
+        { "--repeat-penalty",                                                                      \
+          OPTION_REAL,                                                                             \
+          &lm_given.repeat,                                                                        \
+          "R",                                                                                     \
+          "of tokens that were there (1: none)",                                                   \
+          "(0, 100]" },                                                                            \
+        { "--repeat-last-n", OPTION_INT, &lm_given.last, "N", "how far penalties look back (64)",  \
+          OPTION_COUNT },                                                                          \
+        { "--presence-penalty", OPTION_REAL, &lm_given.presence, "P",                              \
+          "taken from logits of tokens that were there" },                                         \
+        { "--frequency-penalty", OPTION_REAL, &lm_given.frequency, "P",                            \
+          "the same, for each time" },                                                             \
+        { "--grammar", OPTION_TEXT, &lm_given.grammar, "TEXT",                                     \
+          "what the answer must look like, in GBNF: root ::= \"yes\" | \"no\"" },                  \
+        { "--grammar-file", OPTION_TEXT, &lm_given.grammar_file, "FILE",                           \
+          "the same, from a file" },                                                               \
+        { "--json-schema", OPTION_TEXT, &lm_given.schema, "SCHEMA",                                \
+          "the answer is JSON that this schema describes; {}: any JSON" },                         \
+        { "--stop", OPTION_LIST, &lm_given.stop, "TEXT",                                           \
+          "ends the answer, and is not shown; may be given again" },                               \
+        { "--seed", OPTION_INT, &lm_given.seed, "N", "of the draws (0)", OPTION_TALLY },           \
+        { "--ctx-size",                                                                            \
+          OPTION_INT,                                                                              \
+          &lm_given.context,                                                                       \
+          "N",                                                                                     \
+          "tokens of the context; default: the model's, at most 4096",                             \
+          OPTION_TALLY },                                                                          \
+        { "--context-shift", OPTION_FLAG, &lm_given.shift, NULL,                                   \
+          "when the context is full, forget the older half and go on" },                           \
+        { "--keep",                                                                                \
+          OPTION_INT,                                                                              \
+          &lm_given.keep,                                                                          \
+          "N",                                                                                     \
+          "tokens at the beginning that --context-shift never forgets (0)",                        \
+          OPTION_TALLY },                                                                          \
+        { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL,                                 \
+          "go on after the model's own end" },                                                     \
+        { "--lora", OPTION_TEXT, &lm_given.lora, "DIR",                                            \
+          "adapters as peft writes them, or of `facula train text --lora`" },                      \
+        { "--lookup",                                                                              \
+          OPTION_INT,                                                                              \
+          &lm_given.lookup,                                                                        \
+          "N",                                                                                     \
+          "guess tokens from where the same last N were read before, and check several at once "   \
+          "(4)",                                                                                   \
+          OPTION_COUNT },                                                                          \
+        { "--draft", OPTION_TEXT, &lm_given.draft, "MODEL",                                        \
+          "guess them by a smaller model of the same tokens; the text stays the same" },           \
+        { "--guesses",                                                                             \
+          OPTION_INT,                                                                              \
+          &lm_given.guesses,                                                                       \
+          "N",                                                                                     \
+          "tokens guessed at once (7; of a draft 4)",                                              \
+          "[1, 7]" },                                                                              \
+        { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
+        { "--precision", OPTION_TEXT, &lm_given.precision, "NAME",                                 \
+          "highest: weights in blocks meet f32, not 8-bit activations" },                          \
+        { "--stats", OPTION_FLAG, &lm_given.stats, NULL,                                           \
+          "tokens a second and memory, to standard error" },                                       \
+        DEVICE_OPTIONS(lm_given.on)
 
 typedef struct lm_open_model {
-    fac_device    *device;
+    fac_device *device;
     fac_tokenizer *tokens;
-    fac_lm        *lm;
-    fac_session   *session;
-    fac_grammar   *grammar;         /* NULL: none */
-    fac_lm        *small;           /* guesses; NULL: there is none */
-    fac_session   *draft;
-    double         load_seconds;
+    fac_lm *lm;
+    fac_session *session;
+    fac_grammar *grammar; /* NULL: none */
+    fac_lm *small;        /* guesses; NULL: there is none */
+    fac_session *draft;
+    double load_seconds;
 } lm_open_model;
-int  lm_open(const char *path, lm_open_model *to);      /* an exit code; lm_close in any case */
+int lm_open(const char *path, lm_open_model *to); /* an exit code; lm_close in any case */
 void lm_close(lm_open_model *m);
 fac_generate_opts lm_how(const lm_open_model *m);
 const char *lm_finish(fac_finish f);
-bool lm_tell(void *self, int32_t id, const char *text, size_t bytes);      /* to standard output */
+bool lm_tell(void *self, int32_t id, const char *text, size_t bytes); /* to standard output */
 void lm_stats(const lm_open_model *m, const fac_generate_stat *s);
-void lm_catch(void);                                    /* the next Ctrl-C stops the answer, one more the program */
+void lm_catch(void); /* the next Ctrl-C stops the answer, one more the program */
 bool lm_interrupted(void);
 /* beams.c: the best of --beams texts, with length_penalty; an exit code. */
 int lm_beams(lm_open_model *m, const int32_t *ids, int64_t n, const char *prompt,
              double length_penalty);
 /* --chat-template: the name of a format, or a file of Jinja that is recognized as one. */
-int  lm_format(const verb *v, const char *given, const char **format);
+int lm_format(const verb *v, const char *given, const char **format);
 #endif

@@ -4,12 +4,20 @@
 #include "json.h"
 #include "words.h"
 
-static struct { device_options on; bool json; long window, tokens; const char *precision, *tokenizer; } o;
+static struct {
+    device_options on;
+    bool json;
+    long window, tokens;
+    const char *precision, *tokenizer;
+} o;
 static const option options[] = {
-    { "--ctx-size", OPTION_INT, &o.window, "N", "tokens of a window; default: the model's context, at most 4096", OPTION_TALLY },
-    { "-n", OPTION_INT, &o.tokens, "N", "only the first N tokens of the text; 0: all", OPTION_TALLY },
+    { "--ctx-size", OPTION_INT, &o.window, "N",
+      "tokens of a window; default: the model's context, at most 4096", OPTION_TALLY },
+    { "-n", OPTION_INT, &o.tokens, "N", "only the first N tokens of the text; 0: all",
+      OPTION_TALLY },
     { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE", "instead of the model's own" },
-    { "--precision", OPTION_TEXT, &o.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" },
+    { "--precision", OPTION_TEXT, &o.precision, "NAME",
+      "highest: weights in blocks meet f32, not 8-bit activations" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     DEVICE_OPTIONS(o.on),
     { 0 }
@@ -17,8 +25,9 @@ static const option options[] = {
 
 static int report(const fac_perplexity *p, long window) {
     if (!o.json) {
-        printf("perplexity %.4f +- %.4f  (nll %.5f +- %.5f over %lld tokens, windows of %ld)\n", p->perplexity,
-               p->perplexity * p->error, p->nll, p->error, (long long)p->tokens, window);
+        printf("perplexity %.4f +- %.4f  (nll %.5f +- %.5f over %lld tokens, windows of %ld)\n",
+               p->perplexity, p->perplexity * p->error, p->nll, p->error, (long long)p->tokens,
+               window);
         return EXIT_OK;
     }
     cJSON *root = cJSON_CreateObject();
@@ -51,14 +60,15 @@ static int perplexity(list args) {
     numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
     char *text;
     size_t bytes;
-    if (args.n != 2) return usage_error(verb_find("perplexity"), "it takes a model and a file of text");
+    if (args.n != 2)
+        return usage_error(verb_find("perplexity"), "it takes a model and a file of text");
     int code = words_given((list){ 0 }, args.at[1], &text, &bytes);
     if (code) return code;
     code = precision_read(verb_find("perplexity"), o.precision, &precision);
     if (!code) code = device_open(&o.on, &m.device);
     const fac_lm_opts opts = { .precision = precision.products };
-    if (!code && (fac_tokenizer_load(o.tokenizer ? o.tokenizer : args.at[0], &m.tokens, &err)
-                  || fac_lm_load(args.at[0], m.device, &opts, &m.lm, &err)))
+    if (!code && (fac_tokenizer_load(o.tokenizer ? o.tokenizer : args.at[0], &m.tokens, &err) ||
+                  fac_lm_load(args.at[0], m.device, &opts, &m.lm, &err)))
         code = fail(&err);
     if (!code) code = measure(&m, text, bytes);
     lm_close(&m);
@@ -72,6 +82,7 @@ const verb verb_perplexity = {
     .usage = "facula perplexity MODEL FILE [options]",
     .options = options,
     .run = perplexity,
-    .more = "The text is read in windows; in each but the first only the second half counts, so that every\n"
+    .more = "The text is read in windows; in each but the first only the second half counts, so "
+            "that every\n"
             "token has context.  exp of the mean of -log p, with its standard error.",
 };

@@ -3,7 +3,7 @@
 #define FACULA_CLI_QUANTIZE_GGUF_H
 #include <stdbool.h>
 
-bool gguf_scheme(const char *name);             /* q8_0 and its like */
-int  gguf_quantize(const char *path, const char *scheme, const char *out, bool json);
-void gguf_schemes(void);                        /* lists them */
+bool gguf_scheme(const char *name); /* q8_0 and its like */
+int gguf_quantize(const char *path, const char *scheme, const char *out, bool json);
+void gguf_schemes(void); /* lists them */
 #endif

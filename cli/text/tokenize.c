@@ -4,11 +4,16 @@
 #include "json.h"
 #include "words.h"
 
-static struct { bool json, count, special, bare; const char *file; } o;
+static struct {
+    bool json, count, special, bare;
+    const char *file;
+} o;
 static const option options[] = {
     { "--file", OPTION_TEXT, &o.file, "FILE", "the text of a file instead" },
-    { "--special", OPTION_FLAG, &o.special, NULL, "control tokens that stand in the text count as such" },
-    { "--bare", OPTION_FLAG, &o.bare, NULL, "without the tokens that the model wants around a text" },
+    { "--special", OPTION_FLAG, &o.special, NULL,
+      "control tokens that stand in the text count as such" },
+    { "--bare", OPTION_FLAG, &o.bare, NULL,
+      "without the tokens that the model wants around a text" },
     { "--count", OPTION_FLAG, &o.count, NULL, "only how many there are" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 }
@@ -36,7 +41,8 @@ static int print_text(const fac_tokenizer *t, const int32_t *ids, int64_t n) {
     }
     for (int64_t k = 0; k < n; k++) {
         char piece[512];
-        const size_t bytes = fac_tokenizer_piece(t, ids[k], FAC_TEXT_SPECIAL, piece, sizeof piece - 1);
+        const size_t bytes =
+            fac_tokenizer_piece(t, ids[k], FAC_TEXT_SPECIAL, piece, sizeof piece - 1);
         piece[bytes < sizeof piece ? bytes : sizeof piece - 1] = 0;
         printf("%8d  \"%s\"\n", ids[k], piece);
     }
@@ -80,6 +86,7 @@ const verb verb_tokenize = {
     .usage = "facula tokenize MODEL [TEXT...] [options]",
     .options = options,
     .run = tokenize,
-    .more = "MODEL is a .gguf, a tokenizer.json, a tokenizer.bin of llama2.c, or a folder that has one.  Words of the\n"
+    .more = "MODEL is a .gguf, a tokenizer.json, a tokenizer.bin of llama2.c, or a folder that has "
+            "one.  Words of the\n"
             "text are joined by spaces; \"-\" reads standard input.",
 };

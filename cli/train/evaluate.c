@@ -1,8 +1,9 @@
-/* facula evaluate: how good a model is on the test part of a data set, and whether another model gives the same answers. */
+/* facula evaluate: how good a model is on the test part of a data set, and whether another model
+ * gives the same answers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include "analyze/kind.h"
 #include "json.h"
 #include "run/photo.h"
 #include "run/samples.h"
@@ -15,19 +16,18 @@ static const option options[] = {
     { "--data", OPTION_TEXT, &train_given.data, "DIR", "where the data set is" },
     { "--weights", OPTION_TEXT, &train_given.weights, "FILE", "of zoo:NAME" },
     LINK_ROOT_OPTION,
-    { "--against", OPTION_TEXT, &o.against, "MODEL", "another form of the model: how far its answers differ" },
-    { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set", "[1, 1048576]" },
-    { "--size", OPTION_TEXT, &train_given.size, "HxW", "images become so large, and the model's input" },
+    { "--against", OPTION_TEXT, &o.against, "MODEL",
+      "another form of the model: how far its answers differ" },
+    { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set",
+      "[1, 1048576]" },
+    { "--size", OPTION_TEXT, &train_given.size, "HxW",
+      "images become so large, and the model's input" },
     { "--preset", OPTION_TEXT, &o.preset, "SPEC",
       "how the model wants its images (`facula help run`); sizes stay" },
     DEVICE_OPTIONS(train_given.device),
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
-    { 0 } };
-
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
+    { 0 }
+};
 
 /* -log softmax(row)[label], and the place of the largest. */
 static double row_loss(const float *row, int64_t n, int64_t label, int64_t *best) {
@@ -48,8 +48,8 @@ static fac_status logits_of(fac_program *p, fac_tensor *x, fac_tensor **out, fac
 }
 
 /* One batch; second NULL: there is nothing to compare with. */
-static fac_status add_batch(fac_program *first, fac_program *second, fac_tensor *x, const int64_t *labels, scores *s,
-                            fac_error *err) {
+static fac_status add_batch(fac_program *first, fac_program *second, fac_tensor *x,
+                            const int64_t *labels, scores *s, fac_error *err) {
     fac_tensor *a = NULL, *b = NULL;
     fac_status status = logits_of(first, x, &a, err);
     if (!status && second) status = logits_of(second, x, &b, err);
@@ -64,7 +64,8 @@ static fac_status add_batch(fac_program *first, fac_program *second, fac_tensor 
             if (!other) continue;
             row_loss(other, d.d[1], labels[i], &best_of_other);
             s->same += best == best_of_other;
-            for (int64_t k = 0; k < d.d[1]; k++) s->difference = fmax(s->difference, fabs((double)row[k] - (double)other[k]));
+            for (int64_t k = 0; k < d.d[1]; k++)
+                s->difference = fmax(s->difference, fabs((double)row[k] - (double)other[k]));
         }
         s->samples += (double)d.d[0];
     }
@@ -115,12 +116,11 @@ static int print(const scores *s, const photo_plan *plan) {
         return json_print(root);
     }
     printf("accuracy %.2f %% (%.0f of %.0f), loss %s, %.0f samples/s\n", 100 * s->right / n,
-           s->right, s->samples,
-           loss_text(s->loss / n, loss), n / s->seconds);
+           s->right, s->samples, loss_text(s->loss / n, loss), n / s->seconds);
     recordings_print(&s->heard);
     if (o.against)
-        printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n", o.against, s->same, s->samples,
-               s->difference);
+        printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n",
+               o.against, s->same, s->samples, s->difference);
     photo_plan_print(plan);
     return EXIT_OK;
 }
@@ -178,7 +178,7 @@ static int prepare_images(train_job *j, const char *preset, photo_plan *plan) {
 
 int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_plan *plan) {
     const char *path = what->model, *set = what->set;
-    if (is_folder(path)) {
+    if (kind_is_folder(path)) {
         if (what->preset)
             return usage_error(v, "--preset is for files and zoo models: a training knows its own");
         t->set = set;
@@ -194,7 +194,10 @@ int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_
     int code = train_defaults(t);
     if (!code) code = train_load(t, j);
     if (!code && j->test.bytes) code = prepare_images(j, what->preset, plan);
-    return !code && j->fresh_head ? fail_text("%s: was not trained for these classes, there is nothing to evaluate", path) : code;
+    return !code && j->fresh_head
+               ? fail_text("%s: was not trained for these classes, there is nothing to evaluate",
+                           path)
+               : code;
 }
 
 static int run(list args) {
@@ -218,9 +221,15 @@ static int run(list args) {
 }
 
 const verb verb_evaluate = {
-    .name = "evaluate", .summary = "how good a model is on the test part of a data set",
-    .usage = "facula evaluate MODEL [SET] [options]", .options = options, .run = run,
-    .more = "MODEL: the --out folder of a training (which knows its data set), FILE.onnx or zoo:NAME.\n"
-            "SET: as for `facula train`.  Of sounds the answers of a recording's windows are averaged,\n"
-            "too; with another --data (a folder or a table) than that of the training, and of models\n"
-            "of files, all recordings are for testing." };
+    .name = "evaluate",
+    .summary = "how good a model is on the test part of a data set",
+    .usage = "facula evaluate MODEL [SET] [options]",
+    .options = options,
+    .run = run,
+    .more =
+        "MODEL: the --out folder of a training (which knows its data set), FILE.onnx or zoo:NAME.\n"
+        "SET: as for `facula train`.  Of sounds the answers of a recording's windows are "
+        "averaged,\n"
+        "too; with another --data (a folder or a table) than that of the training, and of models\n"
+        "of files, all recordings are for testing."
+};

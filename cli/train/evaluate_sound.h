@@ -5,9 +5,9 @@
 #include "json.h"
 
 typedef struct recordings {
-    const fac_dataset *d;       /* NULL: no sounds */
-    int64_t n;                  /* recordings */
-    double *p;                  /* sums of probabilities, a row of d->classes for each */
+    const fac_dataset *d; /* NULL: no sounds */
+    int64_t n;            /* recordings */
+    double *p;            /* sums of probabilities, a row of d->classes for each */
     int64_t *label;
 } recordings;
 

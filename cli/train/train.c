@@ -54,38 +54,50 @@ static int save(train_job *j) {
     fac_status status = code ? FAC_OK : fac_onnx_save(quiet, path, NULL, &err);
     fac_graph_free(quiet);
     if (code) return code;
-    if (status == FAC_E_UNSUPPORTED) fprintf(stderr, "facula: no model.onnx is written: %s\n", err.text);
+    if (status == FAC_E_UNSUPPORTED)
+        fprintf(stderr, "facula: no model.onnx is written: %s\n", err.text);
     return status && status != FAC_E_UNSUPPORTED ? fail(&err) : EXIT_OK;
 }
 
-/* The folder of a training: what it was started with, and a checkpoint, so that --resume works whatever happens later.  A resumed
- * one that cannot go on like this leaves the folder as it was. */
+/* The folder of a training: what it was started with, and a checkpoint, so that --resume works
+ * whatever happens later.  A resumed one that cannot go on like this leaves the folder as it was.
+ */
 static int begin(train_job *j, const fac_train_opts *t) {
     fac_error err = { 0 };
-    if (o->resume && (fac_trainer_load(j->trainer, t->checkpoint, &err)
-                      || fac_trainer_continues(j->trainer, &j->train, &t->batches, &err)))
+    if (o->resume && (fac_trainer_load(j->trainer, t->checkpoint, &err) ||
+                      fac_trainer_continues(j->trainer, &j->train, &t->batches, &err)))
         return fail(&err);
     if (o->overwrite) train_folder_clear(o->out);
     int code = train_record(o->out, j->about);
     if (!code && !j->lm)
         code = samples_record(o->out, j->whole.graph ? &j->waves : &j->train, o->vocab);
-    return code || o->resume || !fac_trainer_save(j->trainer, t->checkpoint, &err) ? code : fail(&err);
+    return code || o->resume || !fac_trainer_save(j->trainer, t->checkpoint, &err) ? code
+                                                                                   : fail(&err);
 }
 
 static int work(train_job *j) {
     fac_error err = { 0 };
     char checkpoint[4096];
     fac_train_opts t;
-    train_catch_interrupt();            /* one that comes while data is read stops behind the first step */
+    train_catch_interrupt(); /* one that comes while data is read stops after the first step */
     int code = o->out && !o->resume && !o->overwrite ? train_folder_free(o->out) : EXIT_OK;
     if (!code) code = train_prepare(o, j);
     if (!code) code = train_loop_opts(o, j, &t);
     if (code) return code;
     j->about = train_about(o, j->dev);
     if (!j->about) return fail_text("out of memory");
-    j->view = (train_view){ .json = o->json, .quiet = o->quiet, .show = o->show, .dir = o->out, .tensorboard = o->tensorboard,
-        .about = j->about, .trainer = j->trainer, .model = j->m.graph, .train = &j->train, .test = &j->test, .adapted = o->lora ? o->model : NULL,
-        .batches = &t.batches };
+    j->view = (train_view){ .json = o->json,
+                            .quiet = o->quiet,
+                            .show = o->show,
+                            .dir = o->out,
+                            .tensorboard = o->tensorboard,
+                            .about = j->about,
+                            .trainer = j->trainer,
+                            .model = j->m.graph,
+                            .train = &j->train,
+                            .test = &j->test,
+                            .adapted = o->lora ? o->model : NULL,
+                            .batches = &t.batches };
     if (o->out) {
         snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", o->out);
         t.checkpoint = checkpoint;
@@ -132,7 +144,8 @@ static int run(list args) {
     if (o->resume && o->overwrite)
         return usage_error(v, "--resume goes on with a training, --overwrite begins a new one");
     if (o->overwrite && !o->out) return usage_error(v, "--overwrite is for the folder of --out");
-    if (o->resume && strcmp(o->resume, o->out)) return usage_error(v, "--resume goes on in its own folder");
+    if (o->resume && strcmp(o->resume, o->out))
+        return usage_error(v, "--resume goes on in its own folder");
     int code = o->resume ? train_recall(o->resume, o) : EXIT_OK;
     if (!code) code = train_defaults(o);
     if (code) return code;

@@ -19,13 +19,17 @@ const train_set train_sets[] = {
       "sentences of film reviews, bad or good, 6,920 + 872: train.tsv and dev.tsv of the Stanford "
       "Sentiment Treebank",
       NULL, "text-cnn", "cosine", NULL, 5, 50, 2e-3 },
-    { "spoken-digits", "ten digits of several speakers, CLASS_SPEAKER_INDEX.wav; indices 0 to 4 are for testing", NULL, "sound-cnn",
-      "one-cycle", "shift,noise", 25, 64, 2.5e-3 },
-    { "sound-folder", "a folder of sounds for each class, or a table FILE,label[,start,end];\n"
-      "                 a tenth of the recordings is for testing", NULL, "sound-cnn",
-      "one-cycle", "shift,gain,noise", 25, 32, 2.5e-3 },
-    { "toy:NAME", "points of two classes: simple, diag, split, xor, circle, spiral, or a "
-      "file toy:FILE.csv of lines x,y,label", NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
+    { "spoken-digits",
+      "ten digits of several speakers, CLASS_SPEAKER_INDEX.wav; indices 0 to 4 are for testing",
+      NULL, "sound-cnn", "one-cycle", "shift,noise", 25, 64, 2.5e-3 },
+    { "sound-folder",
+      "a folder of sounds for each class, or a table FILE,label[,start,end];\n"
+      "                 a tenth of the recordings is for testing",
+      NULL, "sound-cnn", "one-cycle", "shift,gain,noise", 25, 32, 2.5e-3 },
+    { "toy:NAME",
+      "points of two classes: simple, diag, split, xor, circle, spiral, or a "
+      "file toy:FILE.csv of lines x,y,label",
+      NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
     { "text", "a text for a language model", NULL, "gpt:4x4x128", "cosine", NULL, 0, 12, 1e-3 },
     { .name = NULL },
 };
@@ -53,10 +57,13 @@ int train_defaults(train_options *o) {
     if (!o->optimizer) o->optimizer = "adam";
     if (!o->precision) o->precision = "default";
     const fac_optim *optim = fac_optim_find(o->optimizer);
-    if (!optim) return usage_error(verb_find("train"), "there is no optimizer \"%s\"", o->optimizer);
-    const bool usual = !strcmp(o->optimizer, "adam") && (!strcmp(o->model, s->model) || train_model_ours(o->model));
-    if (option_given(&o->weight_decay) && o->weight_decay == 0) o->weight_decay = -1;       /* not the optimizer's own */
-    if (option_given(&o->mask) && o->mask <= 0) o->mask = -1;      /* recorded: none */
+    if (!optim)
+        return usage_error(verb_find("train"), "there is no optimizer \"%s\"", o->optimizer);
+    const bool usual = !strcmp(o->optimizer, "adam") &&
+                       (!strcmp(o->model, s->model) || train_model_ours(o->model));
+    if (option_given(&o->weight_decay) && o->weight_decay == 0)
+        o->weight_decay = -1;                                 /* not the optimizer's own */
+    if (option_given(&o->mask) && o->mask <= 0) o->mask = -1; /* recorded: none */
     if (o->mask == 0 && sound_is_set(o->set)) o->mask = 0.1;
     if (!o->lr) o->lr = usual ? s->lr : optim->lr;
     if (!o->augment) o->augment = s->augment ? s->augment : "none";
@@ -90,7 +97,8 @@ static fac_status load_points(const train_options *o, fac_dataset *train, fac_da
     return status;
 }
 
-static fac_status load(const train_options *o, int height, int width, fac_dataset *train, fac_dataset *test, fac_error *err) {
+static fac_status load(const train_options *o, int height, int width, fac_dataset *train,
+                       fac_dataset *test, fac_error *err) {
     fac_dataset all = { 0 };
     fac_status status;
     if (is_toy(o->set)) return load_points(o, train, test, err);
@@ -100,13 +108,18 @@ static fac_status load(const train_options *o, int height, int width, fac_datase
         fac_dataset_free(&all);
         return status;
     }
-    static const char *const clothes[] = { "T-shirt", "trouser", "pullover", "dress", "coat",
-                                           "sandal", "shirt", "sneaker", "bag", "ankle boot" };
+    static const char *const clothes[] = {
+        "T-shirt", "trouser", "pullover", "dress", "coat",
+        "sandal",  "shirt",   "sneaker",  "bag",   "ankle boot"
+    };
     fac_status (*read)(const char *, bool, fac_dataset *, fac_error *) =
-        !strcmp(o->set, "cifar10") ? fac_dataset_cifar10 : !strcmp(o->set, "cifar100") ? fac_dataset_cifar100 : fac_dataset_mnist;
+        !strcmp(o->set, "cifar10")    ? fac_dataset_cifar10
+        : !strcmp(o->set, "cifar100") ? fac_dataset_cifar100
+                                      : fac_dataset_mnist;
     status = read(o->data, true, train, err);
     if (!status) status = read(o->data, false, test, err);
-    if (!status && !strcmp(o->set, "fashion-mnist")) train->class_names = test->class_names = clothes;
+    if (!status && !strcmp(o->set, "fashion-mnist"))
+        train->class_names = test->class_names = clothes;
     return status;
 }
 
@@ -124,7 +137,8 @@ static fac_status resize(int64_t channels, int height, int width, fac_dataset *d
 
 int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test) {
     fac_error err = { 0 };
-    int height = want.n == 4 && want.d[2] > 0 ? (int)want.d[2] : 64, width = want.n == 4 && want.d[3] > 0 ? (int)want.d[3] : 64;
+    int height = want.n == 4 && want.d[2] > 0 ? (int)want.d[2] : 64,
+        width = want.n == 4 && want.d[3] > 0 ? (int)want.d[3] : 64;
     fac_dims size;
     if (o->size && (!strcmp(o->set, "sst2") || sound_is_set(o->set) || is_toy(o->set)))
         return usage_error(verb_find("train"), "--size is that of images, %s has none", o->set);
@@ -132,8 +146,10 @@ int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset 
     if (sound_is_set(o->set)) return sound_data(o, train, test);
     if (o->size) {
         const int64_t most = 16384;
-        if (!dims_parse(o->size, &size) || size.n != 2 || size.d[0] < 1 || size.d[1] < 1 || size.d[0] > most || size.d[1] > most)
-            return usage_error(verb_find("train"), "--size needs HEIGHTxWIDTH, not \"%s\"", o->size);
+        if (!dims_parse(o->size, &size) || size.n != 2 || size.d[0] < 1 || size.d[1] < 1 ||
+            size.d[0] > most || size.d[1] > most)
+            return usage_error(verb_find("train"), "--size needs HEIGHTxWIDTH, not \"%s\"",
+                               o->size);
         height = (int)size.d[0];
         width = (int)size.d[1];
     }
@@ -143,7 +159,8 @@ int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset 
     if (!status && o->size) status = resize(channels, height, width, test, &err);
     if (status) {
         if (!strcmp(o->set, "fashion-mnist") && err.status == FAC_E_IO)
-            fprintf(stderr, "facula: is the package installed?  apt-get install dataset-fashion-mnist\n");
+            fprintf(stderr,
+                    "facula: is the package installed?  apt-get install dataset-fashion-mnist\n");
         return fail(&err);
     }
     return EXIT_OK;

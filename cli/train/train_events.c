@@ -1,8 +1,9 @@
 /* facula train --tensorboard DIR: what is written there, and when.
  *   start   the graph, run.json as text and as hyperparameters, the first batch as pictures
  *   steps   step/loss, step/accuracy, step/lr, step/samples_per_s: every few steps
- *   epochs  epoch/...: all columns of the log; weights/NAME, gradients/NAME: histograms; gradient_norm/...; filters of the
- *           first convolution.  Gradients are those of the first batch of the first epoch, the same one every time. */
+ *   epochs  epoch/...: all columns of the log; weights/NAME, gradients/NAME: histograms;
+ * gradient_norm/...; filters of the first convolution.  Gradients are those of the first batch of
+ * the first epoch, the same one every time. */
 #include <glob.h>
 #include <math.h>
 #include <string.h>
@@ -11,7 +12,10 @@
 
 enum { SAMPLES = 64, FILTERS = 64, SETTINGS = 64 };
 
-struct train_events { fac_events *file; fac_tensor *x, *labels; };
+struct train_events {
+    fac_events *file;
+    fac_tensor *x, *labels;
+};
 
 static fac_status release(train_view *v, fac_error *err) {
     train_events *e = v->events;
@@ -34,8 +38,10 @@ static fac_status add_settings(fac_events *file, const char *about, fac_error *e
         return err->status;
     }
     for (const cJSON *j = root->child; j && n < SETTINGS; j = j->next) {
-        if (cJSON_IsString(j)) settings[n++] = (fac_setting){ j->string, j->valuestring, 0 };
-        else if (cJSON_IsNumber(j)) settings[n++] = (fac_setting){ j->string, NULL, j->valuedouble };
+        if (cJSON_IsString(j))
+            settings[n++] = (fac_setting){ j->string, j->valuestring, 0 };
+        else if (cJSON_IsNumber(j))
+            settings[n++] = (fac_setting){ j->string, NULL, j->valuedouble };
     }
     fac_status status = fac_events_start(file, n, settings, err);
     cJSON_Delete(root);
@@ -61,8 +67,8 @@ static fac_status add_about(fac_events *file, const char *about, fac_error *err)
     return status;
 }
 
-static fac_status add_grid(fac_events *file, const char *tag, int64_t step, const fac_tensor *t, const fac_grid *how,
-                           fac_error *err) {
+static fac_status add_grid(fac_events *file, const char *tag, int64_t step, const fac_tensor *t,
+                           const fac_grid *how, fac_error *err) {
     fac_image image = { 0 };
     fac_status status = fac_image_grid(t, how, &image, err);
     if (!status) status = fac_events_image(file, tag, step, &image, err);
@@ -71,7 +77,9 @@ static fac_status add_grid(fac_events *file, const char *tag, int64_t step, cons
 }
 
 /* So large that a picture is at least this many pixels wide. */
-static int zoom_for(int64_t width, int64_t want) { return width >= want ? 1 : (int)((want + width - 1) / width); }
+static int zoom_for(int64_t width, int64_t want) {
+    return width >= want ? 1 : (int)((want + width - 1) / width);
+}
 
 static fac_status add_samples(const train_view *v, fac_error *err) {
     const fac_dataset *d = v->train;
@@ -103,7 +111,8 @@ static fac_status add_parameters(const train_view *v, int64_t epoch, fac_error *
     fac_events *f = v->events->file;
     fac_gradients all = { 0 };
     char tag[256];
-    fac_status status = fac_trainer_gradients(v->trainer, v->events->x, v->events->labels, &all, err);
+    fac_status status =
+        fac_trainer_gradients(v->trainer, v->events->x, v->events->labels, &all, err);
     if (!status) status = fac_events_scalar(f, "gradient_norm/all", epoch, all.norm, err);
     for (int k = 0; k < all.n && !status; k++) {
         const fac_gradient *g = &all.of[k];
@@ -165,10 +174,11 @@ void train_events_step(train_view *v, const fac_progress *p) {
     const log_table *s = &v->steps;
     /* a row that had no memory is not there, and that was said */
     if (!s->n || s->column[LOG_STEP][s->n - 1] != (double)p->step) return;
-    if (fac_events_scalar(f, "step/loss", p->step, s->column[LOG_TRAIN_LOSS][s->n - 1], &err)
-        || fac_events_scalar(f, "step/accuracy", p->step, s->column[LOG_TRAIN_ACCURACY][s->n - 1], &err)
-        || fac_events_scalar(f, "step/lr", p->step, p->lr, &err)
-        || fac_events_scalar(f, "step/samples_per_s", p->step, p->images_per_s, &err))
+    if (fac_events_scalar(f, "step/loss", p->step, s->column[LOG_TRAIN_LOSS][s->n - 1], &err) ||
+        fac_events_scalar(f, "step/accuracy", p->step, s->column[LOG_TRAIN_ACCURACY][s->n - 1],
+                          &err) ||
+        fac_events_scalar(f, "step/lr", p->step, p->lr, &err) ||
+        fac_events_scalar(f, "step/samples_per_s", p->step, p->images_per_s, &err))
         give_up(v, &err);
 }
 

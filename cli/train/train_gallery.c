@@ -5,9 +5,13 @@
 #include "run/picture.h"
 #include "train_view.h"
 
-enum { LEAST = 16, MOST = 28, GAP = 2 };        /* columns of one picture */
+enum { LEAST = 16, MOST = 28, GAP = 2 }; /* columns of one picture */
 
-typedef struct shown { int64_t sample, truth, best; double sure; picture drawn; } shown;
+typedef struct shown {
+    int64_t sample, truth, best;
+    double sure;
+    picture drawn;
+} shown;
 
 /* ---- predictions ---- */
 
@@ -67,14 +71,16 @@ static void print_row(const fac_dataset *d, const shown *s, int n, int width) {
     }
     for (int k = 0; k < n; k++) {
         bool right = s[k].best == s[k].truth;
-        snprintf(text, sizeof text, "%s %s", right ? "\xe2\x9c\x93" : "\xe2\x9c\x97", class_name(d, s[k].best, room));
+        snprintf(text, sizeof text, "%s %s", right ? "\xe2\x9c\x93" : "\xe2\x9c\x97",
+                 class_name(d, s[k].best, room));
         cell(text, width, right ? "38;5;77" : "1;38;5;203");
     }
     putchar('\n');
     for (int k = 0; k < n; k++) {
         snprintf(text, sizeof text, "%.1f %%", 100 * s[k].sure);
         if (s[k].best != s[k].truth)
-            snprintf(text + strlen(text), sizeof text - strlen(text), ", is %s", class_name(d, s[k].truth, room));
+            snprintf(text + strlen(text), sizeof text - strlen(text), ", is %s",
+                     class_name(d, s[k].truth, room));
         cell(text, width, "38;5;245");
     }
     fputs("\n\n", stdout);
@@ -85,7 +91,7 @@ static int print_pictures(const fac_dataset *d, shown *s, int n) {
     int beside = columns() / (LEAST + GAP);
     if (beside < 1) beside = 1;
     int rows = (n + beside - 1) / beside, width = columns() / ((n + rows - 1) / rows) - GAP;
-    beside = (n + rows - 1) / rows;                         /* rows of equal length */
+    beside = (n + rows - 1) / rows; /* rows of equal length */
     if (width > MOST) width = MOST;
     if (width < 1) width = 1;
     for (int k = 0; k < n; k++)
@@ -98,7 +104,8 @@ static int print_pictures(const fac_dataset *d, shown *s, int n) {
 static void print_list(const fac_dataset *d, const shown *s, int n) {
     char a[24], b[24];
     for (int k = 0; k < n; k++) {
-        printf("  test sample %-6lld %-20s %5.1f %%", (long long)s[k].sample, class_name(d, s[k].best, a), 100 * s[k].sure);
+        printf("  test sample %-6lld %-20s %5.1f %%", (long long)s[k].sample,
+               class_name(d, s[k].best, a), 100 * s[k].sure);
         if (s[k].best != s[k].truth) printf("   wrong: it is %s", class_name(d, s[k].truth, b));
         putchar('\n');
     }
@@ -117,8 +124,10 @@ int train_gallery(const train_view *v, long n) {
     bool pictures = colour() && unicode() && v->test->bytes && v->test->item.n == 3;
     if (!code)
         printf("  the model's answers to %ld sample%s of the test set\n\n", n, plural((double)n));
-    if (!code && pictures) code = print_pictures(v->test, s, (int)n);
-    else if (!code) print_list(v->test, s, (int)n);
+    if (!code && pictures)
+        code = print_pictures(v->test, s, (int)n);
+    else if (!code)
+        print_list(v->test, s, (int)n);
     for (long k = 0; s && k < n; k++) picture_free(&s[k].drawn);
     free(s);
     return code;

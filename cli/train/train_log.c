@@ -1,19 +1,23 @@
-/* facula train: the logs of --out.  A resumed training writes them anew up to its checkpoint: steps that are done again, and
- * what a crash cut in the middle of a line, are in them once. */
+/* facula train: the logs of --out.  A resumed training writes them anew up to its checkpoint: steps
+ * that are done again, and what a crash cut in the middle of a line, are in them once. */
 #include <math.h>
 #include <string.h>
 #include "files.h"
 #include "json.h"
 #include "train_view.h"
 
-enum { STEP_LINES = 2000, LINE = 1024 };    /* about so many in a whole training; room for one */
+enum { STEP_LINES = 2000, LINE = 1024 }; /* about so many in a whole training; room for one */
 
 typedef void (*row_writer)(const double *row, char *to);
 
-static const int json_order[LOG_COLUMNS] = { LOG_EPOCH, LOG_STEP, LOG_TRAIN_LOSS, LOG_TRAIN_ACCURACY, LOG_TEST_LOSS,
-                                             LOG_TEST_ACCURACY, LOG_LR, LOG_SECONDS, LOG_IMAGES_PER_S };
+static const int json_order[LOG_COLUMNS] = {
+    LOG_EPOCH,         LOG_STEP, LOG_TRAIN_LOSS, LOG_TRAIN_ACCURACY, LOG_TEST_LOSS,
+    LOG_TEST_ACCURACY, LOG_LR,   LOG_SECONDS,    LOG_IMAGES_PER_S
+};
 
-static int digits(int column) { return column == LOG_EPOCH || column == LOG_STEP ? 15 : column >= LOG_IMAGES_PER_S ? 6 : 9; }
+static int digits(int column) {
+    return column == LOG_EPOCH || column == LOG_STEP ? 15 : column >= LOG_IMAGES_PER_S ? 6 : 9;
+}
 
 /* JSON, what is known of it. */
 static void json_row(const double *row, char *to) {
@@ -31,8 +35,10 @@ static void json_row(const double *row, char *to) {
 static void csv_row(const double *row, char *to) {
     for (int c = 0; c < LOG_COLUMNS; c++) {
         if (c) *to++ = ',';
-        if (!row) to = stpcpy(to, log_names[c]);
-        else if (isfinite(row[c])) to += sprintf(to, "%.*g", digits(c), row[c]);
+        if (!row)
+            to = stpcpy(to, log_names[c]);
+        else if (isfinite(row[c]))
+            to += sprintf(to, "%.*g", digits(c), row[c]);
     }
     strcpy(to, "\n");
 }
@@ -50,7 +56,7 @@ static void row_of(const log_table *t, int i, double row[LOG_COLUMNS]) {
 
 /* ---- opening ---- */
 
-/* What lies behind the checkpoint will be done again. */
+/* What lies after the checkpoint will be done again. */
 static void cut(log_table *t, int64_t steps) {
     while (t->n && t->column[LOG_STEP][t->n - 1] > (double)steps) t->n--;
 }
@@ -157,7 +163,8 @@ void train_log_epoch(train_view *v, const double row[LOG_COLUMNS]) {
 
 /* The mean over the last few steps; how many follows from the length of the training. */
 bool train_log_step(train_view *v, const fac_progress *p) {
-    int64_t every = p->steps / STEP_LINES > 1 ? p->steps / STEP_LINES : 1, n = v->window.samples + p->batch.samples;
+    int64_t every = p->steps / STEP_LINES > 1 ? p->steps / STEP_LINES : 1,
+            n = v->window.samples + p->batch.samples;
     double share = n ? (double)p->batch.samples / (double)n : 0;
     v->window.loss += (p->batch.loss - v->window.loss) * share;
     v->window.accuracy += (p->batch.accuracy - v->window.accuracy) * share;

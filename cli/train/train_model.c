@@ -13,7 +13,7 @@ static fac_value *mlp(fac_value *x, int classes) {
     return fac_nn_linear(x, "fc4", classes);
 }
 
-/* A convolution without a bias, for the batch norm behind it has one, and relu. */
+/* A convolution without a bias, for the batch norm after it has one, and relu. */
 static fac_value *conv_bn(fac_value *x, const char *name, int channels, int kernel, int stride) {
     char bn[32];
     snprintf(bn, sizeof bn, "%s.bn", name);
@@ -51,8 +51,15 @@ static fac_value *resnet(fac_value *x, int classes) {
 #define MLP "mlp:"
 
 /* Models that fit themselves to the samples of a data set. */
-static const struct { const char *name; bool images; fac_value *(*build)(fac_value *x, int classes); } nets[] = {
-    { "mlp", false, mlp }, { "cnn", true, cnn }, { "resnet", true, resnet }, { MLP, false, NULL },
+static const struct {
+    const char *name;
+    bool images;
+    fac_value *(*build)(fac_value *x, int classes);
+} nets[] = {
+    { "mlp", false, mlp },
+    { "cnn", true, cnn },
+    { "resnet", true, resnet },
+    { MLP, false, NULL },
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
@@ -107,13 +114,15 @@ int train_begin_with(const train_options *o, fac_graph *g, bool quantized, bool 
 
 static int build(const train_options *o, const fac_dataset *like, int net, model *out) {
     fac_error err = { 0 };
-    if (nets[net].images && like->item.n != 3) return fail_text("the model %s needs images", nets[net].name);
+    if (nets[net].images && like->item.n != 3)
+        return fail_text("the model %s needs images", nets[net].name);
     fac_graph *g = fac_graph_new();
     if (!g) return fail_text("out of memory");
     fac_dims dims = { .n = like->item.n + 1, .d = { fac_symbol(g, "N") } };
     memcpy(dims.d + 1, like->item.d, (size_t)like->item.n * sizeof *dims.d);
     fac_nn_seed(g, (uint64_t)o->seed);
-    fac_value *logits = add_net(o->model, net, fac_input(g, "x", FAC_F32, dims), like->classes, &err);
+    fac_value *logits =
+        add_net(o->model, net, fac_input(g, "x", FAC_F32, dims), like->classes, &err);
     if (logits) fac_output(g, "logits", logits);
     if (!logits || fac_graph_check(g, &err)) {
         fac_graph_free(g);

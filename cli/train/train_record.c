@@ -19,14 +19,23 @@ static void add(cJSON *root, const option *row) {
     char key[64];
     key_of(row, key);
     switch (row->kind) {
-    case OPTION_FLAG: cJSON_AddBoolToObject(root, key, *(const bool *)row->to); break;
-    case OPTION_INT:  cJSON_AddNumberToObject(root, key, (double)*(const long *)row->to); break;
-    case OPTION_REAL: json_number(root, key, *(const double *)row->to, 17); break;
-    case OPTION_TEXT: case OPTION_OUT:
+    case OPTION_FLAG:
+        cJSON_AddBoolToObject(root, key, *(const bool *)row->to);
+        break;
+    case OPTION_INT:
+        cJSON_AddNumberToObject(root, key, (double)*(const long *)row->to);
+        break;
+    case OPTION_REAL:
+        json_number(root, key, *(const double *)row->to, 17);
+        break;
+    case OPTION_TEXT:
+    case OPTION_OUT:
         if (*(const char **)row->to) cJSON_AddStringToObject(root, key, *(const char **)row->to);
         break;
-    case OPTION_STEP: break;            /* training has none */
-    case OPTION_LIST: case OPTION_OUTS: {
+    case OPTION_STEP:
+        break; /* training has none */
+    case OPTION_LIST:
+    case OPTION_OUTS: {
         const list *l = row->to;
         cJSON *array = cJSON_AddArrayToObject(root, key);
         for (int i = 0; i < l->n; i++) cJSON_AddItemToArray(array, cJSON_CreateString(l->at[i]));
@@ -79,9 +88,13 @@ void train_folder_clear(const char *dir) {
     }
 }
 
-/* A copy that lives as long as the process, as the strings of the command line do, whoever forgets it. */
+/* A copy that lives as long as the process, as the strings of the command line do, whoever forgets
+ * it. */
 static const char *keep(const char *text) {
-    static struct kept { struct kept *next; char text[]; } *all;
+    static struct kept {
+        struct kept *next;
+        char text[];
+    } * all;
     struct kept *k = malloc(sizeof *k + strlen(text) + 1);
     if (!k) return NULL;
     k->next = all;
@@ -117,16 +130,23 @@ static taken take(const cJSON *root, const option *row) {
     const bool number = cJSON_IsNumber(j) && j->valuedouble > -1e15 && j->valuedouble < 1e15;
     if (number && j->valuedouble != 0 && !option_takes(row, j->valuedouble)) return WRONG;
     switch (row->kind) {
-    case OPTION_FLAG: *(bool *)row->to |= cJSON_IsTrue(j); break;
+    case OPTION_FLAG:
+        *(bool *)row->to |= cJSON_IsTrue(j);
+        break;
     case OPTION_INT:
         if (number && !option_given(row->to)) *(long *)row->to = (long)j->valuedouble;
         break;
     case OPTION_REAL:
         if (number && !option_given(row->to)) *(double *)row->to = j->valuedouble;
         break;
-    case OPTION_TEXT: case OPTION_OUT: return take_text(j, row->to) ? TAKEN : NO_MEMORY;
-    case OPTION_STEP: break;
-    case OPTION_LIST: case OPTION_OUTS: return take_list(j, row->to) ? TAKEN : NO_MEMORY;
+    case OPTION_TEXT:
+    case OPTION_OUT:
+        return take_text(j, row->to) ? TAKEN : NO_MEMORY;
+    case OPTION_STEP:
+        break;
+    case OPTION_LIST:
+    case OPTION_OUTS:
+        return take_list(j, row->to) ? TAKEN : NO_MEMORY;
     }
     return TAKEN;
 }
@@ -141,7 +161,8 @@ int train_recall_text(const char *text, size_t bytes, const char *path, train_op
         if (train_recorded(row)) how = take(root, row);
     cJSON_Delete(root);
     if (how == NO_MEMORY) return fail_text("out of memory");
-    if (how == WRONG) return fail_text("%s: has a number that %s does not take", path, row[-1].name);
+    if (how == WRONG)
+        return fail_text("%s: has a number that %s does not take", path, row[-1].name);
     return o->set ? EXIT_OK : fail_text("%s: names no data set", path);
 }
 

@@ -1,4 +1,5 @@
-/* facula train, the end: the loss curve, which classes were taken for which, how well each class is known. */
+/* facula train, the end: the loss curve, which classes were taken for which, how well each class is
+ * known. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 enum { CURVE_LINES = 10, CURVE_COLUMNS = 100, NAME = 12, WORST = 5, MOST_BARS = 20, BAR = 24 };
 
 const char *class_name(const fac_dataset *d, int64_t k, char room[24]) {
-    if (d->class_names && k < d->classes) return d->class_names[k];         /* a model may have more outputs than that */
+    if (d->class_names && k < d->classes)
+        return d->class_names[k]; /* a model may have more outputs than that */
     snprintf(room, 24, "%lld", (long long)k);
     return room;
 }
@@ -43,9 +45,9 @@ static int curve(const train_view *v) {
     fac_error err = { 0 };
     double *x, *y;
     if (!log_smooth(e, s, LOG_TRAIN_LOSS, 30, &x, &y)) return EXIT_OK;
-    const fac_series lines[] = {
-        { "train", s->n, x, y, 0, FAC_STROKE_SOLID },
-        { "test", e->n, e->column[LOG_EPOCH], e->column[LOG_TEST_LOSS], 1, FAC_STROKE_SOLID } };
+    const fac_series lines[] = { { "train", s->n, x, y, 0, FAC_STROKE_SOLID },
+                                 { "test", e->n, e->column[LOG_EPOCH], e->column[LOG_TEST_LOSS], 1,
+                                   FAC_STROKE_SOLID } };
     const fac_panel panel = { .title = "loss", .x_label = "epoch", .n = 2, .series = lines };
     int width = columns() < CURVE_COLUMNS ? columns() : CURVE_COLUMNS;
     const fac_terminal how = { width < 40 ? 40 : width, CURVE_LINES, unicode(), colour() };
@@ -58,10 +60,17 @@ static int curve(const train_view *v) {
 
 /* ---- the matrix ---- */
 
-typedef struct matrix { const fac_dataset *data; int n; const int64_t *counts; int64_t *rows; } matrix;
+typedef struct matrix {
+    const fac_dataset *data;
+    int n;
+    const int64_t *counts;
+    int64_t *rows;
+} matrix;
 
 static double share(const matrix *m, int row, int column) {
-    return m->rows[row] ? (double)m->counts[(size_t)row * (size_t)m->n + (size_t)column] / (double)m->rows[row] : 0;
+    return m->rows[row] ? (double)m->counts[(size_t)row * (size_t)m->n + (size_t)column] /
+                              (double)m->rows[row]
+                        : 0;
 }
 
 /* A background between black and blue (right) or orange (wrong): levels of the 256-colour cube. */
@@ -71,8 +80,10 @@ static void print_cell(double part, bool right, int width, bool in_colour) {
     int level = right ? (int)(part * 4.99) : (int)(fmin(1, sqrt(part) * 1.6) * 4.99);
     snprintf(text, sizeof text, width < 6 ? "%.0f" : "%.1f", 100 * part);
     if (part == 0) snprintf(text, sizeof text, in_colour ? "" : ".");
-    if (in_colour && part > 0) printf("\033[48;5;%d;97m%*s \033[0m", right ? blue[level] : orange[level], width - 1, text);
-    else printf("%*s ", width - 1, text);
+    if (in_colour && part > 0)
+        printf("\033[48;5;%d;97m%*s \033[0m", right ? blue[level] : orange[level], width - 1, text);
+    else
+        printf("%*s ", width - 1, text);
 }
 
 /* Rows and columns of percents, when they fit. */
@@ -80,7 +91,8 @@ static void print_matrix(const matrix *m) {
     char room[24];
     int width = NAME + 2 + 6 * m->n <= columns() ? 6 : 4;
     if (NAME + 2 + width * m->n > columns()) return;
-    printf("\n  confusion of the test set, %% of each row: what it was (down), what it was taken for (across)\n");
+    printf("\n  confusion of the test set, %% of each row: what it was (down), what it was taken "
+           "for (across)\n");
     printf("%*s", NAME + 2, "");
     for (int c = 0; c < m->n; c++) {
         print_name(class_name(m->data, c, room), width - 1, true);
@@ -110,14 +122,18 @@ static void print_worst(const matrix *m) {
         if (!k) printf("\n  most common mistakes\n");
         int row = (int)(where / m->n), column = (int)(where % m->n);
         printf("  %6lld  ", (long long)best);
-        printf("%s taken for %s (%.1f %% of its %lld)\n", class_name(m->data, row, a), class_name(m->data, column, b),
-               100 * share(m, row, column), (long long)m->rows[row]);
+        printf("%s taken for %s (%.1f %% of its %lld)\n", class_name(m->data, row, a),
+               class_name(m->data, column, b), 100 * share(m, row, column),
+               (long long)m->rows[row]);
         before = best;
         at_before = where;
     }
 }
 
-typedef struct ranked { int label; double part; } ranked;
+typedef struct ranked {
+    int label;
+    double part;
+} ranked;
 
 static int by_accuracy(const void *a, const void *b) {
     const ranked *x = a, *y = b;
@@ -137,8 +153,10 @@ static void print_classes(const matrix *m, ranked *order) {
         print_name(class_name(m->data, order[i].label, room), NAME + 8, true);
         fputs("  ", stdout);
         style(stdout, "38;5;39");
-        if (unicode()) printf("%s", bar(part, BAR, blocks));
-        else printf("%.*s%*s", (int)(part * BAR), signs, BAR - (int)(part * BAR), "");
+        if (unicode())
+            printf("%s", bar(part, BAR, blocks));
+        else
+            printf("%.*s%*s", (int)(part * BAR), signs, BAR - (int)(part * BAR), "");
         style(stdout, "0");
         printf(" %6.2f %%  of %lld\n", 100 * part, (long long)m->rows[order[i].label]);
     }
@@ -169,9 +187,12 @@ int train_report(const train_view *v) {
     int64_t *counts = calloc(n * n + 1, sizeof *counts), *rows = calloc(n + 1, sizeof *rows);
     ranked *order = calloc(n + 1, sizeof *order);
     int code;
-    if (!counts || !rows || !order) code = fail_text("out of memory");
-    else if (fac_trainer_confusion(v->trainer, v->test, v->batches->size, counts, &err)) code = fail(&err);
-    else code = print_all(v, counts, rows, order);
+    if (!counts || !rows || !order)
+        code = fail_text("out of memory");
+    else if (fac_trainer_confusion(v->trainer, v->test, v->batches->size, counts, &err))
+        code = fail(&err);
+    else
+        code = print_all(v, counts, rows, order);
     free(counts);
     free(rows);
     free(order);

@@ -4,17 +4,22 @@
 #include "train.h"
 
 static int check_model(const train_job *j) {
-    fac_type want = fac_value_type(fac_graph_input(j->m.graph, 0)), gives = fac_value_type(fac_graph_output(j->m.graph, 0));
+    fac_type want = fac_value_type(fac_graph_input(j->m.graph, 0)),
+             gives = fac_value_type(fac_graph_output(j->m.graph, 0));
     const fac_dims *item = &j->train.item;
     bool fits = want.dtype == (j->train.tokens ? FAC_I64 : FAC_F32) && want.dims.n == item->n + 1;
-    for (int k = 0; fits && k < item->n; k++) fits = want.dims.d[k + 1] < 0 || want.dims.d[k + 1] == item->d[k];
+    for (int k = 0; fits && k < item->n; k++)
+        fits = want.dims.d[k + 1] < 0 || want.dims.d[k + 1] == item->d[k];
     char a[64], b[64];
-    if (!fits) return fail_text("the model takes %s %s, the samples are %s%s", fac_dtype_get(want.dtype)->name,
-                                dims_text(j->m.graph, &want.dims, a, sizeof a), dims_text(j->m.graph, item, b, sizeof b),
-                                want.dims.n == 4 && item->n == 3 ? " (--size 64x64 makes images and model fit)" : "");
+    if (!fits)
+        return fail_text(
+            "the model takes %s %s, the samples are %s%s", fac_dtype_get(want.dtype)->name,
+            dims_text(j->m.graph, &want.dims, a, sizeof a),
+            dims_text(j->m.graph, item, b, sizeof b),
+            want.dims.n == 4 && item->n == 3 ? " (--size 64x64 makes images and model fit)" : "");
     if (gives.dims.n != 2 || (gives.dims.d[1] >= 0 && gives.dims.d[1] < j->train.classes))
-        return fail_text("the model gives %s, the data set has %d classes", dims_text(j->m.graph, &gives.dims, a, sizeof a),
-                         j->train.classes);
+        return fail_text("the model gives %s, the data set has %d classes",
+                         dims_text(j->m.graph, &gives.dims, a, sizeof a), j->train.classes);
     return EXIT_OK;
 }
 
@@ -58,14 +63,19 @@ int train_fit_head(const train_options *o, int classes, model *m, bool *fresh) {
     fac_head h;
     *fresh = false;
     if (text_is_model(o->model) || train_model_ours(o->model)) return EXIT_OK;
-    fac_status status = fac_graph_replace_head(m->graph, classes, (uint64_t)o->seed, &fitted, &h, &err);
-    if (status) return status == FAC_E_UNSUPPORTED ? EXIT_OK : fail(&err);      /* check_model says what does not fit */
+    fac_status status =
+        fac_graph_replace_head(m->graph, classes, (uint64_t)o->seed, &fitted, &h, &err);
+    if (status)
+        return status == FAC_E_UNSUPPORTED ? EXIT_OK
+                                           : fail(&err); /* check_model says what does not fit */
     fac_graph_free(m->graph);
     m->graph = fitted;
     *fresh = h.replaced;
     if (h.replaced)
-        fprintf(stderr, "facula: %s gave %lld classes, the data set has %lld: it is replaced by a fresh layer\n", h.layer,
-                (long long)h.had, (long long)h.classes);
+        fprintf(stderr,
+                "facula: %s gave %lld classes, the data set has %lld: it is replaced by a fresh "
+                "layer\n",
+                h.layer, (long long)h.had, (long long)h.classes);
     return EXIT_OK;
 }
 
@@ -104,9 +114,11 @@ static int resize_input(const train_options *o, train_job *j) {
     const int64_t *has = j->train.item.d + 1;
     char text[256];
     if (!o->size || want.n != 4) return EXIT_OK;
-    if ((want.d[2] < 0 && want.d[3] < 0) || (want.d[2] == has[0] && want.d[3] == has[1])) return EXIT_OK;
+    if ((want.d[2] < 0 && want.d[3] < 0) || (want.d[2] == has[0] && want.d[3] == has[1]))
+        return EXIT_OK;
     memcpy(want.d + 2, has, 2 * sizeof *has);
-    if (fac_graph_shaped(j->m.graph, fac_value_name(x), dims_text(j->m.graph, &want, text, sizeof text), &sized, &err))
+    if (fac_graph_shaped(j->m.graph, fac_value_name(x),
+                         dims_text(j->m.graph, &want, text, sizeof text), &sized, &err))
         return fail(&err);
     fac_graph_free(j->m.graph);
     j->m.graph = sized;
@@ -120,10 +132,12 @@ int train_load(train_options *o, train_job *j) {
     if (!code && j->m.graph && sound_is_set(o->set)) code = sound_heard(o, &j->m);
     if (code) return code;
     fac_dims want = { 0 };
-    if (j->m.graph && fac_graph_inputs(j->m.graph)) want = fac_value_type(fac_graph_input(j->m.graph, 0)).dims;
+    if (j->m.graph && fac_graph_inputs(j->m.graph))
+        want = fac_value_type(fac_graph_input(j->m.graph, 0)).dims;
     code = train_data(o, want, &j->train, &j->test);
     if (!code && !j->m.graph)
-        code = text_is_model(o->model) ? text_model(o, &j->train, 0, &j->m) : train_model(o, &j->train, &j->m);
+        code = text_is_model(o->model) ? text_model(o, &j->train, 0, &j->m)
+                                       : train_model(o, &j->train, &j->m);
     if (code) return code;
     if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1)
         return fail_text("the model must have one input and an output");
@@ -137,14 +151,16 @@ int train_prepare(train_options *o, train_job *j) {
     fac_error err = { 0 };
     int code = train_load(o, j);
     if (code) return code;
-    if (o->augment && fac_augment_parse(o->augment, &j->train.item, &j->augment, &err)) return fail(&err);
+    if (o->augment && fac_augment_parse(o->augment, &j->train.item, &j->augment, &err))
+        return fail(&err);
     if (sound_is_set(o->set)) code = sound_keep(o, j);
     return code ? code : new_trainer(o, j);
 }
 
 /* torch counts the steps of these two in epochs. */
 static void count_epochs(const train_options *o, int64_t in_epoch, fac_schedule *s) {
-    if (s->kind == FAC_SCHEDULE_STEP) s->every = (o->epochs * in_epoch + 2) / 3;       /* three tenths down in the whole */
+    if (s->kind == FAC_SCHEDULE_STEP)
+        s->every = (o->epochs * in_epoch + 2) / 3; /* three tenths down in the whole */
     if (s->kind == FAC_SCHEDULE_RESTARTS) s->every = (o->epochs * in_epoch + 2) / 3;
     if (s->kind == FAC_SCHEDULE_EXPONENTIAL) {
         s->kind = FAC_SCHEDULE_STEP;
@@ -164,22 +180,35 @@ int train_tell_saving(const train_job *j, const fac_batches *b) {
     if (!status) status = fac_program_plan(fac_trainer_program(j->trainer), in, &s, &err);
     for (int i = 0; i < 3; i++) fac_tensor_free(in[i]);
     if (status) return fail(&err);
-    if (s.recompute.after >= s.recompute.before) fprintf(stderr, "facula: recomputing saves nothing here\n");
-    else fprintf(stderr, "facula: recomputing: forward values take %s instead of %s, %.0f %% of the forward multiply-adds "
-                 "are done twice\n", bytes_text((double)s.recompute.after, after, sizeof after),
-                 bytes_text((double)s.recompute.before, before, sizeof before),
-                 s.recompute.forward > 0 ? 100 * s.recompute.macs / s.recompute.forward : 0);
+    if (s.recompute.after >= s.recompute.before)
+        fprintf(stderr, "facula: recomputing saves nothing here\n");
+    else
+        fprintf(stderr,
+                "facula: recomputing: forward values take %s instead of %s, %.0f %% of the forward "
+                "multiply-adds "
+                "are done twice\n",
+                bytes_text((double)s.recompute.after, after, sizeof after),
+                bytes_text((double)s.recompute.before, before, sizeof before),
+                s.recompute.forward > 0 ? 100 * s.recompute.macs / s.recompute.forward : 0);
     return EXIT_OK;
 }
 
 int train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t) {
-    *t = (fac_train_opts){ .epochs = o->epochs, .evaluate_every = o->evaluate_every,
-        .batches = { .size = o->batch, .shuffle = true, .seed = (uint64_t)o->seed, .augment = j->augment },
-        .schedule = { .lr = o->lr, .warmup = o->warmup, .gamma = o->gamma, .patience = o->patience },
-        .report = train_progress, .self = &j->view };
+    *t = (fac_train_opts){ .epochs = o->epochs,
+                           .evaluate_every = o->evaluate_every,
+                           .batches = { .size = o->batch,
+                                        .shuffle = true,
+                                        .seed = (uint64_t)o->seed,
+                                        .augment = j->augment },
+                           .schedule = { .lr = o->lr,
+                                         .warmup = o->warmup,
+                                         .gamma = o->gamma,
+                                         .patience = o->patience },
+                           .report = train_progress,
+                           .self = &j->view };
     if (!fac_schedule_find(o->schedule, &t->schedule.kind))
         return usage_error(verb_find("train"), "there is no schedule \"%s\"", o->schedule);
-    if (text_any_length(o->model)) t->batches.trim = 8;      /* few lengths: each is planned once */
+    if (text_any_length(o->model)) t->batches.trim = 8; /* few lengths: each is planned once */
     if (j->lm) lm_loop_opts(o, j, t);
     count_epochs(o, fac_batches_count(&j->train, &t->batches), &t->schedule);
     return EXIT_OK;

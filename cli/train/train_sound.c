@@ -42,7 +42,8 @@ int sound_data(train_options *o, fac_dataset *train, fac_dataset *test) {
                                    .nclasses = like ? like->classes : 0 };
     if (fac_dataset_sounds(o->data, &opts, o->whole ? NULL : train, test, &err)) return fail(&err);
     if (o->whole)
-        *train = (fac_dataset){ .item = test->item, .classes = test->classes,
+        *train = (fac_dataset){ .item = test->item,
+                                .classes = test->classes,
                                 .class_names = test->class_names };
     return EXIT_OK;
 }

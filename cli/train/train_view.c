@@ -12,7 +12,9 @@ static volatile sig_atomic_t interrupted;
 static void note(int sig) { interrupted = sig; }
 
 void train_catch_interrupt(void) {
-    struct sigaction a = { .sa_handler = note, .sa_flags = SA_RESETHAND };      /* a second Ctrl-C ends the process at once */
+    struct sigaction a = { .sa_handler = note,
+                           .sa_flags =
+                               SA_RESETHAND }; /* a second Ctrl-C ends the process at once */
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
@@ -29,7 +31,8 @@ static void look_for_stop(train_view *v, double t) {
 
 int train_view_open(train_view *v, bool resume) {
     char path[4096];
-    if (v->dir && snprintf(path, sizeof path, "%s/stop", v->dir) > 0) unlink(path); /* of another time */
+    if (v->dir && snprintf(path, sizeof path, "%s/stop", v->dir) > 0)
+        unlink(path); /* of another time */
     int code = train_log_open(v, resume);
     return code || !v->tensorboard ? code : train_events_open(v);
 }
@@ -50,14 +53,18 @@ static const char *unit(const train_view *v) {
 
 static const char *duration(double seconds, char *to, size_t size) {
     long s = seconds > 0 && seconds < 1e9 ? lround(seconds) : 0;
-    if (s < 60) snprintf(to, size, "%ld s", s);
-    else if (s < 3600) snprintf(to, size, "%ld:%02ld min", s / 60, s % 60);
-    else snprintf(to, size, "%ld:%02ld h", s / 3600, s / 60 % 60);
+    if (s < 60)
+        snprintf(to, size, "%ld s", s);
+    else if (s < 3600)
+        snprintf(to, size, "%ld:%02ld min", s / 60, s % 60);
+    else
+        snprintf(to, size, "%ld:%02ld h", s / 3600, s / 60 % 60);
     return to;
 }
 
-/* "epoch 3/10 ████▌      step 1204/9380  loss 0.3214  accuracy 88.41 %  ETA 34 s  9812 images/s  lr 0.0021": the bar takes
- * what room the numbers leave, and numbers that have none are left out, the last ones first. */
+/* "epoch 3/10 ████▌      step 1204/9380  loss 0.3214  accuracy 88.41 %  ETA 34 s  9812 images/s  lr
+ * 0.0021": the bar takes what room the numbers leave, and numbers that have none are left out, the
+ * last ones first. */
 static void line(const train_view *v, const fac_progress *p) {
     enum { PARTS = 6, LONGEST = 24, SHORTEST = 8, AROUND = 3 };
     char head[48], part[PARTS][64], left[24], loss[24], blocks[BAR_BYTES(LONGEST)];
@@ -101,15 +108,14 @@ static void epoch_line(const train_view *v, const fac_progress *p) {
         look_line(v, p);
         return;
     }
-    if (p->epochs > 50 && (p->epoch + 1) % (p->epochs / 20)) return;        /* of many epochs only some */
+    if (p->epochs > 50 && (p->epoch + 1) % (p->epochs / 20)) return; /* of many epochs only some */
     int digits = snprintf(NULL, 0, "%lld", (long long)p->epochs);
     char loss[24], test[24];
     printf("epoch %*lld/%lld   loss %s  accuracy %6.2f %%   test loss %s  accuracy %6.2f %%   "
-           "%6.0f %s  %5.1f s\n", digits,
-           (long long)p->epoch + 1, (long long)p->epochs,
-           loss_text(p->train.loss, loss), 100 * p->train.accuracy,
-           loss_text(p->test->loss, test),
-           100 * p->test->accuracy, p->images_per_s, unit(v), p->seconds);
+           "%6.0f %s  %5.1f s\n",
+           digits, (long long)p->epoch + 1, (long long)p->epochs, loss_text(p->train.loss, loss),
+           100 * p->train.accuracy, loss_text(p->test->loss, test), 100 * p->test->accuracy,
+           p->images_per_s, unit(v), p->seconds);
     fflush(stdout);
 }
 
@@ -128,8 +134,10 @@ bool train_progress(void *view, const fac_progress *p) {
     train_log_row(v, p, row);
     clear_own_line();
     train_log_epoch(v, row);
-    if (v->json) train_log_print(row);
-    else epoch_line(v, p);
+    if (v->json)
+        train_log_print(row);
+    else
+        epoch_line(v, p);
     train_events_epoch(v, row);
     return !interrupted && !v->lost;
 }
@@ -172,7 +180,7 @@ int train_summary(train_view *v, const fac_train_result *r) {
             fprintf(stderr, "; go on with: facula train --resume %s",
                     shell_word(v->dir, word, sizeof word));
         fputc('\n', stderr);
-        return v->lost ? EXIT_FAILED : 128 + interrupted;       /* as a shell says it */
+        return v->lost ? EXIT_FAILED : 128 + interrupted; /* as a shell says it */
     }
     int code = train_report(v);
     if (!code && v->show > 0 && !v->json) code = train_gallery(v, v->show);
@@ -180,9 +188,9 @@ int train_summary(train_view *v, const fac_train_result *r) {
     if (v->train->sequences) return text_summary(v, r);
     printf("test accuracy %.2f %% (%lld sample%s, loss %s) after %lld epoch%s, %lld step%s; %.1f "
            "s, %.0f %s\n",
-           100 * r->test.accuracy, (long long)r->test.samples, plural((double)r->test.samples), loss_text(r->test.loss, loss),
-           (long long)r->epochs, plural((double)r->epochs), (long long)r->steps, plural((double)r->steps), r->seconds,
-           r->images_per_s, unit(v));
+           100 * r->test.accuracy, (long long)r->test.samples, plural((double)r->test.samples),
+           loss_text(r->test.loss, loss), (long long)r->epochs, plural((double)r->epochs),
+           (long long)r->steps, plural((double)r->steps), r->seconds, r->images_per_s, unit(v));
     if (v->dir)
         printf("weights: %s/model.safetensors   curves: facula plot %s\n", v->dir,
                shell_word(v->dir, word, sizeof word));

@@ -19,27 +19,27 @@ typedef struct fac_labels fac_labels;
  * is a class without a name.  Empty lines at the end are none; control characters become question
  * marks.  `name` is for errors.  FAC_E_FORMAT for a text without a name or with a zero byte,
  * FAC_E_ARGUMENT above 64 MiB, FAC_E_NOMEM; a file, which may be a pipe, also FAC_E_IO. */
-fac_status  fac_labels_parse(const char *text, size_t bytes, const char *name, fac_labels **out,
-                             fac_error *err);
+fac_status fac_labels_parse(const char *text, size_t bytes, const char *name, fac_labels **out,
+                            fac_error *err);
 /* The same from a file. */
-fac_status  fac_labels_load(const char *path, fac_labels **out, fac_error *err);
-int         fac_labels_count(const fac_labels *l);              /* 0 for NULL */
+fac_status fac_labels_load(const char *path, fac_labels **out, fac_error *err);
+int fac_labels_count(const fac_labels *l); /* 0 for NULL */
 /* NULL outside, and for a class without a name */
 const char *fac_labels_get(const fac_labels *l, int64_t index);
 /* What is written into a model (FAC_NOTE_LABELS): one name a line.  Valid as long as l. */
 const char *fac_labels_text(const fac_labels *l);
-void        fac_labels_free(fac_labels *l);                     /* NULL is fine */
+void fac_labels_free(fac_labels *l); /* NULL is fine */
 /* More bytes than this of names are no metadata: fac_labels_text of them is not written into a
  * model. */
 enum { FAC_LABELS_METADATA = 1 << 20 };
 
 /* One of the best classes. */
 typedef struct fac_class {
-    int64_t     index;
-    double      score;              /* what the model gave: a logit, or a probability already */
-    double      probability;        /* the score where the row is probabilities, else its softmax */
-    const char *name;               /* of the labels; else of ImageNet where the row has 1000 or
-                                       1001 scores; else NULL */
+    int64_t index;
+    double score;       /* what the model gave: a logit, or a probability already */
+    double probability; /* the score where the row is probabilities, else its softmax */
+    const char *name;   /* of the labels; else of ImageNet where the row has 1000 or
+                           1001 scores; else NULL */
 } fac_class;
 
 /* The k best of a row of scores, the best first; equal ones in the order of their index, NaN last.

@@ -1,4 +1,5 @@
-/* facula.h: everything a user needs.  Writers of ops and backends add facula/op.h and facula/backend.h. */
+/* facula.h: everything a user needs.  Writers of ops and backends add facula/op.h and
+ * facula/backend.h. */
 #ifndef FACULA_H
 #define FACULA_H
 

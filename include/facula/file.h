@@ -24,7 +24,7 @@ fac_status fac_writer_open(const char *path, fac_writer **out, fac_error *err);
 /* Appends bytes.  After an error only fac_writer_cancel remains. */
 fac_status fac_writer_put(fac_writer *w, const void *data, size_t bytes, fac_error *err);
 fac_status fac_writer_close(fac_writer *w, fac_error *err); /* it appears; frees w in any case */
-void       fac_writer_cancel(fac_writer *w);    /* removes what was written; NULL is fine */
+void fac_writer_cancel(fac_writer *w); /* removes what was written; NULL is fine */
 
 /* All of it at once. */
 fac_status fac_file_write(const char *path, const void *data, size_t bytes, fac_error *err);
@@ -36,7 +36,7 @@ typedef struct fac_appender fac_appender;
 fac_status fac_appender_open(const char *path, fac_appender **out, fac_error *err);
 /* All of these bytes are in the file, or, after an error such as a full disk, none. */
 fac_status fac_appender_put(fac_appender *a, const void *data, size_t bytes, fac_error *err);
-fac_status fac_appender_close(fac_appender *a, fac_error *err);     /* frees a; NULL is fine */
+fac_status fac_appender_close(fac_appender *a, fac_error *err); /* frees a; NULL is fine */
 
 #ifdef __cplusplus
 }

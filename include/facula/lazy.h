@@ -17,12 +17,12 @@
  * FAC_RECORD_NO_GRAD is set.  fac_lazy_backward() goes back over that history and records the
  * gradients, like any op.  A flush in between keeps what the gradients will read.
  *
- * Values are counted.  All calls are thread safe; a recorder does one thing at a time, but eager ops
- * compute side by side.  fac_lazy_retain and fac_lazy_free never wait, nor does a call free tensors
- * of the caller while it holds the recorder: a release callback of fac_tensor_borrow may wait for
- * other threads that record.
- * Errors: an op that refuses its inputs says so when it is recorded, and the recorder is as before.
- * A flush that fails names the op; the values of its segment are lost, and reading one tells why. */
+ * Values are counted.  All calls are thread safe; a recorder does one thing at a time, but eager
+ * ops compute side by side.  fac_lazy_retain and fac_lazy_free never wait, nor does a call free
+ * tensors of the caller while it holds the recorder: a release callback of fac_tensor_borrow may
+ * wait for other threads that record. Errors: an op that refuses its inputs says so when it is
+ * recorded, and the recorder is as before. A flush that fails names the op; the values of its
+ * segment are lost, and reading one tells why. */
 #ifndef FACULA_LAZY_H
 #define FACULA_LAZY_H
 
@@ -38,22 +38,22 @@ extern "C" {
 #endif
 
 typedef struct fac_recorder fac_recorder;
-typedef struct fac_lazy     fac_lazy;           /* a value: recorded, or there */
+typedef struct fac_lazy fac_lazy; /* a value: recorded, or there */
 
 /* ---- recorders ------------------------------------------------------------------------------ */
 
-typedef struct fac_recorder_opts {      /* zero is the default everywhere                        */
-    size_t        cache_bytes;          /* programs kept, by the memory they hold; 0 = 1 GiB     */
-    int           most_nodes;           /* a longer segment is flushed by itself; 0 = 20,000     */
-    bool          eager;                /* see fac_recorder_set_eager                            */
-    fac_precision precision;            /* of products inside f32 ops                            */
+typedef struct fac_recorder_opts { /* zero is the default everywhere                        */
+    size_t cache_bytes;            /* programs kept, by the memory they hold; 0 = 1 GiB     */
+    int most_nodes;                /* a longer segment is flushed by itself; 0 = 20,000     */
+    bool eager;                    /* see fac_recorder_set_eager                            */
+    fac_precision precision;       /* of products inside f32 ops                            */
 } fac_recorder_opts;
 
 /* opts may be NULL.  The device must outlive the recorder. */
 fac_status fac_recorder_new(fac_device *device, const fac_recorder_opts *opts, fac_recorder **out,
                             fac_error *err);
 /* What is recorded and not flushed is dropped.  Values must be gone; NULL is fine. */
-void        fac_recorder_free(fac_recorder *r);
+void fac_recorder_free(fac_recorder *r);
 /* The device that the recorder was made for. */
 fac_device *fac_recorder_device(const fac_recorder *r);
 /* From now on every op runs when it is recorded, or no longer.  What was recorded is flushed when
@@ -62,13 +62,14 @@ void fac_recorder_set_eager(fac_recorder *r, bool eager);
 /* Whether each op runs when it is recorded. */
 bool fac_recorder_eager(const fac_recorder *r);
 
-/* Counts since fac_recorder_new, but for the last line, which is now.  Many programs for few flushes:
- * something changes that should not (a shape, an attribute, a state made anew in each step). */
+/* Counts since fac_recorder_new, but for the last line, which is now.  Many programs for few
+ * flushes: something changes that should not (a shape, an attribute, a state made anew in each
+ * step). */
 typedef struct fac_recorder_stat {
-    uint64_t flushes, hits, planned;    /* segments; found again; planned                        */
-    uint64_t recorded, now, now_planned;/* ops; of them eager ones; one-op programs made         */
-    uint64_t states, inputs, numbers;   /* bound by identity; given to runs; of these, numbers   */
-    size_t   pending, programs, bytes;  /* ops not flushed; programs kept; what they hold        */
+    uint64_t flushes, hits, planned;     /* segments; found again; planned                        */
+    uint64_t recorded, now, now_planned; /* ops; of them eager ones; one-op programs made         */
+    uint64_t states, inputs, numbers;    /* bound by identity; given to runs; of these, numbers   */
+    size_t pending, programs, bytes;     /* ops not flushed; programs kept; what they hold        */
 } fac_recorder_stat;
 fac_recorder_stat fac_recorder_stats(fac_recorder *r);
 
@@ -92,16 +93,16 @@ fac_status fac_lazy_ints(fac_recorder *r, int n, const int64_t *numbers, fac_laz
                          fac_error *err);
 
 /* One reference more; returns x. */
-fac_lazy     *fac_lazy_retain(fac_lazy *x);
-void          fac_lazy_free(fac_lazy *x);               /* drops one reference; NULL is fine */
-fac_type      fac_lazy_type(const fac_lazy *x);         /* sizes only: no symbols            */
+fac_lazy *fac_lazy_retain(fac_lazy *x);
+void fac_lazy_free(fac_lazy *x);           /* drops one reference; NULL is fine */
+fac_type fac_lazy_type(const fac_lazy *x); /* sizes only: no symbols            */
 /* The recorder that x belongs to. */
 fac_recorder *fac_lazy_recorder(const fac_lazy *x);
-bool          fac_lazy_pending(const fac_lazy *x);      /* not computed yet                  */
+bool fac_lazy_pending(const fac_lazy *x); /* not computed yet                  */
 /* A pointer of the binding's, NULL at first; it stays when a value is only part of a history. */
-void          fac_lazy_set_user(fac_lazy *x, void *user);
+void fac_lazy_set_user(fac_lazy *x, void *user);
 /* What fac_lazy_set_user put, else NULL. */
-void         *fac_lazy_user(const fac_lazy *x);
+void *fac_lazy_user(const fac_lazy *x);
 
 /* Contents, after a flush if need be; one reference is the caller's.  Of a state: its own tensor,
  * which the next assignment writes to. */
@@ -117,8 +118,8 @@ fac_status fac_lazy_assign(fac_lazy *state, fac_lazy *next, fac_error *err);
 /* ---- recording ------------------------------------------------------------------------------ */
 
 enum {
-    FAC_RECORD_NO_GRAD = 1,             /* remember nothing for gradients                        */
-    FAC_RECORD_NOW     = 2              /* eager, whatever the recorder is                       */
+    FAC_RECORD_NO_GRAD = 1, /* remember nothing for gradients                        */
+    FAC_RECORD_NOW = 2      /* eager, whatever the recorder is                       */
 };
 
 /* Records op.  attrs: its struct, NULL for defaults.  in[i] NULL: an absent input.  out[0..nout)
@@ -143,34 +144,36 @@ fac_status fac_record_graph(fac_recorder *r, fac_lazy_build *build, void *self, 
 
 /* ---- gradients ------------------------------------------------------------------------------ */
 
-/* For leaves: values without a history.  A result requires a gradient when one of its inputs did. */
+/* For leaves: values without a history.  A result requires a gradient when one of its inputs did.
+ */
 fac_status fac_lazy_require(fac_lazy *x, bool requires, fac_error *err);
 /* Whether gradients go to x or through it. */
-bool       fac_lazy_requires(const fac_lazy *x);
+bool fac_lazy_requires(const fac_lazy *x);
 /* Whether x has no history. */
-bool       fac_lazy_is_leaf(const fac_lazy *x);
+bool fac_lazy_is_leaf(const fac_lazy *x);
 /* The op that made x, as history knows it, "custom" or NULL for a leaf. */
 const char *fac_lazy_made_by(const fac_lazy *x);
 /* The same contents without a history. */
 fac_status fac_lazy_detach(fac_lazy *x, fac_lazy **out, fac_error *err);
 
 enum {
-    FAC_BACKWARD_KEEP   = 1,            /* the history stays, for another time                   */
-    FAC_BACKWARD_RECORD = 2             /* gradients have a history, too; implies KEEP           */
+    FAC_BACKWARD_KEEP = 1,  /* the history stays, for another time                   */
+    FAC_BACKWARD_RECORD = 2 /* gradients have a history, too; implies KEEP           */
 };
-/* grads[i] = the sum over k of d y[k] / d x[i], weighted by dy[k], of y[k]'s type (dy or dy[k] NULL:
- * y[k] is a scalar, and the weight 1).  grads[i] is NULL where no y depends on x[i]; else a reference
- * of the caller's.  x[] may be any values of the history.
- * Errors: nothing requires a gradient; the history was used up; an op has no gradient; a state that
- * the gradient reads was assigned since. */
+/* grads[i] = the sum over k of d y[k] / d x[i], weighted by dy[k], of y[k]'s type (dy or dy[k]
+ * NULL: y[k] is a scalar, and the weight 1).  grads[i] is NULL where no y depends on x[i]; else a
+ * reference of the caller's.  x[] may be any values of the history. Errors: nothing requires a
+ * gradient; the history was used up; an op has no gradient; a state that the gradient reads was
+ * assigned since. */
 fac_status fac_lazy_backward(int ny, fac_lazy *const y[], fac_lazy *const dy[], int n,
-                             fac_lazy *const x[], fac_lazy *grads[], unsigned flags, fac_error *err);
+                             fac_lazy *const x[], fac_lazy *grads[], unsigned flags,
+                             fac_error *err);
 /* The leaves that require a gradient and that y[] was made from, in the order of their making: a
  * reference of the caller's for each of the first `most`; returns how many there are. */
 size_t fac_lazy_leaves(int ny, fac_lazy *const y[], size_t most, fac_lazy *leaves[]);
 
-/* A function of the binding's own.  out[k] has the contents of y[k]; to go back over it, grad() gets
- * dy[0..nout) (NULL: not used) and puts dx[0..n) (NULL: none), each a reference.  It is called
+/* A function of the binding's own.  out[k] has the contents of y[k]; to go back over it, grad()
+ * gets dy[0..nout) (NULL: not used) and puts dx[0..n) (NULL: none), each a reference.  It is called
  * without the recorder being held and may record.  release(self), which may be NULL, is called when
  * the history goes, by any thread; not when this fails. */
 typedef fac_status fac_lazy_grad(void *self, int nout, fac_lazy *const dy[], int n, fac_lazy *dx[],

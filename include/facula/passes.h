@@ -11,16 +11,20 @@
 extern "C" {
 #endif
 
-/* In the order in which they run.  when: which programs have it, "" for all; does: in a few words. */
-typedef struct fac_pass_info { const char *name, *when, *does; } fac_pass_info;
+/* In the order in which they run.  when: which programs have it, "" for all; does: in a few words.
+ */
+typedef struct fac_pass_info {
+    const char *name, *when, *does;
+} fac_pass_info;
 /* Entry i; false: there are no more.  The texts are the library's. */
 bool fac_pass_info_of(int i, fac_pass_info *out);
 
-/* The graph of a program of g on the device after the named pass, or after the last one before it that such a program has:
- * "settle" comes first.  Open sizes are 1, and the batch is not cut into slices.  opts may be NULL.  FAC_E_ARGUMENT: no pass has
- * that name.  The result is the caller's. */
-fac_status fac_graph_after(const fac_graph *g, fac_device *device, const fac_program_opts *opts, const char *pass,
-                           fac_graph **out, fac_error *err);
+/* The graph of a program of g on the device after the named pass, or after the last one before it
+ * that such a program has: "settle" comes first.  Open sizes are 1, and the batch is not cut into
+ * slices.  opts may be NULL.  FAC_E_ARGUMENT: no pass has that name.  The result is the caller's.
+ */
+fac_status fac_graph_after(const fac_graph *g, fac_device *device, const fac_program_opts *opts,
+                           const char *pass, fac_graph **out, fac_error *err);
 
 #ifdef __cplusplus
 }

@@ -32,8 +32,8 @@ fac_value *fac_quantize_lq(fac_value *x, fac_value *basis, const fac_basis_opts 
 typedef enum fac_sign_path {
     /* 1 where |x| <= 1, else 0 (Hubara et al. 2016)                       */
     FAC_SIGN_CLIP,
-    FAC_SIGN_APPROX,        /* 2 - 2|x| where |x| <= 1, else 0 (Bi-Real Net, Liu et al. 2018)     */
-    FAC_SIGN_IDENTITY       /* 1                                                                  */
+    FAC_SIGN_APPROX,  /* 2 - 2|x| where |x| <= 1, else 0 (Bi-Real Net, Liu et al. 2018)     */
+    FAC_SIGN_IDENTITY /* 1                                                                  */
 } fac_sign_path;
 /* fac_binarize with such a gradient. */
 fac_value *fac_binarize_through(fac_value *x, fac_sign_path path);
@@ -67,10 +67,10 @@ fac_value *fac_quantize_abc(fac_value *x, fac_value *shift, fac_value *scale);
 
 typedef struct fac_quantizing {
     int n;
-    const char *const *schemes;     /* "lq:w1a2",
-        or "conv2*=lq:w2a2": for layers of matching names; the
-                                       last one that matches counts */
-    bool all;                       /* the first and the last layer, too */
+    const char *const *schemes; /* "lq:w1a2",
+    or "conv2*=lq:w2a2": for layers of matching names; the
+                                   last one that matches counts */
+    bool all;                   /* the first and the last layer, too */
 } fac_quantizing;
 
 /* A copy of a model whose convolutions and linear layers have quantized weights and activations,
@@ -111,26 +111,26 @@ const char *fac_integers_scheme(int i);
 /* One line about scheme i for people; NULL after the last. */
 const char *fac_integers_about(int i);
 /* Whether a scheme of this name is there, and whether it needs samples. */
-bool        fac_integers_known(const char *scheme, bool *calibrates);
+bool fac_integers_known(const char *scheme, bool *calibrates);
 
 /* How the range of an activation follows from what it was for all samples. */
 typedef enum fac_calibration {
-    FAC_CALIBRATE_MINMAX,           /* all of it                                                  */
-    FAC_CALIBRATE_PERCENTILE,       /* without its tails                                          */
-    FAC_CALIBRATE_ENTROPY           /* whose 8 bits diverge least from the floats (Migacz 2017)   */
+    FAC_CALIBRATE_MINMAX,     /* all of it                                                  */
+    FAC_CALIBRATE_PERCENTILE, /* without its tails                                          */
+    FAC_CALIBRATE_ENTROPY     /* whose 8 bits diverge least from the floats (Migacz 2017)   */
 } fac_calibration;
 
 typedef struct fac_integers {
-    const char        *scheme;
-    int                nkeep;       /* layers that stay floats, as for fac_analysis_selects       */
+    const char *scheme;
+    int nkeep; /* layers that stay floats, as for fac_analysis_selects       */
     const char *const *keep;
-    fac_calibration    calibration;
-    double             percentile;  /* within (50, 100]; 0: 99.999                                */
-    bool               is_signed;   /* activations are i8; else u8                                */
-    bool               per_tensor;  /* weights have one scale; else one for each output channel   */
-    bool               reduce_range;    /* weights of 7 bits, within +-64: for runtimes that add
-                                           u8 s8 products in 16 bits, which saturate, where there is
-                                           no VNNI; facula's kernels need it nowhere              */
+    fac_calibration calibration;
+    double percentile; /* within (50, 100]; 0: 99.999                                */
+    bool is_signed;    /* activations are i8; else u8                                */
+    bool per_tensor;   /* weights have one scale; else one for each output channel   */
+    bool reduce_range; /* weights of 7 bits, within +-64: for runtimes that add
+                          u8 s8 products in 16 bits, which saturate, where there is
+                          no VNNI; facula's kernels need it nowhere              */
 } fac_integers;
 
 typedef struct fac_calibrator fac_calibrator;
@@ -141,7 +141,7 @@ typedef struct fac_calibrator fac_calibrator;
  * quantizes. */
 fac_status fac_calibrator_new(const fac_graph *model, fac_device *device, const fac_integers *how,
                               fac_calibrator **out, fac_error *err);
-void       fac_calibrator_free(fac_calibrator *c);                  /* NULL is fine */
+void fac_calibrator_free(fac_calibrator *c); /* NULL is fine */
 
 /* Runs the model once on in[], as fac_program_run takes them; any number of times.  Of the first 8
  * the tensors are kept until the end, so that errors can be measured. */
@@ -154,11 +154,11 @@ fac_status fac_calibrator_finish(fac_calibrator *c, fac_graph **out, fac_error *
 /* A layer with weights. */
 typedef struct fac_integer_layer {
     const char *name, *op;
-    bool        kept;               /* stays floats: by `keep`, or the scheme has no form of it  */
-    double      bytes, bytes_before;        /* of its weights */
-    double      weight_sqnr;        /* signal to error of its weights, dB; INFINITY: no error    */
-    double      output_sqnr;        /* of what later layers read, over the kept samples, with the
-                                       errors of all layers before; NAN: there were no samples   */
+    bool kept;                  /* stays floats: by `keep`, or the scheme has no form of it  */
+    double bytes, bytes_before; /* of its weights */
+    double weight_sqnr;         /* signal to error of its weights, dB; INFINITY: no error    */
+    double output_sqnr;         /* of what later layers read, over the kept samples, with the
+                                   errors of all layers before; NAN: there were no samples   */
 } fac_integer_layer;
 /* In the order of execution, after fac_calibrator_finish; NULL after the last. */
 const fac_integer_layer *fac_calibrator_layer(const fac_calibrator *c, int i);
@@ -167,8 +167,8 @@ const fac_integer_layer *fac_calibrator_layer(const fac_calibrator *c, int i);
  * ------------------------------------------------------------------------------------------- */
 
 typedef struct fac_packing {
-    int    layers;                  /* whose weights are bits */
-    double bytes, bytes_before;     /* of all weights, in the file and as f32 */
+    int layers;                 /* whose weights are bits */
+    double bytes, bytes_before; /* of all weights, in the file and as f32 */
 } fac_packing;
 
 /* The graph of inference with its weights as one file, safetensors: quantized weights are planes of

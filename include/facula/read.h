@@ -13,18 +13,20 @@ extern "C" {
 #endif
 
 typedef enum fac_read_from {
-    FAC_READ_FILE,              /* a regular file, or a link to one                                        */
-    FAC_READ_FILE_OR_PIPE       /* also a pipe that a program writes to: /dev/stdin, <(...) of a shell     */
+    FAC_READ_FILE, /* a regular file, or a link to one                                        */
+    FAC_READ_FILE_OR_PIPE /* also a pipe that a program writes to: /dev/stdin, <(...) of a shell */
 } fac_read_from;
 
-/* The contents of path, at most `most` bytes, and a zero byte after them, which does not count.  *bytes may be NULL.
- * FAC_E_IO: there is no such file, it cannot be read, it is a folder, a device, or a pipe where only a file will do, or
- * nothing comes out of the pipe.  FAC_E_FORMAT: it holds more than `most` bytes.  FAC_E_NOMEM.  There is no waiting for a pipe
- * that nothing has open for writing; waiting for what a program writes ends with FAC_E_IO at the first signal that the process
- * handles.
- * *text belongs to the caller, who ends it with fac_read_free.  Threads may call this at the same time. */
-fac_status fac_read_text(const char *path, size_t most, fac_read_from from, char **text, size_t *bytes, fac_error *err);
-void       fac_read_free(char *text);       /* NULL is fine */
+/* The contents of path, at most `most` bytes, and a zero byte after them, which does not count.
+ * *bytes may be NULL. FAC_E_IO: there is no such file, it cannot be read, it is a folder, a device,
+ * or a pipe where only a file will do, or nothing comes out of the pipe.  FAC_E_FORMAT: it holds
+ * more than `most` bytes.  FAC_E_NOMEM.  There is no waiting for a pipe that nothing has open for
+ * writing; waiting for what a program writes ends with FAC_E_IO at the first signal that the
+ * process handles. *text belongs to the caller, who ends it with fac_read_free.  Threads may call
+ * this at the same time. */
+fac_status fac_read_text(const char *path, size_t most, fac_read_from from, char **text,
+                         size_t *bytes, fac_error *err);
+void fac_read_free(char *text); /* NULL is fine */
 
 #ifdef __cplusplus
 }

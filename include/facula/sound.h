@@ -84,8 +84,9 @@ bool fac_ring_get(fac_ring *r, float *to, int64_t *first);
 int64_t fac_ring_dropped(const fac_ring *r); /* windows */
 void fac_ring_free(fac_ring *r);             /* NULL is fine */
 
-/* What is heard now: an ALSA device ("default", "hw:0"; libasound is opened at run time), or "-", standard input: a WAV stream of
- * this rate, or raw 16 bits, little endian, of one channel.  Channels are averaged.  One thread at a time. */
+/* What is heard now: an ALSA device ("default", "hw:0"; libasound is opened at run time), or "-",
+ * standard input: a WAV stream of this rate, or raw 16 bits, little endian, of one channel.
+ * Channels are averaged.  One thread at a time. */
 typedef struct fac_capture fac_capture;
 fac_status fac_capture_open(const char *name, int rate, fac_capture **out, fac_error *err);
 /* Waits for up to n samples; *count: how many there are, of a stream 0 at its end. */
@@ -122,8 +123,8 @@ typedef struct fac_sounds_opts {
 /* A folder of folders of sounds, one for each class; with digits a folder of sounds; or a table.
  * That is a file of records `FILE,label[,start,end]`, start and end in seconds, FILE relative to
  * the table's folder.  A first record that names columns (file, label, start, end, group) may give
- * them in another order; records of one file, or of one group where there are such, are one recording
- * when the parts are chosen.
+ * them in another order; records of one file, or of one group where there are such, are one
+ * recording when the parts are chosen.
  *
  * Waveforms f32 [rate seconds], as cuts: windows of one recording are never in both parts; those of
  * `train` are cut anew in each epoch.  train NULL: all of it is for testing.  FAC_E_FORMAT names

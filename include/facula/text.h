@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { FAC_NO_LETTER = 0xfffd };        /* U+FFFD */
+enum { FAC_NO_LETTER = 0xfffd }; /* U+FFFD */
 
 /* The character of UTF-8 (RFC 3629) at s, which ends in a zero byte: how many bytes it has, 1 to 4.
  * What is no UTF-8 is one byte long and FAC_NO_LETTER.  At the end: one byte, 0. */

@@ -34,58 +34,69 @@ extern "C" {
 #endif
 
 typedef enum fac_verify_mode {
-    FAC_VERIFY_FULL, FAC_VERIFY_EXACT, FAC_VERIFY_BOUND, FAC_VERIFY_DATA
+    FAC_VERIFY_FULL,
+    FAC_VERIFY_EXACT,
+    FAC_VERIFY_BOUND,
+    FAC_VERIFY_DATA
 } fac_verify_mode;
 /* DIFFERENT: real inputs are known on which the outputs differ by more than rounding explains.
  * NO_DIFFERENCE: none was found, but nothing proves that there is none.  CANNOT_TELL: what was
  * compared says nothing. */
 typedef enum fac_sameness {
-    FAC_SAME, FAC_DIFFERENT, FAC_CANNOT_TELL, FAC_NO_DIFFERENCE
+    FAC_SAME,
+    FAC_DIFFERENT,
+    FAC_CANNOT_TELL,
+    FAC_NO_DIFFERENCE
 } fac_sameness;
 /* "same", "different", "cannot tell", "no difference found". */
 const char *fac_sameness_word(fac_sameness same);
 
 /* BOUND: from the values before it to one that both models have. */
 typedef struct fac_verify_segment {
-    const char *a, *b;              /* what it is called in both */
-    double worst, ratio, elements;  /* the largest |a - b|, of the bound; compared */
+    const char *a, *b;             /* what it is called in both */
+    double worst, ratio, elements; /* the largest |a - b|, of the bound; compared */
 } fac_verify_segment;
 
 typedef struct fac_verify_opts {
     fac_verify_mode mode;
     uint64_t seed;
-    int      rounds;                /* of fresh random inputs; 0: 8, of large models 3 */
-    int64_t  batch;                 /* for open first dims; 0: 1                       */
+    int rounds;    /* of fresh random inputs; 0: 8, of large models 3 */
+    int64_t batch; /* for open first dims; 0: 1                       */
     /* FULL, DATA; both 0: 1e-4, and 1e-5 of an output's largest number; negative: none */
-    double   rtol, atol;
-    int      n;                     /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
-    fac_tensor *const *inputs;      /* they say the open sizes */
-    bool     whole;                 /* BOUND: errors run through whole networks; bounds of deep ones are astronomical */
-    bool     brief;                 /* the verdict alone: the first value that differs, which
-                                       takes more runs of both, is not looked for */
-    void   (*segment)(void *self, const fac_verify_segment *s);     /* BOUND: called for each in the end; may be NULL */
-    void    *self;
+    double rtol, atol;
+    int n; /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
+    fac_tensor *const *inputs; /* they say the open sizes */
+    bool whole; /* BOUND: errors run through whole networks; bounds of deep ones are astronomical */
+    bool brief; /* the verdict alone: the first value that differs, which
+                   takes more runs of both, is not looked for */
+    void (*segment)(
+        void *self,
+        const fac_verify_segment *s); /* BOUND: called for each in the end; may be NULL */
+    void *self;
 } fac_verify_opts;
 
 typedef struct fac_verdict {
     fac_sameness same;
-    char   why[400];                /* in words: what differs, where, by how much; or what could not be judged */
-    char   note[400];               /* what inputs did not reach, or "" */
-    char   outgrown[300];           /* which inputs say nothing, since numbers overflow, or "" */
-    char   first[200];              /* the first value in b's order that both have and that differs; "" if none was found */
-    char   last[200];               /* where first is "": the last value that both have with equal contents, if one was found */
-    double first_differing, first_elements;     /* how many of first's elements differ, of how many */
-    double worst;                   /* largest |a - b|, of the outputs                 */
-    double ratio;                   /* BOUND: largest |a - b| / bound; DATA: of the tolerance */
-    double elements, differing;     /* compared; of these                              */
-    int    round;                   /* DIFFERENT: of which round the inputs were, from 0 */
-    int    segments;                /* BOUND: values at which both were cut; 0: errors ran through the whole networks */
+    char why[400];  /* in words: what differs, where, by how much; or what could not be judged */
+    char note[400]; /* what inputs did not reach, or "" */
+    char outgrown[300]; /* which inputs say nothing, since numbers overflow, or "" */
+    char first[200]; /* the first value in b's order that both have and that differs; "" if none was
+                        found */
+    char last[200];  /* where first is "": the last value that both have with equal contents, if one
+                        was found */
+    double first_differing, first_elements; /* how many of first's elements differ, of how many */
+    double worst;                           /* largest |a - b|, of the outputs                 */
+    double ratio;               /* BOUND: largest |a - b| / bound; DATA: of the tolerance */
+    double elements, differing; /* compared; of these                              */
+    int round;                  /* DIFFERENT: of which round the inputs were, from 0 */
+    int segments; /* BOUND: values at which both were cut; 0: errors ran through the whole networks
+                   */
 } fac_verdict;
 
-/* The inputs and outputs of both must have the same names or order, types and sizes: where not, they are different and `why`
- * says so.  A model that cannot run at all is an error. */
-fac_status fac_verify(const fac_graph *a, const fac_graph *b, fac_device *device, const fac_verify_opts *opts, fac_verdict *out,
-                      fac_error *err);
+/* The inputs and outputs of both must have the same names or order, types and sizes: where not,
+ * they are different and `why` says so.  A model that cannot run at all is an error. */
+fac_status fac_verify(const fac_graph *a, const fac_graph *b, fac_device *device,
+                      const fac_verify_opts *opts, fac_verdict *out, fac_error *err);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,10 @@
 
 /* ---- out ---- */
 
-typedef struct Shown { Py_ssize_t shape[FAC_DIMS], strides[FAC_DIMS]; fac_tensor *t; } Shown;
+typedef struct Shown {
+    Py_ssize_t shape[FAC_DIMS], strides[FAC_DIMS];
+    fac_tensor *t;
+} Shown;
 
 static bool row_major(const fac_tensor *t) { return fac_tensor_contiguous(t); }
 
@@ -42,7 +45,8 @@ int py_tensor_getbuffer(PyObject *o, Py_buffer *view, int flags) {
     if (!py_value(o)) return -1;
     fac_dtype dtype = fac_tensor_type(self->t).dtype;
     if (!py_dtype_format(dtype)) {
-        PyErr_Format(PyExc_BufferError, "elements of type %s have no buffer format: convert them with .to()",
+        PyErr_Format(PyExc_BufferError,
+                     "elements of type %s have no buffer format: convert them with .to()",
                      fac_dtype_get(dtype)->name);
         return -1;
     }
@@ -55,10 +59,8 @@ int py_tensor_getbuffer(PyObject *o, Py_buffer *view, int flags) {
         return -1;
     }
     const void *data;
-    Py_BEGIN_ALLOW_THREADS
-    data = fac_tensor_data(self->t);
-    Py_END_ALLOW_THREADS
-    fac_type type = fac_tensor_type(self->t);
+    Py_BEGIN_ALLOW_THREADS data = fac_tensor_data(self->t);
+    Py_END_ALLOW_THREADS fac_type type = fac_tensor_type(self->t);
     if (!data && fac_type_bytes(&type)) {
         PyErr_SetString(PyExc_BufferError, "the device did not give the elements back");
         return -1;
@@ -122,7 +124,8 @@ static fac_tensor *of_view(Py_buffer *view, bool copy, bool *kept) {
         return NULL;
     }
     if (view->ndim > FAC_DIMS) {
-        PyErr_Format(PyExc_ValueError, "an array of %d dims, at most %d can be", view->ndim, (int)FAC_DIMS);
+        PyErr_Format(PyExc_ValueError, "an array of %d dims, at most %d can be", view->ndim,
+                     (int)FAC_DIMS);
         return NULL;
     }
     fac_dims dims = { .n = view->ndim };
@@ -174,16 +177,18 @@ fac_tensor *py_borrow_buffer(PyObject *o, bool copy) {
 
 static bool is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
 static Py_ssize_t length(PyObject *o) { return PyList_Check(o) ? PyList_Size(o) : PyTuple_Size(o); }
-static PyObject *at(PyObject *o, Py_ssize_t i) { return PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i); }
+static PyObject *at(PyObject *o, Py_ssize_t i) {
+    return PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+}
 
 /* What is gathered while a nested sequence is walked. */
 typedef struct Walk {
-    fac_dims   dims;
-    fac_dtype  seen;            /* the widest kind: bools, then integers, then floats */
+    fac_dims dims;
+    fac_dtype seen; /* the widest kind: bools, then integers, then floats */
     Py_ssize_t next;
-    double    *f;
-    int64_t   *i;
-    bool       wide, negative;  /* integers that only u64 holds; such that it does not */
+    double *f;
+    int64_t *i;
+    bool wide, negative; /* integers that only u64 holds; such that it does not */
 } Walk;
 
 static fac_dtype kind_of(PyObject *o) {
@@ -261,7 +266,9 @@ static fac_tensor *gathered(const Walk *w, fac_dtype dtype) {
     bool ints = w->seen == FAC_I64 || w->seen == FAC_BOOL;
     bool unsigned_ = ints && w->wide;
     if (unsigned_ && (w->negative || !dtype || fac_dtype_get(dtype)->kind == 'i')) {
-        PyErr_SetString(PyExc_OverflowError, "an integer from 2^63 on: say dtype=uint64 (without negative ones) or a float");
+        PyErr_SetString(
+            PyExc_OverflowError,
+            "an integer from 2^63 on: say dtype=uint64 (without negative ones) or a float");
         return NULL;
     }
     if (!dtype) dtype = w->seen ? w->seen : FAC_F32;
@@ -314,8 +321,10 @@ fac_tensor *py_sequence(PyObject *o, fac_dtype dtype) {
     w.f = PyMem_Malloc((size_t)(count ? count : 1) * 8);
     w.i = PyMem_Malloc((size_t)(count ? count : 1) * 8);
     fac_tensor *t = NULL;
-    if (!w.f || !w.i) PyErr_NoMemory();
-    else if (walk(o, 0, &w)) t = gathered(&w, dtype);
+    if (!w.f || !w.i)
+        PyErr_NoMemory();
+    else if (walk(o, 0, &w))
+        t = gathered(&w, dtype);
     PyMem_Free(w.f);
     PyMem_Free(w.i);
     return t;
@@ -323,14 +332,21 @@ fac_tensor *py_sequence(PyObject *o, fac_dtype dtype) {
 
 /* ---- back to lists ---- */
 
-typedef struct List { const double *f; const int64_t *i; const char *const *text; fac_dtype dtype; const fac_dims *dims; } List;
+typedef struct List {
+    const double *f;
+    const int64_t *i;
+    const char *const *text;
+    fac_dtype dtype;
+    const fac_dims *dims;
+} List;
 
 static PyObject *element(const List *l, int64_t k) {
     char kind = fac_dtype_get(l->dtype)->kind;
     if (kind == 't') return py_text(l->text[k]);
     if (kind == 'f') return PyFloat_FromDouble(l->f[k]);
     if (kind == 'b') return PyBool_FromLong(l->i[k] != 0);
-    return kind == 'u' ? PyLong_FromUnsignedLongLong((uint64_t)l->i[k]) : PyLong_FromLongLong(l->i[k]);
+    return kind == 'u' ? PyLong_FromUnsignedLongLong((uint64_t)l->i[k])
+                       : PyLong_FromLongLong(l->i[k]);
 }
 
 static PyObject *nested(const List *l, int depth, int64_t *next) {
@@ -351,9 +367,12 @@ PyObject *py_tolist(fac_tensor *t) {
     fac_type type = fac_tensor_type(t);
     char kind = fac_dtype_get(type.dtype)->kind;
     fac_dtype as = FAC_I64;
-    if (kind == 'f') as = FAC_F64;
-    else if (kind == 't') as = FAC_TEXT;
-    else if (type.dtype == FAC_U64) as = FAC_U64;
+    if (kind == 'f')
+        as = FAC_F64;
+    else if (kind == 't')
+        as = FAC_TEXT;
+    else if (type.dtype == FAC_U64)
+        as = FAC_U64;
     fac_tensor *wide;
     fac_error err;
     if (fac_tensor_convert(t, as, &wide, &err)) return py_raise(&err);

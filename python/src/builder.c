@@ -4,10 +4,9 @@
 #include "module.h"
 
 typedef struct BuilderObject {
-    PyObject_HEAD
-    fac_graph  *graph;
+    PyObject_HEAD fac_graph *graph;
     fac_value **values;
-    Py_ssize_t  n, room;
+    Py_ssize_t n, room;
 } BuilderObject;
 
 static BuilderObject *of(PyObject *o) { return (BuilderObject *)o; }
@@ -71,7 +70,9 @@ static PyObject *input(PyObject *o, PyObject *args) {
 static PyObject *leaf(PyObject *o, PyObject *args) {
     const char *kind, *name;
     PyObject *x;
-    if (!PyArg_ParseTuple(args, "szO!:leaf", &kind, &name, py_tensor_type, &x) || !open_still(of(o))) return NULL;
+    if (!PyArg_ParseTuple(args, "szO!:leaf", &kind, &name, py_tensor_type, &x) ||
+        !open_still(of(o)))
+        return NULL;
     fac_graph *g = of(o)->graph;
     fac_tensor *t = py_value(x);
     if (!t) return NULL;
@@ -82,7 +83,8 @@ static PyObject *leaf(PyObject *o, PyObject *args) {
 static PyObject *emit(PyObject *o, PyObject *args) {
     PyObject *node, *numbers;
     fac_value *in[PY_PORTS], *out[PY_PORTS];
-    if (!PyArg_ParseTuple(args, "OO!:emit", &node, &PyList_Type, &numbers) || !open_still(of(o))) return NULL;
+    if (!PyArg_ParseTuple(args, "OO!:emit", &node, &PyList_Type, &numbers) || !open_still(of(o)))
+        return NULL;
     Py_ssize_t n = PyList_Size(numbers);
     for (Py_ssize_t i = 0; i < n && i < PY_PORTS; i++) {
         PyObject *number = PyList_GetItem(numbers, i);
@@ -94,8 +96,10 @@ static PyObject *emit(PyObject *o, PyObject *args) {
     PyObject *list = PyList_New(nout);
     for (int k = 0; list && k < nout; k++) {
         PyObject *number = keep(of(o), out[k]);
-        if (!number) Py_CLEAR(list);
-        else PyList_SetItem(list, k, number);
+        if (!number)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, k, number);
     }
     return list;
 }
@@ -115,8 +119,10 @@ static PyObject *kept_results(BuilderObject *b, fac_value *first, int want) {
     PyObject *list = PyList_New(want);
     for (int k = 0; list && k < want; k++) {
         PyObject *number = keep(b, k ? fac_value_other(first, k) : first);
-        if (!number) Py_CLEAR(list);
-        else PyList_SetItem(list, k, number);
+        if (!number)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, k, number);
     }
     return list;
 }
@@ -126,8 +132,9 @@ static PyObject *apply(PyObject *o, PyObject *args) {
     const char *name, *attrs;
     int want;
     PyObject *numbers;
-    if (!PyArg_ParseTuple(args, "sziO!:apply", &name, &attrs, &want, &PyList_Type, &numbers)
-        || !open_still(of(o))) return NULL;
+    if (!PyArg_ParseTuple(args, "sziO!:apply", &name, &attrs, &want, &PyList_Type, &numbers) ||
+        !open_still(of(o)))
+        return NULL;
     const fac_op *op = fac_op_find(name);
     if (!op) {
         PyErr_Format(PyExc_ValueError, "there is no operator '%s'", name);
@@ -193,9 +200,12 @@ static PyObject *output(PyObject *o, PyObject *args) {
 static PyObject *scope(PyObject *o, PyObject *args) {
     const char *path, *class;
     if (!PyArg_ParseTuple(args, "sz:scope", &path, &class) || !open_still(of(o))) return NULL;
-    if (class) fac_graph_set_class(of(o)->graph, path, class);
-    else if (*path) fac_graph_push(of(o)->graph, path);
-    else fac_graph_pop(of(o)->graph);
+    if (class)
+        fac_graph_set_class(of(o)->graph, path, class);
+    else if (*path)
+        fac_graph_push(of(o)->graph, path);
+    else
+        fac_graph_pop(of(o)->graph);
     Py_RETURN_NONE;
 }
 
@@ -214,16 +224,22 @@ static PyMethodDef methods[] = {
     { "leaf", leaf, METH_VARARGS, "(\"param\", \"state\" or \"const\", name, Tensor): a value." },
     { "emit", emit, METH_VARARGS, "(Node, [value or None...]): the values of its results." },
     { "output", output, METH_VARARGS, "(name, value)" },
-    { "apply", apply, METH_VARARGS, "(operator, attributes, results, [value or None...]): values." },
+    { "apply", apply, METH_VARARGS,
+      "(operator, attributes, results, [value or None...]): values." },
     { "ints", ints, METH_O, "A constant int64[n]." },
     { "number", number, METH_VARARGS, "(dtype, x): a constant scalar." },
     { "type", type_of, METH_O, "(dtype, shape) of a value." },
     { "update", update, METH_VARARGS, "(state, value): what the state becomes after a run." },
-    { "scope", scope, METH_VARARGS, "(name, None) opens one, (\"\", None) closes it, (path, class) says what it is." },
-    { "finish", finish, METH_NOARGS, "The Graph." }, { 0 } };
-static PyType_Slot slots[] = {
-    { Py_tp_doc, "Writes recorded calls into a Graph." }, { Py_tp_new, new_builder }, { Py_tp_dealloc, dealloc },
-    { Py_tp_methods, methods }, { 0 } };
+    { "scope", scope, METH_VARARGS,
+      "(name, None) opens one, (\"\", None) closes it, (path, class) says what it is." },
+    { "finish", finish, METH_NOARGS, "The Graph." },
+    { 0 }
+};
+static PyType_Slot slots[] = { { Py_tp_doc, "Writes recorded calls into a Graph." },
+                               { Py_tp_new, new_builder },
+                               { Py_tp_dealloc, dealloc },
+                               { Py_tp_methods, methods },
+                               { 0 } };
 static PyType_Spec spec = { "facula.Builder", sizeof(BuilderObject), 0, Py_TPFLAGS_DEFAULT, slots };
 
 int py_builder_init(PyObject *module) {

@@ -9,7 +9,9 @@ static PyObject *image_array(fac_image *image) {
     fac_tensor *t;
     fac_error err;
     fac_status status = fac_tensor_new(NULL, FAC_U8, dims, &t, &err);
-    if (!status) status = fac_tensor_write(t, image->rgb, (size_t)image->height * (size_t)image->width * 3, &err);
+    if (!status)
+        status =
+            fac_tensor_write(t, image->rgb, (size_t)image->height * (size_t)image->width * 3, &err);
     fac_image_free(image);
     return status ? py_raise(&err) : (PyObject *)py_tensor(t, NULL);
 }
@@ -21,19 +23,19 @@ static PyObject *photo(PyObject *module, PyObject *source) {
     fac_error err;
     fac_status status;
     if (PyBytes_Check(source)) {
-        status = fac_image_decode(PyBytes_AsString(source), (size_t)PyBytes_Size(source), "these bytes", &image, &err);
+        status = fac_image_decode(PyBytes_AsString(source), (size_t)PyBytes_Size(source),
+                                  "these bytes", &image, &err);
     } else {
         PyObject *path;
         if (!PyUnicode_FSConverter(source, &path)) return NULL;
-        Py_BEGIN_ALLOW_THREADS
-        status = fac_image_load(PyBytes_AsString(path), &image, &err);
-        Py_END_ALLOW_THREADS
-        Py_DECREF(path);
+        Py_BEGIN_ALLOW_THREADS status = fac_image_load(PyBytes_AsString(path), &image, &err);
+        Py_END_ALLOW_THREADS Py_DECREF(path);
     }
     return status ? py_raise(&err) : image_array(&image);
 }
 
-/* prepare(u8 [H,W,3], spec, height, width, dtype): what a network reads; 0: the size that spec says */
+/* prepare(u8 [H,W,3], spec, height, width, dtype): what a network reads; 0: the size that spec says
+ */
 static PyObject *prepare(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *pixels, *as = NULL;
@@ -41,7 +43,9 @@ static PyObject *prepare(PyObject *module, PyObject *args) {
     int height = 0, width = 0;
     fac_preprocess how;
     fac_error err;
-    if (!PyArg_ParseTuple(args, "O!s|iiO:prepare", py_tensor_type, &pixels, &spec, &height, &width, &as)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!s|iiO:prepare", py_tensor_type, &pixels, &spec, &height, &width,
+                          &as))
+        return NULL;
     if (fac_preprocess_parse(spec, &how, &err)) return py_raise(&err);
     if (!py_dtype_from(as, FAC_F32, &how.dtype)) return NULL;
     if (height && width && (height != how.height || width != how.width)) {
@@ -57,13 +61,17 @@ static PyObject *prepare(PyObject *module, PyObject *args) {
     }
     fac_tensor *flat, *x;
     if (fac_tensor_convert(((TensorObject *)pixels)->t, FAC_U8, &flat, &err)) return py_raise(&err);
-    fac_image image = { (int)type.dims.d[1], (int)type.dims.d[0], (uint8_t *)fac_tensor_data(flat) };
+    fac_image image = { (int)type.dims.d[1], (int)type.dims.d[0],
+                        (uint8_t *)fac_tensor_data(flat) };
     fac_status status = fac_image_tensor(&image, &how, &x, &err);
     fac_tensor_free(flat);
     return status ? py_raise(&err) : (PyObject *)py_tensor(x, NULL);
 }
 
-typedef struct Bytes { char *at; size_t n, room; } Bytes;
+typedef struct Bytes {
+    char *at;
+    size_t n, room;
+} Bytes;
 static bool put(void *self, const void *data, size_t n) {
     Bytes *b = self;
     if (b->n + n > b->room) {
@@ -91,7 +99,8 @@ static PyObject *png(PyObject *module, PyObject *o) {
     fac_tensor *flat;
     fac_error err;
     if (fac_tensor_convert(((TensorObject *)o)->t, FAC_U8, &flat, &err)) return py_raise(&err);
-    fac_image image = { (int)type.dims.d[1], (int)type.dims.d[0], (uint8_t *)fac_tensor_data(flat) };
+    fac_image image = { (int)type.dims.d[1], (int)type.dims.d[0],
+                        (uint8_t *)fac_tensor_data(flat) };
     Bytes b = { 0 };
     fac_status status = fac_image_encode(&image, put, &b, &err);
     fac_tensor_free(flat);
@@ -105,7 +114,9 @@ static PyObject *presets(PyObject *module, PyObject *none) {
     PyObject *dict = PyDict_New();
     for (const fac_preset *p = fac_presets; dict && p->name; p++) {
         char text[FAC_PREPROCESS_TEXT];
-        if (fac_preprocess_print(&p->how, text, sizeof text) < 0 || !py_put(dict, p->name, py_text(text))) Py_CLEAR(dict);
+        if (fac_preprocess_print(&p->how, text, sizeof text) < 0 ||
+            !py_put(dict, p->name, py_text(text)))
+            Py_CLEAR(dict);
     }
     return dict;
 }
@@ -125,14 +136,19 @@ static PyObject *top(PyObject *module, PyObject *args) {
     fac_labels *labels = NULL;
     fac_error err;
     if (!py_value(x)) return NULL;
-    if (text && fac_labels_parse(text, strlen(text), "labels", &labels, &err)) return py_raise(&err);
+    if (text && fac_labels_parse(text, strlen(text), "labels", &labels, &err))
+        return py_raise(&err);
     fac_class *best = PyMem_Calloc((size_t)k, sizeof *best);
     PyObject *list = NULL;
-    if (!best) PyErr_NoMemory();
-    else if (fac_top(((TensorObject *)x)->t, row, labels, k, best, &n, &err)) py_raise(&err);
-    else list = PyList_New(0);
+    if (!best)
+        PyErr_NoMemory();
+    else if (fac_top(((TensorObject *)x)->t, row, labels, k, best, &n, &err))
+        py_raise(&err);
+    else
+        list = PyList_New(0);
     for (int i = 0; list && i < n; i++) {
-        PyObject *one = Py_BuildValue("(LddN)", (long long)best[i].index, best[i].score, best[i].probability, py_text(best[i].name));
+        PyObject *one = Py_BuildValue("(LddN)", (long long)best[i].index, best[i].score,
+                                      best[i].probability, py_text(best[i].name));
         if (!one || PyList_Append(list, one) < 0) Py_CLEAR(list);
         Py_XDECREF(one);
     }
@@ -172,8 +188,8 @@ static PyObject *arrays(fac_dataset *d) {
         Py_XDECREF(names);
         return py_raise(&err);
     }
-    return Py_BuildValue("(NNiN(ddd)(ddd))", py_tensor(x, NULL), py_tensor(y, NULL), classes, names, mean[0], mean[1], mean[2], std[0],
-                         std[1], std[2]);
+    return Py_BuildValue("(NNiN(ddd)(ddd))", py_tensor(x, NULL), py_tensor(y, NULL), classes, names,
+                         mean[0], mean[1], mean[2], std[0], std[1], std[2]);
 }
 
 /* dataset(kind, folder or name, train, count, seed): (x, labels, classes, names, mean, std) */
@@ -183,18 +199,19 @@ static PyObject *dataset(PyObject *module, PyObject *args) {
     int train = 1;
     long long count = 0;
     unsigned long long seed = 0;
-    if (!PyArg_ParseTuple(args, "ss|pLK:dataset", &kind, &where, &train, &count, &seed)) return NULL;
+    if (!PyArg_ParseTuple(args, "ss|pLK:dataset", &kind, &where, &train, &count, &seed))
+        return NULL;
     fac_dataset d = { 0 };
     fac_error err = { FAC_E_ARGUMENT, "no such data set" };
     fac_status status = FAC_E_ARGUMENT;
-    Py_BEGIN_ALLOW_THREADS
-    if (!strcmp(kind, "mnist")) status = fac_dataset_mnist(where, train, &d, &err);
+    Py_BEGIN_ALLOW_THREADS if (!strcmp(kind, "mnist")) status =
+        fac_dataset_mnist(where, train, &d, &err);
     else if (!strcmp(kind, "cifar10")) status = fac_dataset_cifar10(where, train, &d, &err);
     else if (!strcmp(kind, "cifar100")) status = fac_dataset_cifar100(where, train, &d, &err);
     else if (!strcmp(kind, "toy")) status = fac_dataset_toy(where, count, seed, &d, &err);
-    else if (!strcmp(kind, "images")) status = fac_dataset_images(where, (int)count, (int)seed, &d, &err);
-    Py_END_ALLOW_THREADS
-    return status ? py_raise(&err) : arrays(&d);
+    else if (!strcmp(kind, "images")) status =
+        fac_dataset_images(where, (int)count, (int)seed, &d, &err);
+    Py_END_ALLOW_THREADS return status ? py_raise(&err) : arrays(&d);
 }
 
 /* ---- weights ---- */
@@ -206,15 +223,13 @@ static PyObject *load_weights(PyObject *module, PyObject *path) {
     fac_error err;
     fac_status status;
     if (!PyUnicode_FSConverter(path, &bytes)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = fac_weights_load(PyBytes_AsString(bytes), &w, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(bytes);
+    Py_BEGIN_ALLOW_THREADS status = fac_weights_load(PyBytes_AsString(bytes), &w, &err);
+    Py_END_ALLOW_THREADS Py_DECREF(bytes);
     if (status) return py_raise(&err);
     PyObject *dict = PyDict_New();
     for (int i = 0; dict && i < fac_weights_count(w); i++) {
         TensorObject *t = py_tensor(fac_tensor_retain(fac_weights_tensor(w, i)), NULL);
-        if (t) t->readonly = true;                              /* it may lie in the mapped file */
+        if (t) t->readonly = true; /* it may lie in the mapped file */
         if (!py_put(dict, fac_weights_name(w, i), (PyObject *)t)) Py_CLEAR(dict);
     }
     fac_weights_free(w);
@@ -226,7 +241,9 @@ static PyObject *save_weights(PyObject *module, PyObject *args) {
     (void)module;
     const char *kind;
     PyObject *path, *dict, *name, *x;
-    if (!PyArg_ParseTuple(args, "sO&O!:save_weights", &kind, PyUnicode_FSConverter, &path, &PyDict_Type, &dict)) return NULL;
+    if (!PyArg_ParseTuple(args, "sO&O!:save_weights", &kind, PyUnicode_FSConverter, &path,
+                          &PyDict_Type, &dict))
+        return NULL;
     size_t n = (size_t)PyDict_Size(dict);
     const char **names = PyMem_Calloc(n ? n : 1, sizeof *names);
     fac_tensor **tensors = PyMem_Calloc(n ? n : 1, sizeof *tensors);
@@ -235,16 +252,22 @@ static PyObject *save_weights(PyObject *module, PyObject *args) {
     bool ok = names && tensors;
     if (!ok) PyErr_NoMemory();
     while (ok && PyDict_Next(dict, &at, &name, &x)) {
-        ok = PyUnicode_Check(name) && py_is_tensor(x) && (names[i] = PyUnicode_AsUTF8AndSize(name, NULL)) != NULL;
-        if (ok) ok = (tensors[i++] = py_value(x)) != NULL;
-        else if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a dictionary of names to Tensors was expected");
+        ok = PyUnicode_Check(name) && py_is_tensor(x) &&
+             (names[i] = PyUnicode_AsUTF8AndSize(name, NULL)) != NULL;
+        if (ok)
+            ok = (tensors[i++] = py_value(x)) != NULL;
+        else if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "a dictionary of names to Tensors was expected");
     }
     fac_error err;
     fac_status status = FAC_OK;
     const char *to = PyBytes_AsString(path);
-    if (ok && !strcmp(kind, "npz")) status = fac_npz_save(to, (int)n, names, tensors, &err);
-    else if (ok && !strcmp(kind, "npy") && n == 1) status = fac_npy_save(tensors[0], to, &err);
-    else if (ok) status = fac_safetensors_save(to, (int)n, names, tensors, &err);
+    if (ok && !strcmp(kind, "npz"))
+        status = fac_npz_save(to, (int)n, names, tensors, &err);
+    else if (ok && !strcmp(kind, "npy") && n == 1)
+        status = fac_npy_save(tensors[0], to, &err);
+    else if (ok)
+        status = fac_safetensors_save(to, (int)n, names, tensors, &err);
     PyMem_Free(names);
     PyMem_Free(tensors);
     Py_DECREF(path);
@@ -254,10 +277,15 @@ static PyObject *save_weights(PyObject *module, PyObject *args) {
 
 PyMethodDef py_data_methods[] = {
     { "photo", photo, METH_O, "(path or bytes): uint8 [height, width, 3]." },
-    { "prepare", prepare, METH_VARARGS, "(pixels, spec, height, width, dtype): what a network reads." },
+    { "prepare", prepare, METH_VARARGS,
+      "(pixels, spec, height, width, dtype): what a network reads." },
     { "png", png, METH_O, "(uint8 [height, width, 3]): the bytes of a PNG file." },
     { "presets", presets, METH_NOARGS, "Preprocessing by name." },
     { "top", top, METH_VARARGS, "(scores, row, k, labels): the best classes." },
-    { "dataset", dataset, METH_VARARGS, "(kind, where, train, count, seed): (x, labels, classes, names, mean, std)" },
-    { "load_weights", load_weights, METH_O, "(path): {name: Tensor} of .npy, .npz, .safetensors, .pth." },
-    { "save_weights", save_weights, METH_VARARGS, "(kind, path, {name: Tensor})" }, { 0 } };
+    { "dataset", dataset, METH_VARARGS,
+      "(kind, where, train, count, seed): (x, labels, classes, names, mean, std)" },
+    { "load_weights", load_weights, METH_O,
+      "(path): {name: Tensor} of .npy, .npz, .safetensors, .pth." },
+    { "save_weights", save_weights, METH_VARARGS, "(kind, path, {name: Tensor})" },
+    { 0 }
+};

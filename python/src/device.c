@@ -4,25 +4,26 @@
 #include "module.h"
 
 PyTypeObject *py_device_type;
-static PyObject *opened;            /* name -> Device */
+static PyObject *opened; /* name -> Device */
 
 static DeviceObject *open_device(const char *name, const fac_device_opts *opts) {
     fac_device *device;
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = fac_device_open(name, opts, &device, &err);
-    Py_END_ALLOW_THREADS
-    if (status) return (DeviceObject *)py_raise(&err);
+    Py_BEGIN_ALLOW_THREADS status = fac_device_open(name, opts, &device, &err);
+    Py_END_ALLOW_THREADS if (status) return (DeviceObject *)py_raise(&err);
     allocfunc alloc = (allocfunc)PyType_GetSlot(py_device_type, Py_tp_alloc);
     DeviceObject *self = (DeviceObject *)alloc(py_device_type, 0);
     fac_device_stop(device, py_stop_asked, NULL);
-    if (self) self->device = device;
-    else fac_device_free(device);
+    if (self)
+        self->device = device;
+    else
+        fac_device_free(device);
     return self;
 }
 
-/* Number of threads of the cpu: facula's own choice, unless the user says one before the first use. */
+/* Number of threads of the cpu: facula's own choice, unless the user says one before the first use.
+ */
 static int threads;
 
 static DeviceObject *find(const char *name) {
@@ -30,9 +31,9 @@ static DeviceObject *find(const char *name) {
     if (there) return (DeviceObject *)there;
     DeviceObject *made = open_device(name, &(fac_device_opts){ .threads = threads });
     if (!made) return NULL;
-    there = PyDict_GetItemString(opened, name);                 /* another thread was faster */
+    there = PyDict_GetItemString(opened, name); /* another thread was faster */
     if (!there && PyDict_SetItemString(opened, name, (PyObject *)made) < 0) return NULL;
-    if (!there) Py_INCREF((PyObject *)made);                                /* devices are never closed */
+    if (!there) Py_INCREF((PyObject *)made); /* devices are never closed */
     return there ? (DeviceObject *)there : made;
 }
 
@@ -69,7 +70,8 @@ static PyObject *get_about(PyObject *self, void *none) {
 }
 static PyObject *repr(PyObject *self) {
     fac_device *d = ((DeviceObject *)self)->device;
-    return PyUnicode_FromFormat("facula.Device('%s')  # %s", fac_device_name(d), fac_device_about(d));
+    return PyUnicode_FromFormat("facula.Device('%s')  # %s", fac_device_name(d),
+                                fac_device_about(d));
 }
 
 static void tell(void *dict, const char *name, const char *value) {
@@ -89,19 +91,17 @@ static PyObject *synchronize(PyObject *self, PyObject *none) {
     (void)none;
     fac_error err;
     fac_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = fac_device_sync(((DeviceObject *)self)->device, &err);
-    Py_END_ALLOW_THREADS
-    if (status) return py_raise(&err);
+    Py_BEGIN_ALLOW_THREADS status = fac_device_sync(((DeviceObject *)self)->device, &err);
+    Py_END_ALLOW_THREADS if (status) return py_raise(&err);
     Py_RETURN_NONE;
 }
 
 static PyObject *memory(PyObject *self, PyObject *none) {
     (void)none;
     fac_memory_stat m = fac_device_memory(((DeviceObject *)self)->device);
-    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "now", m.now, "peak", m.peak, "tensors", m.tensors,
-                         "mirrors", m.mirrors, "arenas", m.arenas, "packed", m.packed, "operands", m.operands,
-                         "reserved", m.reserved);
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "now", m.now, "peak", m.peak,
+                         "tensors", m.tensors, "mirrors", m.mirrors, "arenas", m.arenas, "packed",
+                         m.packed, "operands", m.operands, "reserved", m.reserved);
 }
 static PyObject *trim(PyObject *self, PyObject *none) {
     (void)none;
@@ -113,13 +113,19 @@ static PyMethodDef methods[] = {
     { "synchronize", synchronize, METH_NOARGS, "Waits for all submitted work." },
     { "memory", memory, METH_NOARGS, "Bytes held now, at most, and what for." },
     { "trim", trim, METH_NOARGS, "Gives unused memory back to the driver; how many bytes." },
-    { 0 } };
-static PyGetSetDef getset[] = {
-    { "name", get_name, NULL, "\"cpu\", \"opencl:0\"", NULL },
-    { "about", get_about, NULL, "for people: \"avx512, 2 threads\"", NULL }, { 0 } };
-static PyType_Slot slots[] = {
-    { Py_tp_doc, "Where work runs.  Device(name) opens it once; 'cpu', 'opencl', 'opencl:1', 'opencl:nvidia'." },
-    { Py_tp_new, new_device }, { Py_tp_repr, repr }, { Py_tp_methods, methods }, { Py_tp_getset, getset }, { 0 } };
+    { 0 }
+};
+static PyGetSetDef getset[] = { { "name", get_name, NULL, "\"cpu\", \"opencl:0\"", NULL },
+                                { "about", get_about, NULL, "for people: \"avx512, 2 threads\"",
+                                  NULL },
+                                { 0 } };
+static PyType_Slot slots[] = { { Py_tp_doc, "Where work runs.  Device(name) opens it once; 'cpu', "
+                                            "'opencl', 'opencl:1', 'opencl:nvidia'." },
+                               { Py_tp_new, new_device },
+                               { Py_tp_repr, repr },
+                               { Py_tp_methods, methods },
+                               { Py_tp_getset, getset },
+                               { 0 } };
 static PyType_Spec spec = { "facula.Device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, slots };
 
 static PyObject *set_threads(PyObject *module, PyObject *n) {
@@ -131,14 +137,16 @@ static PyObject *set_threads(PyObject *module, PyObject *n) {
         return NULL;
     }
     if (PyDict_GetItemString(opened, "cpu")) {
-        PyErr_SetString(PyExc_RuntimeError, "the number of threads is set before the cpu is used first");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the number of threads is set before the cpu is used first");
         return NULL;
     }
     threads = (int)count;
     Py_RETURN_NONE;
 }
 static PyMethodDef functions[] = {
-    { "set_num_threads", set_threads, METH_O, "Threads of the cpu; before its first use." }, { 0 } };
+    { "set_num_threads", set_threads, METH_O, "Threads of the cpu; before its first use." }, { 0 }
+};
 
 int py_device_init(PyObject *module) {
     opened = PyDict_New();

@@ -4,8 +4,13 @@
 #include <string.h>
 #include "module.h"
 
-typedef struct { int32_t type, id; } Device;
-typedef struct { uint8_t code, bits; uint16_t lanes; } DataType;
+typedef struct {
+    int32_t type, id;
+} Device;
+typedef struct {
+    uint8_t code, bits;
+    uint16_t lanes;
+} DataType;
 typedef struct {
     void *data;
     Device device;
@@ -14,7 +19,11 @@ typedef struct {
     int64_t *shape, *strides;
     uint64_t byte_offset;
 } Array;
-typedef struct Managed { Array array; void *context; void (*deleter)(struct Managed *); } Managed;
+typedef struct Managed {
+    Array array;
+    void *context;
+    void (*deleter)(struct Managed *);
+} Managed;
 typedef struct Versioned {
     uint32_t major, minor;
     void *context;
@@ -25,10 +34,12 @@ typedef struct Versioned {
 enum { HOST = 1, READ_ONLY = 1, INT = 0, UINT = 1, FLOAT = 2, BFLOAT = 4, BOOL = 6 };
 
 static const DataType types[FAC_DTYPES] = {
-    [FAC_F32] = { FLOAT, 32, 1 }, [FAC_F64] = { FLOAT, 64, 1 }, [FAC_F16] = { FLOAT, 16, 1 },
-    [FAC_BF16] = { BFLOAT, 16, 1 }, [FAC_I8] = { INT, 8, 1 }, [FAC_I16] = { INT, 16, 1 }, [FAC_I32] = { INT, 32, 1 },
-    [FAC_I64] = { INT, 64, 1 }, [FAC_U8] = { UINT, 8, 1 }, [FAC_U16] = { UINT, 16, 1 }, [FAC_U32] = { UINT, 32, 1 },
-    [FAC_U64] = { UINT, 64, 1 }, [FAC_BOOL] = { BOOL, 8, 1 } };
+    [FAC_F32] = { FLOAT, 32, 1 },   [FAC_F64] = { FLOAT, 64, 1 }, [FAC_F16] = { FLOAT, 16, 1 },
+    [FAC_BF16] = { BFLOAT, 16, 1 }, [FAC_I8] = { INT, 8, 1 },     [FAC_I16] = { INT, 16, 1 },
+    [FAC_I32] = { INT, 32, 1 },     [FAC_I64] = { INT, 64, 1 },   [FAC_U8] = { UINT, 8, 1 },
+    [FAC_U16] = { UINT, 16, 1 },    [FAC_U32] = { UINT, 32, 1 },  [FAC_U64] = { UINT, 64, 1 },
+    [FAC_BOOL] = { BOOL, 8, 1 }
+};
 
 static fac_dtype dtype_of(DataType d) {
     for (int i = 1; i < FAC_DTYPES; i++)
@@ -38,7 +49,14 @@ static fac_dtype dtype_of(DataType d) {
 
 /* ---- out ---- */
 
-typedef struct Out { union { Managed old; Versioned now; } as; int64_t shape[FAC_DIMS], strides[FAC_DIMS]; fac_tensor *t; } Out;
+typedef struct Out {
+    union {
+        Managed old;
+        Versioned now;
+    } as;
+    int64_t shape[FAC_DIMS], strides[FAC_DIMS];
+    fac_tensor *t;
+} Out;
 
 static void delete_out(Out *out) {
     fac_tensor_free(out->t);
@@ -47,7 +65,7 @@ static void delete_out(Out *out) {
 static void delete_old(Managed *m) { delete_out(m->context); }
 static void delete_now(Versioned *v) { delete_out(v->context); }
 
-static void unused(PyObject *capsule) {         /* nobody took it */
+static void unused(PyObject *capsule) { /* nobody took it */
     if (PyCapsule_IsValid(capsule, "dltensor")) {
         Managed *m = PyCapsule_GetPointer(capsule, "dltensor");
         m->deleter(m);
@@ -63,7 +81,13 @@ static void describe(Array *a, Out *out) {
         out->shape[i] = type.dims.d[i];
         out->strides[i] = fac_tensor_strides(out->t)[i];
     }
-    *a = (Array){ (void *)fac_tensor_data(out->t), { HOST, 0 }, type.dims.n, types[type.dtype], out->shape, out->strides, 0 };
+    *a = (Array){ (void *)fac_tensor_data(out->t),
+                  { HOST, 0 },
+                  type.dims.n,
+                  types[type.dtype],
+                  out->shape,
+                  out->strides,
+                  0 };
 }
 
 static PyObject *capsule_of(TensorObject *self, bool versioned) {
@@ -72,7 +96,10 @@ static PyObject *capsule_of(TensorObject *self, bool versioned) {
     out->t = fac_tensor_retain(self->t);
     PyObject *capsule;
     if (versioned) {
-        out->as.now = (Versioned){ .major = 1, .context = out, .deleter = delete_now, .flags = self->readonly ? READ_ONLY : 0 };
+        out->as.now = (Versioned){ .major = 1,
+                                   .context = out,
+                                   .deleter = delete_now,
+                                   .flags = self->readonly ? READ_ONLY : 0 };
         describe(&out->as.now.array, out);
         capsule = PyCapsule_New(&out->as.now, "dltensor_versioned", unused);
     } else {
@@ -87,20 +114,25 @@ static PyObject *capsule_of(TensorObject *self, bool versioned) {
 PyObject *py_tensor_dlpack(PyObject *o, PyObject *args, PyObject *kwargs) {
     static char *names[] = { "stream", "max_version", "dl_device", "copy", NULL };
     PyObject *stream = NULL, *version = NULL, *device = NULL, *copy = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version, &device, &copy)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version,
+                                     &device, &copy))
+        return NULL;
     TensorObject *self = (TensorObject *)o;
     if (!py_value(o)) return NULL;
     fac_dtype dtype = fac_tensor_type(self->t).dtype;
     if (!types[dtype].bits) {
-        PyErr_Format(PyExc_BufferError, "elements of type %s are no type of DLPack", fac_dtype_get(dtype)->name);
+        PyErr_Format(PyExc_BufferError, "elements of type %s are no type of DLPack",
+                     fac_dtype_get(dtype)->name);
         return NULL;
     }
     if (self->requires_grad) {
-        PyErr_SetString(PyExc_BufferError, "a tensor that requires gradients cannot be exported: use x.detach()");
+        PyErr_SetString(PyExc_BufferError,
+                        "a tensor that requires gradients cannot be exported: use x.detach()");
         return NULL;
     }
     long major = 0;
-    if (version && PyTuple_Check(version) && PyTuple_Size(version) > 0) major = PyLong_AsLong(PyTuple_GetItem(version, 0));
+    if (version && PyTuple_Check(version) && PyTuple_Size(version) > 0)
+        major = PyLong_AsLong(PyTuple_GetItem(version, 0));
     if (PyErr_Occurred()) return NULL;
     if (copy == Py_True) {
         fac_tensor *t;
@@ -112,7 +144,8 @@ PyObject *py_tensor_dlpack(PyObject *o, PyObject *args, PyObject *kwargs) {
         return capsule;
     }
     if (self->readonly && major < 1) {
-        PyErr_SetString(PyExc_BufferError, "this tensor's memory is read only, which old DLPack cannot say: copy it");
+        PyErr_SetString(PyExc_BufferError,
+                        "this tensor's memory is read only, which old DLPack cannot say: copy it");
         return NULL;
     }
     return capsule_of(self, major >= 1);
@@ -132,9 +165,11 @@ static void nothing(void *none) { (void)none; }
 static fac_tensor *of_array(const Array *a, void (*release)(void *), void *owner) {
     fac_dtype dtype = dtype_of(a->dtype);
     if (!dtype || a->dtype.lanes != 1 || a->ndim > FAC_DIMS || a->device.type != HOST) {
-        PyErr_Format(PyExc_BufferError, "a DLPack array of device %d, type code %d, %d bits, %d dims: host memory of"
-                     " facula's dtypes and at most %d dims can be taken", (int)a->device.type, a->dtype.code,
-                     a->dtype.bits, (int)a->ndim, (int)FAC_DIMS);
+        PyErr_Format(PyExc_BufferError,
+                     "a DLPack array of device %d, type code %d, %d bits, %d dims: host memory of"
+                     " facula's dtypes and at most %d dims can be taken",
+                     (int)a->device.type, a->dtype.code, a->dtype.bits, (int)a->ndim,
+                     (int)FAC_DIMS);
         return NULL;
     }
     fac_dims dims = { .n = a->ndim };
@@ -161,7 +196,8 @@ static PyObject *take(PyObject *capsule) {
         Managed *m = PyCapsule_GetPointer(capsule, "dltensor");
         t = of_array(&m->array, m->deleter ? release_old : nothing, m);
         if (t) PyCapsule_SetName(capsule, "used_dltensor");
-    } else PyErr_SetString(PyExc_TypeError, "a capsule of DLPack that nobody took yet was expected");
+    } else
+        PyErr_SetString(PyExc_TypeError, "a capsule of DLPack that nobody took yet was expected");
     TensorObject *self = t ? py_tensor(t, NULL) : NULL;
     if (self) self->readonly = readonly;
     return (PyObject *)self;
@@ -172,7 +208,7 @@ static PyObject *ask(PyObject *o) {
     PyObject *none = method ? PyTuple_New(0) : NULL;
     PyObject *version = none ? Py_BuildValue("{s:(ii)}", "max_version", 1, 0) : NULL;
     PyObject *capsule = version ? PyObject_Call(method, none, version) : NULL;
-    if (!capsule && version && PyErr_ExceptionMatches(PyExc_TypeError)) {      /* before 1.0 */
+    if (!capsule && version && PyErr_ExceptionMatches(PyExc_TypeError)) { /* before 1.0 */
         PyErr_Clear();
         capsule = PyObject_Call(method, none, NULL);
     }

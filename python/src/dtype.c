@@ -26,9 +26,12 @@ PyObject *py_dtype_rows(PyObject *module, PyObject *none) {
     PyObject *list = PyList_New(FAC_DTYPES);
     for (int i = 0; list && i < FAC_DTYPES; i++) {
         const fac_dtype_info *d = fac_dtype_get((fac_dtype)i);
-        PyObject *row = Py_BuildValue("(sCii)", d->name, d->kind, d->block_elements, d->block_bytes);
-        if (!row) Py_CLEAR(list);
-        else PyList_SetItem(list, i, row);
+        PyObject *row =
+            Py_BuildValue("(sCii)", d->name, d->kind, d->block_elements, d->block_bytes);
+        if (!row)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, i, row);
     }
     return list;
 }
@@ -38,12 +41,15 @@ PyObject *py_dtype(fac_dtype dtype) {
     return o ? Py_NewRef(o) : PyUnicode_FromString(fac_dtype_get(dtype)->name);
 }
 
-static const struct { const char *name; fac_dtype dtype; } names[] = {
-    { "float32", FAC_F32 }, { "float", FAC_F32 }, { "float64", FAC_F64 }, { "double", FAC_F64 },
-    { "float16", FAC_F16 }, { "half", FAC_F16 }, { "bfloat16", FAC_BF16 }, { "int8", FAC_I8 },
-    { "int16", FAC_I16 }, { "int32", FAC_I32 }, { "int", FAC_I32 }, { "int64", FAC_I64 },
-    { "long", FAC_I64 }, { "uint8", FAC_U8 }, { "uint16", FAC_U16 }, { "uint32", FAC_U32 },
-    { "uint64", FAC_U64 }, { "bool", FAC_BOOL }, { "text", FAC_TEXT },
+static const struct {
+    const char *name;
+    fac_dtype dtype;
+} names[] = {
+    { "float32", FAC_F32 }, { "float", FAC_F32 }, { "float64", FAC_F64 },   { "double", FAC_F64 },
+    { "float16", FAC_F16 }, { "half", FAC_F16 },  { "bfloat16", FAC_BF16 }, { "int8", FAC_I8 },
+    { "int16", FAC_I16 },   { "int32", FAC_I32 }, { "int", FAC_I32 },       { "int64", FAC_I64 },
+    { "long", FAC_I64 },    { "uint8", FAC_U8 },  { "uint16", FAC_U16 },    { "uint32", FAC_U32 },
+    { "uint64", FAC_U64 },  { "bool", FAC_BOOL }, { "text", FAC_TEXT },
 };
 
 static fac_dtype of_name(const char *name) {
@@ -96,35 +102,61 @@ bool py_dtype_from(PyObject *o, fac_dtype missing, fac_dtype *out) {
 }
 
 static const char *const formats[FAC_DTYPES] = {
-    [FAC_F32] = "f", [FAC_F64] = "d", [FAC_F16] = "e", [FAC_I8] = "b", [FAC_I16] = "h", [FAC_I32] = "i",
-    [FAC_I64] = "q", [FAC_U8] = "B", [FAC_U16] = "H", [FAC_U32] = "I", [FAC_U64] = "Q", [FAC_BOOL] = "?",
+    [FAC_F32] = "f", [FAC_F64] = "d", [FAC_F16] = "e", [FAC_I8] = "b",
+    [FAC_I16] = "h", [FAC_I32] = "i", [FAC_I64] = "q", [FAC_U8] = "B",
+    [FAC_U16] = "H", [FAC_U32] = "I", [FAC_U64] = "Q", [FAC_BOOL] = "?",
 };
 
 const char *py_dtype_format(fac_dtype dtype) { return dtype < FAC_DTYPES ? formats[dtype] : NULL; }
 
 static fac_dtype integer(bool is_signed, Py_ssize_t size) {
-    static const fac_dtype of[2][4] = { { FAC_U8, FAC_U16, FAC_U32, FAC_U64 }, { FAC_I8, FAC_I16, FAC_I32, FAC_I64 } };
+    static const fac_dtype of[2][4] = { { FAC_U8, FAC_U16, FAC_U32, FAC_U64 },
+                                        { FAC_I8, FAC_I16, FAC_I32, FAC_I64 } };
     switch (size) {
-    case 1: return of[is_signed][0];
-    case 2: return of[is_signed][1];
-    case 4: return of[is_signed][2];
-    case 8: return of[is_signed][3];
-    default: return FAC_NONE;
+    case 1:
+        return of[is_signed][0];
+    case 2:
+        return of[is_signed][1];
+    case 4:
+        return of[is_signed][2];
+    case 8:
+        return of[is_signed][3];
+    default:
+        return FAC_NONE;
     }
 }
 
 fac_dtype py_dtype_of_format(const char *format, Py_ssize_t itemsize) {
     if (!format) return FAC_U8;
-    if (*format == '@' || *format == '=' || (*format == '<' && *(const unsigned char *)&(int){ 1 })) format++;
+    if (*format == '@' || *format == '=' || (*format == '<' && *(const unsigned char *)&(int){ 1 }))
+        format++;
     if (!*format || format[1]) return FAC_NONE;
     switch (*format) {
-    case 'f': return itemsize == 4 ? FAC_F32 : FAC_NONE;
-    case 'd': return itemsize == 8 ? FAC_F64 : FAC_NONE;
-    case 'e': return FAC_F16;
-    case '?': return FAC_BOOL;
-    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return integer(true, itemsize);
-    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': case 'c': return integer(false, itemsize);
-    default: return FAC_NONE;
+    case 'f':
+        return itemsize == 4 ? FAC_F32 : FAC_NONE;
+    case 'd':
+        return itemsize == 8 ? FAC_F64 : FAC_NONE;
+    case 'e':
+        return FAC_F16;
+    case '?':
+        return FAC_BOOL;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+        return integer(true, itemsize);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
+    case 'c':
+        return integer(false, itemsize);
+    default:
+        return FAC_NONE;
     }
 }
 
@@ -155,7 +187,8 @@ bool py_dims_from(PyObject *o, fac_dims *out) {
     if (!list) return false;
     Py_ssize_t n = PyTuple_Size(list);
     bool ok = n <= FAC_DIMS;
-    if (!ok) PyErr_Format(PyExc_ValueError, "a shape of %zd dims, at most %d can be", n, (int)FAC_DIMS);
+    if (!ok)
+        PyErr_Format(PyExc_ValueError, "a shape of %zd dims, at most %d can be", n, (int)FAC_DIMS);
     for (Py_ssize_t i = 0; ok && i < n; i++) {
         PyObject *index = PyNumber_Index(PyTuple_GetItem(list, i));
         out->d[i] = index ? PyLong_AsLongLong(index) : -1;

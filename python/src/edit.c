@@ -6,7 +6,9 @@ enum { NAMES = 256 };
 static fac_graph *graph_of(PyObject *o) { return ((GraphObject *)o)->graph; }
 
 /* The graph by its address: it is made while the arguments are evaluated. */
-static PyObject *made(fac_status status, fac_graph **g, const fac_error *err) { return status ? py_raise(err) : py_graph(*g); }
+static PyObject *made(fac_status status, fac_graph **g, const fac_error *err) {
+    return status ? py_raise(err) : py_graph(*g);
+}
 
 static PyObject *counted(fac_status status, fac_graph *g, int n, const fac_error *err) {
     PyObject *graph = made(status, &g, err);
@@ -50,14 +52,14 @@ static PyObject *edit(PyObject *module, PyObject *args) {
     int n = 0;
     fac_status status;
     bool needs_a = strcmp(what, "simplify") && strcmp(what, "bake");
-    bool needs_b = !strcmp(what, "rename") || !strcmp(what, "insert") || !strcmp(what, "replace") || !strcmp(what, "set")
-                   || !strcmp(what, "shape");
+    bool needs_b = !strcmp(what, "rename") || !strcmp(what, "insert") || !strcmp(what, "replace") ||
+                   !strcmp(what, "set") || !strcmp(what, "shape");
     if ((needs_a && !a) || (needs_b && !b)) {
         PyErr_Format(PyExc_ValueError, "%s: a text is missing", what);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS
-    if (!strcmp(what, "simplify")) status = fac_graph_simplified(g, &out, &err);
+    Py_BEGIN_ALLOW_THREADS if (!strcmp(what, "simplify")) status =
+        fac_graph_simplified(g, &out, &err);
     else if (!strcmp(what, "bake")) status = fac_graph_baked(g, &n, &out, &err);
     else if (!strcmp(what, "rename")) status = fac_graph_rename(g, a, b, &out, &err);
     else if (!strcmp(what, "remove")) status = fac_graph_removed(g, a, &n, &out, &err);
@@ -71,8 +73,7 @@ static PyObject *edit(PyObject *module, PyObject *args) {
         err.status = status = FAC_E_ARGUMENT;
         PyOS_snprintf(err.text, sizeof err.text, "there is no edit \"%s\"", what);
     }
-    Py_END_ALLOW_THREADS
-    return counted(status, out, n, &err);
+    Py_END_ALLOW_THREADS return counted(status, out, n, &err);
 }
 
 static PyObject *sized(PyObject *module, PyObject *args) {
@@ -86,10 +87,14 @@ static PyObject *sized(PyObject *module, PyObject *args) {
     fac_error err;
     int count = 0;
     fac_status status;
-    if (!strcmp(what, "batch")) status = fac_graph_sized(g, n, &out, &err);
-    else if (!strcmp(what, "reorder")) status = fac_graph_reordered(g, n, &out, &err);
-    else if (!strcmp(what, "strip")) status = fac_graph_stripped(g, n, &count, &out, &err);
-    else status = fac_graph_bound(g, name ? name : "", n, &out, &err);
+    if (!strcmp(what, "batch"))
+        status = fac_graph_sized(g, n, &out, &err);
+    else if (!strcmp(what, "reorder"))
+        status = fac_graph_reordered(g, n, &out, &err);
+    else if (!strcmp(what, "strip"))
+        status = fac_graph_stripped(g, n, &count, &out, &err);
+    else
+        status = fac_graph_bound(g, name ? name : "", n, &out, &err);
     return counted(status, out, count, &err);
 }
 
@@ -100,26 +105,30 @@ static PyObject *floats(PyObject *module, PyObject *args) {
     int ports = 0;
     fac_float_opts opts = { .keep = names };
     if (!PyArg_ParseTuple(args, "O!OOp:floats", py_graph_type, &o, &as, &keep, &ports)) return NULL;
-    if (!py_dtype_from(as, FAC_NONE, &opts.to) || !names_from(keep, names, &opts.nkeep)) return NULL;
+    if (!py_dtype_from(as, FAC_NONE, &opts.to) || !names_from(keep, names, &opts.nkeep))
+        return NULL;
     opts.keep_ports = ports;
     fac_float_report r = { 0 };
     fac_graph *out = NULL;
     fac_error err;
     PyObject *g = made(fac_graph_floats_but(graph_of(o), &opts, &r, &out, &err), &out, &err);
     if (!g) return NULL;
-    return Py_BuildValue("(N{s:i,s:i,s:i,s:L,s:L})", g, "tensors", r.tensors, "kept", r.kept, "casts", r.casts, "overflowed",
-                         (long long)r.overflowed, "vanished", (long long)r.vanished);
+    return Py_BuildValue("(N{s:i,s:i,s:i,s:L,s:L})", g, "tensors", r.tensors, "kept", r.kept,
+                         "casts", r.casts, "overflowed", (long long)r.overflowed, "vanished",
+                         (long long)r.vanished);
 }
 
 static PyObject *tensor_set(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *o, *x;
     const char *name;
-    if (!PyArg_ParseTuple(args, "O!sO!:tensor_set", py_graph_type, &o, &name, py_tensor_type, &x)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!sO!:tensor_set", py_graph_type, &o, &name, py_tensor_type, &x))
+        return NULL;
     fac_graph *out = NULL;
     fac_error err;
     if (!py_value(x)) return NULL;
-    return made(fac_graph_tensor_set(graph_of(o), name, ((TensorObject *)x)->t, &out, &err), &out, &err);
+    return made(fac_graph_tensor_set(graph_of(o), name, ((TensorObject *)x)->t, &out, &err), &out,
+                &err);
 }
 
 static PyObject *append(PyObject *module, PyObject *args) {
@@ -127,10 +136,12 @@ static PyObject *append(PyObject *module, PyObject *args) {
     PyObject *a, *b, *from, *to;
     const char *f[NAMES], *t[NAMES];
     int nf, nt;
-    if (!PyArg_ParseTuple(args, "O!O!OO:append", py_graph_type, &a, py_graph_type, &b, &from, &to)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!O!OO:append", py_graph_type, &a, py_graph_type, &b, &from, &to))
+        return NULL;
     if (!names_from(from, f, &nf) || !names_from(to, t, &nt)) return NULL;
     if (nf != nt) {
-        PyErr_SetString(PyExc_ValueError, "as many outputs of the one as inputs of the other were expected");
+        PyErr_SetString(PyExc_ValueError,
+                        "as many outputs of the one as inputs of the other were expected");
         return NULL;
     }
     fac_graph *out = NULL;
@@ -144,7 +155,8 @@ static PyObject *rewrite(PyObject *module, PyObject *args) {
     PyObject *o;
     const char *text, *name;
     int limit = 0;
-    if (!PyArg_ParseTuple(args, "O!ss|i:rewrite", py_graph_type, &o, &text, &name, &limit)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!ss|i:rewrite", py_graph_type, &o, &text, &name, &limit))
+        return NULL;
     fac_rules *rules = NULL;
     fac_error err;
     if (fac_rules_read(text, name, &rules, &err)) return py_raise(&err);
@@ -152,12 +164,15 @@ static PyObject *rewrite(PyObject *module, PyObject *args) {
     fac_rule_report *report = PyMem_Calloc((size_t)(n ? n : 1), sizeof *report);
     fac_graph *out = NULL;
     PyObject *g = NULL, *list = NULL;
-    if (report) g = made(fac_graph_rewritten(graph_of(o), rules, limit, report, &out, &err), &out, &err);
-    else PyErr_NoMemory();
+    if (report)
+        g = made(fac_graph_rewritten(graph_of(o), rules, limit, report, &out, &err), &out, &err);
+    else
+        PyErr_NoMemory();
     if (g) list = PyList_New(0);
     for (int i = 0; list && i < n; i++) {
-        PyObject *one = Py_BuildValue("{s:N,s:i,s:i,s:N}", "rule", py_text(fac_rules_name(rules, i)), "matches", report[i].matches,
-                                      "skipped", report[i].skipped, "why", py_text(report[i].why));
+        PyObject *one = Py_BuildValue(
+            "{s:N,s:i,s:i,s:N}", "rule", py_text(fac_rules_name(rules, i)), "matches",
+            report[i].matches, "skipped", report[i].skipped, "why", py_text(report[i].why));
         if (!one || PyList_Append(list, one) < 0) Py_CLEAR(list);
         Py_XDECREF(one);
     }
@@ -175,4 +190,6 @@ PyMethodDef py_edit_methods[] = {
     { "floats", floats, METH_VARARGS, "(graph, dtype, keep, keep_ports): (Graph, report)" },
     { "tensor_set", tensor_set, METH_VARARGS, "(graph, name, Tensor)" },
     { "append", append, METH_VARARGS, "(a, b, outputs of a, inputs of b)" },
-    { "rewrite", rewrite, METH_VARARGS, "(graph, rules, name, limit): (Graph, report)" }, { 0 } };
+    { "rewrite", rewrite, METH_VARARGS, "(graph, rules, name, limit): (Graph, report)" },
+    { 0 }
+};

@@ -5,11 +5,16 @@
 PyObject *py_error;
 static PyObject *classes[FAC_E_INTERNAL + 1];
 
-typedef struct Row { fac_status status; const char *name, *doc; PyObject **base; } Row;
+typedef struct Row {
+    fac_status status;
+    const char *name, *doc;
+    PyObject **base;
+} Row;
 static const Row rows[] = {
     { FAC_E_ARGUMENT, "ArgumentError", "A documented precondition was broken.", &PyExc_ValueError },
     { FAC_E_SHAPE, "ShapeError", "Shapes do not fit together.", &PyExc_ValueError },
-    { FAC_E_DTYPE, "DtypeError", "The operator does not take this element type.", &PyExc_TypeError },
+    { FAC_E_DTYPE, "DtypeError", "The operator does not take this element type.",
+      &PyExc_TypeError },
     { FAC_E_FORMAT, "FormatError", "A file is malformed.", &PyExc_ValueError },
     { FAC_E_UNSUPPORTED, "UnsupportedError", "Valid, but not supported by facula.",
       &PyExc_NotImplementedError },
@@ -30,7 +35,8 @@ static PyObject *new_class(const Row *row) {
 }
 
 int py_errors_init(PyObject *module) {
-    py_error = PyErr_NewExceptionWithDoc("facula.Error", "What facula refuses to do, and why.", NULL, NULL);
+    py_error = PyErr_NewExceptionWithDoc("facula.Error", "What facula refuses to do, and why.",
+                                         NULL, NULL);
     if (!py_error || PyModule_AddObjectRef(module, "Error", py_error) < 0) return -1;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         PyObject *class = new_class(&rows[i]);
@@ -41,7 +47,7 @@ int py_errors_init(PyObject *module) {
 }
 
 PyObject *py_raise(const fac_error *err) {
-    if (PyErr_Occurred()) return NULL;              /* Ctrl-C, or what a callback raised: the cause */
+    if (PyErr_Occurred()) return NULL; /* Ctrl-C, or what a callback raised: the cause */
     PyObject *class = py_error;
     if (err->status > FAC_OK && err->status <= FAC_E_INTERNAL) class = classes[err->status];
     PyErr_SetString(class, err->text);

@@ -10,19 +10,26 @@
 
 enum { KEY = 2048, KEPT = 4096, SAVED = 62 };
 
-typedef struct Recipe {             /* how the graph of a function is written */
+typedef struct Recipe { /* how the graph of a function is written */
     const fac_op *op;
-    char         *attrs;
-    fac_tensor   *fixed[PY_PORTS];  /* inputs whose contents are part of it */
-    bool          absent[PY_PORTS];
-    fac_type      types[PY_PORTS];
-    int           n;
-    Function     *of;               /* instead of op: the gradient of this one */
-    uint64_t      mask;
-    int           want;             /* results; 0: those that are not optional */
+    char *attrs;
+    fac_tensor *fixed[PY_PORTS]; /* inputs whose contents are part of it */
+    bool absent[PY_PORTS];
+    fac_type types[PY_PORTS];
+    int n;
+    Function *of; /* instead of op: the gradient of this one */
+    uint64_t mask;
+    int want; /* results; 0: those that are not optional */
 } Recipe;
 
-typedef struct Entry { Function f; Recipe how; uint64_t hash, used; size_t bytes; struct Entry *next; unsigned char key[]; } Entry;
+typedef struct Entry {
+    Function f;
+    Recipe how;
+    uint64_t hash, used;
+    size_t bytes;
+    struct Entry *next;
+    unsigned char key[];
+} Entry;
 
 static Entry **table;
 static size_t slots, count;
@@ -30,7 +37,11 @@ static uint64_t tick, made, found;
 
 /* ---- keys ---- */
 
-typedef struct Key { unsigned char at[KEY]; size_t bytes; bool full; } Key;
+typedef struct Key {
+    unsigned char at[KEY];
+    size_t bytes;
+    bool full;
+} Key;
 
 static void put(Key *k, const void *data, size_t bytes) {
     if (k->bytes + bytes > KEY) {
@@ -124,8 +135,6 @@ static Entry *new_entry(const Key *k, uint64_t hash) {
 
 /* ---- writing the graph ---- */
 
-
-
 static int results(const fac_value *y, const fac_op *op, int want) {
     int n = 1, nout = y->node && y->node->op == op ? y->node->nout : 1;
     const fac_port *p = op->out;
@@ -137,12 +146,15 @@ static int results(const fac_value *y, const fac_op *op, int want) {
     return want && want < n ? want : n;
 }
 
-static bool emit_op(const Entry *e, fac_graph *g, fac_value *const in[], fac_value *out[], int *nout) {
+static bool emit_op(const Entry *e, fac_graph *g, fac_value *const in[], fac_value *out[],
+                    int *nout) {
     fac_value *given[PY_PORTS];
     const Recipe *how = &e->how;
     for (int i = 0; i < how->n; i++) {
-        if (how->absent[i]) given[i] = NULL;
-        else given[i] = how->fixed[i] ? fac_const(g, how->fixed[i]) : in[i];
+        if (how->absent[i])
+            given[i] = NULL;
+        else
+            given[i] = how->fixed[i] ? fac_const(g, how->fixed[i]) : in[i];
     }
     out[0] = fac_apply(g, how->op, how->attrs, how->n, given);
     if (fac_graph_check(g, NULL)) return false;
@@ -153,7 +165,9 @@ static bool emit_op(const Entry *e, fac_graph *g, fac_value *const in[], fac_val
     return true;
 }
 
-static bool is_float(const fac_value *v) { return fac_dtype_get(fac_value_type(v).dtype)->kind == 'f'; }
+static bool is_float(const fac_value *v) {
+    return fac_dtype_get(fac_value_type(v).dtype)->kind == 'f';
+}
 
 static fac_value *dot(fac_value *y, fac_value *dy) {
     fac_value *all = fac_mul(y, dy);
@@ -161,8 +175,8 @@ static fac_value *dot(fac_value *y, fac_value *dy) {
 }
 
 /* Gradients of f, whose results are y, times d; d has one value for each result that is a float. */
-static bool emit_gradients(const Function *f, uint64_t mask, fac_value *const in[], fac_value *const y[],
-                           fac_value *const d[], fac_value *out[]) {
+static bool emit_gradients(const Function *f, uint64_t mask, fac_value *const in[],
+                           fac_value *const y[], fac_value *const d[], fac_value *out[]) {
     fac_value *loss = NULL, *wrt[PY_PORTS];
     int n = 0, nd = 0;
     for (int k = 0; k < f->nout; k++)
@@ -179,9 +193,11 @@ static bool emit_gradients(const Function *f, uint64_t mask, fac_value *const in
     return !fac_graph_check(fac_value_graph(loss), NULL);
 }
 
-static bool emit_vjp(const Entry *e, fac_graph *g, fac_value *const in[], fac_value *out[], fac_value *y[]) {
+static bool emit_vjp(const Entry *e, fac_graph *g, fac_value *const in[], fac_value *out[],
+                     fac_value *y[]) {
     const Function *of = e->how.of;
-    return py_function_emit(of, g, in, y) && emit_gradients(of, e->how.mask, in, y, in + of->nin, out);
+    return py_function_emit(of, g, in, y) &&
+           emit_gradients(of, e->how.mask, in, y, in + of->nin, out);
 }
 
 bool py_function_emit(const Function *f, fac_graph *g, fac_value *const in[], fac_value *out[]) {
@@ -196,8 +212,10 @@ static void declare_inputs(Entry *e, fac_graph *g, fac_value *in[]) {
     for (int i = 0; i < e->f.nin; i++) {
         PyOS_snprintf(name, sizeof name, "x%d", i);
         fac_type t = e->how.types[i];
-        if (t.dtype) in[i] = fac_input(g, name, t.dtype, t.dims);
-        else in[i] = NULL;
+        if (t.dtype)
+            in[i] = fac_input(g, name, t.dtype, t.dims);
+        else
+            in[i] = NULL;
     }
 }
 
@@ -312,7 +330,8 @@ static Entry *lookup(const Key *k, uint64_t hash) {
     return NULL;
 }
 
-static bool describe(Entry *e, const fac_op *op, const char *attrs, int n, TensorObject *const in[]) {
+static bool describe(Entry *e, const fac_op *op, const char *attrs, int n,
+                     TensorObject *const in[]) {
     Recipe *how = &e->how;
     how->op = op;
     how->n = e->f.nin = n;
@@ -329,8 +348,10 @@ static bool describe(Entry *e, const fac_op *op, const char *attrs, int n, Tenso
         if (steers(op, i)) {
             fac_error err;
             e->f.fixed[i] = true;
-            if (fac_tensor_convert(in[i]->t, how->types[i].dtype, &how->fixed[i], &err)) return py_raise(&err) != NULL;
-        } else e->f.floats_in[i] = fac_dtype_get(how->types[i].dtype)->kind == 'f';
+            if (fac_tensor_convert(in[i]->t, how->types[i].dtype, &how->fixed[i], &err))
+                return py_raise(&err) != NULL;
+        } else
+            e->f.floats_in[i] = fac_dtype_get(how->types[i].dtype)->kind == 'f';
     }
     return true;
 }
@@ -343,10 +364,12 @@ static void add_work_of_results(Function *f) {
     }
 }
 
-Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_device *device, int n, TensorObject *const in[]) {
+Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_device *device, int n,
+                         TensorObject *const in[]) {
     Key k = { .bytes = 0 };
     if (n > PY_PORTS - 2) {
-        PyErr_Format(PyExc_ValueError, "%s: %d inputs, at most %d can be given at once", op->name, n, PY_PORTS - 2);
+        PyErr_Format(PyExc_ValueError, "%s: %d inputs, at most %d can be given at once", op->name,
+                     n, PY_PORTS - 2);
         return NULL;
     }
     put(&k, &op, sizeof op);
@@ -415,7 +438,7 @@ Function *py_function_vjp(Function *f, uint64_t key) {
 
 /* ---- running ---- */
 
-enum { SMALL = 1 << 14 };           /* elements: about what takes as long as giving the GIL away */
+enum { SMALL = 1 << 14 }; /* elements: about what takes as long as giving the GIL away */
 
 static bool compile(Function *f) {
     fac_program *p;
@@ -432,10 +455,11 @@ bool py_function_run(Function *f, fac_tensor *const in[], fac_tensor *out[]) {
     int n = 0;
     if (!f->program && !compile(f)) return false;
     const Entry *e = (const Entry *)f;
-    for (int i = 0; i < f->nin; i++)                            /* absent ones are no inputs of the graph */
+    for (int i = 0; i < f->nin; i++) /* absent ones are no inputs of the graph */
         if (e->how.types[i].dtype) given[n++] = in[i];
     for (int k = 0; k < f->nout; k++) out[k] = NULL;
-    if (f->work <= SMALL) status = fac_program_run(f->program, given, out, &err);
+    if (f->work <= SMALL)
+        status = fac_program_run(f->program, given, out, &err);
     else {
         py_function_hold(f);
         PY_WORK_BEGIN
@@ -450,5 +474,6 @@ bool py_function_run(Function *f, fac_tensor *const in[], fac_tensor *out[]) {
 
 PyObject *py_cache_stat(PyObject *module, PyObject *none) {
     (void)module, (void)none;
-    return Py_BuildValue("{s:n,s:K,s:K}", "functions", (Py_ssize_t)count, "made", made, "found", found);
+    return Py_BuildValue("{s:n,s:K,s:K}", "functions", (Py_ssize_t)count, "made", made, "found",
+                         found);
 }

@@ -3,13 +3,16 @@
  * which is found again in the next step. */
 #include "module.h"
 
-static _Thread_local enum { LAZY_UNSAID, LAZY_OFF, LAZY_ON } said;   /* by this thread */
-static bool on_at_first;                /* where a thread says nothing: FACULA_LAZY */
-static uint64_t epoch = 1;              /* grows with each flush: leaves are given anew, for their memory may have been written */
+static _Thread_local enum { LAZY_UNSAID, LAZY_OFF, LAZY_ON } said; /* by this thread */
+static bool on_at_first; /* where a thread says nothing: FACULA_LAZY */
+static uint64_t epoch =
+    1; /* grows with each flush: leaves are given anew, for their memory may have been written */
 
 bool py_lazy_on(void) { return said == LAZY_UNSAID ? on_at_first : said == LAZY_ON; }
 
-fac_type py_type(const TensorObject *x) { return x->t ? fac_tensor_type(x->t) : fac_lazy_type(x->lazy); }
+fac_type py_type(const TensorObject *x) {
+    return x->t ? fac_tensor_type(x->t) : fac_lazy_type(x->lazy);
+}
 
 fac_tensor *py_value(PyObject *o) {
     TensorObject *x = (TensorObject *)o;
@@ -24,8 +27,10 @@ fac_tensor *py_value(PyObject *o) {
     PY_WORK_END(status)
     fac_lazy_free(lazy);
     if (status) return (fac_tensor *)py_raise(&err);
-    if (x->t) fac_tensor_free(t);                               /* another thread was faster */
-    else x->t = t;
+    if (x->t)
+        fac_tensor_free(t); /* another thread was faster */
+    else
+        x->t = t;
     return x->t;
 }
 
@@ -41,7 +46,8 @@ static fac_recorder *recorder(DeviceObject *device) {
 static fac_lazy *operand(TensorObject *x, fac_recorder *r) {
     fac_error err;
     bool pending = x->lazy && !x->t;
-    if (x->lazy && (pending || x->epoch == epoch) && fac_lazy_recorder(x->lazy) == r) return x->lazy;
+    if (x->lazy && (pending || x->epoch == epoch) && fac_lazy_recorder(x->lazy) == r)
+        return x->lazy;
     if (!py_value((PyObject *)x)) return NULL;
     fac_lazy *made;
     if (fac_lazy_of(r, x->t, &made, &err)) return (fac_lazy *)py_raise(&err);
@@ -51,8 +57,8 @@ static fac_lazy *operand(TensorObject *x, fac_recorder *r) {
     return made;
 }
 
-/* Gradients are by values of their own: two inputs may be one value of the segment, and what comes in from behind may depend
- * on it as well. */
+/* Gradients are by values of their own: two inputs may be one value of the segment, and what comes
+ * in from behind may depend on it as well. */
 static void build(void *self, fac_graph *g, fac_value *const in[], fac_value *y[]) {
     const Function *f = self;
     fac_value *apart[PY_PORTS];
@@ -71,9 +77,10 @@ bool py_lazy_call(Function *f, DeviceObject *device, int n, PyObject *const in[]
         given[i] = operand((TensorObject *)in[i], r);
         if (!given[i]) return false;
     }
-    for (int i = 0; i < n; i++)                                 /* a flush in between: it was a leaf, and is one anew */
+    for (int i = 0; i < n; i++) /* a flush in between: it was a leaf, and is one anew */
         if (given[i]) given[i] = operand((TensorObject *)in[i], r);
-    fac_status status = fac_record_graph(r, build, f, n, given, FAC_RECORD_NO_GRAD, f->nout, out, &err);
+    fac_status status =
+        fac_record_graph(r, build, f, n, given, FAC_RECORD_NO_GRAD, f->nout, out, &err);
     if (status) py_raise(&err);
     return !status;
 }
@@ -86,8 +93,10 @@ TensorObject *py_lazy_number(PyObject *o, fac_dtype dtype, DeviceObject *device)
     if (!r || (x == -1 && PyErr_Occurred())) return NULL;
     if (fac_lazy_number(r, dtype, x, &lazy, &err)) return (TensorObject *)py_raise(&err);
     TensorObject *t = py_tensor(NULL, device);
-    if (t) t->lazy = lazy;
-    else fac_lazy_free(lazy);
+    if (t)
+        t->lazy = lazy;
+    else
+        fac_lazy_free(lazy);
     return t;
 }
 
@@ -147,15 +156,20 @@ static PyObject *stats(PyObject *module, PyObject *args) {
     if (!d) return NULL;
     fac_recorder_stat s = { 0 };
     if (d->recorder) s = fac_recorder_stats(d->recorder);
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:n,s:n}", "flushes", s.flushes, "hits", s.hits, "planned", s.planned, "recorded",
-                         s.recorded, "states", s.states, "inputs", s.inputs, "pending", s.pending, "programs", s.programs);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:n,s:n}", "flushes", s.flushes, "hits", s.hits,
+                         "planned", s.planned, "recorded", s.recorded, "states", s.states, "inputs",
+                         s.inputs, "pending", s.pending, "programs", s.programs);
 }
 
 static PyMethodDef functions[] = {
-    { "set_lazy", set_lazy, METH_O, "Are this thread's calls recorded and computed later?  What it was before." },
+    { "set_lazy", set_lazy, METH_O,
+      "Are this thread's calls recorded and computed later?  What it was before." },
     { "set_lazy_at_first", set_lazy_at_first, METH_O, "The same for threads that say nothing." },
     { "is_lazy", is_lazy, METH_NOARGS, "Are calls recorded and computed later?" },
     { "flush", flush, METH_VARARGS, "(device=None): computes what is recorded." },
-    { "lazy_stats", stats, METH_VARARGS, "(device=None): segments, how many were found again, how many planned." }, { 0 } };
+    { "lazy_stats", stats, METH_VARARGS,
+      "(device=None): segments, how many were found again, how many planned." },
+    { 0 }
+};
 
 int py_lazy_init(PyObject *module) { return PyModule_AddFunctions(module, functions); }

@@ -54,8 +54,8 @@ static PyObject *wrap(PyObject *module, PyObject *address) {
 
 /* The order is that of struct Api in python/facula/torch/shim/lazy.h. */
 static void (*const functions[])(void) = {
-    (void (*)(void))fac_tensor_lend, (void (*)(void))fac_tensor_view,
-    (void (*)(void))fac_tensor_free, (void (*)(void))fac_tensor_data,
+    (void (*)(void))fac_tensor_lend,  (void (*)(void))fac_tensor_view,
+    (void (*)(void))fac_tensor_free,  (void (*)(void))fac_tensor_data,
     (void (*)(void))fac_tensor_touch, (void (*)(void))fac_program_run,
 };
 
@@ -68,4 +68,6 @@ PyMethodDef py_lend_methods[] = {
     { "lend", lend, METH_VARARGS, "(address, dtype, shape, strides, writable, owner): a Tensor." },
     { "wrap", wrap, METH_O, "A Tensor over the fac_tensor at an address." },
     { "touch", touch, METH_O, "Its memory was written by somebody else." },
-    { "c_api", c_api, METH_NOARGS, "Where pointers to the library's functions lie." }, { 0 } };
+    { "c_api", c_api, METH_NOARGS, "Where pointers to the library's functions lie." },
+    { 0 }
+};

@@ -13,11 +13,17 @@ static PyObject *type_of(const fac_type *t) {
 
 static PyObject *layer(const fac_analysis *a, int i, fac_convention c) {
     const fac_layer *l = fac_analysis_layer(a, i);
-    PyObject *dict = Py_BuildValue("{s:z,s:z,s:z,s:z,s:z,s:z}", "name", l->name, "module", l->module, "op", l->op, "kind",
-                                   l->kind, "attrs", l->attrs, "node", l->node);
-    const struct { const char *key; double value; } numbers[] = {
-        { "params", l->params }, { "buffers", l->buffers }, { "macs", l->macs }, { "other", l->other }, { "read", l->read },
-        { "written", l->written }, { "weights", l->weights }, { "alive", l->alive }, { "count", fac_layer_count(a, i, c) } };
+    PyObject *dict =
+        Py_BuildValue("{s:z,s:z,s:z,s:z,s:z,s:z}", "name", l->name, "module", l->module, "op",
+                      l->op, "kind", l->kind, "attrs", l->attrs, "node", l->node);
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {
+        { "params", l->params },   { "buffers", l->buffers }, { "macs", l->macs },
+        { "other", l->other },     { "read", l->read },       { "written", l->written },
+        { "weights", l->weights }, { "alive", l->alive },     { "count", fac_layer_count(a, i, c) }
+    };
     bool ok = dict && py_put(dict, "in", type_of(&l->in)) && py_put(dict, "out", type_of(&l->out));
     for (size_t k = 0; ok && k < sizeof numbers / sizeof *numbers; k++)
         ok = py_put(dict, numbers[k].key, PyLong_FromDouble(numbers[k].value));
@@ -27,11 +33,25 @@ static PyObject *layer(const fac_analysis *a, int i, fac_convention c) {
 
 static PyObject *totals(const fac_analysis *a, fac_convention c) {
     fac_totals t = fac_analysis_totals(a);
-    const struct { const char *key; double value; } numbers[] = {
-        { "params", t.params }, { "buffers", t.buffers }, { "macs", t.macs }, { "other", t.other }, { "read", t.read },
-        { "written", t.written }, { "weights", t.weights }, { "param_bytes", t.param_bytes },
-        { "buffer_bytes", t.buffer_bytes }, { "activations", t.activations }, { "inputs", t.inputs }, { "peak", t.peak },
-        { "bound", t.bound }, { "layers", t.layers }, { "peak_layer", t.peak_layer }, { "count", fac_analysis_count(a, c) } };
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = { { "params", t.params },
+                    { "buffers", t.buffers },
+                    { "macs", t.macs },
+                    { "other", t.other },
+                    { "read", t.read },
+                    { "written", t.written },
+                    { "weights", t.weights },
+                    { "param_bytes", t.param_bytes },
+                    { "buffer_bytes", t.buffer_bytes },
+                    { "activations", t.activations },
+                    { "inputs", t.inputs },
+                    { "peak", t.peak },
+                    { "bound", t.bound },
+                    { "layers", t.layers },
+                    { "peak_layer", t.peak_layer },
+                    { "count", fac_analysis_count(a, c) } };
     PyObject *dict = PyDict_New();
     for (size_t k = 0; dict && k < sizeof numbers / sizeof *numbers; k++)
         if (!py_put(dict, numbers[k].key, PyLong_FromDouble(numbers[k].value))) Py_CLEAR(dict);
@@ -63,8 +83,10 @@ static PyObject *analysis_dict(const fac_analysis *a, fac_convention c, int dept
         if (!one || PyList_Append(layers, one) < 0) Py_CLEAR(layers);
         Py_XDECREF(one);
     }
-    bool ok = dict && layers && py_put(dict, "layers", layers) && py_put(dict, "totals", totals(a, c))
-              && py_put(dict, "table", table(a, depth, names)) && py_put(dict, "open", py_text(fac_analysis_open(a)));
+    bool ok = dict && layers && py_put(dict, "layers", layers) &&
+              py_put(dict, "totals", totals(a, c)) &&
+              py_put(dict, "table", table(a, depth, names)) &&
+              py_put(dict, "open", py_text(fac_analysis_open(a)));
     if (!ok) Py_CLEAR(dict);
     return dict;
 }
@@ -76,11 +98,15 @@ static PyObject *analyze(PyObject *module, PyObject *args, PyObject *kwargs) {
     long long batch = 0;
     const char *convention = "torchinfo";
     int depth = 0, names = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|Lsip:analyze", keys, py_graph_type, &graph, &batch, &convention, &depth,
-                                     &names)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|Lsip:analyze", keys, py_graph_type, &graph,
+                                     &batch, &convention, &depth, &names))
+        return NULL;
     fac_convention c;
     if (!fac_convention_find(convention, &c)) {
-        PyErr_Format(PyExc_ValueError, "no convention \"%s\": core, torchinfo, ptflops, fvcore, thop, onnx-tool... are", convention);
+        PyErr_Format(
+            PyExc_ValueError,
+            "no convention \"%s\": core, torchinfo, ptflops, fvcore, thop, onnx-tool... are",
+            convention);
         return NULL;
     }
     fac_analysis *a;
@@ -97,7 +123,10 @@ static PyObject *analyze(PyObject *module, PyObject *args, PyObject *kwargs) {
 
 /* ---- activations ---- */
 
-typedef struct Seen { PyObject *dict; PyObject *type, *value, *trace; } Seen;
+typedef struct Seen {
+    PyObject *dict;
+    PyObject *type, *value, *trace;
+} Seen;
 
 /* Runs inside of the library with the GIL given away. */
 static fac_status see(void *self, const fac_activation *a, const fac_tensor *t, fac_error *err) {
@@ -124,13 +153,17 @@ static fac_status see(void *self, const fac_activation *a, const fac_tensor *t, 
 
 static PyObject *activation(const fac_activation *a) {
     fac_stats s = fac_tally_stats(a->tally);
-    PyObject *dict = Py_BuildValue("{s:z,s:z,s:d,s:d,s:d,s:d,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d,s:d,s:d}",
-        "name", a->name, "op", a->op, "min", s.min, "max", s.max, "mean", s.mean, "abs_mean", s.abs_mean, "std", s.std,
-        "count", (long long)s.count, "zeros", (long long)s.zeros, "negative", (long long)s.negative, "nan", (long long)s.nan,
-        "infinite", (long long)s.infinite, "denormals", (long long)s.denormals, "channels", (long long)s.channels,
-        "dead", (long long)s.dead, "q01", fac_tally_quantile(a->tally, 0.01), "median", fac_tally_quantile(a->tally, 0.5),
-        "q99", fac_tally_quantile(a->tally, 0.99));
-    if (dict && !(py_put(dict, "shape", py_dims(&a->type.dims)) && py_put(dict, "dtype", py_dtype(a->type.dtype)))) Py_CLEAR(dict);
+    PyObject *dict = Py_BuildValue(
+        "{s:z,s:z,s:d,s:d,s:d,s:d,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d,s:d,s:d}", "name",
+        a->name, "op", a->op, "min", s.min, "max", s.max, "mean", s.mean, "abs_mean", s.abs_mean,
+        "std", s.std, "count", (long long)s.count, "zeros", (long long)s.zeros, "negative",
+        (long long)s.negative, "nan", (long long)s.nan, "infinite", (long long)s.infinite,
+        "denormals", (long long)s.denormals, "channels", (long long)s.channels, "dead",
+        (long long)s.dead, "q01", fac_tally_quantile(a->tally, 0.01), "median",
+        fac_tally_quantile(a->tally, 0.5), "q99", fac_tally_quantile(a->tally, 0.99));
+    if (dict && !(py_put(dict, "shape", py_dims(&a->type.dims)) &&
+                  py_put(dict, "dtype", py_dtype(a->type.dtype))))
+        Py_CLEAR(dict);
     return dict;
 }
 
@@ -157,13 +190,16 @@ static PyObject *activations(PyObject *module, PyObject *args) {
     int keep = 0;
     const char *globs[MOST];
     Seen seen = { NULL, NULL, NULL, NULL };
-    if (!PyArg_ParseTuple(args, "O!OO!Op:activations", py_graph_type, &graph, &on, &PyList_Type, &runs, &at, &keep)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!OO!Op:activations", py_graph_type, &graph, &on, &PyList_Type,
+                          &runs, &at, &keep))
+        return NULL;
     DeviceObject *device = py_device_from(on);
     fac_activations_opts opts = { .at = globs, .see = keep ? see : NULL, .see_self = &seen };
     if (!device || !py_strings(at, globs, &opts.n)) return NULL;
     fac_activations *a;
     fac_error err;
-    if (fac_activations_new(graph_of(graph), device->device, &opts, &a, &err)) return py_raise(&err);
+    if (fac_activations_new(graph_of(graph), device->device, &opts, &a, &err))
+        return py_raise(&err);
     seen.dict = PyDict_New();
     PyObject *rows = seen.dict ? PyList_New(0) : NULL;
     int nin = fac_graph_inputs(graph_of(graph));
@@ -175,15 +211,18 @@ static PyObject *activations(PyObject *module, PyObject *args) {
             ok = py_is_tensor(PyList_GetItem(list, i));
             if (ok) ok = (in[i] = py_value(PyList_GetItem(list, i))) != NULL;
         }
-        if (!ok && !PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "a run needs a list of %d tensors", nin);
+        if (!ok && !PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "a run needs a list of %d tensors", nin);
         fac_status status = FAC_OK;
         if (ok) {
             PY_WORK_BEGIN
             status = fac_activations_add(a, in, &err);
             PY_WORK_END(status)
         }
-        if (seen.type) PyErr_Restore(seen.type, seen.value, seen.trace);
-        else if (status) py_raise(&err);
+        if (seen.type)
+            PyErr_Restore(seen.type, seen.value, seen.trace);
+        else if (status)
+            py_raise(&err);
         if (!ok || status) Py_CLEAR(rows);
     }
     for (int i = 0; rows && fac_activations_get(a, i); i++) {
@@ -199,5 +238,9 @@ static PyObject *activations(PyObject *module, PyObject *args) {
 
 PyMethodDef py_look_methods[] = {
     { "analyze", (PyCFunction)(void (*)(void))analyze, METH_VARARGS | METH_KEYWORDS,
-      "(graph, batch=0, convention='torchinfo', depth=0, names=False): layers, totals, the table." },
-    { "activations", activations, METH_VARARGS, "(graph, device, runs, at, keep): statistics of every tensor." }, { 0 } };
+      "(graph, batch=0, convention='torchinfo', depth=0, names=False): layers, totals, the "
+      "table." },
+    { "activations", activations, METH_VARARGS,
+      "(graph, device, runs, at, keep): statistics of every tensor." },
+    { 0 }
+};

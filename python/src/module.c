@@ -7,28 +7,35 @@ static PyObject *version(PyObject *module, PyObject *none) {
 }
 
 static PyMethodDef functions[] = {
-    { "apply", (PyCFunction)(void (*)(void))py_apply, METH_FASTCALL, "(operator, attributes or None, results or 0, inputs...)" },
+    { "apply", (PyCFunction)(void (*)(void))py_apply, METH_FASTCALL,
+      "(operator, attributes or None, results or 0, inputs...)" },
     { "ops", py_ops, METH_NOARGS, "The operators as data." },
-    { "dtype_rows", py_dtype_rows, METH_NOARGS, "Element types: name, kind, elements and bytes of a block." },
+    { "dtype_rows", py_dtype_rows, METH_NOARGS,
+      "Element types: name, kind, elements and bytes of a block." },
     { "set_dtypes", py_set_dtypes, METH_O, "The objects that stand for element types." },
-    { "set_fallbacks", py_set_fallbacks, METH_O, "Functions for what operators do not do themselves." },
+    { "set_fallbacks", py_set_fallbacks, METH_O,
+      "Functions for what operators do not do themselves." },
     { "from_dlpack", py_from_dlpack, METH_O, "A tensor over the memory of another library's." },
     { "cache_info", py_cache_stat, METH_NOARGS, "Functions that are kept, made, found again." },
-    { "version", version, METH_NOARGS, "Of the library." }, { 0 } };
+    { "version", version, METH_NOARGS, "Of the library." },
+    { 0 }
+};
 
 static int fill(PyObject *m) {
-    int (*const parts[])(PyObject *) = { py_errors_init, py_stop_init, py_device_init, py_tensor_init, py_record_init, py_graph_init,
+    int (*const parts[])(PyObject *) = { py_errors_init,  py_stop_init,    py_device_init,
+                                         py_tensor_init,  py_record_init,  py_graph_init,
                                          py_program_init, py_builder_init, py_lazy_init };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i](m) < 0) return -1;
-    PyMethodDef *const methods[] = { py_look_methods, py_edit_methods, py_data_methods, py_compare_methods,
-                                     py_lend_methods, py_quantize_methods };
+    PyMethodDef *const methods[] = { py_look_methods,    py_edit_methods, py_data_methods,
+                                     py_compare_methods, py_lend_methods, py_quantize_methods };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (PyModule_AddFunctions(m, methods[i]) < 0) return -1;
     return 0;
 }
 
-static PyModuleDef definition = { PyModuleDef_HEAD_INIT, "_facula", "facula's C side.", -1, functions };
+static PyModuleDef definition = { PyModuleDef_HEAD_INIT, "_facula", "facula's C side.", -1,
+                                  functions };
 
 PyMODINIT_FUNC PyInit__facula(void);
 PyMODINIT_FUNC PyInit__facula(void) {

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "module.h"
 
-static PyObject *fallbacks;         /* name -> function */
+static PyObject *fallbacks; /* name -> function */
 
 PyObject *py_set_fallbacks(PyObject *module, PyObject *dict) {
     (void)module;
@@ -16,7 +16,8 @@ PyObject *py_set_fallbacks(PyObject *module, PyObject *dict) {
 static PyObject *fallback(const char *name, PyObject *a, PyObject *b) {
     PyObject *f = fallbacks ? PyDict_GetItemString(fallbacks, name) : NULL;
     if (!f) Py_RETURN_NOTIMPLEMENTED;
-    return b ? PyObject_CallFunctionObjArgs(f, a, b, NULL) : PyObject_CallFunctionObjArgs(f, a, NULL);
+    return b ? PyObject_CallFunctionObjArgs(f, a, b, NULL)
+             : PyObject_CallFunctionObjArgs(f, a, NULL);
 }
 
 static fac_dtype dtype_of(PyObject *o) { return py_type((TensorObject *)o).dtype; }
@@ -24,7 +25,8 @@ static bool is_float(PyObject *o) { return fac_dtype_get(dtype_of(o))->kind == '
 
 /* A number as a tensor of the dtype of `like`, which is a float. */
 static PyObject *scalar(PyObject *o, PyObject *like) {
-    if (py_lazy_on()) return (PyObject *)py_lazy_number(o, dtype_of(like), ((TensorObject *)like)->device);
+    if (py_lazy_on())
+        return (PyObject *)py_lazy_number(o, dtype_of(like), ((TensorObject *)like)->device);
     double x = PyFloat_AsDouble(o);
     if (x == -1 && PyErr_Occurred()) return NULL;
     fac_tensor *t, *as;
@@ -43,7 +45,9 @@ static PyObject *scalar(PyObject *o, PyObject *like) {
     return status ? py_raise(&err) : (PyObject *)py_tensor(t, ((TensorObject *)like)->device);
 }
 
-static bool is_number(PyObject *o) { return (PyFloat_Check(o) || PyLong_Check(o)) && !PyBool_Check(o); }
+static bool is_number(PyObject *o) {
+    return (PyFloat_Check(o) || PyLong_Check(o)) && !PyBool_Check(o);
+}
 
 static PyObject *two(const fac_op *op, PyObject *a, PyObject *b) {
     PyObject *in[] = { a, b };
@@ -52,7 +56,9 @@ static PyObject *two(const fac_op *op, PyObject *a, PyObject *b) {
 
 static PyObject *binary(const fac_op *op, const char *name, PyObject *a, PyObject *b, bool floats) {
     bool ta = py_is_tensor(a), tb = py_is_tensor(b);
-    if (ta && tb && dtype_of(a) == dtype_of(b) && (!floats || is_float(a)) && dtype_of(a) != FAC_BOOL) return two(op, a, b);
+    if (ta && tb && dtype_of(a) == dtype_of(b) && (!floats || is_float(a)) &&
+        dtype_of(a) != FAC_BOOL)
+        return two(op, a, b);
     if (ta && is_float(a) && is_number(b)) {
         PyObject *s = scalar(b, a), *y = s ? two(op, a, s) : NULL;
         Py_XDECREF(s);
@@ -66,10 +72,12 @@ static PyObject *binary(const fac_op *op, const char *name, PyObject *a, PyObjec
     return fallback(name, a, b);
 }
 
-#define BINARY(name, floats) static PyObject *n_##name(PyObject *a, PyObject *b) { \
-    static const fac_op *op; \
-    if (!op) op = fac_op_find(#name); \
-    return binary(op, #name, a, b, floats); }
+#define BINARY(name, floats)                                                                       \
+    static PyObject *n_##name(PyObject *a, PyObject *b) {                                          \
+        static const fac_op *op;                                                                   \
+        if (!op) op = fac_op_find(#name);                                                          \
+        return binary(op, #name, a, b, floats);                                                    \
+    }
 BINARY(add, false)
 BINARY(sub, false)
 BINARY(mul, false)
@@ -77,7 +85,8 @@ BINARY(div, true)
 BINARY(mod, false)
 BINARY(matmul, false)
 
-#define OTHER(name) static PyObject *n_##name(PyObject *a, PyObject *b) { return fallback(#name, a, b); }
+#define OTHER(name)                                                                                \
+    static PyObject *n_##name(PyObject *a, PyObject *b) { return fallback(#name, a, b); }
 OTHER(floordiv)
 OTHER(and)
 OTHER(or)
@@ -94,7 +103,8 @@ static PyObject *n_pow(PyObject *a, PyObject *b, PyObject *modulo) {
 }
 
 /* x += y: the object gets another value; who shares its memory sees it, too. */
-#define INPLACE(name) static PyObject *i_##name(PyObject *a, PyObject *b) { return fallback("i" #name, a, b); }
+#define INPLACE(name)                                                                              \
+    static PyObject *i_##name(PyObject *a, PyObject *b) { return fallback("i" #name, a, b); }
 INPLACE(add)
 INPLACE(sub)
 INPLACE(mul)
@@ -116,16 +126,24 @@ static PyObject *one(const char *name, PyObject *a) {
     const fac_op *op = fac_op_find(name);
     return py_apply_op(op, NULL, 0, 1, &a);
 }
-static PyObject *n_neg(PyObject *a) { return dtype_of(a) == FAC_BOOL ? fallback("neg", a, NULL) : one("neg", a); }
-static PyObject *n_abs(PyObject *a) { return dtype_of(a) == FAC_BOOL ? Py_NewRef(a) : one("abs", a); }
+static PyObject *n_neg(PyObject *a) {
+    return dtype_of(a) == FAC_BOOL ? fallback("neg", a, NULL) : one("neg", a);
+}
+static PyObject *n_abs(PyObject *a) {
+    return dtype_of(a) == FAC_BOOL ? Py_NewRef(a) : one("abs", a);
+}
 static PyObject *n_positive(PyObject *a) { return Py_NewRef(a); }
-static PyObject *n_invert(PyObject *a) { return one(dtype_of(a) == FAC_BOOL ? "not" : "bitwise_not", a); }
+static PyObject *n_invert(PyObject *a) {
+    return one(dtype_of(a) == FAC_BOOL ? "not" : "bitwise_not", a);
+}
 
 static PyObject *item(PyObject *a) { return PyObject_CallMethod(a, "item", NULL); }
 static int n_bool(PyObject *a) {
     fac_type type = py_type((TensorObject *)a);
     if (fac_dims_count(&type.dims) != 1) {
-        PyErr_SetString(PyExc_ValueError, "whether a tensor is true is only clear of one element: use .any() or .all()");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "whether a tensor is true is only clear of one element: use .any() or .all()");
         return -1;
     }
     PyObject *x = item(a);
@@ -152,8 +170,10 @@ static PyObject *n_index(PyObject *a) {
 }
 
 static PyObject *compare(PyObject *a, PyObject *b, int how) {
-    static const char *const names[] = { [Py_LT] = "less", [Py_LE] = "less_or_equal", [Py_EQ] = "equal", [Py_NE] = "not_equal",
-                                         [Py_GT] = "greater", [Py_GE] = "greater_or_equal" };
+    static const char *const names[] = {
+        [Py_LT] = "less",      [Py_LE] = "less_or_equal", [Py_EQ] = "equal",
+        [Py_NE] = "not_equal", [Py_GT] = "greater",       [Py_GE] = "greater_or_equal"
+    };
     if (how == Py_NE) return fallback("not_equal", a, b);
     return binary(fac_op_find(names[how]), names[how], a, b, false);
 }
@@ -172,23 +192,53 @@ static int set(PyObject *a, PyObject *key, PyObject *value) {
         PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
         return -1;
     }
-    PyObject *pair = PyTuple_Pack(2, key, value), *done = pair ? fallback("setitem", a, pair) : NULL;
+    PyObject *pair = PyTuple_Pack(2, key, value),
+             *done = pair ? fallback("setitem", a, pair) : NULL;
     Py_XDECREF(pair);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
 static PyObject *show(PyObject *a) { return fallback("repr", a, NULL); }
 
-PyType_Slot py_number_slots[] = {
-    { Py_nb_add, n_add }, { Py_nb_subtract, n_sub }, { Py_nb_multiply, n_mul }, { Py_nb_true_divide, n_div },
-    { Py_nb_remainder, n_mod }, { Py_nb_power, n_pow }, { Py_nb_floor_divide, n_floordiv }, { Py_nb_divmod, n_divmod },
-    { Py_nb_matrix_multiply, n_matmul }, { Py_nb_and, n_and }, { Py_nb_or, n_or }, { Py_nb_xor, n_xor },
-    { Py_nb_lshift, n_lshift }, { Py_nb_rshift, n_rshift }, { Py_nb_negative, n_neg }, { Py_nb_positive, n_positive },
-    { Py_nb_absolute, n_abs }, { Py_nb_invert, n_invert }, { Py_nb_bool, n_bool }, { Py_nb_float, n_float },
-    { Py_nb_int, n_int }, { Py_nb_index, n_index }, { Py_nb_inplace_add, i_add }, { Py_nb_inplace_subtract, i_sub },
-    { Py_nb_inplace_multiply, i_mul }, { Py_nb_inplace_true_divide, i_div }, { Py_nb_inplace_remainder, i_mod },
-    { Py_nb_inplace_power, i_pow }, { Py_nb_inplace_floor_divide, i_floordiv },
-    { Py_nb_inplace_matrix_multiply, i_matmul }, { Py_nb_inplace_and, i_and }, { Py_nb_inplace_or, i_or },
-    { Py_nb_inplace_xor, i_xor }, { Py_nb_inplace_lshift, i_lshift }, { Py_nb_inplace_rshift, i_rshift },
-    { Py_tp_richcompare, compare }, { Py_tp_hash, hash }, { Py_mp_length, len },
-    { Py_mp_subscript, get }, { Py_mp_ass_subscript, set }, { Py_tp_repr, show }, { 0, NULL } };
+PyType_Slot py_number_slots[] = { { Py_nb_add, n_add },
+                                  { Py_nb_subtract, n_sub },
+                                  { Py_nb_multiply, n_mul },
+                                  { Py_nb_true_divide, n_div },
+                                  { Py_nb_remainder, n_mod },
+                                  { Py_nb_power, n_pow },
+                                  { Py_nb_floor_divide, n_floordiv },
+                                  { Py_nb_divmod, n_divmod },
+                                  { Py_nb_matrix_multiply, n_matmul },
+                                  { Py_nb_and, n_and },
+                                  { Py_nb_or, n_or },
+                                  { Py_nb_xor, n_xor },
+                                  { Py_nb_lshift, n_lshift },
+                                  { Py_nb_rshift, n_rshift },
+                                  { Py_nb_negative, n_neg },
+                                  { Py_nb_positive, n_positive },
+                                  { Py_nb_absolute, n_abs },
+                                  { Py_nb_invert, n_invert },
+                                  { Py_nb_bool, n_bool },
+                                  { Py_nb_float, n_float },
+                                  { Py_nb_int, n_int },
+                                  { Py_nb_index, n_index },
+                                  { Py_nb_inplace_add, i_add },
+                                  { Py_nb_inplace_subtract, i_sub },
+                                  { Py_nb_inplace_multiply, i_mul },
+                                  { Py_nb_inplace_true_divide, i_div },
+                                  { Py_nb_inplace_remainder, i_mod },
+                                  { Py_nb_inplace_power, i_pow },
+                                  { Py_nb_inplace_floor_divide, i_floordiv },
+                                  { Py_nb_inplace_matrix_multiply, i_matmul },
+                                  { Py_nb_inplace_and, i_and },
+                                  { Py_nb_inplace_or, i_or },
+                                  { Py_nb_inplace_xor, i_xor },
+                                  { Py_nb_inplace_lshift, i_lshift },
+                                  { Py_nb_inplace_rshift, i_rshift },
+                                  { Py_tp_richcompare, compare },
+                                  { Py_tp_hash, hash },
+                                  { Py_mp_length, len },
+                                  { Py_mp_subscript, get },
+                                  { Py_mp_ass_subscript, set },
+                                  { Py_tp_repr, show },
+                                  { 0, NULL } };

@@ -3,10 +3,9 @@
 #include "module.h"
 
 typedef struct ProgramObject {
-    PyObject_HEAD
-    fac_program  *program;
+    PyObject_HEAD fac_program *program;
     DeviceObject *device;
-    int           nin, nout;
+    int nin, nout;
 } ProgramObject;
 static PyTypeObject *program_type;
 
@@ -18,17 +17,22 @@ static void dealloc(PyObject *o) {
 }
 
 static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = { "graph", "device", "precision", "no_fuse", "plan_only", "detect_anomaly", NULL };
+    static char *names[] = { "graph",     "device",         "precision", "no_fuse",
+                             "plan_only", "detect_anomaly", NULL };
     PyObject *graph, *on = NULL;
     const char *precision = NULL;
     int no_fuse = 0, plan_only = 0, anomaly = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|Ozppp:Program", names, py_graph_type, &graph, &on, &precision, &no_fuse,
-                                     &plan_only, &anomaly)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|Ozppp:Program", names, py_graph_type, &graph,
+                                     &on, &precision, &no_fuse, &plan_only, &anomaly))
+        return NULL;
     DeviceObject *device = py_device_from(on);
     if (!device) return NULL;
-    fac_program_opts opts = { .no_fuse = no_fuse, .plan_only = plan_only, .detect_anomaly = anomaly };
+    fac_program_opts opts = { .no_fuse = no_fuse,
+                              .plan_only = plan_only,
+                              .detect_anomaly = anomaly };
     if (precision && !fac_precision_parse(precision, &opts.precision)) {
-        PyErr_Format(PyExc_ValueError, "precision is default, highest, high or medium, not %s", precision);
+        PyErr_Format(PyExc_ValueError, "precision is default, highest, high or medium, not %s",
+                     precision);
         return NULL;
     }
     const fac_graph *g = ((GraphObject *)graph)->graph;
@@ -41,8 +45,10 @@ static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwarg
     PY_WORK_END(status)
     if (status) return py_raise(&err);
     ProgramObject *self = (ProgramObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-    if (!self) fac_program_free(p);
-    else *self = (ProgramObject){ .ob_base = self->ob_base, p, device, nin, nout };
+    if (!self)
+        fac_program_free(p);
+    else
+        *self = (ProgramObject){ .ob_base = self->ob_base, p, device, nin, nout };
     return (PyObject *)self;
 }
 
@@ -57,7 +63,8 @@ fac_tensor **py_operands(PyObject *list, int n, bool absent) {
         PyObject *x = PyList_GetItem(list, i);
         if (x == Py_None && absent) continue;
         if (!py_is_tensor(x))
-            PyErr_Format(PyExc_TypeError, "tensor %d is no Tensor but a %S", i, (PyObject *)Py_TYPE(x));
+            PyErr_Format(PyExc_TypeError, "tensor %d is no Tensor but a %S", i,
+                         (PyObject *)Py_TYPE(x));
         fac_tensor *t = py_is_tensor(x) ? py_value(x) : NULL;
         in[i] = t ? fac_tensor_retain(t) : NULL;
         if (t) continue;
@@ -77,9 +84,12 @@ static PyObject *results_of(ProgramObject *self, fac_tensor *out[]) {
     PyObject *results = PyList_New(self->nout);
     for (int k = 0; k < self->nout; k++) {
         TensorObject *y = py_tensor(out[k], self->device);
-        if (!y) Py_CLEAR(results);
-        else if (results) PyList_SetItem(results, k, (PyObject *)y);
-        else Py_DECREF(y);
+        if (!y)
+            Py_CLEAR(results);
+        else if (results)
+            PyList_SetItem(results, k, (PyObject *)y);
+        else
+            Py_DECREF(y);
     }
     PyMem_Free(out);
     return results;
@@ -91,8 +101,10 @@ static PyObject *run(PyObject *o, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O|O:run", &inputs, &outputs)) return NULL;
     fac_tensor **in = py_operands(inputs, self->nin, false), **out;
     if (!in) return NULL;
-    if (outputs) out = py_operands(outputs, self->nout, true);
-    else out = PyMem_Calloc((size_t)self->nout + 1, sizeof *out);
+    if (outputs)
+        out = py_operands(outputs, self->nout, true);
+    else
+        out = PyMem_Calloc((size_t)self->nout + 1, sizeof *out);
     if (!out) {
         py_operands_drop(in, self->nin);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
@@ -101,18 +113,21 @@ static PyObject *run(PyObject *o, PyObject *args) {
     fac_status status;
     PY_WORK_BEGIN
     status = fac_program_run(self->program, in, out, &err);
-    for (int k = 0; !status && k < self->nout; k++) (void)fac_tensor_data(out[k]);  /* waits */
+    for (int k = 0; !status && k < self->nout; k++) (void)fac_tensor_data(out[k]); /* waits */
     PY_WORK_END(status)
     py_operands_drop(in, self->nin);
     if (!status) return results_of(self, out);
-    if (outputs) py_operands_drop(out, self->nout);
-    else PyMem_Free(out);
+    if (outputs)
+        py_operands_drop(out, self->nout);
+    else
+        PyMem_Free(out);
     return py_raise(&err);
 }
 
 static PyObject *stat_dict(const fac_plan_stat *s) {
-    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:i,s:d}", "arena", s->arena, "values", s->values, "bound", s->bound,
-                         "packed", s->packed, "copied", s->copied, "steps", s->steps, "macs", s->macs);
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:i,s:d}", "arena", s->arena, "values", s->values,
+                         "bound", s->bound, "packed", s->packed, "copied", s->copied, "steps",
+                         s->steps, "macs", s->macs);
 }
 
 static PyObject *plan(PyObject *o, PyObject *list) {
@@ -143,9 +158,10 @@ static PyObject *profile(PyObject *o, PyObject *on) {
 }
 
 static PyObject *step(const fac_step_stat *s) {
-    return Py_BuildValue("{s:z,s:z,s:z,s:z,s:i,s:d,s:d,s:d,s:L,s:O}", "nodes", s->nodes, "op", s->op, "solver", s->solver,
-                         "layouts", s->layouts, "variant", s->variant, "seconds", s->seconds, "macs", s->macs, "bytes", s->bytes,
-                         "runs", (long long)s->runs, "fallback", s->fallback ? Py_True : Py_False);
+    return Py_BuildValue("{s:z,s:z,s:z,s:z,s:i,s:d,s:d,s:d,s:L,s:O}", "nodes", s->nodes, "op",
+                         s->op, "solver", s->solver, "layouts", s->layouts, "variant", s->variant,
+                         "seconds", s->seconds, "macs", s->macs, "bytes", s->bytes, "runs",
+                         (long long)s->runs, "fallback", s->fallback ? Py_True : Py_False);
 }
 static PyObject *steps(PyObject *o, PyObject *none) {
     (void)none;
@@ -157,22 +173,29 @@ static PyObject *steps(PyObject *o, PyObject *none) {
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (size_t i = 0; list && i < n; i++) {
         PyObject *one = step(&at[i]);
-        if (!one) Py_CLEAR(list);
-        else PyList_SetItem(list, (Py_ssize_t)i, one);
+        if (!one)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, (Py_ssize_t)i, one);
     }
     PyMem_Free(at);
     return list;
 }
 
 static PyMethodDef methods[] = {
-    { "run", run, METH_VARARGS, "([Tensor...], [Tensor or None...]): the results, written to those that are given." },
+    { "run", run, METH_VARARGS,
+      "([Tensor...], [Tensor or None...]): the results, written to those that are given." },
     { "address", address, METH_NOARGS, "Of the fac_program, for C." },
     { "plan", plan, METH_O, "([Tensor...]): memory and steps of the plan for these sizes." },
     { "profile", profile, METH_O, "Counts the time of each step from now on." },
-    { "steps", steps, METH_NOARGS, "What each step did since profile(True)." }, { 0 } };
-static PyType_Slot slots[] = {
-    { Py_tp_doc, "A graph made runnable; any thread may run it." }, { Py_tp_new, new_program }, { Py_tp_dealloc, dealloc },
-    { Py_tp_methods, methods }, { 0 } };
+    { "steps", steps, METH_NOARGS, "What each step did since profile(True)." },
+    { 0 }
+};
+static PyType_Slot slots[] = { { Py_tp_doc, "A graph made runnable; any thread may run it." },
+                               { Py_tp_new, new_program },
+                               { Py_tp_dealloc, dealloc },
+                               { Py_tp_methods, methods },
+                               { 0 } };
 static PyType_Spec spec = { "facula.Program", sizeof(ProgramObject), 0, Py_TPFLAGS_DEFAULT, slots };
 
 int py_program_init(PyObject *module) {

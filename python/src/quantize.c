@@ -6,10 +6,11 @@
 static const fac_graph *graph_of(PyObject *o) { return ((GraphObject *)o)->graph; }
 
 static PyObject *layer(const fac_integer_layer *l) {
-    PyObject *row = Py_BuildValue("{s:z,s:z,s:O,s:d,s:d,s:d}", "name", l->name, "op", l->op,
-                                  "kept", l->kept ? Py_True : Py_False, "bytes", l->bytes,
-                                  "bytes_before", l->bytes_before, "weight_sqnr", l->weight_sqnr);
-    PyObject *output = isnan(l->output_sqnr) ? Py_NewRef(Py_None) : PyFloat_FromDouble(l->output_sqnr);
+    PyObject *row = Py_BuildValue("{s:z,s:z,s:O,s:d,s:d,s:d}", "name", l->name, "op", l->op, "kept",
+                                  l->kept ? Py_True : Py_False, "bytes", l->bytes, "bytes_before",
+                                  l->bytes_before, "weight_sqnr", l->weight_sqnr);
+    PyObject *output =
+        isnan(l->output_sqnr) ? Py_NewRef(Py_None) : PyFloat_FromDouble(l->output_sqnr);
     if (row && !py_put(row, "output_sqnr", output)) Py_CLEAR(row);
     if (!row) Py_XDECREF(output);
     return row;
@@ -76,10 +77,14 @@ static PyObject *integers(PyObject *module, PyObject *args) {
     const char *calibration, *kept[PY_STRINGS];
     int is_signed, per_tensor, reduce_range;
     fac_integers how = { .keep = kept };
-    if (!PyArg_ParseTuple(args, "O!OsO!Osdppp:integers", py_graph_type, &graph, &on, &how.scheme, &PyList_Type, &samples,
-                          &keep, &calibration, &how.percentile, &is_signed, &per_tensor, &reduce_range)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!OsO!Osdppp:integers", py_graph_type, &graph, &on, &how.scheme,
+                          &PyList_Type, &samples, &keep, &calibration, &how.percentile, &is_signed,
+                          &per_tensor, &reduce_range))
+        return NULL;
     DeviceObject *device = py_device_from(on);
-    if (!device || !py_strings(keep, kept, &how.nkeep) || !range_rule(calibration, &how.calibration)) return NULL;
+    if (!device || !py_strings(keep, kept, &how.nkeep) ||
+        !range_rule(calibration, &how.calibration))
+        return NULL;
     how.is_signed = is_signed;
     how.per_tensor = per_tensor;
     how.reduce_range = reduce_range;
@@ -141,7 +146,9 @@ static PyObject *dequantize(PyObject *module, PyObject *graph) {
 static PyObject *packed_save(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *graph, *path;
-    if (!PyArg_ParseTuple(args, "O!O&:packed_save", py_graph_type, &graph, PyUnicode_FSConverter, &path)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!O&:packed_save", py_graph_type, &graph, PyUnicode_FSConverter,
+                          &path))
+        return NULL;
     fac_packing p;
     fac_error err;
     fac_status status;
@@ -151,7 +158,8 @@ static PyObject *packed_save(PyObject *module, PyObject *args) {
     PY_WORK_END(status)
     Py_DECREF(path);
     if (status) return py_raise(&err);
-    return Py_BuildValue("{s:i,s:d,s:d}", "layers", p.layers, "bytes", p.bytes, "bytes_before", p.bytes_before);
+    return Py_BuildValue("{s:i,s:d,s:d}", "layers", p.layers, "bytes", p.bytes, "bytes_before",
+                         p.bytes_before);
 }
 
 static PyObject *packed_load(PyObject *module, PyObject *args) {
@@ -170,10 +178,13 @@ static PyObject *packed_load(PyObject *module, PyObject *args) {
 }
 
 PyMethodDef py_quantize_methods[] = {
-    { "integers", integers, METH_VARARGS, "(graph, device, scheme, samples, keep, calibration, percentile, signed, per_tensor,"
+    { "integers", integers, METH_VARARGS,
+      "(graph, device, scheme, samples, keep, calibration, percentile, signed, per_tensor,"
       " reduce_range): the graph in integers, and its layers." },
     { "integer_schemes", schemes, METH_NOARGS, "{scheme: one line about it}" },
     { "quantize", quantize, METH_VARARGS, "(graph, schemes, all): with quantizers of training." },
     { "dequantize", dequantize, METH_O, "(graph): weights as what they are quantized to." },
     { "packed_save", packed_save, METH_VARARGS, "(graph, path): weights as bits." },
-    { "packed_load", packed_load, METH_VARARGS, "(path): such a file." }, { 0 } };
+    { "packed_load", packed_load, METH_VARARGS, "(path): such a file." },
+    { 0 }
+};

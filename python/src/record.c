@@ -1,18 +1,18 @@
 /* Calls that gradients go through.  An eager call runs a Function; where an input requires a
  * gradient, the result remembers a Node: the function, its inputs and what it gave.  Walking the
- * nodes backwards is Python's affair (facula/autograd.py); a node says what its own gradients are. */
+ * nodes backwards is Python's affair (facula/autograd.py); a node says what its own gradients are.
+ */
 #include <string.h>
 #include "module.h"
 
 typedef struct NodeObject {
-    PyObject_HEAD
-    Function   *f;
+    PyObject_HEAD Function *f;
     const fac_op *op;
-    PyObject   *inputs;             /* a tuple of Tensors and None; NULL once released */
-    PyObject   *hooks;              /* {result: [functions of its gradient]}, or NULL */
-    fac_tensor **read, **saved;     /* the values of the inputs, and of the results; NULL: recorded */
-    fac_lazy   **recorded;          /* inputs that were not computed yet */
-    uint64_t   *versions;           /* of those that were read */
+    PyObject *inputs;           /* a tuple of Tensors and None; NULL once released */
+    PyObject *hooks;            /* {result: [functions of its gradient]}, or NULL */
+    fac_tensor **read, **saved; /* the values of the inputs, and of the results; NULL: recorded */
+    fac_lazy **recorded;        /* inputs that were not computed yet */
+    uint64_t *versions;         /* of those that were read */
     DeviceObject *device;
 } NodeObject;
 
@@ -20,7 +20,7 @@ static PyTypeObject *node_type;
 static allocfunc alloc_node;
 /* Of a thread: one that computes without gradients changes nothing for the others. */
 static _Thread_local bool enabled = true;
-static _Thread_local bool tracing;      /* every call is recorded, whatever it is for */
+static _Thread_local bool tracing; /* every call is recorded, whatever it is for */
 
 bool py_grad_enabled(void) { return enabled; }
 
@@ -49,11 +49,13 @@ static PyObject *is_grad_enabled(PyObject *module, PyObject *none) {
 
 static bool wants(PyObject *const in[], int n, const Function *f) {
     for (int i = 0; i < n; i++)
-        if (py_is_tensor(in[i]) && ((TensorObject *)in[i])->requires_grad && f->floats_in[i]) return true;
+        if (py_is_tensor(in[i]) && ((TensorObject *)in[i])->requires_grad && f->floats_in[i])
+            return true;
     return false;
 }
 
-static NodeObject *new_node(Function *f, const fac_op *op, int n, PyObject *const in[], fac_tensor *const out[]) {
+static NodeObject *new_node(Function *f, const fac_op *op, int n, PyObject *const in[],
+                            fac_tensor *const out[]) {
     PyObject *inputs = PyTuple_New(n);
     void *room = PyMem_Calloc((size_t)(3 * n + f->nout), sizeof(uint64_t));
     NodeObject *self = inputs && room ? (NodeObject *)alloc_node(node_type, 0) : NULL;
@@ -83,7 +85,8 @@ static NodeObject *new_node(Function *f, const fac_op *op, int n, PyObject *cons
     return self;
 }
 
-/* Inputs are remembered as they are now: an object that gets another value later is another input. */
+/* Inputs are remembered as they are now: an object that gets another value later is another input.
+ */
 static bool snapshot(int n, PyObject *const in[], PyObject *to[]) {
     for (int i = 0; i < n; i++) {
         TensorObject *x = (TensorObject *)in[i];
@@ -104,7 +107,8 @@ static bool snapshot(int n, PyObject *const in[], PyObject *to[]) {
     return true;
 }
 
-static PyObject *recorded(Function *f, const fac_op *op, int n, PyObject *const in[], fac_tensor *const out[]) {
+static PyObject *recorded(Function *f, const fac_op *op, int n, PyObject *const in[],
+                          fac_tensor *const out[]) {
     PyObject *now[PY_PORTS];
     if (!snapshot(n, in, now)) return NULL;
     NodeObject *node = new_node(f, op, n, now, out);
@@ -113,7 +117,8 @@ static PyObject *recorded(Function *f, const fac_op *op, int n, PyObject *const 
 }
 
 /* Takes out[], or lazy[] where that is not NULL. */
-static PyObject *wrap(Function *f, fac_tensor *out[], fac_lazy *lazy[], DeviceObject *device, PyObject *node, bool grads) {
+static PyObject *wrap(Function *f, fac_tensor *out[], fac_lazy *lazy[], DeviceObject *device,
+                      PyObject *node, bool grads) {
     PyObject *all[PY_PORTS];
     for (int k = 0; k < f->nout; k++) {
         TensorObject *y = py_tensor(lazy ? NULL : out[k], device);
@@ -133,13 +138,16 @@ static PyObject *wrap(Function *f, fac_tensor *out[], fac_lazy *lazy[], DeviceOb
     if (f->nout == 1) return all[0];
     PyObject *tuple = PyTuple_New(f->nout);
     for (int k = 0; k < f->nout; k++)
-        if (tuple) PyTuple_SetItem(tuple, k, all[k]);
-        else Py_DECREF(all[k]);
+        if (tuple)
+            PyTuple_SetItem(tuple, k, all[k]);
+        else
+            Py_DECREF(all[k]);
     return tuple;
 }
 
 /* in[]: Tensors, or None where one is absent. */
-static PyObject *call(Function *f, const fac_op *op, int n, PyObject *const in[], DeviceObject *device) {
+static PyObject *call(Function *f, const fac_op *op, int n, PyObject *const in[],
+                      DeviceObject *device) {
     fac_tensor *given[PY_PORTS], *out[PY_PORTS];
     fac_lazy *lazy[PY_PORTS];
     bool later = py_lazy_on() && !tracing;
@@ -149,12 +157,15 @@ static PyObject *call(Function *f, const fac_op *op, int n, PyObject *const in[]
         if (!given[i] && py_is_tensor(in[i])) return NULL;
     }
     if (!later && !py_function_run(f, given, out)) return NULL;
-    bool grads = enabled && !(op->is & FAC_OP_NO_GRAD) && wants(in, n, f), record = grads || tracing;
+    bool grads = enabled && !(op->is & FAC_OP_NO_GRAD) && wants(in, n, f),
+         record = grads || tracing;
     PyObject *node = record ? recorded(f, op, n, in, later ? NULL : out) : NULL;
     if (record && !node) {
         for (int k = 0; k < f->nout; k++)
-            if (later) fac_lazy_free(lazy[k]);
-            else fac_tensor_free(out[k]);
+            if (later)
+                fac_lazy_free(lazy[k]);
+            else
+                fac_tensor_free(out[k]);
         return NULL;
     }
     if (node) ((NodeObject *)node)->device = device;
@@ -171,7 +182,8 @@ PyObject *py_apply_op(const fac_op *op, const char *attrs, int want, int n, PyOb
         given[i] = NULL;
         if (in[i] == Py_None) continue;
         if (!py_is_tensor(in[i])) {
-            PyErr_Format(PyExc_TypeError, "%s: input %d is a %S, a Tensor was expected", op->name, i, (PyObject *)Py_TYPE(in[i]));
+            PyErr_Format(PyExc_TypeError, "%s: input %d is a %S, a Tensor was expected", op->name,
+                         i, (PyObject *)Py_TYPE(in[i]));
             return NULL;
         }
         TensorObject *x = (TensorObject *)in[i];
@@ -197,9 +209,12 @@ PyObject *py_apply(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     if (want == -1 && PyErr_Occurred()) return NULL;
     if (want < 0 || want >= PY_PORTS) want = 0;
     const fac_op *op = fac_op_find(name);
-    if (op && !(op->is & FAC_OP_BODIES)) return py_apply_op(op, attrs, (int)want, (int)(n - 3), args + 3);
-    PyErr_Format(PyExc_ValueError, op ? "the operator \"%s\" has graphs inside and cannot be called alone"
-                                      : "there is no operator \"%s\"", name);
+    if (op && !(op->is & FAC_OP_BODIES))
+        return py_apply_op(op, attrs, (int)want, (int)(n - 3), args + 3);
+    PyErr_Format(PyExc_ValueError,
+                 op ? "the operator \"%s\" has graphs inside and cannot be called alone"
+                    : "there is no operator \"%s\"",
+                 name);
     return NULL;
 }
 
@@ -257,13 +272,17 @@ static int set_hooks(PyObject *o, PyObject *value, void *none) {
     Py_XDECREF(old);
     return 0;
 }
-static PyObject *repr(PyObject *o) { return PyUnicode_FromFormat("<Node %s>", ((NodeObject *)o)->op->name); }
+static PyObject *repr(PyObject *o) {
+    return PyUnicode_FromFormat("<Node %s>", ((NodeObject *)o)->op->name);
+}
 
 static bool unchanged(const NodeObject *self) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(self->inputs); i++) {
         if (!self->read[i] || fac_tensor_version(self->read[i]) == self->versions[i]) continue;
-        PyErr_Format(PyExc_RuntimeError, "%s: input %zd was written after the operator read it, so its gradient cannot"
-                     " be computed: copy it before it is changed (x.clone())", self->op->name, i);
+        PyErr_Format(PyExc_RuntimeError,
+                     "%s: input %zd was written after the operator read it, so its gradient cannot"
+                     " be computed: copy it before it is changed (x.clone())",
+                     self->op->name, i);
         return false;
     }
     return true;
@@ -273,13 +292,18 @@ static uint64_t mask_of(const NodeObject *self) {
     uint64_t mask = 0;
     for (Py_ssize_t i = 0; i < PyTuple_Size(self->inputs); i++) {
         PyObject *x = PyTuple_GetItem(self->inputs, i);
-        if (py_is_tensor(x) && ((TensorObject *)x)->requires_grad && self->f->floats_in[i]) mask |= UINT64_C(1) << i;
+        if (py_is_tensor(x) && ((TensorObject *)x)->requires_grad && self->f->floats_in[i])
+            mask |= UINT64_C(1) << i;
     }
     return mask;
 }
 
-static fac_type result_type(const NodeObject *self, int k) { return fac_value_type(fac_graph_output(self->f->graph, k)); }
-static bool is_float(const NodeObject *self, int k) { return fac_dtype_get(result_type(self, k).dtype)->kind == 'f'; }
+static fac_type result_type(const NodeObject *self, int k) {
+    return fac_value_type(fac_graph_output(self->f->graph, k));
+}
+static bool is_float(const NodeObject *self, int k) {
+    return fac_dtype_get(result_type(self, k).dtype)->kind == 'f';
+}
 
 /* What came in for result k, or zeros. */
 static PyObject *incoming(const NodeObject *self, PyObject *list, int k) {
@@ -326,8 +350,10 @@ static PyObject *vjp(PyObject *o, PyObject *args) {
     int create = 0, n = 0;
     if (!PyArg_ParseTuple(args, "O!p:vjp", &PyList_Type, &list, &create)) return NULL;
     if (!self->inputs) {
-        PyErr_SetString(PyExc_RuntimeError, "backward() went through this part of the graph already and released it: say"
-                        " retain_graph=True the first time");
+        PyErr_SetString(
+            PyExc_RuntimeError,
+            "backward() went through this part of the graph already and released it: say"
+            " retain_graph=True the first time");
         return NULL;
     }
     uint64_t mask = mask_of(self);
@@ -365,8 +391,11 @@ int py_node_emit(PyObject *o, fac_graph *g, int n, fac_value *const in[], fac_va
     }
     const Function *f = ((NodeObject *)o)->f;
     if (py_function_emit(f, g, in, out)) return f->nout;
-    if (fac_graph_check(g, &err)) py_raise(&err);
-    else PyErr_SetString(PyExc_RuntimeError, "a call without results cannot be written into a graph");
+    if (fac_graph_check(g, &err))
+        py_raise(&err);
+    else
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a call without results cannot be written into a graph");
     return -1;
 }
 
@@ -376,23 +405,35 @@ static PyObject *release(PyObject *o, PyObject *none) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {
-    { "vjp", vjp, METH_VARARGS, "([d result...], create_graph): gradients by the inputs." },
-    { "release", release, METH_NOARGS, "Forgets inputs and results." }, { 0 } };
-static PyGetSetDef getset[] = {
-    { "inputs", get_inputs, NULL, "Tensors that were read.", NULL },
-    { "name", get_name, NULL, "Of the operator.", NULL },
-    { "outputs", get_outputs, NULL, "How many results.", NULL },
-    { "hooks", get_hooks, set_hooks, "{result: [functions of its gradient]} or None", NULL }, { 0 } };
-static PyType_Slot slots[] = {
-    { Py_tp_doc, "A recorded call of an operator." }, { Py_tp_dealloc, dealloc }, { Py_tp_traverse, traverse },
-    { Py_tp_clear, clear }, { Py_tp_methods, methods }, { Py_tp_getset, getset }, { Py_tp_repr, repr }, { 0 } };
+static PyMethodDef methods[] = { { "vjp", vjp, METH_VARARGS,
+                                   "([d result...], create_graph): gradients by the inputs." },
+                                 { "release", release, METH_NOARGS, "Forgets inputs and results." },
+                                 { 0 } };
+static PyGetSetDef getset[] = { { "inputs", get_inputs, NULL, "Tensors that were read.", NULL },
+                                { "name", get_name, NULL, "Of the operator.", NULL },
+                                { "outputs", get_outputs, NULL, "How many results.", NULL },
+                                { "hooks", get_hooks, set_hooks,
+                                  "{result: [functions of its gradient]} or None", NULL },
+                                { 0 } };
+static PyType_Slot slots[] = { { Py_tp_doc, "A recorded call of an operator." },
+                               { Py_tp_dealloc, dealloc },
+                               { Py_tp_traverse, traverse },
+                               { Py_tp_clear, clear },
+                               { Py_tp_methods, methods },
+                               { Py_tp_getset, getset },
+                               { Py_tp_repr, repr },
+                               { 0 } };
 static PyType_Spec spec = { "facula.Node", sizeof(NodeObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            slots };
 static PyMethodDef functions[] = {
-    { "set_grad_enabled", set_grad_enabled, METH_O, "Are calls recorded for gradients?  What it was before." },
+    { "set_grad_enabled", set_grad_enabled, METH_O,
+      "Are calls recorded for gradients?  What it was before." },
     { "set_tracing", set_tracing, METH_O, "Is every call recorded?  What it was before." },
-    { "is_grad_enabled", is_grad_enabled, METH_NOARGS, "Are calls recorded for gradients?" }, { 0 } };
+    { "is_grad_enabled", is_grad_enabled, METH_NOARGS, "Are calls recorded for gradients?" },
+    { 0 }
+};
 
 int py_record_init(PyObject *module) {
     node_type = (PyTypeObject *)PyType_FromSpec(&spec);

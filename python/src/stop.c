@@ -1,7 +1,7 @@
 /* Ctrl-C in long work: Python's own handler only leaves a note that nobody reads before the work is
  * over.  While the main thread works, another handler stands before it and raises a flag, which the
- * device looks at between steps (facula/stop.h).  Where a program has a handler of its own, Ctrl-C is
- * that handler's affair and nothing is stopped. */
+ * device looks at between steps (facula/stop.h).  Where a program has a handler of its own, Ctrl-C
+ * is that handler's affair and nothing is stopped. */
 #include <pthread.h>
 #include <signal.h>
 #include "module.h"
@@ -10,13 +10,15 @@ static volatile sig_atomic_t asked;
 static struct sigaction before;
 static pthread_t main_thread;
 static PyObject *getsignal, *default_handler;
-static int depth;                       /* work of the main thread within work of its own */
+static int depth; /* work of the main thread within work of its own */
 static bool standing;
 
 static void on_signal(int which, siginfo_t *info, void *context) {
     asked = 1;
-    if (before.sa_flags & SA_SIGINFO) before.sa_sigaction(which, info, context);
-    else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) before.sa_handler(which);
+    if (before.sa_flags & SA_SIGINFO)
+        before.sa_sigaction(which, info, context);
+    else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+        before.sa_handler(which);
 }
 
 bool py_stop_asked(void *none) {
@@ -45,7 +47,8 @@ void py_work_end(fac_status status) {
     if (!pthread_equal(pthread_self(), main_thread) || --depth || !standing) return;
     struct sigaction now;
     standing = false;
-    if (!sigaction(SIGINT, NULL, &now) && now.sa_sigaction == on_signal) sigaction(SIGINT, &before, NULL);
+    if (!sigaction(SIGINT, NULL, &now) && now.sa_sigaction == on_signal)
+        sigaction(SIGINT, &before, NULL);
     if (asked && status) PyErr_CheckSignals();
     asked = 0;
 }

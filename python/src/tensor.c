@@ -8,7 +8,8 @@ PyTypeObject *py_tensor_type;
 static allocfunc alloc_tensor;
 
 static TensorObject *make(PyTypeObject *type, fac_tensor *t, DeviceObject *device) {
-    allocfunc alloc = type == py_tensor_type ? alloc_tensor : (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    allocfunc alloc =
+        type == py_tensor_type ? alloc_tensor : (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     TensorObject *self = (TensorObject *)alloc(type, 0);
     if (!self) {
         fac_tensor_free(t);
@@ -19,7 +20,9 @@ static TensorObject *make(PyTypeObject *type, fac_tensor *t, DeviceObject *devic
     return self;
 }
 
-TensorObject *py_tensor(fac_tensor *t, DeviceObject *device) { return make(py_tensor_type, t, device); }
+TensorObject *py_tensor(fac_tensor *t, DeviceObject *device) {
+    return make(py_tensor_type, t, device);
+}
 
 TensorObject *py_alias(TensorObject *x) {
     TensorObject *y = py_tensor(x->t ? fac_tensor_retain(x->t) : NULL, x->device);
@@ -56,7 +59,8 @@ static PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs
     static char *names[] = { "data", "dtype", "device", "requires_grad", NULL };
     PyObject *data, *dtype = NULL, *on = NULL;
     int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOp:Tensor", names, &data, &dtype, &on, &requires_grad))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOp:Tensor", names, &data, &dtype, &on,
+                                     &requires_grad))
         return NULL;
     fac_dtype as;
     if (!py_dtype_from(dtype, FAC_NONE, &as)) return NULL;
@@ -65,7 +69,8 @@ static PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs
     TensorObject *from = py_tensor_from(data, as, false);
     if (!from) return NULL;
     if (!device) device = from->device;
-    TensorObject *self = py_value((PyObject *)from) ? make(type, fac_tensor_retain(from->t), device) : NULL;
+    TensorObject *self =
+        py_value((PyObject *)from) ? make(type, fac_tensor_retain(from->t), device) : NULL;
     if (self) self->requires_grad = requires_grad;
     Py_DECREF(from);
     return (PyObject *)self;
@@ -154,11 +159,13 @@ static int set_requires_grad(PyObject *o, PyObject *value, void *none) {
     int on = value ? PyObject_IsTrue(value) : 0;
     if (on < 0) return -1;
     if (on && fac_dtype_get(py_type(self).dtype)->kind != 'f') {
-        PyErr_SetString(PyExc_RuntimeError, "only tensors of a floating-point dtype can require gradients");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "only tensors of a floating-point dtype can require gradients");
         return -1;
     }
     if (self->node && !on) {
-        PyErr_SetString(PyExc_RuntimeError, "requires_grad of a result cannot be switched off: use x.detach()");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "requires_grad of a result cannot be switched off: use x.detach()");
         return -1;
     }
     self->requires_grad = on;
@@ -197,14 +204,22 @@ static PyGetSetDef getset[] = {
     { "_version", get_version, NULL, "Raised by every write.", NULL },
     { "requires_grad", get_requires_grad, set_requires_grad, "Is a gradient by it wanted?", NULL },
     { "is_leaf", get_is_leaf, NULL, "True unless a recorded operator made it.", NULL },
-    { "grad", get_object, set_grad, "The gradient that backward() has left.", (void *)offsetof(TensorObject, grad) },
-    { "grad_fn", get_object, set_object, "What made it, for backward().", (void *)offsetof(TensorObject, node) },
-    { "_hooks", get_object, set_object, "Hooks of its gradient.", (void *)offsetof(TensorObject, hooks) }, { 0 } };
+    { "grad", get_object, set_grad, "The gradient that backward() has left.",
+      (void *)offsetof(TensorObject, grad) },
+    { "grad_fn", get_object, set_object, "What made it, for backward().",
+      (void *)offsetof(TensorObject, node) },
+    { "_hooks", get_object, set_object, "Hooks of its gradient.",
+      (void *)offsetof(TensorObject, hooks) },
+    { 0 }
+};
 static PyMemberDef members[] = {
     { "__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weak), READONLY, NULL },
     { "_index", T_INT, offsetof(TensorObject, index), 0, "Which result of grad_fn." },
-    { "_retains_grad", T_BOOL, offsetof(TensorObject, retains_grad), 0, "Keeps its gradient, though no leaf." },
-    { "_readonly", T_BOOL, offsetof(TensorObject, readonly), 0, "Its memory is shown read only." }, { 0 } };
+    { "_retains_grad", T_BOOL, offsetof(TensorObject, retains_grad), 0,
+      "Keeps its gradient, though no leaf." },
+    { "_readonly", T_BOOL, offsetof(TensorObject, readonly), 0, "Its memory is shown read only." },
+    { 0 }
+};
 
 /* ---- methods ---- */
 
@@ -223,7 +238,9 @@ static PyObject *item(PyObject *o, PyObject *none) {
         return list;
     }
     PyObject *shape = py_dims(&type.dims);
-    if (shape) PyErr_Format(PyExc_ValueError, "item() of a tensor of shape %S, which has not one element", shape);
+    if (shape)
+        PyErr_Format(PyExc_ValueError, "item() of a tensor of shape %S, which has not one element",
+                     shape);
     Py_XDECREF(shape);
     return NULL;
 }
@@ -248,11 +265,12 @@ static PyObject *become(PyObject *o, PyObject *from) {
     TensorObject *self = (TensorObject *)o, *with = (TensorObject *)from;
     fac_error err;
     if (self->exports && (!py_value(from) || !py_lazy_settle())) return NULL;
-    if (self->exports) {                            /* who looks at this memory sees the new value */
+    if (self->exports) { /* who looks at this memory sees the new value */
         fac_type type = fac_tensor_type(with->t);
         fac_tensor *flat;
         if (fac_tensor_convert(with->t, type.dtype, &flat, &err)) return py_raise(&err);
-        fac_status status = fac_tensor_write(self->t, fac_tensor_data(flat), fac_type_bytes(&type), &err);
+        fac_status status =
+            fac_tensor_write(self->t, fac_tensor_data(flat), fac_type_bytes(&type), &err);
         fac_tensor_free(flat);
         if (status) return py_raise(&err);
     } else {
@@ -305,30 +323,39 @@ static PyObject *convert(PyObject *o, PyObject *as) {
     fac_error err;
     fac_status status;
     if (!py_dtype_from(as, py_type(self).dtype, &dtype) || !py_value(o)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = fac_tensor_convert(self->t, dtype, &t, &err);
-    Py_END_ALLOW_THREADS
-    if (status) return py_raise(&err);
+    Py_BEGIN_ALLOW_THREADS status = fac_tensor_convert(self->t, dtype, &t, &err);
+    Py_END_ALLOW_THREADS if (status) return py_raise(&err);
     return (PyObject *)py_tensor(t, self->device);
 }
 
 static PyMethodDef methods[] = {
     { "item", item, METH_NOARGS, "The only element, as a number of Python's." },
     { "tolist", tolist, METH_NOARGS, "Nested lists of numbers." },
-    { "detach", detach, METH_NOARGS, "The same memory without history: no gradient flows through." },
+    { "detach", detach, METH_NOARGS,
+      "The same memory without history: no gradient flows through." },
     { "_become", become, METH_O, "Takes the value and the history of another one." },
     { "_on", on_device, METH_O, "The same value for another device." },
-    { "_window", window, METH_VARARGS, "(shape, strides, offset): another window on the same memory." },
+    { "_window", window, METH_VARARGS,
+      "(shape, strides, offset): another window on the same memory." },
     { "_convert", convert, METH_O, "A copy of its own, contiguous, of a dtype." },
     { "__dlpack__", (PyCFunction)(void (*)(void))py_tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
       "A capsule that other libraries read: the same memory." },
-    { "__dlpack_device__", py_tensor_dlpack_device, METH_NOARGS, "(1, 0): host memory." }, { 0 } };
+    { "__dlpack_device__", py_tensor_dlpack_device, METH_NOARGS, "(1, 0): host memory." },
+    { 0 }
+};
 
 int py_tensor_init(PyObject *module) {
     PyType_Slot own[] = { { Py_tp_new, new_tensor },
-        { Py_tp_doc, "A typed array that knows how it was made: see facula.tensor()." }, { Py_tp_dealloc, dealloc }, { Py_tp_traverse, traverse },
-        { Py_tp_clear, clear }, { Py_tp_methods, methods }, { Py_tp_getset, getset }, { Py_tp_members, members },
-        { Py_bf_getbuffer, py_tensor_getbuffer }, { Py_bf_releasebuffer, py_tensor_releasebuffer } };
+                          { Py_tp_doc,
+                            "A typed array that knows how it was made: see facula.tensor()." },
+                          { Py_tp_dealloc, dealloc },
+                          { Py_tp_traverse, traverse },
+                          { Py_tp_clear, clear },
+                          { Py_tp_methods, methods },
+                          { Py_tp_getset, getset },
+                          { Py_tp_members, members },
+                          { Py_bf_getbuffer, py_tensor_getbuffer },
+                          { Py_bf_releasebuffer, py_tensor_releasebuffer } };
     enum { OWN = sizeof own / sizeof *own };
     PyType_Slot slots[OWN + 48];
     int n = 0;
@@ -336,7 +363,7 @@ int py_tensor_init(PyObject *module) {
     for (const PyType_Slot *s = py_number_slots; s->slot; s++) slots[n++] = *s;
     slots[n] = (PyType_Slot){ 0, NULL };
     PyType_Spec spec = { "facula.Tensor", sizeof(TensorObject), 0,
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots };
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots };
     py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (!py_tensor_type) return -1;
     alloc_tensor = (allocfunc)PyType_GetSlot(py_tensor_type, Py_tp_alloc);

@@ -6,9 +6,8 @@ extern const fac_backend fac_backend_cpu;
 extern const fac_backend fac_backend_opencl;
 #endif
 
-const fac_backend *const fac_backends[] = {
-    &fac_backend_cpu,
+const fac_backend *const fac_backends[] = { &fac_backend_cpu,
 #ifdef FAC_HAVE_OPENCL
-    &fac_backend_opencl,
+                                            &fac_backend_opencl,
 #endif
-    NULL };
+                                            NULL };

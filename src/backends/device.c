@@ -5,17 +5,21 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-fac_status fac_device_open(const char *name, const fac_device_opts *opts, fac_device **out, fac_error *err) {
+fac_status fac_device_open(const char *name, const fac_device_opts *opts, fac_device **out,
+                           fac_error *err) {
     fac_device_opts none = { 0 };
-    if (!name || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_device_open: %s is NULL", name ? "out" : "name");
+    if (!name || !out)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_device_open: %s is NULL", name ? "out" : "name");
     for (const fac_backend *const *b = fac_backends; *b; b++) {
         size_t n = strlen((*b)->name);
         if (strncmp(name, (*b)->name, n) || (name[n] && name[n] != ':')) continue;
         fac_device *d;
         FAC_TRY((*b)->open(name[n] ? name + n + 1 : "", opts ? opts : &none, &d, err));
         fac_status status = fac_device_settle(d, err);
-        if (status) fac_device_free(d);
-        else *out = d;
+        if (status)
+            fac_device_free(d);
+        else
+            *out = d;
         return status;
     }
     char known[256] = "";
@@ -23,7 +27,8 @@ fac_status fac_device_open(const char *name, const fac_device_opts *opts, fac_de
         size_t n = strlen(known);
         snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", (*b)->name);
     }
-    return fac_raise(err, FAC_E_UNSUPPORTED, "no device \"%s\" in this build; it has: %s", name, known);
+    return fac_raise(err, FAC_E_UNSUPPORTED, "no device \"%s\" in this build; it has: %s", name,
+                     known);
 }
 
 void fac_device_free(fac_device *d) {
@@ -44,18 +49,28 @@ const char *fac_device_name(const fac_device *d) { return d->name; }
 const char *fac_device_about(const fac_device *d) { return d->about; }
 
 fac_status fac_device_peaks(fac_device *d, fac_peaks *out, fac_error *err) {
-    if (!d || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_device_peaks: %s is NULL", d ? "out" : "the device");
-    if (!d->backend->peaks) return fac_raise(err, FAC_E_UNSUPPORTED, "%s: its peaks cannot be measured", d->name);
+    if (!d || !out)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_device_peaks: %s is NULL",
+                         d ? "out" : "the device");
+    if (!d->backend->peaks)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s: its peaks cannot be measured", d->name);
     return d->backend->peaks(d, out, err);
 }
 
-fac_status  fac_device_sync(fac_device *d, fac_error *err) { return d->backend->sync ? d->backend->sync(d, err) : FAC_OK; }
+fac_status fac_device_sync(fac_device *d, fac_error *err) {
+    return d->backend->sync ? d->backend->sync(d, err) : FAC_OK;
+}
 
 fac_memory_stat fac_device_memory(const fac_device *d) {
-    fac_device *m = (fac_device *)(uintptr_t)d;     /* atomics have no const load in C11 */
+    fac_device *m = (fac_device *)(uintptr_t)d; /* atomics have no const load in C11 */
     const size_t mirrors = fac_mirrors_bytes(&m->mirrors), tensors = m->held_for[FAC_HOLD_TENSORS];
-    return (fac_memory_stat){ m->held, m->peak, tensors > mirrors ? tensors - mirrors : 0, mirrors, m->held_for[FAC_HOLD_ARENAS],
-                              m->held_for[FAC_HOLD_PACKED], m->held_for[FAC_HOLD_OPERANDS],
+    return (fac_memory_stat){ m->held,
+                              m->peak,
+                              tensors > mirrors ? tensors - mirrors : 0,
+                              mirrors,
+                              m->held_for[FAC_HOLD_ARENAS],
+                              m->held_for[FAC_HOLD_PACKED],
+                              m->held_for[FAC_HOLD_OPERANDS],
                               d->backend->reserved ? d->backend->reserved(m) : m->held };
 }
 
@@ -69,7 +84,8 @@ void fac_device_paths(fac_device *d, fac_fact *tell, void *self) {
 
 size_t fac_device_trim(fac_device *d) { return d->backend->trim ? d->backend->trim(d) : 0; }
 
-fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err) {
+fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name,
+                           const fac_device_opts *opts, fac_error *err) {
     d->opts = *opts;
     snprintf(d->name, sizeof d->name, "%s", name);
     FAC_TRY(fac_mirrors_init(&d->mirrors, err));
@@ -95,8 +111,10 @@ fac_status fac_device_go_on(const fac_device *d, fac_error *err) {
 }
 
 static void free_pack(fac_device *d, fac_pack *p) {
-    if (p->file) fac_file_free(p->file);
-    else fac_device_drop(d, FAC_HOLD_PACKED, p->memory, p->bytes);
+    if (p->file)
+        fac_file_free(p->file);
+    else
+        fac_device_drop(d, FAC_HOLD_PACKED, p->memory, p->bytes);
     fac_release(p);
 }
 
@@ -115,32 +133,39 @@ void fac_device_fini(fac_device *d) {
 }
 
 static fac_status take(fac_device *d, size_t bytes, void **out, fac_error *err) {
-    size_t held = atomic_fetch_add(&d->held, bytes) + bytes, peak = d->peak, limit = d->opts.memory_limit;
+    size_t held = atomic_fetch_add(&d->held, bytes) + bytes, peak = d->peak,
+           limit = d->opts.memory_limit;
     fac_status status = FAC_OK;
     if (limit && held > limit)
-        status = fac_raise(err, FAC_E_NOMEM, "%s: %zu bytes asked for, %zu of the limit of %zu are held", d->name, bytes, held - bytes, limit);
+        status =
+            fac_raise(err, FAC_E_NOMEM, "%s: %zu bytes asked for, %zu of the limit of %zu are held",
+                      d->name, bytes, held - bytes, limit);
     else
         status = d->backend->alloc(d, bytes, out, err);
     if (status) {
         atomic_fetch_sub(&d->held, bytes);
         return status;
     }
-    while (held > peak && !atomic_compare_exchange_weak(&d->peak, &peak, held)) { }
+    while (held > peak && !atomic_compare_exchange_weak(&d->peak, &peak, held)) {}
     return FAC_OK;
 }
 
 fac_status fac_device_hold(fac_device *d, fac_hold what, size_t bytes, void **out, fac_error *err) {
     fac_error first = { 0 };
     fac_status status = take(d, bytes, out, &first);
-    if (status == FAC_E_NOMEM && fac_mirrors_evict(&d->mirrors)) status = take(d, bytes, out, &first);
+    if (status == FAC_E_NOMEM && fac_mirrors_evict(&d->mirrors))
+        status = take(d, bytes, out, &first);
     if (!status) {
         atomic_fetch_add(&d->held_for[what], bytes);
         return FAC_OK;
     }
     if (status != FAC_E_NOMEM) return fac_raise(err, status, "%s", first.text);
     const fac_memory_stat m = fac_device_memory(d);
-    return fac_raise(err, status, "%s (held for tensors %zu, parameters and results %zu, values between steps %zu, packed weights %zu, "
-                     "operands %zu)", first.text, m.tensors, m.mirrors, m.arenas, m.packed, m.operands);
+    return fac_raise(err, status,
+                     "%s (held for tensors %zu, parameters and results %zu, values between steps "
+                     "%zu, packed weights %zu, "
+                     "operands %zu)",
+                     first.text, m.tensors, m.mirrors, m.arenas, m.packed, m.operands);
 }
 
 void fac_device_drop(fac_device *d, fac_hold what, void *memory, size_t bytes) {
@@ -154,7 +179,9 @@ fac_status fac_device_alloc(fac_device *d, size_t bytes, void **out, fac_error *
     return fac_device_hold(d, FAC_HOLD_TENSORS, bytes, out, err);
 }
 
-void fac_device_release(fac_device *d, void *memory, size_t bytes) { fac_device_drop(d, FAC_HOLD_TENSORS, memory, bytes); }
+void fac_device_release(fac_device *d, void *memory, size_t bytes) {
+    fac_device_drop(d, FAC_HOLD_TENSORS, memory, bytes);
+}
 
 /* As many buckets as packs, a power of two; growing them may fail: lists are longer then. */
 static void more_buckets(fac_device *d) {
@@ -173,7 +200,8 @@ static void more_buckets(fac_device *d) {
     d->nbuckets = want;
 }
 
-fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **out, bool *fresh, fac_error *err) {
+fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **out, bool *fresh,
+                        fac_error *err) {
     for (fac_pack *p = d->nbuckets ? d->packs[key.a & (d->nbuckets - 1)] : NULL; p; p = p->next) {
         if (!fac_hash_equal(p->key, key) || p->bytes != bytes) continue;
         p->refs++;

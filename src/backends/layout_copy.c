@@ -1,16 +1,18 @@
-/* Moves between layouts in host memory, one run of the last dim at a time.  The planner's own means; fast reorders are solvers
- * of `identity`. */
+/* Moves between layouts in host memory, one run of the last dim at a time.  The planner's own
+ * means; fast reorders are solvers of `identity`. */
 #include "backends/layout_copy.h"
 #include <string.h>
 
 static int64_t place(const fac_layout *l, int rank, const int64_t *index) {
     int64_t at = l->offset;
     for (int k = 0; k < rank; k++)
-        at += l->block && k == l->axis ? index[k] / l->block * l->stride[k] + index[k] % l->block : index[k] * l->stride[k];
+        at += l->block && k == l->axis ? index[k] / l->block * l->stride[k] + index[k] % l->block
+                                       : index[k] * l->stride[k];
     return at;
 }
 
-void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *a, void *to, const fac_layout *b) {
+void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *a, void *to,
+                     const fac_layout *b) {
     size_t size = (size_t)fac_dtype_get(type->dtype)->block_bytes;
     const fac_dims *d = &type->dims;
     int64_t index[FAC_DIMS] = { 0 };
@@ -24,13 +26,18 @@ void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *a
     /* the last dim as a run unless it is the blocked axis */
     int last = rank - 1;
     bool run = rank > 0 && !(a->block && a->axis == last) && !(b->block && b->axis == last);
-    int64_t n = run ? d->d[last] : 1, sa = run ? a->stride[last] : 0, sb = run ? b->stride[last] : 0;
+    int64_t n = run ? d->d[last] : 1, sa = run ? a->stride[last] : 0,
+            sb = run ? b->stride[last] : 0;
     for (;;) {
         const char *x = (const char *)from + (size_t)place(a, rank, index) * size;
         char *y = (char *)to + (size_t)place(b, rank, index) * size;
-        if (sa == 1 && sb == 1) memcpy(y, x, (size_t)n * size);
-        else if (size == 4) for (int64_t k = 0; k < n; k++) memcpy(y + k * sb * 4, x + k * sa * 4, 4);
-        else for (int64_t k = 0; k < n; k++) memcpy(y + (size_t)(k * sb) * size, x + (size_t)(k * sa) * size, size);
+        if (sa == 1 && sb == 1)
+            memcpy(y, x, (size_t)n * size);
+        else if (size == 4)
+            for (int64_t k = 0; k < n; k++) memcpy(y + k * sb * 4, x + k * sa * 4, 4);
+        else
+            for (int64_t k = 0; k < n; k++)
+                memcpy(y + (size_t)(k * sb) * size, x + (size_t)(k * sa) * size, size);
         int k = run ? last - 1 : last;
         for (; k >= 0; k--) {
             if (++index[k] < d->d[k]) break;
@@ -40,15 +47,18 @@ void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *a
     }
 }
 
-/* What still is zero stays unwritten: other cores have read these lines, and may have no cache in common with this one, where to
- * write one takes 27 ns.  Values of one size mostly follow each other in the same place. */
+/* What still is zero stays unwritten: other cores have read these lines, and may have no cache in
+ * common with this one, where to write one takes 27 ns.  Values of one size mostly follow each
+ * other in the same place. */
 static void zero(char *at, size_t bytes) {
     if (*at || memcmp(at, at + 1, bytes - 1)) memset(at, 0, bytes);
 }
 
-/* Planes are the last two dims; around each lie `halo` rows above and below and `halo` pixels left and right. */
+/* Planes are the last two dims; around each lie `halo` rows above and below and `halo` pixels left
+ * and right. */
 void fac_zero_halo(const fac_type *type, void *memory, const fac_layout *l) {
-    size_t size = (size_t)fac_dtype_get(type->dtype)->block_bytes, lane = size * (size_t)(l->block ? l->block : 1);
+    size_t size = (size_t)fac_dtype_get(type->dtype)->block_bytes,
+           lane = size * (size_t)(l->block ? l->block : 1);
     const fac_dims *d = &type->dims;
     if (l->halo <= 0 || d->n < 3 || fac_dims_count(d) == 0) return;
     int64_t height = d->d[d->n - 2], width = d->d[d->n - 1], row = l->stride[d->n - 2], planes = 1;

@@ -22,7 +22,8 @@ bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to) {
 }
 
 /* The body without its product: that becomes the last input. */
-static bool without_product(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool without_product(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                            fac_value *out[]) {
     (void)in;
     if (n != self) return false;
     out[0] = fac_input(to, "product", n->out[0]->type.dtype, n->out[0]->type.dims);
@@ -30,17 +31,21 @@ static bool without_product(void *self, fac_graph *to, const fac_node *n, fac_va
 }
 
 fac_graph *fac_behind_product(const fac_node *n) {
-    fac_graph *body = fac_graph_rebuild(n->body[0], &(fac_rebuild){ .self = n->body[0]->first, .visit = without_product }, NULL);
+    fac_graph *body = fac_graph_rebuild(
+        n->body[0], &(fac_rebuild){ .self = n->body[0]->first, .visit = without_product }, NULL);
     fac_graph *rest = fac_graph_new();
     fac_value **in = fac_alloc((size_t)n->nin + 1, sizeof *in);
     char name[24];
-    const bool good = body && rest && in && !body->error.status && body->ninputs == (size_t)n->nin + 1;
+    const bool good =
+        body && rest && in && !body->error.status && body->ninputs == (size_t)n->nin + 1;
     for (size_t i = 0; good && i < body->ninputs; i++) {
         snprintf(name, sizeof name, "x%zu", i);
         in[i] = fac_input(rest, name, body->inputs[i]->type.dtype, body->inputs[i]->type.dims);
     }
-    if (good) fac_emit_body(rest, &fac_op_fused, NULL, n->nin + 1, n->nin + 1, in, body, NULL);
-    else fac_graph_free(body);
+    if (good)
+        fac_emit_body(rest, &fac_op_fused, NULL, n->nin + 1, n->nin + 1, in, body, NULL);
+    else
+        fac_graph_free(body);
     fac_release(in);
     if (good && !rest->error.status && rest->last) return rest;
     fac_graph_free(rest);
@@ -51,15 +56,18 @@ void fac_lay_in_order(const fac_operand *x, fac_operand *y) {
     const fac_dims *d = &y->type.dims;
     bool placed[FAC_DIMS] = { false };
     int64_t step = 1;
-    if (x->type.dims.n != d->n || x->layout.block || y->layout.block || fac_dims_count(d) <= 0) return;
+    if (x->type.dims.n != d->n || x->layout.block || y->layout.block || fac_dims_count(d) <= 0)
+        return;
     fac_layout l = fac_layout_plain(d);
     for (int turn = 0; turn < d->n; turn++) {
-        int next = -1;                          /* the innermost dim of those that are left; of one, the outermost */
+        int next = -1; /* the innermost dim of those that are left; of one, the outermost */
         for (int k = d->n - 1; k >= 0; k--) {
             if (placed[k]) continue;
             if (d->d[k] != 1 && x->layout.stride[k] <= 0) return;
             const bool longer = next >= 0 && d->d[next] != 1;
-            if (next < 0 || (d->d[k] != 1 && (!longer || x->layout.stride[k] < x->layout.stride[next]))) next = k;
+            if (next < 0 ||
+                (d->d[k] != 1 && (!longer || x->layout.stride[k] < x->layout.stride[next])))
+                next = k;
         }
         placed[next] = true;
         l.stride[next] = step;

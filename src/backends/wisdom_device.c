@@ -1,4 +1,5 @@
-/* The wisdom of a device: what the user measured, before what the library brings along (shipped.wisdom). */
+/* The wisdom of a device: what the user measured, before what the library brings along
+ * (shipped.wisdom). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +12,23 @@
 #include "shipped_wisdom.h"
 
 bool fac_wisdom_path(char *to, size_t size) {
-    const char *own = getenv("FACULA_WISDOM"), *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    const char *own = getenv("FACULA_WISDOM"), *data = getenv("XDG_DATA_HOME"),
+               *home = getenv("HOME");
     int n = 0;
-    if (own) n = snprintf(to, size, "%s", own);
-    else if (data && *data) n = snprintf(to, size, "%s/facula/wisdom", data);
-    else if (home && *home) n = snprintf(to, size, "%s/.local/share/facula/wisdom", home);
+    if (own)
+        n = snprintf(to, size, "%s", own);
+    else if (data && *data)
+        n = snprintf(to, size, "%s/facula/wisdom", data);
+    else if (home && *home)
+        n = snprintf(to, size, "%s/.local/share/facula/wisdom", home);
     return n > 0 && (size_t)n < size;
 }
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
-static const char *behind_part(const char *s, size_t length) { return s + length + strspn(s + length, ", "); }
+static const char *behind_part(const char *s, size_t length) {
+    return s + length + strspn(s + length, ", ");
+}
 
 /* Every part of the line is one of the key's, in their order, and the first of both is the same. */
 static bool names(const char *line, size_t length, const char *key) {
@@ -46,15 +53,19 @@ fac_status fac_wisdom_pick(const char *text, const char *key, fac_wisdom **out, 
     fac_text picked = { 0 };
     bool ours = false, some = false;
     fac_text_print(&picked, "%s\ndevice %s\n", FAC_WISDOM_HEADING, key);
-    for (const char *line = text; *line; ) {
+    for (const char *line = text; *line;) {
         const size_t n = line_length(line);
-        if (!strncmp(line, "device ", 7)) ours = names(line, n, key);
-        else if (ours && n) fac_text_print(&picked, "%.*s\n", (int)n, line), some = true;
+        if (!strncmp(line, "device ", 7))
+            ours = names(line, n, key);
+        else if (ours && n)
+            fac_text_print(&picked, "%.*s\n", (int)n, line), some = true;
         line += n + (line[n] != 0);
     }
     fac_status status = FAC_OK;
-    if (picked.failed) status = fac_raise(err, FAC_E_NOMEM, "no memory for wisdom");
-    else if (some) status = fac_wisdom_parse("shipped wisdom", picked.s, picked.n, out, err);
+    if (picked.failed)
+        status = fac_raise(err, FAC_E_NOMEM, "no memory for wisdom");
+    else if (some)
+        status = fac_wisdom_parse("shipped wisdom", picked.s, picked.n, out, err);
     fac_text_free(&picked);
     return status;
 }
@@ -81,15 +92,18 @@ fac_status fac_device_ship(fac_device *d, const char *text, fac_error *err) {
     }
     for (size_t i = 0; !status && i < fac_wisdom_count(shipped); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(shipped, i);
-        if (!fac_wisdom_find(d->wisdom, e.device, e.problem, &known)) status = fac_wisdom_put(d->wisdom, &e, err);
+        if (!fac_wisdom_find(d->wisdom, e.device, e.problem, &known))
+            status = fac_wisdom_put(d->wisdom, &e, err);
     }
     fac_wisdom_free(shipped);
     return status;
 }
 
 fac_status fac_device_settle(fac_device *d, fac_error *err) {
-    snprintf(d->key, sizeof d->key, "%s, %s%s%s", d->backend->name, d->about, *d->model ? ", " : "", d->model);
-    for (char *c = d->key; *c; c++) if (*c == '\n' || *c == '\r') *c = ' ';
+    snprintf(d->key, sizeof d->key, "%s, %s%s%s", d->backend->name, d->about, *d->model ? ", " : "",
+             d->model);
+    for (char *c = d->key; *c; c++)
+        if (*c == '\n' || *c == '\r') *c = ' ';
     FAC_TRY(fac_packed_open(d, err));
     if (d->opts.wisdom && !*d->opts.wisdom) return FAC_OK;
     FAC_TRY(read_own(d, err));

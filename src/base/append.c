@@ -9,9 +9,9 @@
 #include "base/memory.h"
 
 struct fac_appender {
-    int   fd;
-    off_t size;                     /* of what is whole */
-    char  path[];
+    int fd;
+    off_t size; /* of what is whole */
+    char path[];
 };
 
 static fac_status io_error(fac_error *err, const char *path, int code) {
@@ -40,8 +40,10 @@ fac_status fac_appender_open(const char *path, fac_appender **out, fac_error *er
     if (!a) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to write it", path);
     memcpy(a->path, path, n);
     const fac_status status = open_end(a, err);
-    if (status) fac_appender_close(a, NULL);
-    else *out = a;
+    if (status)
+        fac_appender_close(a, NULL);
+    else
+        *out = a;
     return status;
 }
 
@@ -58,7 +60,7 @@ fac_status fac_appender_put(fac_appender *a, const void *data, size_t bytes, fac
         return FAC_OK;
     }
     const int code = errno;
-    if (at && ftruncate(a->fd, a->size)) return io_error(err, a->path, errno);  /* no half a line */
+    if (at && ftruncate(a->fd, a->size)) return io_error(err, a->path, errno); /* no half a line */
     return io_error(err, a->path, code);
 }
 

@@ -13,7 +13,7 @@ enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
 
 struct fac_arena_chunk {
     fac_arena_chunk *older, *spare;
-    size_t           room, used;        /* used: of a spare one, what must be zeroed */
+    size_t room, used; /* used: of a spare one, what must be zeroed */
     _Alignas(ALIGN) unsigned char data[];
 };
 
@@ -39,7 +39,7 @@ void *fac_arena_alloc(fac_arena *a, size_t n, size_t size) {
         a->used += bytes;
         return p;
     }
-    /* What is large gets a chunk of its own behind the newest, whose rest stays in use. */
+    /* What is large gets a chunk of its own after the newest, whose rest stays in use. */
     bool own = a->chunk && bytes > LARGEST / 4;
     size_t room = a->room * 2 < FIRST ? FIRST : a->room * 2 > LARGEST ? LARGEST : a->room * 2;
     if (own || room < bytes) room = bytes;

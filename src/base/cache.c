@@ -16,8 +16,10 @@ enum { PATH = 4096 };
 bool fac_cache_folder(const char *name, char *to, size_t size) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = 0;
-    if (cache && *cache) n = snprintf(to, size, "%s/facula/%s", cache, name);
-    else if (home && *home) n = snprintf(to, size, "%s/.cache/facula/%s", home, name);
+    if (cache && *cache)
+        n = snprintf(to, size, "%s/facula/%s", cache, name);
+    else if (home && *home)
+        n = snprintf(to, size, "%s/.cache/facula/%s", home, name);
     return n > 0 && (size_t)n < size;
 }
 
@@ -33,7 +35,11 @@ void fac_cache_touch(const char *path) { utimensat(AT_FDCWD, path, NULL, 0); }
 
 /* ---- the least recently used go first ---- */
 
-typedef struct entry { char name[48]; struct timespec used; size_t bytes; } entry;
+typedef struct entry {
+    char name[48];
+    struct timespec used;
+    size_t bytes;
+} entry;
 
 static int by_age(const void *a, const void *b) {
     const struct timespec *x = &((const entry *)a)->used, *y = &((const entry *)b)->used;
@@ -44,22 +50,28 @@ static int by_age(const void *a, const void *b) {
 /* What a writer that was killed left beside a file with this ending: a live one needs no hour. */
 static bool is_left(const char *name, const char *ending, const struct stat *s) {
     const size_t n = strlen(name);
-    return n > 4 && !strcmp(name + n - 4, ".tmp") && strstr(name, ending) && time(NULL) - s->st_mtim.tv_sec > 3600;
+    return n > 4 && !strcmp(name + n - 4, ".tmp") && strstr(name, ending) &&
+           time(NULL) - s->st_mtim.tv_sec > 3600;
 }
 
-typedef struct entries { entry *at; size_t n, room, bytes; } entries;
+typedef struct entries {
+    entry *at;
+    size_t n, room, bytes;
+} entries;
 
 /* All of a folder, or what there is memory for. */
 static void list(const char *folder, const char *ending, entries *to) {
     DIR *d = opendir(folder);
     const size_t tail = strlen(ending);
-    for (const struct dirent *e; d && fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at) && (e = readdir(d));) {
+    for (const struct dirent *e;
+         d && fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at) && (e = readdir(d));) {
         struct stat s;
         size_t length = strlen(e->d_name);
         if (fstatat(dirfd(d), e->d_name, &s, 0) || !S_ISREG(s.st_mode)) continue;
         if (is_left(e->d_name, ending, &s)) unlinkat(dirfd(d), e->d_name, 0);
         entry *x = &to->at[to->n];
-        if (length < tail || length >= sizeof x->name || strcmp(e->d_name + length - tail, ending)) continue;
+        if (length < tail || length >= sizeof x->name || strcmp(e->d_name + length - tail, ending))
+            continue;
         memcpy(x->name, e->d_name, length + 1);
         x->used = s.st_mtim;
         x->bytes = (size_t)s.st_size;
@@ -83,7 +95,8 @@ void fac_cache_prune(const char *folder, const char *ending, size_t most) {
 
 /* ---- hashes ---- */
 
-/* Eight chains, so that the latency of the product is hidden; the rotation brings high bits down, where the product left them. */
+/* Eight chains, so that the latency of the product is hidden; the rotation brings high bits down,
+ * where the product left them. */
 fac_hash fac_hash_bulk(fac_hash h, const void *data, size_t n) {
     enum { CHAINS = 8 };
     static const uint64_t factor = 0x9e3779b97f4a7c15u;
@@ -103,8 +116,13 @@ fac_hash fac_hash_bulk(fac_hash h, const void *data, size_t n) {
     return fac_hash_bytes(h, p, rest);
 }
 
-/* The notes of the program or library that holds this very function: the linker puts a hash of all of it there. */
-typedef struct search { uintptr_t here; bool found; fac_hash hash; } search;
+/* The notes of the program or library that holds this very function: the linker puts a hash of all
+ * of it there. */
+typedef struct search {
+    uintptr_t here;
+    bool found;
+    fac_hash hash;
+} search;
 
 static int look(struct dl_phdr_info *info, size_t size, void *arg) {
     search *s = arg;
@@ -118,11 +136,14 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg) {
     for (int i = 0; mine && i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         const char *at = (const char *)(info->dlpi_addr + p->p_vaddr), *end = at + p->p_memsz;
-        for (const ElfW(Nhdr) *note; p->p_type == PT_NOTE && end - at >= (ptrdiff_t)sizeof *note;) {
+        for (const ElfW(Nhdr) * note;
+             p->p_type == PT_NOTE && end - at >= (ptrdiff_t)sizeof *note;) {
             note = (const ElfW(Nhdr) *)(const void *)at;
-            const size_t name = ((size_t)note->n_namesz + 3) & ~(size_t)3, text = ((size_t)note->n_descsz + 3) & ~(size_t)3;
+            const size_t name = ((size_t)note->n_namesz + 3) & ~(size_t)3,
+                         text = ((size_t)note->n_descsz + 3) & ~(size_t)3;
             const char *contents = at + sizeof *note + name;
-            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(at + sizeof *note, "GNU", 4)) {
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+                !memcmp(at + sizeof *note, "GNU", 4)) {
                 s->hash = fac_hash_bytes(fac_hash_start(29), contents, note->n_descsz);
                 s->found = true;
             }

@@ -4,8 +4,16 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef struct magic { size_t at; const char *bytes; size_t n; fac_content is; } magic;
-#define MAGIC(at, bytes, kind, name) { at, bytes, sizeof bytes - 1, { kind, name } }
+typedef struct magic {
+    size_t at;
+    const char *bytes;
+    size_t n;
+    fac_content is;
+} magic;
+#define MAGIC(at, bytes, kind, name)                                                               \
+    {                                                                                              \
+        at, bytes, sizeof bytes - 1, { kind, name }                                                \
+    }
 
 static const magic magics[] = {
     MAGIC(0, "\x89PNG\r\n\x1a\n", FAC_CONTENT_PICTURE, "a PNG picture"),
@@ -27,18 +35,26 @@ static const magic magics[] = {
     MAGIC(4, "ftyp", FAC_CONTENT_OTHER, "a video"),
     MAGIC(0, "\x93NUMPY", FAC_CONTENT_ARRAYS, "a NumPy array"),
     MAGIC(4, "TFL3", FAC_CONTENT_OTHER_MODEL, "a TensorFlow Lite model"),
-    MAGIC(0, "\x89HDF\r\n\x1a\n", FAC_CONTENT_OTHER_MODEL, "an HDF5 file, as Keras writes its models"),
+    MAGIC(0, "\x89HDF\r\n\x1a\n", FAC_CONTENT_OTHER_MODEL,
+          "an HDF5 file, as Keras writes its models"),
     MAGIC(0, "GGUF", FAC_CONTENT_WEIGHTS, "a GGUF model"),
     MAGIC(4, "ORTM", FAC_CONTENT_OTHER_MODEL, "a model in the format of ONNX Runtime"),
     MAGIC(0, "\x1f\x8b", FAC_CONTENT_OTHER, "a gzip file"),
     MAGIC(0, "BZh", FAC_CONTENT_OTHER, "a bzip2 file"),
-    MAGIC(0, "\xfd" "7zXZ", FAC_CONTENT_OTHER, "an xz file"),
+    MAGIC(0,
+          "\xfd"
+          "7zXZ",
+          FAC_CONTENT_OTHER, "an xz file"),
     MAGIC(0, "\x28\xb5\x2f\xfd", FAC_CONTENT_OTHER, "a zstd file"),
     MAGIC(0, "7z\xbc\xaf", FAC_CONTENT_OTHER, "a 7z archive"),
     MAGIC(257, "ustar", FAC_CONTENT_OTHER, "a tar archive"),
-    MAGIC(0, "\x7f" "ELF", FAC_CONTENT_OTHER, "a program or a library"),
+    MAGIC(0,
+          "\x7f"
+          "ELF",
+          FAC_CONTENT_OTHER, "a program or a library"),
     MAGIC(0, "%PDF", FAC_CONTENT_OTHER, "a PDF document"),
-    MAGIC(0, "version https://git-lfs", FAC_CONTENT_OTHER, "a pointer of Git LFS: the file itself was not fetched (git lfs pull)"),
+    MAGIC(0, "version https://git-lfs", FAC_CONTENT_OTHER,
+          "a pointer of Git LFS: the file itself was not fetched (git lfs pull)"),
     MAGIC(0, "<!DOCTYPE html", FAC_CONTENT_OTHER, "a web page"),
     MAGIC(0, "<html", FAC_CONTENT_OTHER, "a web page"),
 };
@@ -59,10 +75,11 @@ static fac_content archive(const char *p, size_t n) {
     return (fac_content){ FAC_CONTENT_OTHER, "a zip archive" };
 }
 
-/* ModelProto: ir_version, then a text, a message or the model's version; a TensorProto goes on with numbers. */
+/* ModelProto: ir_version, then a text, a message or the model's version; a TensorProto goes on with
+ * numbers. */
 static bool onnx_here(const unsigned char *p, size_t n) {
-    return n > 3 && p[0] == 0x08 && p[1] > 0 && p[1] < 64 && p[2]
-        && strchr("\x12\x1a\x22\x28\x32\x3a\x42\x72", p[2]);
+    return n > 3 && p[0] == 0x08 && p[1] > 0 && p[1] < 64 && p[2] &&
+           strchr("\x12\x1a\x22\x28\x32\x3a\x42\x72", p[2]);
 }
 
 static bool netpbm_here(const unsigned char *p, size_t n) {

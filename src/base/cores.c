@@ -1,10 +1,10 @@
-/* How many cores this process may use: the fewest of what is online, what its affinity allows, and what the groups that it is in
- * (containers, services) may spend.
+/* How many cores this process may use: the fewest of what is online, what its affinity allows, and
+ * what the groups that it is in (containers, services) may spend.
  *
- * A control group limits microseconds of cpu time in each period: version 2 in cpu.max ("200000 100000", or "max 100000"),
- * version 1 in cpu.cfs_quota_us (-1: none) and cpu.cfs_period_us.  Limits of all groups above hold too.  /proc/self/cgroup names
- * the groups: "0::/a/b" for version 2, "4:cpu,cpuacct:/a/b" for version 1; in a container that path may not exist, but its root
- * does. */
+ * A control group limits microseconds of cpu time in each period: version 2 in cpu.max ("200000
+ * 100000", or "max 100000"), version 1 in cpu.cfs_quota_us (-1: none) and cpu.cfs_period_us. Limits
+ * of all groups above hold too.  /proc/self/cgroup names the groups: "0::/a/b" for version 2,
+ * "4:cpu,cpuacct:/a/b" for version 1; in a container that path may not exist, but its root does. */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static bool read_numbers(const char *folder, const char *name, long *a, long *b)
 static int cores_of(const char *folder) {
     long quota, period;
     if (!read_numbers(folder, "cpu.max", &quota, &period) &&
-        !(read_numbers(folder, "cpu.cfs_quota_us", &quota, NULL) && read_numbers(folder, "cpu.cfs_period_us", &period, NULL)))
+        !(read_numbers(folder, "cpu.cfs_quota_us", &quota, NULL) &&
+          read_numbers(folder, "cpu.cfs_period_us", &period, NULL)))
         return MANY;
     if (quota <= 0 || period <= 0) return MANY;
     const long cores = quota / period + (quota % period != 0);
@@ -62,7 +63,8 @@ int fac_quota_cores(const char *groups, const char *mount) {
     FILE *f = fopen(groups, "re");
     while (f && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':'),
+             *path = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!path) continue;
         *path++ = 0;
         controllers++;

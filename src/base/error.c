@@ -5,7 +5,8 @@
 #include <string.h>
 #include "facula/text.h"
 
-/* Names in messages come from files: what could steer a terminal is shown as '?'.  A text that does not fit ends in "...". */
+/* Names in messages come from files: what could steer a terminal is shown as '?'.  A text that does
+ * not fit ends in "...". */
 static void put(fac_error *err, fac_status status, const char *text, int length) {
     size_t room = sizeof err->text, n = length < 0 ? 0 : (size_t)length;
     bool cut = n >= room;
@@ -19,14 +20,14 @@ static void put(fac_error *err, fac_status status, const char *text, int length)
 
 fac_status fac_raise_list(fac_error *err, fac_status status, const char *format, va_list args) {
     if (err) {
-        char text[sizeof err->text];            /* an argument may be err->text itself */
+        char text[sizeof err->text]; /* an argument may be err->text itself */
         int length = vsnprintf(text, sizeof text, format, args);
         put(err, status, text, length);
     }
     return status;
 }
 
-fac_status (fac_raise)(fac_error *err, fac_status status, const char *format, ...) {
+fac_status(fac_raise)(fac_error *err, fac_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     fac_raise_list(err, status, format, args);

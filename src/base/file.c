@@ -15,16 +15,22 @@
 #include "base/memory.h"
 
 struct fac_file {
-    atomic_int  refs;
+    atomic_int refs;
     const void *data;
-    size_t      size;
-    bool        mapped;
+    size_t size;
+    bool mapped;
 };
+
+bool fac_is_folder(const char *path) {
+    struct stat s;
+    return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
 
 /* strerror keeps its text in a shared place; this one does not. */
 static fac_status io_error(fac_error *err, const char *path, int code) {
     char text[128];
-    return fac_raise(err, code == ENOMEM ? FAC_E_NOMEM : FAC_E_IO, "%s: %s", path, strerror_r(code, text, sizeof text));
+    return fac_raise(err, code == ENOMEM ? FAC_E_NOMEM : FAC_E_IO, "%s: %s", path,
+                     strerror_r(code, text, sizeof text));
 }
 
 static fac_status map(int fd, const char *path, fac_file *f, fac_error *err) {
@@ -33,7 +39,8 @@ static fac_status map(int fd, const char *path, fac_file *f, fac_error *err) {
     if (S_ISDIR(s.st_mode)) return fac_raise(err, FAC_E_IO, "%s: is a directory", path);
     if (!S_ISREG(s.st_mode)) return fac_raise(err, FAC_E_IO, "%s: is not a regular file", path);
     if (!s.st_size) return fac_raise(err, FAC_E_FORMAT, "%s: is empty", path);
-    if ((uintmax_t)s.st_size > PTRDIFF_MAX) return fac_raise(err, FAC_E_NOMEM, "%s: too large for memory", path);
+    if ((uintmax_t)s.st_size > PTRDIFF_MAX)
+        return fac_raise(err, FAC_E_NOMEM, "%s: too large for memory", path);
     void *data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) return io_error(err, path, errno);
     f->data = data;
@@ -43,10 +50,11 @@ static fac_status map(int fd, const char *path, fac_file *f, fac_error *err) {
 }
 
 fac_status fac_file_map(const char *path, fac_file **out, fac_error *err) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);         /* not to hang on a pipe */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to hang on a pipe */
     if (fd < 0) return io_error(err, path, errno);
     fac_file *f = fac_alloc(1, sizeof *f);
-    fac_status status = f ? map(fd, path, f, err) : fac_raise(err, FAC_E_NOMEM, "%s: no memory", path);
+    fac_status status =
+        f ? map(fd, path, f, err) : fac_raise(err, FAC_E_NOMEM, "%s: no memory", path);
     close(fd);
     if (status) {
         fac_release(f);
@@ -82,18 +90,22 @@ fac_file *fac_file_retain(fac_file *f) {
 
 void fac_file_free(fac_file *f) {
     if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1) return;
-    if (f->mapped) munmap((void *)(uintptr_t)f->data, f->size);
-    else fac_release_aligned((void *)(uintptr_t)f->data);
+    if (f->mapped)
+        munmap((void *)(uintptr_t)f->data, f->size);
+    else
+        fac_release_aligned((void *)(uintptr_t)f->data);
     fac_release(f);
 }
 
 const void *fac_file_data(const fac_file *f) { return f->data; }
-size_t      fac_file_size(const fac_file *f) { return f->size; }
+size_t fac_file_size(const fac_file *f) { return f->size; }
 
 /* The mapping stays valid: whoever reads it again gets the page from the file again. */
 void fac_file_drop(const fac_file *f, size_t at, size_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), first, end;
-    if (!f->mapped || !fac_size_add(at, page - 1, &first) || !fac_size_add(at, bytes, &end) || end > f->size) return;
+    if (!f->mapped || !fac_size_add(at, page - 1, &first) || !fac_size_add(at, bytes, &end) ||
+        end > f->size)
+        return;
     first = first / page * page;
     end = end / page * page;
     if (first < end) madvise((char *)(uintptr_t)f->data + first, end - first, MADV_DONTNEED);
@@ -104,9 +116,9 @@ void fac_file_drop(const fac_file *f, size_t at, size_t bytes) {
 enum { BUFFER = 64 << 10, TRIES = 1000 };
 
 struct fac_writer {
-    int    fd;
-    bool   direct;                  /* a device or a pipe: there is nothing to rename */
-    char   path[PATH_MAX], temporary[PATH_MAX + 32];
+    int fd;
+    bool direct; /* a device or a pipe: there is nothing to rename */
+    char path[PATH_MAX], temporary[PATH_MAX + 32];
     size_t used;
     unsigned char buffer[BUFFER];
 };
@@ -125,7 +137,7 @@ static fac_status open_writer(fac_writer *w, const char *path, fac_error *err) {
     struct stat s;
     bool exists = !stat(path, &s);
     if (exists && S_ISDIR(s.st_mode)) return fac_raise(err, FAC_E_IO, "%s: is a directory", path);
-    if (exists ? !realpath(path, w->path)                           /* a link stays a link */
+    if (exists ? !realpath(path, w->path) /* a link stays a link */
                : (size_t)snprintf(w->path, sizeof w->path, "%s", path) >= sizeof w->path)
         return io_error(err, path, exists ? errno : ENAMETOOLONG);
     w->direct = exists && !S_ISREG(s.st_mode);
@@ -137,8 +149,10 @@ fac_status fac_writer_open(const char *path, fac_writer **out, fac_error *err) {
     fac_writer *w = fac_alloc(1, sizeof *w);
     if (!w) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to write it", path);
     fac_status status = open_writer(w, path, err);
-    if (status) fac_release(w);
-    else *out = w;
+    if (status)
+        fac_release(w);
+    else
+        *out = w;
     return status;
 }
 
@@ -188,7 +202,7 @@ static fac_status settle(fac_writer *w, fac_error *err) {
     int fd = w->fd;
     w->fd = -1;
     if (close(fd) || rename(w->temporary, w->path)) return io_error(err, w->path, errno);
-    w->direct = true;                                               /* nothing is left to remove */
+    w->direct = true; /* nothing is left to remove */
     return sync_folder(w, err);
 }
 

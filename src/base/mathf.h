@@ -1,11 +1,12 @@
-/* Elementary functions of one float, written so that gcc and clang turn a loop over them into vector code: no branches, no
- * tables, no library calls, selections instead of conditions; float bits through memcpy, floats to integers by adding
- * 1.5 * 2^23 (the sum's low bits are the rounded integer), which is defined for NaN and infinity too.
- * inf, NaN, signed zeros, overflow and denormal results are as in math.h; largest errors in units in the last place, found
- * by tests/base/test_mathf.c over all of their range:
- *   exp 1   log 1   expm1 3.5   log1p 3   tanh 1.5   erf 5   1 / (1 + e^-x) 2.5
- * and for GELU, where 1 + erf cancels, absolute ones: 1.3e-6, of its slope 4e-7
- * The polynomials are minimax fits (Lawson iteration in double) of the functions named beside them. */
+/* Elementary functions of one float, written so that gcc and clang turn a loop over them into
+ * vector code: no branches, no tables, no library calls, selections instead of conditions; float
+ * bits through memcpy, floats to integers by adding 1.5 * 2^23 (the sum's low bits are the rounded
+ * integer), which is defined for NaN and infinity too. inf, NaN, signed zeros, overflow and
+ * denormal results are as in math.h; largest errors in units in the last place, found by
+ * tests/base/test_mathf.c over all of their range: exp 1   log 1   expm1 3.5   log1p 3   tanh 1.5
+ * erf 5   1 / (1 + e^-x) 2.5 and for GELU, where 1 + erf cancels, absolute ones: 1.3e-6, of its
+ * slope 4e-7 The polynomials are minimax fits (Lawson iteration in double) of the functions named
+ * beside them. */
 #ifndef FACULA_BASE_MATHF_H
 #define FACULA_BASE_MATHF_H
 #include <math.h>
@@ -14,13 +15,24 @@
 
 #define FAC_MATHF static inline __attribute__((always_inline, unused))
 
-FAC_MATHF int32_t fac_bits_of_float(float x) { int32_t i; memcpy(&i, &x, sizeof i); return i; }
-FAC_MATHF float fac_float_of_bits(int32_t i) { float x; memcpy(&x, &i, sizeof x); return x; }
+FAC_MATHF int32_t fac_bits_of_float(float x) {
+    int32_t i;
+    memcpy(&i, &x, sizeof i);
+    return i;
+}
+FAC_MATHF float fac_float_of_bits(int32_t i) {
+    float x;
+    memcpy(&x, &i, sizeof x);
+    return x;
+}
 
 /* 2^k for k from -126 to 127, anything for another k. */
-FAC_MATHF float fac_power_of_2(int32_t k) { return fac_float_of_bits((int32_t)((uint32_t)(k + 127) << 23)); }
+FAC_MATHF float fac_power_of_2(int32_t k) {
+    return fac_float_of_bits((int32_t)((uint32_t)(k + 127) << 23));
+}
 
-/* e^x = 2^k e^r,  |r| <= ln 2 / 2;  2^k in two factors, so that k from -150 to 128 overflows and underflows by itself. */
+/* e^x = 2^k e^r,  |r| <= ln 2 / 2;  2^k in two factors, so that k from -150 to 128 overflows and
+ * underflows by itself. */
 FAC_MATHF float fac_expf(float x) {
     const float magic = 12582912.0f;
     x = x < -104.0f ? -104.0f : x;
@@ -28,9 +40,9 @@ FAC_MATHF float fac_expf(float x) {
     float shifted = x * 1.44269504f + magic;
     int32_t k = fac_bits_of_float(shifted) - 0x4B400000;
     float n = shifted - magic;
-    float r = x - n * 0.693359375f;                         /* ln 2 in two parts, the first of few bits: n * it is exact */
+    float r = x - n * 0.693359375f; /* ln 2 in two parts, the first of few bits: n * it is exact */
     r = r - n * -2.12194440e-4f;
-    float p = 1.991847089e-4f;                              /* (e^r - 1 - r) / r^2 */
+    float p = 1.991847089e-4f; /* (e^r - 1 - r) / r^2 */
     p = p * r + 1.394613695e-3f;
     p = p * r + 8.333264202e-3f;
     p = p * r + 4.166626906e-2f;
@@ -44,12 +56,13 @@ FAC_MATHF float fac_expf(float x) {
 /* ln x = k ln 2 + ln(1 + f),  1 + f in [sqrt(1/2), sqrt(2)) */
 FAC_MATHF float fac_logf(float x) {
     float tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
-    float scaled = x * (tiny * 8388607.0f + 1.0f);          /* denormals: times 2^23 */
-    int32_t bits = (int32_t)((uint32_t)fac_bits_of_float(scaled) - 0x3F3504F3u);    /* those of sqrt(1/2) */
+    float scaled = x * (tiny * 8388607.0f + 1.0f); /* denormals: times 2^23 */
+    int32_t bits =
+        (int32_t)((uint32_t)fac_bits_of_float(scaled) - 0x3F3504F3u); /* those of sqrt(1/2) */
     int32_t k = bits >> 23;
     float f = fac_float_of_bits((bits & 0x7FFFFF) + 0x3F3504F3) - 1.0f;
     float n = (float)k - tiny * 23.0f;
-    float p = 6.746638096e-2f;                              /* (ln(1 + f) - f + f^2 / 2) / f^3 */
+    float p = 6.746638096e-2f; /* (ln(1 + f) - f + f^2 / 2) / f^3 */
     p = p * f - 1.167565115e-1f;
     p = p * f + 1.188816301e-1f;
     p = p * f - 1.240558908e-1f;
@@ -79,8 +92,8 @@ FAC_MATHF float fac_expm1f(float x) {
     return copysignf(fabsf(x) < 0.3465f ? small : large, x);
 }
 
-/* ln(1 + x): the rounding of w = 1 + x is undone by the factor x / (w - 1).  (Kahan; see Goldberg, "What every computer
- * scientist should know about floating-point arithmetic", theorem 4) */
+/* ln(1 + x): the rounding of w = 1 + x is undone by the factor x / (w - 1).  (Kahan; see Goldberg,
+ * "What every computer scientist should know about floating-point arithmetic", theorem 4) */
 FAC_MATHF float fac_log1pf(float x) {
     float w = 1.0f + x, d = w - 1.0f;
     float y = fac_logf(w) * (x / d);
@@ -91,7 +104,7 @@ FAC_MATHF float fac_log1pf(float x) {
 /* tanh x: below 0.625 a polynomial, above 1 - 2 / (e^2|x| + 1) */
 FAC_MATHF float fac_tanhf(float x) {
     float a = fabsf(x), z = x * x;
-    float p = 2.144878072e-3f;                              /* (tanh(sqrt z) / sqrt z - 1) / z */
+    float p = 2.144878072e-3f; /* (tanh(sqrt z) / sqrt z - 1) / z */
     p = p * z - 8.179873366e-3f;
     p = p * z + 2.170187963e-2f;
     p = p * z - 5.394701468e-2f;
@@ -102,12 +115,12 @@ FAC_MATHF float fac_tanhf(float x) {
     return copysignf(a > 0.625f ? large : small, x);
 }
 
-/* erf x: x times a polynomial of x^2 up to 3.92, where erf is 1 in float.  Its variable is shifted to -1..1, so that nothing
- * cancels. */
+/* erf x: x times a polynomial of x^2 up to 3.92, where erf is 1 in float.  Its variable is shifted
+ * to -1..1, so that nothing cancels. */
 FAC_MATHF float fac_erff(float x) {
     float a = fabsf(x), c = a > 3.9192059f ? 3.9192059f : a;
     float u = c * c * 0.1302068508f - 1.0f;
-    float p = -8.407296264e-4f;                             /* erf(c) / c */
+    float p = -8.407296264e-4f; /* erf(c) / c */
     p = p * u + 2.091481118e-3f;
     p = p * u - 1.392270671e-3f;
     p = p * u + 1.919611008e-3f;
@@ -124,7 +137,7 @@ FAC_MATHF float fac_erff(float x) {
     p = p * u - 1.801443100e-1f;
     p = p * u + 3.608098030e-1f;
     float y = c * p;
-    y = a > 3.9192f ? 1.0f : y;                             /* NaN stays */
+    y = a > 3.9192f ? 1.0f : y; /* NaN stays */
     return copysignf(y > 1.0f ? 1.0f : y, x);
 }
 
@@ -148,8 +161,9 @@ FAC_MATHF float fac_sigmoidf(float x) {
     return 1.0f / (1.0f + e);
 }
 
-/* x (1 + erf(x / sqrt 2)) / 2 = h + |h| erf(sqrt 2 |h|),  h = x / 2,  and erf as |h| times a quotient of polynomials of h^2 whose
- * coefficients are all positive.  It exceeds 1 a little before |h| = 2.9, from where on the least of both is 1 exactly. */
+/* x (1 + erf(x / sqrt 2)) / 2 = h + |h| erf(sqrt 2 |h|),  h = x / 2,  and erf as |h| times a
+ * quotient of polynomials of h^2 whose coefficients are all positive.  It exceeds 1 a little before
+ * |h| = 2.9, from where on the least of both is 1 exactly. */
 FAC_MATHF float fac_geluf(float x) {
     float h = 0.5f * x, a = fabsf(h), c = a > 2.9f ? 2.9f : a, t = c * c;
     float p = 8.797346482e-5f;
@@ -169,8 +183,8 @@ FAC_MATHF float fac_geluf(float x) {
     return h + a * y;
 }
 
-/* Its slope  F(x) + x f(x),  F and f being the normal distribution and its density:  1/2 and an odd function of x, which is |x|
- * times a quotient of polynomials of x^2 up to 5.6 and 1/2 behind. */
+/* Its slope  F(x) + x f(x),  F and f being the normal distribution and its density:  1/2 and an odd
+ * function of x, which is |x| times a quotient of polynomials of x^2 up to 5.6 and 1/2 after. */
 FAC_MATHF float fac_gelu_slopef(float x) {
     float a = fabsf(x), c = a > 5.6f ? 5.6f : a, t = c * c;
     float p = 4.752193556e-8f;

@@ -10,8 +10,8 @@ enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20 };
 bool fac_size_mul(size_t a, size_t b, size_t *out) { return !__builtin_mul_overflow(a, b, out); }
 bool fac_size_add(size_t a, size_t b, size_t *out) { return !__builtin_add_overflow(a, b, out); }
 
-/* Nobody has a use for a TiB in one piece: such a size comes from a malformed file.  The allocators of the sanitizers
- * would not return NULL for it but end the program. */
+/* Nobody has a use for a TiB in one piece: such a size comes from a malformed file.  The allocators
+ * of the sanitizers would not return NULL for it but end the program. */
 static const uint64_t LARGEST = (UINT64_C(1) << 40) - (UINT64_C(1) << 26);
 
 static bool allowed(size_t bytes) {
@@ -47,7 +47,7 @@ char *fac_copy_text(const char *s) {
 bool fac_reserve(void *array, size_t *room, size_t need, size_t size) {
     if (need <= *room) return true;
     void *old, *new;
-    memcpy(&old, array, sizeof old);            /* array is a T **, and T is not known here */
+    memcpy(&old, array, sizeof old); /* array is a T **, and T is not known here */
     size_t grown = *room < 4 ? 8 : *room * 2;
     if (grown < need) grown = need;
     new = fac_resize(old, grown, size);
@@ -60,7 +60,8 @@ bool fac_reserve(void *array, size_t *room, size_t need, size_t size) {
 void *fac_alloc_aligned(size_t bytes) {
     void *p = NULL;
     bool large = bytes >= 2 * (size_t)HUGE_PAGE;
-    if (!allowed(bytes) || posix_memalign(&p, large ? HUGE_PAGE : CACHE_LINE, bytes ? bytes : 1)) return NULL;
+    if (!allowed(bytes) || posix_memalign(&p, large ? HUGE_PAGE : CACHE_LINE, bytes ? bytes : 1))
+        return NULL;
 #ifdef MADV_HUGEPAGE
     /* Fewer TLB misses for weights and arenas; a kernel that refuses costs nothing but speed. */
     if (large) madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);

@@ -4,7 +4,7 @@
 
 static size_t length_of(unsigned char first) {
     if (first < 0x80) return 1;
-    if (first < 0xc0) return 0;                 /* the middle of a character */
+    if (first < 0xc0) return 0; /* the middle of a character */
     return first < 0xe0 ? 2 : 3 + (size_t)(first >= 0xf0) + (size_t)(first >= 0xf8);
 }
 
@@ -38,8 +38,10 @@ size_t fac_plain(char *text) {
         uint32_t c;
         const size_t n = fac_utf8(from, &c);
         const bool good = shown(c, n);
-        if (good) memmove(to, from, n);
-        else *to = '?';
+        if (good)
+            memmove(to, from, n);
+        else
+            *to = '?';
         to += good ? n : 1;
         from += n;
     }

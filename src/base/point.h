@@ -5,7 +5,9 @@
 #include <locale.h>
 #include <stdbool.h>
 
-typedef struct fac_point { locale_t ours, callers; } fac_point;
+typedef struct fac_point {
+    locale_t ours, callers;
+} fac_point;
 
 /* false: no memory, and nothing to end */
 static inline bool fac_point_begin(fac_point *p) {

@@ -3,21 +3,23 @@
 #include <string.h>
 #include "base/memory.h"
 
-/* The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014; constants by D. Stafford): every input bit reaches every
- * output bit. */
+/* The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014; constants by D. Stafford): every
+ * input bit reaches every output bit. */
 static uint64_t mix(uint64_t x) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
     return x ^ x >> 31;
 }
 
-/* Two lanes that start apart and step by different odd constants, so that a collision in one says nothing of the other. */
+/* Two lanes that start apart and step by different odd constants, so that a collision in one says
+ * nothing of the other. */
 fac_hash fac_hash_start(uint64_t seed) {
     return (fac_hash){ mix(seed + 0x9e3779b97f4a7c15u), mix(seed ^ 0xd1b54a32d192ed03u) };
 }
 
 fac_hash fac_hash_int(fac_hash h, uint64_t x) {
-    return (fac_hash){ mix((h.a ^ x) + 0x9e3779b97f4a7c15u), mix((h.b + x) * 0xd1b54a32d192ed03u + 1) };
+    return (fac_hash){ mix((h.a ^ x) + 0x9e3779b97f4a7c15u),
+                       mix((h.b + x) * 0xd1b54a32d192ed03u + 1) };
 }
 
 fac_hash fac_hash_bytes(fac_hash h, const void *data, size_t n) {
@@ -47,7 +49,9 @@ static fac_table_slot *slot_of(const fac_table *t, const char *key) {
     return &t->slots[i];
 }
 
-void *fac_table_get(const fac_table *t, const char *key) { return t->room ? slot_of(t, key)->value : NULL; }
+void *fac_table_get(const fac_table *t, const char *key) {
+    return t->room ? slot_of(t, key)->value : NULL;
+}
 
 static bool grow(fac_table *t) {
     fac_table larger = { .room = t->room ? t->room * 2 : 16, .n = t->n };

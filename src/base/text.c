@@ -7,8 +7,8 @@
 
 static bool room_for(fac_text *t, size_t more) {
     size_t need;
-    if (!t->failed && !(fac_size_add(t->n, more, &need) && fac_size_add(need, 1, &need)
-                        && fac_reserve(&t->s, &t->room, need, 1)))
+    if (!t->failed && !(fac_size_add(t->n, more, &need) && fac_size_add(need, 1, &need) &&
+                        fac_reserve(&t->s, &t->room, need, 1)))
         t->failed = true;
     return !t->failed;
 }

@@ -5,7 +5,11 @@
 #include <stddef.h>
 #include "facula/status.h"
 
-typedef struct fac_text { char *s; size_t n, room; bool failed; } fac_text;     /* { 0 } is an empty one; s is NULL then */
+typedef struct fac_text {
+    char *s;
+    size_t n, room;
+    bool failed;
+} fac_text; /* { 0 } is an empty one; s is NULL then */
 
 void fac_text_add(fac_text *t, const char *s);
 void fac_text_add_bytes(fac_text *t, const char *s, size_t n);

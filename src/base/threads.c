@@ -1,10 +1,12 @@
 /* Fork and join.
  *
- * Each worker owns one word on a cache line of its own, with the offer beside it.  A caller offers work by writing it, a worker
- * takes the offer with a compare-and-swap and says on the same word when it is done: nothing is counted by all, so many threads
- * cost a caller little more than the way of their lines, which are all under way at once.  When the caller has finished its own
- * part it takes back the offers that nobody took yet, so it never waits for a worker that is still asleep, only for those that
- * run.  An idle worker watches its word for a while and then sleeps on a condition variable. */
+ * Each worker owns one word on a cache line of its own, with the offer beside it.  A caller offers
+ * work by writing it, a worker takes the offer with a compare-and-swap and says on the same word
+ * when it is done: nothing is counted by all, so many threads cost a caller little more than the
+ * way of their lines, which are all under way at once.  When the caller has finished its own part
+ * it takes back the offers that nobody took yet, so it never waits for a worker that is still
+ * asleep, only for those that run.  An idle worker watches its word for a while and then sleeps on
+ * a condition variable. */
 #include "base/clock.h"
 #include "base/threads.h"
 #include <pthread.h>
@@ -19,28 +21,28 @@ enum { IDLE, OFFERED, RUNS, QUIT };
 
 typedef struct worker {
     _Alignas(CACHE_LINE) atomic_int state;
-    int             n;                  /* the offer: see run_share; written before the word */
-    void          (*task)(void *arg, int i);
-    void           *arg;
-    int             index;              /* which task of a call is its own */
-    fac_threads    *pool;
+    int n; /* the offer: see run_share; written before the word */
+    void (*task)(void *arg, int i);
+    void *arg;
+    int index; /* which task of a call is its own */
+    fac_threads *pool;
 
     _Alignas(CACHE_LINE) atomic_bool asleep;
-    pthread_t       thread;
-    pthread_mutex_t lock;               /* for sleeping only */
-    pthread_cond_t  wake;
+    pthread_t thread;
+    pthread_mutex_t lock; /* for sleeping only */
+    pthread_cond_t wake;
 } worker;
 
 struct fac_threads {
-    int         threads;                /* workers and the caller */
-    worker     *workers;                /* [threads - 1]          */
+    int threads;     /* workers and the caller */
+    worker *workers; /* [threads - 1]          */
 
-    _Alignas(CACHE_LINE) atomic_flag busy;      /* a call is being served                      */
-    atomic_int  asleep;                         /* workers that sleep, or are about to         */
+    _Alignas(CACHE_LINE) atomic_flag busy; /* a call is being served                      */
+    atomic_int asleep;                     /* workers that sleep, or are about to         */
 
-    _Alignas(CACHE_LINE) atomic_bool waiting;   /* the caller sleeps, or is about to           */
+    _Alignas(CACHE_LINE) atomic_bool waiting; /* the caller sleeps, or is about to           */
     pthread_mutex_t lock;
-    pthread_cond_t  done;
+    pthread_cond_t done;
 };
 
 static void relax(void) {
@@ -52,7 +54,8 @@ static void relax(void) {
 }
 
 /* Tasks i, i + threads, i + 2 threads...: in the usual call there is one for each thread. */
-static void run_share(const fac_threads *t, int first, int n, void (*task)(void *arg, int i), void *arg) {
+static void run_share(const fac_threads *t, int first, int n, void (*task)(void *arg, int i),
+                      void *arg) {
     for (int i = first; i < n; i += t->threads) task(arg, i);
 }
 
@@ -62,10 +65,12 @@ static int state_of(worker *w) { return atomic_load_explicit(&w->state, memory_o
 static bool take(worker *w, int to) {
     int offered = OFFERED;
     return atomic_load_explicit(&w->state, memory_order_relaxed) == OFFERED &&
-           atomic_compare_exchange_strong_explicit(&w->state, &offered, to, memory_order_acquire, memory_order_relaxed);
+           atomic_compare_exchange_strong_explicit(&w->state, &offered, to, memory_order_acquire,
+                                                   memory_order_relaxed);
 }
 
-/* One of two comes later on t->asleep: this, and sees what the word says; or wake_sleepers(), and sees that somebody sleeps. */
+/* One of two comes later on t->asleep: this, and sees what the word says; or wake_sleepers(), and
+ * sees that somebody sleeps. */
 static void fall_asleep(worker *w) {
     fac_threads *t = w->pool;
     pthread_mutex_lock(&w->lock);
@@ -77,7 +82,7 @@ static void fall_asleep(worker *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Behind what the words of the first `workers` have been told. */
+/* After what the words of the first `workers` have been told. */
 static void wake_sleepers(fac_threads *t, int workers) {
     if (!atomic_fetch_add(&t->asleep, 0)) return;
     for (int k = 0; k < workers; k++) {
@@ -212,8 +217,15 @@ fac_pool fac_threads_pool(fac_threads *t) { return (fac_pool){ t->threads, t, ru
 
 /* ---- sharing items out, over any pool ---- */
 
-typedef struct share { _Alignas(CACHE_LINE) atomic_int taken; } share;
-typedef struct job { int n, shares; fac_task *task; void *arg; share *share; } job;
+typedef struct share {
+    _Alignas(CACHE_LINE) atomic_int taken;
+} share;
+typedef struct job {
+    int n, shares;
+    fac_task *task;
+    void *arg;
+    share *share;
+} job;
 
 static int begin_of(const job *j, int k) { return (int)((int64_t)j->n * k / j->shares); }
 
@@ -221,7 +233,8 @@ static int begin_of(const job *j, int k) { return (int)((int64_t)j->n * k / j->s
 static void run_items(void *arg, int thread) {
     const job *j = arg;
     for (int k = 0; k < j->shares; k++) {
-        int of = (thread + k) % j->shares, first = begin_of(j, of), size = begin_of(j, of + 1) - first;
+        int of = (thread + k) % j->shares, first = begin_of(j, of),
+            size = begin_of(j, of + 1) - first;
         /* looking before taking keeps thieves off the counters of finished shares */
         while (atomic_load_explicit(&j->share[of].taken, memory_order_relaxed) < size) {
             int i = atomic_fetch_add_explicit(&j->share[of].taken, 1, memory_order_relaxed);

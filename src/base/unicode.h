@@ -1,14 +1,15 @@
-/* What texts need to know of characters: Unicode general categories, and letters of the other case. */
+/* What texts need to know of characters: Unicode general categories, and letters of the other case.
+ */
 #ifndef FACULA_BASE_UNICODE_H
 #define FACULA_BASE_UNICODE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-bool     fac_unicode_is_letter(uint32_t c);         /* L */
-bool     fac_unicode_is_mark(uint32_t c);           /* M: accents that stand behind their letter */
-bool     fac_unicode_is_number(uint32_t c);         /* N */
-bool     fac_unicode_is_space(uint32_t c);          /* White_Space */
-uint32_t fac_unicode_lower(uint32_t c);             /* the simple mapping */
-uint32_t fac_unicode_upper(uint32_t c);             /* its inverse        */
+bool fac_unicode_is_letter(uint32_t c); /* L */
+bool fac_unicode_is_mark(uint32_t c);   /* M: accents that stand behind their letter */
+bool fac_unicode_is_number(uint32_t c); /* N */
+bool fac_unicode_is_space(uint32_t c);  /* White_Space */
+uint32_t fac_unicode_lower(uint32_t c); /* the simple mapping */
+uint32_t fac_unicode_upper(uint32_t c); /* its inverse        */
 #endif

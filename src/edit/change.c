@@ -1,5 +1,6 @@
-/* Single nodes changed: removed, put between others, replaced, given other attributes.  The graph is rebuilt, so that the types
- * of all that follows are inferred anew; what then cannot be is an error that names the node. */
+/* Single nodes changed: removed, put between others, replaced, given other attributes.  The graph
+ * is rebuilt, so that the types of all that follows are inferred anew; what then cannot be is an
+ * error that names the node. */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -10,29 +11,32 @@
 
 typedef struct change change;
 struct change {
-    const fac_graph     *from;
-    unsigned char       *marked;        /* by id of a node of from */
-    fac_statements       text;
-    fac_arena            arena;
-    const char          *what;          /* the text as it was given, for errors  */
-    const fac_node      *node;          /* the one that is replaced              */
-    fac_value *const    *in;            /* its inputs in the new graph           */
-    fac_value           *last;          /* what _ is before the first statement  */
-    fac_graph           *to;
-    const fac_value     *behind;        /* insert: the value of from ...         */
-    fac_value           *between;       /* ... and what its readers see          */
-    int                  done;
-    fac_error           *err;
+    const fac_graph *from;
+    unsigned char *marked; /* by id of a node of from */
+    fac_statements text;
+    fac_arena arena;
+    const char *what;     /* the text as it was given, for errors  */
+    const fac_node *node; /* the one that is replaced              */
+    fac_value *const *in; /* its inputs in the new graph           */
+    fac_value *last;      /* what _ is before the first statement  */
+    fac_graph *to;
+    const fac_value *behind; /* insert: the value of from ...         */
+    fac_value *between;      /* ... and what its readers see          */
+    int done;
+    fac_error *err;
 };
 
-typedef bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
+typedef bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                   fac_value *out[]);
 
 /* What is asked for by name is done, whatever is known of types. */
 static fac_graph *seen_by(visit *v, change *c, const fac_graph *g) {
     return fac_graph_rebuild(g, &(fac_rebuild){ .self = c, .visit = v, .blind = true }, NULL);
 }
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory to change a graph"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory to change a graph");
+}
 
 static void close_change(change *c) {
     fac_release(c->marked);
@@ -62,27 +66,34 @@ static fac_status check_removal(const fac_graph *g, const fac_node *n, fac_error
     char label[256], from[128], to[128];
     const int i = passed_on(n);
     fac_node_label(n, label, sizeof label);
-    if (i < 0) return fac_raise(err, FAC_E_ARGUMENT, "removing \"%s\" (%s): it has no input to take its place", label,
-                                n->op->name);
+    if (i < 0)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "removing \"%s\" (%s): it has no input to take its place", label,
+                         n->op->name);
     for (int k = 1; k < n->nout; k++)
         if (n->out[k]->uses || n->out[k]->roots)
-            return fac_raise(err, FAC_E_ARGUMENT, "removing \"%s\" (%s): its output %d is used too", label, n->op->name, k);
+            return fac_raise(err, FAC_E_ARGUMENT, "removing \"%s\" (%s): its output %d is used too",
+                             label, n->op->name, k);
     if (fac_edit_same(g, &n->in[i]->type, &n->out[0]->type) && !n->body[0]) return FAC_OK;
-    return fac_raise(err, FAC_E_SHAPE, "removing \"%s\" (%s): its input is %s and its output %s: one cannot take the other's "
-                                       "place",
-                     label, n->op->name, fac_edit_type(g, &n->in[i]->type, from, sizeof from),
-                     fac_edit_type(g, &n->out[0]->type, to, sizeof to));
+    return fac_raise(
+        err, FAC_E_SHAPE,
+        "removing \"%s\" (%s): its input is %s and its output %s: one cannot take the other's "
+        "place",
+        label, n->op->name, fac_edit_type(g, &n->in[i]->type, from, sizeof from),
+        fac_edit_type(g, &n->out[0]->type, to, sizeof to));
 }
 
-static bool skip_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool skip_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                      fac_value *out[]) {
     change *c = self;
     if (!c->marked[n->id]) return false;
-    for (int k = 1; k < n->nout; k++) out[k] = to->poison;      /* nobody reads it */
+    for (int k = 1; k < n->nout; k++) out[k] = to->poison; /* nobody reads it */
     out[0] = in[passed_on(n)];
     return true;
 }
 
-fac_status fac_graph_removed(const fac_graph *g, const char *node, int *n, fac_graph **out, fac_error *err) {
+fac_status fac_graph_removed(const fac_graph *g, const char *node, int *n, fac_graph **out,
+                             fac_error *err) {
     change c = { .from = g, .err = err };
     FAC_TRY(fac_edit_nodes(g, node, &c.marked, &c.done, err));
     fac_status status = FAC_OK;
@@ -126,7 +137,12 @@ static const fac_node *named_node(void *self, const char *name) {
 }
 
 static fac_status read_text(change *c, const char *text) {
-    fac_cursor cursor = { .s = text, .end = text + strlen(text), .bol = text, .line = 1, .file = text, .arena = &c->arena,
+    fac_cursor cursor = { .s = text,
+                          .end = text + strlen(text),
+                          .bol = text,
+                          .line = 1,
+                          .file = text,
+                          .arena = &c->arena,
                           .err = c->err };
     c->what = text;
     return fac_statements_read(&cursor, &c->text);
@@ -151,14 +167,16 @@ static fac_value *inserted(change *c, fac_graph *to, fac_value *v) {
 }
 
 /* Readers of the value that are marked read what is put between. */
-static bool put_between(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool put_between(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                        fac_value *out[]) {
     change *c = self;
     bool reads = false;
     for (int i = 0; i < n->nin; i++) reads |= n->in[i] == c->behind;
     if (!reads || !c->marked[n->id]) return false;
     fac_value **args = fac_arena_alloc(&to->arena, (size_t)n->nin, sizeof *args);
     if (!args) return no_memory(c->err), failed(c, to, out, n->nout);
-    for (int i = 0; i < n->nin; i++) args[i] = n->in[i] == c->behind ? inserted(c, to, in[i]) : in[i];
+    for (int i = 0; i < n->nin; i++)
+        args[i] = n->in[i] == c->behind ? inserted(c, to, in[i]) : in[i];
     c->done++;
     fac_node_copy(to, n, args, out);
     return true;
@@ -190,7 +208,8 @@ static fac_status find_edge(change *c, const char *where, const char **reader) {
     if (!c->behind) return fac_raise(c->err, FAC_E_ARGUMENT, "there is no value \"%s\"", name);
     bool output = false;
     for (size_t k = 0; *reader && k < c->from->noutputs; k++)
-        output |= c->from->outputs[k].value == c->behind && !strcmp(c->from->outputs[k].name, *reader);
+        output |=
+            c->from->outputs[k].value == c->behind && !strcmp(c->from->outputs[k].name, *reader);
     if (*reader && !output) return fac_edit_nodes(c->from, *reader, &c->marked, &count, c->err);
     c->marked = fac_alloc((size_t)c->from->ids + 1, 1);
     if (!c->marked) return no_memory(c->err);
@@ -211,22 +230,26 @@ static fac_status insert(change *c, const char *where, fac_graph **made) {
     return fac_raise(c->err, FAC_E_ARGUMENT, "nothing between: \"%s\" has no such reader", where);
 }
 
-fac_status fac_graph_inserted(const fac_graph *g, const char *where, const char *text, int *n, fac_graph **out, fac_error *err) {
+fac_status fac_graph_inserted(const fac_graph *g, const char *where, const char *text, int *n,
+                              fac_graph **out, fac_error *err) {
     fac_error own = { 0 };
     fac_graph *made = NULL;
     change c = { .from = g, .err = &own };
     fac_status status = read_text(&c, text);
     if (!status) status = insert(&c, where, &made);
     if (!status && n) *n = c.done;
-    if (!status) *out = made;
-    else if (err) *err = own;
+    if (!status)
+        *out = made;
+    else if (err)
+        *err = own;
     close_change(&c);
     return status;
 }
 
 /* ---- replacing ---- */
 
-static bool replace_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool replace_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                         fac_value *out[]) {
     change *c = self;
     fac_table defined = { 0 };
     char name[24];
@@ -242,8 +265,10 @@ static bool replace_node(void *self, fac_graph *to, const fac_node *n, fac_value
         out[k] = fac_table_get(&defined, name);
         if (!out[k] && !k) out[k] = fac_table_get(&defined, "_");
         if (!out[k] && !n->out[k]->uses && !n->out[k]->roots) out[k] = to->poison;
-        if (!out[k]) status = fac_raise(c->err, FAC_E_ARGUMENT, "%s: output %d of %s is used: name what takes its place %s",
-                                        c->what, k, n->op->name, name);
+        if (!out[k])
+            status = fac_raise(c->err, FAC_E_ARGUMENT,
+                               "%s: output %d of %s is used: name what takes its place %s", c->what,
+                               k, n->op->name, name);
     }
     fac_table_free(&defined);
     if (!status && n->name && out[0]->node && out[0]->node->id >= before)
@@ -251,13 +276,13 @@ static bool replace_node(void *self, fac_graph *to, const fac_node *n, fac_value
     return status ? failed(c, to, out, n->nout) : true;
 }
 
-fac_status fac_graph_replaced(const fac_graph *g, const char *node, const char *text, int *n, fac_graph **out, fac_error *err) {
+fac_status fac_graph_replaced(const fac_graph *g, const char *node, const char *text, int *n,
+                              fac_graph **out, fac_error *err) {
     fac_error own = { 0 };
     change c = { .from = g, .err = &own };
     fac_status status = read_text(&c, text);
     if (!status) status = fac_edit_nodes(g, node, &c.marked, &c.done, &own);
-    if (!status) status = fac_edit_give(seen_by(replace_node, &c, g), out,
-                                        &own);
+    if (!status) status = fac_edit_give(seen_by(replace_node, &c, g), out, &own);
     if (!status && n) *n = c.done;
     if (status && err) *err = own;
     close_change(&c);
@@ -267,10 +292,10 @@ fac_status fac_graph_replaced(const fac_graph *g, const char *node, const char *
 /* ---- attributes ---- */
 
 typedef struct settings {
-    int                n;
+    int n;
     fac_graph_setting *of;
-    unsigned char    **marked;          /* of each: by id of a node */
-    fac_error         *err;
+    unsigned char **marked; /* of each: by id of a node */
+    fac_error *err;
 } settings;
 
 static bool is_set(const settings *s, const fac_node *n) {
@@ -286,7 +311,8 @@ static fac_status parse_all(const settings *s, const fac_node *n, fac_arena *are
     return FAC_OK;
 }
 
-static bool set_attrs(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool set_attrs(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                      fac_value *out[]) {
     const settings *s = self;
     char label[256];
     fac_error err = { 0 };

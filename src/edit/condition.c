@@ -4,10 +4,9 @@
  *   constant(w)                known before the run: a constant, a parameter, or made of these
  *   same(x, y)                 types are equal
  *   cancels($p, $q)            transposing by $p and then by $q leaves everything where it was
- *   A = B, != < <= > >=        of numbers, {1,2}, $attribute, rank(x), dim(x,1), dims(x), count(x), uses(x), value(c),
- *                              type(x), f32
- *   A in [0, 6]                every number of A is
- *   not ...                    the contrary; what is not known (an open size) makes neither true */
+ *   A = B, != < <= > >=        of numbers, {1,2}, $attribute, rank(x), dim(x,1), dims(x), count(x),
+ * uses(x), value(c), type(x), f32 A in [0, 6]                every number of A is not ... the
+ * contrary; what is not known (an open size) makes neither true */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -17,7 +16,8 @@
 /* ---- reading ---- */
 
 static const char *const tests[] = { "once", "constant", "same", "cancels", NULL };
-static const char *const functions[] = { "rank", "dim", "dims", "count", "uses", "value", "type", NULL };
+static const char *const functions[] = { "rank", "dim",   "dims", "count",
+                                         "uses", "value", "type", NULL };
 
 static const char *one_of(const char *const *list, const char *name) {
     for (; *list; list++)
@@ -32,14 +32,16 @@ static fac_status read_slot(fac_cursor *c, const fac_rule *r, bool attr, int *sl
     FAC_TRY(fac_cursor_name(c, &name));
     if (!name) return fac_cursor_fail(c, "a name of the pattern is missing");
     *slot = attr ? fac_rule_attr(r, name) : fac_rule_value(r, name);
-    return *slot >= 0 ? FAC_OK : fac_cursor_fail_at(c, at, "there is no %s '%s' in the pattern", attr ? "variable" : "value",
-                                                    name);
+    return *slot >= 0 ? FAC_OK
+                      : fac_cursor_fail_at(c, at, "there is no %s '%s' in the pattern",
+                                           attr ? "variable" : "value", name);
 }
 
 static fac_status read_list(fac_cursor *c, fac_side *s, char close) {
     while (!fac_cursor_is(c, close)) {
         if (s->n) FAC_TRY(fac_cursor_need(c, ','));
-        if (s->n == FAC_EDIT_NUMBERS) return fac_cursor_fail(c, "at most %d numbers", FAC_EDIT_NUMBERS);
+        if (s->n == FAC_EDIT_NUMBERS)
+            return fac_cursor_fail(c, "at most %d numbers", FAC_EDIT_NUMBERS);
         if (!fac_cursor_number(c, &s->v[s->n])) return fac_cursor_fail(c, "a number is missing");
         s->n++;
     }
@@ -47,7 +49,8 @@ static fac_status read_list(fac_cursor *c, fac_side *s, char close) {
 }
 
 /* name: a word that has been read, or NULL. */
-static fac_status read_side(fac_cursor *c, const fac_rule *r, const char *name, fac_place at, fac_side *s) {
+static fac_status read_side(fac_cursor *c, const fac_rule *r, const char *name, fac_place at,
+                            fac_side *s) {
     if (!name && fac_cursor_ahead(c, '$')) {
         s->function = "$";
         return read_slot(c, r, true, &s->slot);
@@ -63,13 +66,15 @@ static fac_status read_side(fac_cursor *c, const fac_rule *r, const char *name, 
         return FAC_OK;
     }
     s->function = one_of(functions, name);
-    if (!s->function) return fac_cursor_fail_at(c, at, "there is no function '%s': rank, dim, dims, count, uses, value, type",
-                                                name);
+    if (!s->function)
+        return fac_cursor_fail_at(
+            c, at, "there is no function '%s': rank, dim, dims, count, uses, value, type", name);
     FAC_TRY(fac_cursor_need(c, '('));
     FAC_TRY(read_slot(c, r, false, &s->slot));
     if (!strcmp(name, "dim")) {
         FAC_TRY(fac_cursor_need(c, ','));
-        if (!fac_cursor_number(c, &s->v[0]) || s->v[0] != floor(s->v[0]) || fabs(s->v[0]) > FAC_DIMS)
+        if (!fac_cursor_number(c, &s->v[0]) || s->v[0] != floor(s->v[0]) ||
+            fabs(s->v[0]) > FAC_DIMS)
             return fac_cursor_fail(c, "which dim?");
     }
     return fac_cursor_need(c, ')');
@@ -80,18 +85,22 @@ static fac_status read_test(fac_cursor *c, const fac_rule *r, fac_condition *d) 
     const int wants = attrs || !strcmp(d->left.function, "same") ? 2 : 0;
     FAC_TRY(fac_cursor_need(c, '('));
     do {
-        if (d->nslots == (int)(sizeof d->slots / sizeof *d->slots)) return fac_cursor_fail(c, "too many names");
+        if (d->nslots == (int)(sizeof d->slots / sizeof *d->slots))
+            return fac_cursor_fail(c, "too many names");
         FAC_TRY(read_slot(c, r, attrs, &d->slots[d->nslots]));
         d->nslots++;
     } while (fac_cursor_is(c, ','));
-    if (wants && d->nslots != wants) return fac_cursor_fail_at(c, d->at, "%s needs %d names", d->left.function, wants);
+    if (wants && d->nslots != wants)
+        return fac_cursor_fail_at(c, d->at, "%s needs %d names", d->left.function, wants);
     return fac_cursor_need(c, ')');
 }
 
 static fac_status read_relation(fac_cursor *c, const fac_rule *r, fac_condition *d) {
-    static const struct { const char *text; fac_relation is; } relations[] = {
-        { "<=", FAC_REL_LE }, { ">=", FAC_REL_GE }, { "!=", FAC_REL_NE },
-        { "=", FAC_REL_EQ }, { "<", FAC_REL_LT }, { ">", FAC_REL_GT } };
+    static const struct {
+        const char *text;
+        fac_relation is;
+    } relations[] = { { "<=", FAC_REL_LE }, { ">=", FAC_REL_GE }, { "!=", FAC_REL_NE },
+                      { "=", FAC_REL_EQ },  { "<", FAC_REL_LT },  { ">", FAC_REL_GT } };
     fac_cursor_space(c);
     if (fac_cursor_keyword(c, "in")) {
         d->relation = FAC_REL_IN;
@@ -140,9 +149,15 @@ static int attr_numbers(const fac_attr *a, const void *at, double *to) {
     if (!a) return -1;
     const int count = a->count ? a->count : 1;
     switch (a->kind) {
-    case FAC_A_FLAG:  *to = *(const bool *)at; return 1;
-    case FAC_A_ENUM:  *to = *(const int *)at; return 1;
-    case FAC_A_DTYPE: *to = *(const fac_dtype *)at; return 1;
+    case FAC_A_FLAG:
+        *to = *(const bool *)at;
+        return 1;
+    case FAC_A_ENUM:
+        *to = *(const int *)at;
+        return 1;
+    case FAC_A_DTYPE:
+        *to = *(const fac_dtype *)at;
+        return 1;
     case FAC_A_DIMS: {
         const fac_dims *d = at;
         for (int k = 0; k < d->n; k++) to[k] = (double)d->d[k];
@@ -153,16 +168,20 @@ static int attr_numbers(const fac_attr *a, const void *at, double *to) {
         for (int k = 0; k < list->n && k < FAC_EDIT_NUMBERS; k++) to[k] = list->v[k];
         return list->n <= FAC_EDIT_NUMBERS ? list->n : -1;
     }
-    case FAC_A_INT: case FAC_A_REAL:
+    case FAC_A_INT:
+    case FAC_A_REAL:
         for (int k = 0; k < count && k < FAC_EDIT_NUMBERS; k++)
-            to[k] = a->kind == FAC_A_INT ? (double)((const int64_t *)at)[k] : ((const double *)at)[k];
+            to[k] =
+                a->kind == FAC_A_INT ? (double)((const int64_t *)at)[k] : ((const double *)at)[k];
         return count <= FAC_EDIT_NUMBERS ? count : -1;
-    default: return -1;
+    default:
+        return -1;
     }
 }
 
 static int dims_of(const fac_value *v, double *to) {
-    for (int k = 0; k < v->type.dims.n; k++) to[k] = v->type.dims.d[k] < 0 ? NAN : (double)v->type.dims.d[k];
+    for (int k = 0; k < v->type.dims.n; k++)
+        to[k] = v->type.dims.d[k] < 0 ? NAN : (double)v->type.dims.d[k];
     return v->type.dims.n;
 }
 
@@ -182,18 +201,25 @@ static int side(const fac_match *m, const fac_side *s, double *to) {
         if (count < 0) return -1;
         *to = (double)count;
     } else
-        *to = !strcmp(s->function, "rank") ? n : !strcmp(s->function, "uses") ? (double)fac_rule_uses(v) : v->type.dtype;
+        *to = !strcmp(s->function, "rank")   ? n
+              : !strcmp(s->function, "uses") ? (double)fac_rule_uses(v)
+                                             : v->type.dtype;
     return 1;
 }
 
 static bool related(fac_relation r, double a, double b) {
-    const double near = 1e-6 * fmax(fabs(a), fabs(b));          /* f32 of a file and decimals of a rule */
+    const double near = 1e-6 * fmax(fabs(a), fabs(b)); /* f32 of a file and decimals of a rule */
     switch (r) {
-    case FAC_REL_EQ: return a == b || fabs(a - b) <= near;
-    case FAC_REL_LT: return a < b;
-    case FAC_REL_LE: return a <= b + near;
-    case FAC_REL_GT: return a > b;
-    default:         return a >= b - near;
+    case FAC_REL_EQ:
+        return a == b || fabs(a - b) <= near;
+    case FAC_REL_LT:
+        return a < b;
+    case FAC_REL_LE:
+        return a <= b + near;
+    case FAC_REL_GT:
+        return a > b;
+    default:
+        return a >= b - near;
     }
 }
 
@@ -207,7 +233,8 @@ static truth compare(const fac_match *m, const fac_condition *d) {
         const double x = a[n == 1 ? 0 : k], y = b[o == 1 ? 0 : k];
         if (!holds) break;
         if (isnan(x) || (r != FAC_REL_IN && isnan(y))) return UNKNOWN;
-        holds = r == FAC_REL_IN ? related(FAC_REL_GE, x, b[0]) && related(FAC_REL_LE, x, b[1]) : related(r, x, y);
+        holds = r == FAC_REL_IN ? related(FAC_REL_GE, x, b[0]) && related(FAC_REL_LE, x, b[1])
+                                : related(r, x, y);
     }
     return (d->relation == FAC_REL_NE) != holds ? YES : NO;
 }
@@ -233,8 +260,10 @@ static truth test(const fac_match *m, const fac_condition *d) {
         const fac_value *v = m->value[d->slots[k]], *first = m->value[d->slots[0]];
         if (!v || !first) return UNKNOWN;
         const bool holds = !strcmp(f, "once") ? fac_rule_uses(v) == 1 && !v->roots
-                         : !strcmp(f, "constant") ? v->time != FAC_RUN
-                         : v->type.dtype == first->type.dtype && fac_dims_equal(&v->type.dims, &first->type.dims);
+                           : !strcmp(f, "constant")
+                               ? v->time != FAC_RUN
+                               : v->type.dtype == first->type.dtype &&
+                                     fac_dims_equal(&v->type.dims, &first->type.dims);
         if (!holds) return NO;
     }
     return YES;

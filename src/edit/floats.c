@@ -1,8 +1,9 @@
 /* Floats of another type, but for nodes that are to keep theirs.
  *
- * Values become `to` where they are made, but results of a kept node stay as they are and are cast by those readers that want
- * `to`, once for each type: two kept nodes in a row lose nothing between them.  A parameter that a kept node reads keeps its
- * type too.  Numbers that the type cannot say become its largest or its smallest that is not 0. */
+ * Values become `to` where they are made, but results of a kept node stay as they are and are cast
+ * by those readers that want `to`, once for each type: two kept nodes in a row lose nothing between
+ * them.  A parameter that a kept node reads keeps its type too.  Numbers that the type cannot say
+ * become its largest or its smallest that is not 0. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -14,10 +15,10 @@
 
 typedef struct floats {
     const fac_float_opts *opts;
-    unsigned char        *kept;         /* by id of a node    */
-    fac_value           **cast;         /* by id of a value of the new graph: what it is as the other type */
-    size_t                room;
-    fac_float_report      report;
+    unsigned char *kept; /* by id of a node    */
+    fac_value **cast;    /* by id of a value of the new graph: what it is as the other type */
+    size_t room;
+    fac_float_report report;
 } floats;
 
 static bool is_float(fac_dtype d) { return fac_dtype_get(d)->kind == 'f'; }
@@ -34,7 +35,7 @@ static fac_value *as(floats *f, fac_graph *to, fac_value *v, fac_dtype dtype) {
     fac_value *made = f->cast[v->id];
     if (!made || made->type.dtype != dtype) {
         const char *scope = to->scope;
-        to->scope = NULL;               /* the cast serves others too */
+        to->scope = NULL; /* the cast serves others too */
         made = f->cast[v->id] = fac_cast(v, dtype);
         to->scope = scope;
         f->report.casts++;
@@ -81,8 +82,10 @@ static fac_status convert(floats *f, const fac_tensor *from, fac_tensor **out, f
     }
     fac_tensor_free(x);
     fac_tensor_free(y);
-    if (!s) *out = made;
-    else fac_tensor_free(made);
+    if (!s)
+        *out = made;
+    else
+        fac_tensor_free(made);
     return s;
 }
 
@@ -100,8 +103,9 @@ static fac_value *float_leaf(void *self, fac_graph *to, const fac_value *v) {
     }
     if (!v->tensor || read_by_kept(f, v)) return NULL;
     if (convert(f, v->tensor, &t, &err)) return fac_graph_raise(to, err.status, "%s", err.text);
-    fac_value *made = v->leaf == FAC_PARAM ? fac_param(to, v->name, t)
-                    : v->leaf == FAC_STATE ? fac_state(to, v->name, t) : fac_const(to, t);
+    fac_value *made = v->leaf == FAC_PARAM   ? fac_param(to, v->name, t)
+                      : v->leaf == FAC_STATE ? fac_state(to, v->name, t)
+                                             : fac_const(to, t);
     if (made && v->leaf == FAC_CONST) fac_value_name_set(made, v->name);
     fac_tensor_free(t);
     f->report.tensors++;
@@ -113,7 +117,9 @@ static fac_value *float_leaf(void *self, fac_graph *to, const fac_value *v) {
 /* Numbers among the attributes (epsilons, limits) mix with values of the type. */
 static double number_as(floats *f, double x) {
     const fac_range r = fac_range_of(f->opts->to);
-    return fabs(x) > r.largest ? kept_apart(f, x, INFINITY) : fabs(x) < r.smallest ? kept_apart(f, x, 0) : x;
+    return fabs(x) > r.largest    ? kept_apart(f, x, INFINITY)
+           : fabs(x) < r.smallest ? kept_apart(f, x, 0)
+                                  : x;
 }
 
 /* Attributes that say a float type (cast, random, one of constants) say the new one. */
@@ -121,13 +127,15 @@ static void attr_as(floats *f, const fac_attr *a, char *attrs) {
     fac_dtype *dtype = (fac_dtype *)(void *)(attrs + a->at);
     double *x = (double *)(void *)(attrs + a->at);
     if (a->kind == FAC_A_DTYPE && is_float(*dtype)) *dtype = f->opts->to;
-    for (int k = 0; a->kind == FAC_A_REAL && k < (a->count ? a->count : 1); k++) x[k] = number_as(f, x[k]);
+    for (int k = 0; a->kind == FAC_A_REAL && k < (a->count ? a->count : 1); k++)
+        x[k] = number_as(f, x[k]);
 }
 
 static bool attrs_as(floats *f, fac_graph *to, fac_node *n) {
     if (!n->op->attrs) return true;
     char *attrs = fac_arena_alloc(&to->arena, 1, n->op->attrs_size);
-    if (!attrs) return fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for attributes", n->op->name), false;
+    if (!attrs)
+        return fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for attributes", n->op->name), false;
     memcpy(attrs, n->attrs, n->op->attrs_size);
     for (const fac_attr *a = n->op->attrs; a->name; a++) attr_as(f, a, attrs);
     n->attrs = attrs;
@@ -142,7 +150,8 @@ static fac_graph *converted(floats *f, const fac_graph *g);
 static bool bodies_as(floats *f, fac_graph *to, fac_node *n) {
     for (int k = 0; k < 2; k++) {
         if (!n->body[k]) continue;
-        floats inner = { .opts = &(fac_float_opts){ .to = f->opts->to }, .kept = fac_alloc((size_t)n->body[k]->ids + 1, 1) };
+        floats inner = { .opts = &(fac_float_opts){ .to = f->opts->to },
+                         .kept = fac_alloc((size_t)n->body[k]->ids + 1, 1) };
         n->body[k] = inner.kept ? converted(&inner, n->body[k]) : NULL;
         f->report.tensors += inner.report.tensors;
         f->report.casts += inner.report.casts;
@@ -150,20 +159,24 @@ static bool bodies_as(floats *f, fac_graph *to, fac_node *n) {
         f->report.vanished += inner.report.vanished;
         fac_release(inner.kept);
         fac_release(inner.cast);
-        if (!n->body[k]) return fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body", n->op->name), false;
+        if (!n->body[k])
+            return fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body", n->op->name), false;
     }
     return true;
 }
 
-static bool float_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool float_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                       fac_value *out[]) {
     floats *f = self;
     const bool kept = f->kept[n->id];
     fac_node other = *n;
     fac_value **args = fac_arena_alloc(&to->arena, (size_t)n->nin + 1, sizeof *args);
-    if (!args) return fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for operands", n->op->name), false;
+    if (!args)
+        return fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for operands", n->op->name), false;
     for (int i = 0; i < n->nin; i++) {
         args[i] = in[i];
-        if (in[i] && is_float(n->in[i]->type.dtype)) args[i] = as(f, to, in[i], kept ? n->in[i]->type.dtype : f->opts->to);
+        if (in[i] && is_float(n->in[i]->type.dtype))
+            args[i] = as(f, to, in[i], kept ? n->in[i]->type.dtype : f->opts->to);
     }
     if (!kept && !attrs_as(f, to, &other)) return false;
     if (kept || bodies_as(f, to, &other)) fac_node_copy(to, &other, args, out);
@@ -207,9 +220,11 @@ static fac_status mark(floats *f, const fac_graph *g, fac_error *err) {
     return FAC_OK;
 }
 
-fac_status fac_graph_floats_but(const fac_graph *g, const fac_float_opts *opts, fac_float_report *report, fac_graph **out,
-                                fac_error *err) {
-    if (!is_float(opts->to)) return fac_raise(err, FAC_E_DTYPE, "%s is not a type of floats", fac_dtype_get(opts->to)->name);
+fac_status fac_graph_floats_but(const fac_graph *g, const fac_float_opts *opts,
+                                fac_float_report *report, fac_graph **out, fac_error *err) {
+    if (!is_float(opts->to))
+        return fac_raise(err, FAC_E_DTYPE, "%s is not a type of floats",
+                         fac_dtype_get(opts->to)->name);
     floats f = { .opts = opts };
     fac_status status = mark(&f, g, err);
     fac_graph *to = status ? NULL : converted(&f, g);

@@ -1,17 +1,24 @@
-/* Does a pattern end at a node?  Goals (an operand of the pattern, a value of the graph) are met one after the other; the
- * operands of commuting ops are tried in both orders, going back to what was known before. */
+/* Does a pattern end at a node?  Goals (an operand of the pattern, a value of the graph) are met
+ * one after the other; the operands of commuting ops are tried in both orders, going back to what
+ * was known before. */
 #include <math.h>
 #include <string.h>
 #include "edit/rules.h"
 #include "op_list.h"
 
-enum { STEPS = 20000 };             /* for one node; far more than any pattern without dozens of equal sums needs */
+enum {
+    STEPS = 20000
+}; /* for one node; far more than any pattern without dozens of equal sums needs */
 
 /* ---- attributes ---- */
 
-static const void *field(const void *attrs, const fac_attr *a) { return (const char *)attrs + a->at; }
+static const void *field(const void *attrs, const fac_attr *a) {
+    return (const char *)attrs + a->at;
+}
 
-static bool near(double a, double b) { return a == b || fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b)) || (isnan(a) && isnan(b)); }
+static bool near(double a, double b) {
+    return a == b || fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b)) || (isnan(a) && isnan(b));
+}
 
 /* What is written, where zero stands for the default, and what a node has. */
 static bool near_reals(const fac_reals *p, const fac_reals *q) {
@@ -36,11 +43,16 @@ static bool same(const fac_attr *a, const void *p, const void *q) {
             if (!near(x != 0 ? x : a->zero_means, y != 0 ? y : a->zero_means)) return false;
         }
         return true;
-    case FAC_A_FLAG:  return *(const bool *)p == *(const bool *)q;
-    case FAC_A_ENUM:  return *(const int *)p == *(const int *)q;
-    case FAC_A_DTYPE: return *(const fac_dtype *)p == *(const fac_dtype *)q;
-    case FAC_A_DIMS:  return fac_dims_equal(p, q);
-    case FAC_A_REALS: return near_reals(p, q);
+    case FAC_A_FLAG:
+        return *(const bool *)p == *(const bool *)q;
+    case FAC_A_ENUM:
+        return *(const int *)p == *(const int *)q;
+    case FAC_A_DTYPE:
+        return *(const fac_dtype *)p == *(const fac_dtype *)q;
+    case FAC_A_DIMS:
+        return fac_dims_equal(p, q);
+    case FAC_A_REALS:
+        return near_reals(p, q);
     case FAC_A_TEXT:
         s = *(const char *const *)p, t = *(const char *const *)q;
         return s && t ? !strcmp(s, t) : s == t;
@@ -51,14 +63,19 @@ static bool same(const fac_attr *a, const void *p, const void *q) {
 /* A variable means the same everywhere. */
 static bool bind_attr(fac_match *m, int slot, const fac_attr *a, const void *at) {
     const fac_attr *b = m->attr[slot];
-    if (b) return b->kind == a->kind && b->count == a->count && b->choices == a->choices && same(a, m->at[slot], at);
+    if (b)
+        return b->kind == a->kind && b->count == a->count && b->choices == a->choices &&
+               same(a, m->at[slot], at);
     m->attr[slot] = a;
     m->at[slot] = at;
     return true;
 }
 
 static bool attributes(fac_match *m, const fac_statement *s, const fac_node *n) {
-    static const union { fac_dims dims; double numbers[FAC_EDIT_NUMBERS]; } zero;
+    static const union {
+        fac_dims dims;
+        double numbers[FAC_EDIT_NUMBERS];
+    } zero;
     for (const fac_attr *a = n->op->attrs; a && a->name; a++) {
         const fac_setting *t = s->settings, *end = t + s->nsettings;
         while (t < end && t->attr != a) t++;
@@ -76,8 +93,11 @@ static bool attributes(fac_match *m, const fac_statement *s, const fac_node *n) 
 /* ---- operands ---- */
 
 static bool commutes(const fac_op *op) {
-    static const fac_op *const names[] = { &fac_op_add, &fac_op_and, &fac_op_bitwise_and, &fac_op_bitwise_or, &fac_op_bitwise_xor, &fac_op_equal, &fac_op_max, &fac_op_min, &fac_op_mul,
-                                         &fac_op_or, &fac_op_xor, NULL };
+    static const fac_op *const names[] = {
+        &fac_op_add,         &fac_op_and,   &fac_op_bitwise_and, &fac_op_bitwise_or,
+        &fac_op_bitwise_xor, &fac_op_equal, &fac_op_max,         &fac_op_min,
+        &fac_op_mul,         &fac_op_or,    &fac_op_xor,         NULL
+    };
     return fac_op_is_one_of(op, names);
 }
 
@@ -85,7 +105,8 @@ static bool commutes(const fac_op *op) {
 static bool numbers(const fac_term *t, const fac_value *v) {
     double x[FAC_EDIT_NUMBERS];
     const double tolerance = t->tolerance >= 0 ? t->tolerance : 1e-6;
-    if (!v || (t->dtype && v->type.dtype != t->dtype) || (!t->scalar && v->type.dims.n != 1)) return false;
+    if (!v || (t->dtype && v->type.dtype != t->dtype) || (!t->scalar && v->type.dims.n != 1))
+        return false;
     if (fac_edit_numbers(v, x) != t->n) return false;
     for (int k = 0; k < t->n; k++)
         if (!(x[k] == t->v[k] || fabs(x[k] - t->v[k]) <= tolerance * fabs(t->v[k]))) return false;
@@ -98,7 +119,7 @@ static bool push(fac_match *m, const fac_term *t, fac_value *v) {
     return true;
 }
 
-/* The operands of a node become goals, from..: those behind the ones that were pushed. */
+/* The operands of a node become goals, from..: those after the ones that were pushed. */
 static bool push_operands(fac_match *m, const fac_statement *s, const fac_node *n, int from) {
     for (int i = from; i < s->nargs; i++)
         if (!push(m, &s->args[i], i < n->nin ? n->in[i] : NULL)) return false;
@@ -120,13 +141,15 @@ static bool results(fac_match *m, const fac_statement *s, const fac_node *n) {
 
 static bool solve(fac_match *m);
 
-/* The node takes the place of a statement of the pattern.  false: not, or not in this way; true: all goals are met. */
+/* The node takes the place of a statement of the pattern.  false: not, or not in this way; true:
+ * all goals are met. */
 static bool take(fac_match *m, int statement, const fac_node *n) {
     const fac_statement *s = &m->rule->match.at[statement];
     if (n->op != s->op || n->body[0] || fac_rule_dead(n) || !attributes(m, s, n)) return false;
     m->node[statement] = n;
     if (!results(m, s, n)) return false;
-    if (s->nargs != 2 || n->nin != 2 || !commutes(n->op)) return push_operands(m, s, n, 0) && solve(m);
+    if (s->nargs != 2 || n->nin != 2 || !commutes(n->op))
+        return push_operands(m, s, n, 0) && solve(m);
     fac_match before = *m;
     if (push_operands(m, s, n, 0) && solve(m)) return true;
     *m = before;

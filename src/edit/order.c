@@ -7,7 +7,11 @@
 
 /* Emits a node after all that it needs: nodes that are no layers stand where the first layer needs
  * them.  of: the node of `to` for each node of the analysis, by id. */
-typedef struct queue { fac_graph *to; fac_node **of; bool *done; } queue;
+typedef struct queue {
+    fac_graph *to;
+    fac_node **of;
+    bool *done;
+} queue;
 
 static void emit(queue *q, const fac_node *n) {
     if (q->done[n->id]) return;
@@ -21,7 +25,8 @@ static void emit(queue *q, const fac_node *n) {
 static int inputs_open(const fac_graph *g) {
     int open = 0;
     for (size_t i = 0; i < g->ninputs; i++)
-        for (int k = 0; k < g->inputs[i]->type.dims.n; k++) open += g->inputs[i]->type.dims.d[k] < 0;
+        for (int k = 0; k < g->inputs[i]->type.dims.n; k++)
+            open += g->inputs[i]->type.dims.d[k] < 0;
     return open;
 }
 
@@ -33,9 +38,11 @@ static fac_status pair(queue *q, const fac_graph *g, const fac_graph *sized, fac
         fac_graph_free(q->to);
         q->to = fac_graph_rebuild(sized, &(fac_rebuild){ .keep_dead = true }, NULL);
     }
-    FAC_TRY(q->to ? fac_graph_check(q->to, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph"));
+    FAC_TRY(q->to ? fac_graph_check(q->to, err)
+                  : fac_raise(err, FAC_E_NOMEM, "no memory for a graph"));
     if (q->to->nodes != sized->nodes)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "an order of nodes with bodies is found for given sizes only");
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "an order of nodes with bodies is found for given sizes only");
     fac_node *own = q->to->first;
     for (const fac_node *n = sized->first; n; n = n->next, own = own->next) q->of[n->id] = own;
     return FAC_OK;
@@ -48,8 +55,9 @@ fac_status fac_graph_reordered(const fac_graph *g, int64_t batch, fac_graph **ou
     int *order = fac_alloc((size_t)a->totals.layers + 1, sizeof *order);
     const size_t ids = (size_t)a->graph->ids + 1;
     queue q = { .of = fac_alloc(ids, sizeof *q.of), .done = fac_alloc(ids, sizeof *q.done) };
-    fac_status status = order && q.done && q.of ? fac_analysis_order(a, order, &peak, NULL, err)
-                                                : fac_raise(err, FAC_E_NOMEM, "no memory for an order");
+    fac_status status = order && q.done && q.of
+                            ? fac_analysis_order(a, order, &peak, NULL, err)
+                            : fac_raise(err, FAC_E_NOMEM, "no memory for an order");
     if (!status) status = pair(&q, g, a->graph, err);
     for (int i = 0; i < a->totals.layers && !status; i++) emit(&q, a->nodes[order[i]]);
     for (const fac_node *n = a->graph->first; n && !status; n = n->next) emit(&q, n);

@@ -3,20 +3,27 @@
 #include "base/memory.h"
 #include "edit/edit.h"
 
-typedef struct part { int n; const char *const *names; const fac_value **at; fac_value **made; } part;
+typedef struct part {
+    int n;
+    const char *const *names;
+    const fac_value **at;
+    fac_value **made;
+} part;
 
 static fac_value *cut_here(const part *p, fac_graph *to, const fac_value *v) {
     for (int k = 0; k < p->n; k++) {
         if (p->at[k] != v) continue;
         if (v->guess == FAC_RANKLESS)
             return fac_graph_raise(to, FAC_E_UNSUPPORTED,
-                                   "%s cannot be an input: how many dims it has shows in a run", p->names[k]);
+                                   "%s cannot be an input: how many dims it has shows in a run",
+                                   p->names[k]);
         return p->made[k] = fac_input(to, p->names[k], v->type.dtype, v->type.dims);
     }
     return NULL;
 }
 
-static bool part_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool part_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                      fac_value *out[]) {
     const part *p = self;
     bool cut = false;
     for (int k = 0; k < n->nout; k++)
@@ -39,32 +46,44 @@ static void forget_outputs(fac_graph *g) {
     g->noutputs = 0;
 }
 
-/* Inputs of before that nobody needs any more; of those that were asked for every one must be read. */
+/* Inputs of before that nobody needs any more; of those that were asked for every one must be read.
+ */
 static fac_status keep_inputs(fac_graph *g, const part *p, fac_error *err) {
     size_t n = 0;
     for (int k = 0; k < p->n; k++)
-        if (!p->made[k]) return fac_raise(err, FAC_E_ARGUMENT, "there is no value \"%s\" to begin at", p->names[k]);
+        if (!p->made[k])
+            return fac_raise(err, FAC_E_ARGUMENT, "there is no value \"%s\" to begin at",
+                             p->names[k]);
         else if (!p->made[k]->uses && !p->made[k]->roots)
-            return fac_raise(err, FAC_E_ARGUMENT, "no output needs \"%s\": it cannot be an input", p->names[k]);
+            return fac_raise(err, FAC_E_ARGUMENT, "no output needs \"%s\": it cannot be an input",
+                             p->names[k]);
     for (size_t i = 0; i < g->ninputs; i++)
         if (g->inputs[i]->uses || g->inputs[i]->roots) g->inputs[n++] = g->inputs[i];
     g->ninputs = n;
     return FAC_OK;
 }
 
-fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const inputs[], int noutputs,
-                             const char *const outputs[], fac_graph **out, fac_error *err) {
-    part p = { ninputs, inputs, fac_alloc((size_t)ninputs + 1, sizeof *p.at), fac_alloc((size_t)ninputs + 1, sizeof *p.made) };
+fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const inputs[],
+                             int noutputs, const char *const outputs[], fac_graph **out,
+                             fac_error *err) {
+    part p = { ninputs, inputs, fac_alloc((size_t)ninputs + 1, sizeof *p.at),
+               fac_alloc((size_t)ninputs + 1, sizeof *p.made) };
     fac_value **map = NULL;
     for (int k = 0; p.at && k < ninputs; k++) p.at[k] = fac_edit_value(g, inputs[k]);
-    const fac_rebuild how = { .self = &p, .visit = part_node, .leaf = part_leaf, .keep_dead = true, .blind = true };
+    const fac_rebuild how = {
+        .self = &p, .visit = part_node, .leaf = part_leaf, .keep_dead = true, .blind = true
+    };
     fac_graph *to = p.made && p.at ? fac_graph_rebuild(g, &how, &map) : NULL;
-    fac_status status = to ? fac_graph_check(to, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    fac_status status =
+        to ? fac_graph_check(to, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     if (!status) forget_outputs(to);
     for (int k = 0; k < noutputs && !status; k++) {
         const fac_value *v = fac_edit_value(g, outputs[k]);
-        if (!v || !map[v->id]) status = fac_raise(err, FAC_E_ARGUMENT, "there is no value \"%s\" to end at", outputs[k]);
-        else fac_output(to, outputs[k], map[v->id]);
+        if (!v || !map[v->id])
+            status =
+                fac_raise(err, FAC_E_ARGUMENT, "there is no value \"%s\" to end at", outputs[k]);
+        else
+            fac_output(to, outputs[k], map[v->id]);
     }
     if (!status) fac_graph_sweep(to);
     if (!status) status = keep_inputs(to, &p, err);

@@ -1,9 +1,11 @@
 /* Rules applied to a graph, in place on a copy.
  *
- * Nodes are looked at in order, and each rule only where its last op stands, so a walk costs the nodes times what the patterns
- * are long.  A replacement is built at the end of the list and put before its first reader (fac_replace), where the walk comes by
- * later.  Walks are repeated until one changes nothing.  Who is still alive is counted as it changes: fac_value.mark is the
- * number of live readers and outputs, fac_node.mark is set for the dead, so that nothing has to be swept before the end. */
+ * Nodes are looked at in order, and each rule only where its last op stands, so a walk costs the
+ * nodes times what the patterns are long.  A replacement is built at the end of the list and put
+ * before its first reader (fac_replace), where the walk comes by later.  Walks are repeated until
+ * one changes nothing.  Who is still alive is counted as it changes: fac_value.mark is the number
+ * of live readers and outputs, fac_node.mark is set for the dead, so that nothing has to be swept
+ * before the end. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -11,13 +13,13 @@
 #include "graph/build.h"
 
 typedef struct rewrite {
-    fac_graph       *g;
+    fac_graph *g;
     const fac_rules *rules;
     fac_rule_report *report;
-    int              left;          /* matches that may still be */
-    fac_node       **stack;         /* of the dying */
-    size_t           room;
-    fac_error       *err;
+    int left;         /* matches that may still be */
+    fac_node **stack; /* of the dying */
+    size_t room;
+    fac_error *err;
 } rewrite;
 
 /* ---- alive or not ---- */
@@ -96,7 +98,8 @@ static fac_value *place_of(const fac_match *m, const fac_table *defined, int slo
     return m->value[slot] && v != m->value[slot] ? v : NULL;
 }
 
-static bool types_fit(const rewrite *w, const fac_match *m, const fac_table *defined, fac_error *why) {
+static bool types_fit(const rewrite *w, const fac_match *m, const fac_table *defined,
+                      fac_error *why) {
     char is[80], was[80];
     for (int slot = 0; slot < m->rule->nvalues; slot++) {
         const fac_value *v = place_of(m, defined, slot), *old = m->value[slot];
@@ -148,7 +151,8 @@ static fac_status apply(rewrite *w, const fac_match *m, fac_node *root, fac_rule
     fac_error why = { 0 };
     g->scope = root->scope;
     g->stage = root->stage;
-    fac_status status = fac_statements_build(&m->rule->with, m->rule->file, g, &names, &defined, &why);
+    fac_status status =
+        fac_statements_build(&m->rule->with, m->rule->file, g, &names, &defined, &why);
     g->scope = NULL;
     g->stage = 0;
     if (status == FAC_E_NOMEM) {
@@ -156,9 +160,11 @@ static fac_status apply(rewrite *w, const fac_match *m, fac_node *root, fac_rule
         return fac_raise(w->err, status, "%s", why.text);
     }
     for (const fac_node *n = last->next; n; n = n->next) count_inputs(n);
-    if (status) g->error = (fac_error){ 0 };            /* of a node that never came into the graph */
+    if (status) g->error = (fac_error){ 0 }; /* of a node that never came into the graph */
     if (status || !types_fit(w, m, &defined, &why)) {
-        if (!report->skipped++) snprintf(report->why, sizeof report->why, "%.*s", (int)sizeof report->why - 1, why.text);
+        if (!report->skipped++)
+            snprintf(report->why, sizeof report->why, "%.*s", (int)sizeof report->why - 1,
+                     why.text);
         status = forget(w, last);
     } else {
         status = put(w, m, &defined, first);
@@ -177,9 +183,11 @@ static fac_status at_node(rewrite *w, fac_node *n, bool *changed) {
         const int before = w->report[k].matches;
         if (!fac_rule_matches(w->rules->at[k], n, &m)) continue;
         if (w->left <= 0)
-            return fac_raise(w->err, FAC_E_ARGUMENT, "rule %s still matches after all these replacements: does it match what it "
-                                                     "makes?",
-                             w->rules->at[k]->name);
+            return fac_raise(
+                w->err, FAC_E_ARGUMENT,
+                "rule %s still matches after all these replacements: does it match what it "
+                "makes?",
+                w->rules->at[k]->name);
         FAC_TRY(apply(w, &m, n, &w->report[k]));
         *changed |= w->report[k].matches > before;
     }
@@ -189,20 +197,22 @@ static fac_status at_node(rewrite *w, fac_node *n, bool *changed) {
 static fac_status walk(rewrite *w) {
     for (bool changed = true; changed;) {
         changed = false;
-        for (size_t k = 0; k < w->rules->n; k++) w->report[k].skipped = 0;      /* of the last walk: those that stay */
+        for (size_t k = 0; k < w->rules->n; k++)
+            w->report[k].skipped = 0; /* of the last walk: those that stay */
         for (fac_node *n = w->g->first; n; n = n->next)
             if (!fac_rule_dead(n) && needed(n)) FAC_TRY(at_node(w, n, &changed));
     }
     return FAC_OK;
 }
 
-fac_status fac_graph_rewritten(const fac_graph *g, const fac_rules *r, int limit, fac_rule_report *report, fac_graph **out,
-                               fac_error *err) {
+fac_status fac_graph_rewritten(const fac_graph *g, const fac_rules *r, int limit,
+                               fac_rule_report *report, fac_graph **out, fac_error *err) {
     fac_error own = { 0 };
     rewrite w = { .g = fac_graph_clone(g), .rules = r, .err = &own };
     w.left = limit > 0 ? limit : g->nodes > INT32_MAX / 4 - 1000 ? INT32_MAX : 4 * g->nodes + 1000;
     w.report = fac_alloc(r->n + 1, sizeof *w.report);
-    fac_status status = w.g && w.report ? fac_graph_check(w.g, &own) : fac_raise(&own, FAC_E_NOMEM, "no memory for a graph");
+    fac_status status = w.g && w.report ? fac_graph_check(w.g, &own)
+                                        : fac_raise(&own, FAC_E_NOMEM, "no memory for a graph");
     if (!status) count_all(w.g);
     if (!status) status = walk(&w);
     if (!status) fac_graph_sweep(w.g);

@@ -20,14 +20,16 @@ static int find(const char *const *list, int n, const char *name) {
 }
 
 int fac_rule_value(const fac_rule *r, const char *name) { return find(r->value, r->nvalues, name); }
-int fac_rule_attr(const fac_rule *r, const char *name)  { return find(r->attr, r->nattrs, name); }
+int fac_rule_attr(const fac_rule *r, const char *name) { return find(r->attr, r->nattrs, name); }
 
-static fac_status value_slot(fac_cursor *c, fac_rule *r, const char *name, fac_place at, int *slot) {
+static fac_status value_slot(fac_cursor *c, fac_rule *r, const char *name, fac_place at,
+                             int *slot) {
     *slot = fac_rule_value(r, name);
     if (*slot >= 0) return FAC_OK;
-    if (r->nvalues == FAC_RULE_VALUES) return fac_cursor_fail_at(c, at, "a pattern has at most %d values", FAC_RULE_VALUES);
+    if (r->nvalues == FAC_RULE_VALUES)
+        return fac_cursor_fail_at(c, at, "a pattern has at most %d values", FAC_RULE_VALUES);
     r->maker[r->nvalues] = -1;
-    r->value[*slot = r->nvalues++] = name;
+    r->value[ *slot = r->nvalues++] = name;
     return FAC_OK;
 }
 
@@ -38,19 +40,23 @@ static fac_status pattern_line(fac_cursor *c, fac_rule *r) {
     FAC_TRY(fac_statement_read(c, true, &r->match));
     const int k = (int)r->match.n - 1;
     fac_statement *s = &r->match.at[k];
-    if (k >= FAC_RULE_NODES) return fac_cursor_fail_at(c, s->at, "a pattern has at most %d nodes", FAC_RULE_NODES);
+    if (k >= FAC_RULE_NODES)
+        return fac_cursor_fail_at(c, s->at, "a pattern has at most %d nodes", FAC_RULE_NODES);
     for (int i = 0; i < s->nargs; i++)
-        if (s->args[i].kind == FAC_TERM_NAME) FAC_TRY(value_slot(c, r, s->args[i].name, s->args[i].at, &s->args[i].slot));
+        if (s->args[i].kind == FAC_TERM_NAME)
+            FAC_TRY(value_slot(c, r, s->args[i].name, s->args[i].at, &s->args[i].slot));
     for (int i = 0; i < s->nresults; i++) {
         FAC_TRY(value_slot(c, r, s->results[i], s->at, &slot));
-        if (r->maker[slot] >= 0) return fac_cursor_fail_at(c, s->at, "'%s' is made twice", s->results[i]);
+        if (r->maker[slot] >= 0)
+            return fac_cursor_fail_at(c, s->at, "'%s' is made twice", s->results[i]);
         r->maker[slot] = k;
         r->output[slot] = i;
     }
     for (int i = 0; i < s->nsettings; i++) {
         fac_setting *t = &s->settings[i];
         if (!t->variable || (t->slot = fac_rule_attr(r, t->variable)) >= 0) continue;
-        if (r->nattrs == FAC_RULE_ATTRS) return fac_cursor_fail_at(c, t->at, "at most %d variables", FAC_RULE_ATTRS);
+        if (r->nattrs == FAC_RULE_ATTRS)
+            return fac_cursor_fail_at(c, t->at, "at most %d variables", FAC_RULE_ATTRS);
         r->attr[t->slot = r->nattrs++] = t->variable;
     }
     return FAC_OK;
@@ -71,7 +77,8 @@ static fac_status check_pattern(fac_cursor *c, const fac_rule *r) {
     }
     for (size_t k = 0; k < r->match.n; k++)
         if (!seen[k])
-            return fac_cursor_fail_at(c, r->match.at[k].at, "the last line of the pattern is not made from '%s'",
+            return fac_cursor_fail_at(c, r->match.at[k].at,
+                                      "the last line of the pattern is not made from '%s'",
                                       r->match.at[k].results[0]);
     return FAC_OK;
 }
@@ -89,18 +96,21 @@ static fac_status check_line(fac_cursor *c, const fac_rule *r, size_t line) {
     for (int i = 0; i < s->nargs; i++) {
         const fac_term *t = &s->args[i];
         if (t->kind == FAC_TERM_NAME && !made_before(r, line, t->name))
-            return fac_cursor_fail_at(c, t->at, "there is no value '%s' in the pattern or above", t->name);
+            return fac_cursor_fail_at(c, t->at, "there is no value '%s' in the pattern or above",
+                                      t->name);
         if (t->kind == FAC_TERM_VARIABLE && fac_rule_attr(r, t->name) < 0)
             return fac_cursor_fail_at(c, t->at, "there is no variable $%s in the pattern", t->name);
     }
     for (int i = 0; i < s->nsettings; i++) {
         const fac_setting *t = &s->settings[i];
         if (t->variable && fac_rule_attr(r, t->variable) < 0 && fac_rule_value(r, t->variable) < 0)
-            return fac_cursor_fail_at(c, t->at, "there is no variable $%s in the pattern", t->variable);
+            return fac_cursor_fail_at(c, t->at, "there is no variable $%s in the pattern",
+                                      t->variable);
     }
     const int slot = s->like ? fac_rule_value(r, s->like) : -1;
     if (s->like && (slot < 0 || r->maker[slot] < 0 || r->match.at[r->maker[slot]].op != s->op))
-        return fac_cursor_fail_at(c, s->at, "'%s' is no %s of the pattern", s->like, s->op ? s->op->name : "op");
+        return fac_cursor_fail_at(c, s->at, "'%s' is no %s of the pattern", s->like,
+                                  s->op ? s->op->name : "op");
     return FAC_OK;
 }
 
@@ -110,16 +120,20 @@ static fac_status check_replacement(fac_cursor *c, const fac_rule *r) {
     for (size_t k = 0; k < r->with.n; k++) {
         const fac_statement *s = &r->with.at[k];
         FAC_TRY(check_line(c, r, k));
-        if (!s->nresults) return fac_cursor_fail_at(c, s->at, "a line of a replacement is NAME = op(...)");
+        if (!s->nresults)
+            return fac_cursor_fail_at(c, s->at, "a line of a replacement is NAME = op(...)");
         for (int i = 0; i < s->nresults; i++) {
             const int slot = fac_rule_value(r, s->results[i]);
             if (slot >= 0 && r->maker[slot] < 0)
-                return fac_cursor_fail_at(c, s->at, "'%s' is an operand of the pattern: only what it makes can be replaced",
-                                          s->results[i]);
+                return fac_cursor_fail_at(
+                    c, s->at,
+                    "'%s' is an operand of the pattern: only what it makes can be replaced",
+                    s->results[i]);
             any |= slot >= 0;
         }
     }
-    return any ? FAC_OK : fac_cursor_fail_at(c, r->with.at[0].at, "no line makes a value of the pattern");
+    return any ? FAC_OK
+               : fac_cursor_fail_at(c, r->with.at[0].at, "no line makes a value of the pattern");
 }
 
 /* ---- rules ---- */
@@ -127,14 +141,16 @@ static fac_status check_replacement(fac_cursor *c, const fac_rule *r) {
 static fac_status expect(fac_cursor *c, const char *word) {
     fac_cursor_next_line(c);
     if (!fac_cursor_keyword(c, word)) return fac_cursor_fail(c, "'%s' is missing", word);
-    return fac_cursor_line_end(c) ? FAC_OK : fac_cursor_fail(c, "this was not expected behind '%s'", word);
+    return fac_cursor_line_end(c) ? FAC_OK
+                                  : fac_cursor_fail(c, "this was not expected behind '%s'", word);
 }
 
 /* Lines up to one of two words, which stays. */
 static bool section(fac_cursor *c, const char *end, const char *other) {
     fac_cursor_next_line(c);
     fac_cursor look = *c;
-    return c->s < c->end && !fac_cursor_keyword(&look, end) && !(other && fac_cursor_keyword(&look, other));
+    return c->s < c->end && !fac_cursor_keyword(&look, end) &&
+           !(other && fac_cursor_keyword(&look, other));
 }
 
 static fac_status read_rule(fac_cursor *c, fac_rule *r) {
@@ -179,7 +195,8 @@ static fac_status read_all(fac_cursor *c, fac_rules *to) {
         to->at[to->n++] = r;
         FAC_TRY(read_rule(c, r));
         for (size_t k = 0; k + 1 < to->n; k++)
-            if (!strcmp(to->at[k]->name, r->name)) return fac_cursor_fail_at(c, r->at, "there are two rules %s", r->name);
+            if (!strcmp(to->at[k]->name, r->name))
+                return fac_cursor_fail_at(c, r->at, "there are two rules %s", r->name);
     }
     return to->n ? FAC_OK : fac_cursor_fail(c, "there is no rule");
 }
@@ -189,9 +206,15 @@ fac_status fac_rules_read(const char *text, const char *name, fac_rules **rules,
     if (!to) return fac_raise(err, FAC_E_NOMEM, "no memory for rules");
     const size_t before = to->n;
     const char *file = fac_arena_text(&to->arena, name ? name : "rules");
-    fac_cursor c = { .s = text, .end = text + strlen(text), .bol = text, .line = 1, .file = file, .arena = &to->arena,
+    fac_cursor c = { .s = text,
+                     .end = text + strlen(text),
+                     .bol = text,
+                     .line = 1,
+                     .file = file,
+                     .arena = &to->arena,
                      .err = err };
-    const fac_status status = file ? read_all(&c, to) : fac_raise(err, FAC_E_NOMEM, "no memory for rules");
+    const fac_status status =
+        file ? read_all(&c, to) : fac_raise(err, FAC_E_NOMEM, "no memory for rules");
     if (!status) {
         *rules = to;
         return FAC_OK;
@@ -209,5 +232,7 @@ void fac_rules_free(fac_rules *r) {
     fac_release(r);
 }
 
-int         fac_rules_count(const fac_rules *r) { return r ? (int)r->n : 0; }
-const char *fac_rules_name(const fac_rules *r, int i) { return i >= 0 && i < fac_rules_count(r) ? r->at[i]->name : NULL; }
+int fac_rules_count(const fac_rules *r) { return r ? (int)r->n : 0; }
+const char *fac_rules_name(const fac_rules *r, int i) {
+    return i >= 0 && i < fac_rules_count(r) ? r->at[i]->name : NULL;
+}

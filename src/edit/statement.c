@@ -5,9 +5,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { FEW = 64 };                  /* operands, results and attributes of a statement */
+enum { FEW = 64 }; /* operands, results and attributes of a statement */
 
-static fac_status no_memory(fac_cursor *c) { return fac_raise(c->err, FAC_E_NOMEM, "%s: no memory for a statement", c->file); }
+static fac_status no_memory(fac_cursor *c) {
+    return fac_raise(c->err, FAC_E_NOMEM, "%s: no memory for a statement", c->file);
+}
 
 /* ---- operands ---- */
 
@@ -18,7 +20,8 @@ static fac_status read_numbers(fac_cursor *c, fac_term *t, char close) {
     while (!fac_cursor_is(c, close)) {
         if (t->n) FAC_TRY(fac_cursor_need(c, ','));
         if (t->n == FAC_TERM_NUMBERS_MOST)
-            return fac_cursor_fail(c, "a constant has at most %d numbers here", FAC_TERM_NUMBERS_MOST);
+            return fac_cursor_fail(c, "a constant has at most %d numbers here",
+                                   FAC_TERM_NUMBERS_MOST);
         if (!fac_cursor_number(c, &t->v[t->n])) return fac_cursor_fail(c, "a number is missing");
         t->n++;
     }
@@ -37,7 +40,9 @@ static fac_status read_tolerance(fac_cursor *c, bool pattern, fac_term *t) {
 
 static fac_status read_named(fac_cursor *c, bool pattern, fac_term *t) {
     FAC_TRY(fac_cursor_name(c, &t->name));
-    if (!t->name) return fac_cursor_fail(c, "an operand is a name, a number, a constant such as i64{1,2}, or -");
+    if (!t->name)
+        return fac_cursor_fail(c,
+                               "an operand is a name, a number, a constant such as i64{1,2}, or -");
     t->dtype = fac_dtype_find(t->name);
     if (t->dtype && fac_cursor_is(c, '(')) return read_numbers(c, t, ')');
     if (t->dtype && fac_cursor_is(c, '{')) return read_numbers(c, t, '}');
@@ -49,14 +54,17 @@ static fac_status read_named(fac_cursor *c, bool pattern, fac_term *t) {
 static fac_status read_term(fac_cursor *c, bool pattern, fac_term *t) {
     *t = (fac_term){ .at = fac_cursor_place(c), .tolerance = -1 };
     if (fac_cursor_is(c, '$')) {
-        if (pattern) return fac_cursor_fail_at(c, t->at, "a variable of attributes is no operand of a pattern");
+        if (pattern)
+            return fac_cursor_fail_at(c, t->at,
+                                      "a variable of attributes is no operand of a pattern");
         t->kind = FAC_TERM_VARIABLE;
         FAC_TRY(fac_cursor_name(c, &t->name));
         return t->name ? FAC_OK : fac_cursor_fail(c, "the name of a variable is missing behind $");
     }
     if (fac_cursor_is(c, '{')) {
         FAC_TRY(read_numbers(c, t, '}'));
-        return pattern ? FAC_OK : fac_cursor_fail_at(c, t->at, "a list needs its type here: i64{...}");
+        return pattern ? FAC_OK
+                       : fac_cursor_fail_at(c, t->at, "a list needs its type here: i64{...}");
     }
     if (fac_cursor_number(c, &t->v[0])) {
         t->kind = FAC_TERM_NUMBERS;
@@ -93,9 +101,11 @@ static fac_status read_terms(fac_cursor *c, bool pattern, fac_statement *s) {
 static fac_status read_value(fac_cursor *c, const char *name, char *to, size_t size) {
     const char *from = c->s;
     bool quoted = false;
-    while (c->s < c->end && *c->s != '\n' && (quoted || !strchr(" \t\r;#)", *c->s))) quoted ^= *c->s++ == '"';
+    while (c->s < c->end && *c->s != '\n' && (quoted || !strchr(" \t\r;#)", *c->s)))
+        quoted ^= *c->s++ == '"';
     const int n = snprintf(to, size, "%s=%.*s", name, (int)(c->s - from), from);
-    return n > 0 && (size_t)n < size ? FAC_OK : fac_cursor_fail(c, "the value of %s is too long", name);
+    return n > 0 && (size_t)n < size ? FAC_OK
+                                     : fac_cursor_fail(c, "the value of %s is too long", name);
 }
 
 static fac_status read_attr(fac_cursor *c, fac_statement *s, const char *name, fac_place at) {
@@ -109,13 +119,15 @@ static fac_status read_attr(fac_cursor *c, fac_statement *s, const char *name, f
     if (fac_cursor_is(c, '=')) {
         if (fac_cursor_is(c, '$')) {
             FAC_TRY(fac_cursor_name(c, &to->variable));
-            if (!to->variable) return fac_cursor_fail(c, "the name of a variable is missing behind $");
+            if (!to->variable)
+                return fac_cursor_fail(c, "the name of a variable is missing behind $");
         } else
             FAC_TRY(read_value(c, name, text, sizeof text));
     }
     if (to->variable && to->attr) return FAC_OK;
     /* also when there is no such attribute: this says which there are */
-    if (fac_attrs_parse(s->op, text, c->arena, s->attrs, &err)) return fac_cursor_fail_at(c, at, "%s: %s", s->op->name, err.text);
+    if (fac_attrs_parse(s->op, text, c->arena, s->attrs, &err))
+        return fac_cursor_fail_at(c, at, "%s: %s", s->op->name, err.text);
     return FAC_OK;
 }
 
@@ -128,7 +140,8 @@ static fac_status read_attrs(fac_cursor *c, bool pattern, fac_statement *s) {
         const fac_place at = fac_cursor_place(c);
         const char *name, *before = c->s;
         if (fac_cursor_is(c, '*')) {
-            if (!pattern) return fac_cursor_fail_at(c, at, "* (any attributes) belongs into a pattern");
+            if (!pattern)
+                return fac_cursor_fail_at(c, at, "* (any attributes) belongs into a pattern");
             s->any = true;
             continue;
         }
@@ -140,12 +153,14 @@ static fac_status read_attrs(fac_cursor *c, bool pattern, fac_statement *s) {
         }
         FAC_TRY(fac_cursor_name(c, &name));
         if (!name) return fac_cursor_fail(c, "this was not expected");
-        if (!pattern && !s->nresults && !fac_cursor_ahead(c, '=') && fac_op_find(name)) {      /* the next link of a chain */
+        if (!pattern && !s->nresults && !fac_cursor_ahead(c, '=') &&
+            fac_op_find(name)) { /* the next link of a chain */
             c->s = before;
             break;
         }
         for (int k = 0; k < s->nsettings; k++)
-            if (list[k].attr && !strcmp(list[k].attr->name, name)) return fac_cursor_fail_at(c, at, "%s is given twice", name);
+            if (list[k].attr && !strcmp(list[k].attr->name, name))
+                return fac_cursor_fail_at(c, at, "%s is given twice", name);
         if (s->nsettings == FEW) return fac_cursor_fail_at(c, at, "at most %d attributes", FEW);
         FAC_TRY(read_attr(c, s, name, at));
         s->nsettings++;
@@ -184,12 +199,15 @@ static fac_status read_alias(fac_cursor *c, fac_statement *s) {
     if (!s->args) return no_memory(c);
     s->nargs = 1;
     FAC_TRY(read_term(c, false, s->args));
-    if (s->args->kind != FAC_TERM_NAME) return fac_cursor_fail_at(c, s->args->at, "a name or a call is missing");
-    if (s->nresults > 1) return fac_cursor_fail_at(c, s->at, "one value cannot have %d names here", s->nresults);
+    if (s->args->kind != FAC_TERM_NAME)
+        return fac_cursor_fail_at(c, s->args->at, "a name or a call is missing");
+    if (s->nresults > 1)
+        return fac_cursor_fail_at(c, s->at, "one value cannot have %d names here", s->nresults);
     return fac_cursor_line_end(c) ? FAC_OK : fac_cursor_fail(c, "this was not expected");
 }
 
-/* In a pattern and behind "y =" a call has parentheses; elsewhere they may be left out, and _ is the operand. */
+/* In a pattern and after "y =" a call has parentheses; elsewhere they may be left out, and _ is
+ * the operand. */
 static fac_status read_call(fac_cursor *c, bool pattern, fac_statement *s) {
     const fac_cursor before = *c;
     const char *name;
@@ -210,7 +228,8 @@ static fac_status read_call(fac_cursor *c, bool pattern, fac_statement *s) {
     } else {
         s->args = fac_arena_alloc(c->arena, 1, sizeof *s->args);
         if (!s->args) return no_memory(c);
-        s->args[s->nargs++] = (fac_term){ .kind = FAC_TERM_NAME, .name = "_", .tolerance = -1, .at = at };
+        s->args[s->nargs++] =
+            (fac_term){ .kind = FAC_TERM_NAME, .name = "_", .tolerance = -1, .at = at };
     }
     return read_attrs(c, pattern, s);
 }
@@ -218,7 +237,8 @@ static fac_status read_call(fac_cursor *c, bool pattern, fac_statement *s) {
 fac_status fac_statement_read(fac_cursor *c, bool pattern, fac_statements *to) {
     fac_statement first = { .at = fac_cursor_place(c) };
     FAC_TRY(read_results(c, &first));
-    if (pattern && !first.nresults) return fac_cursor_fail(c, "a line of a pattern is NAME = op(...)");
+    if (pattern && !first.nresults)
+        return fac_cursor_fail(c, "a line of a pattern is NAME = op(...)");
     for (fac_statement s = first;; s = (fac_statement){ 0 }) {
         FAC_TRY(read_call(c, pattern, &s));
         if (!fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at)) return no_memory(c);
@@ -229,6 +249,7 @@ fac_status fac_statement_read(fac_cursor *c, bool pattern, fac_statements *to) {
 }
 
 fac_status fac_statements_read(fac_cursor *c, fac_statements *to) {
-    for (fac_cursor_next_line(c); c->s < c->end; fac_cursor_next_line(c)) FAC_TRY(fac_statement_read(c, false, to));
+    for (fac_cursor_next_line(c); c->s < c->end; fac_cursor_next_line(c))
+        FAC_TRY(fac_statement_read(c, false, to));
     return to->n ? FAC_OK : fac_cursor_fail(c, "an op is missing");
 }

@@ -1,7 +1,8 @@
-/* Reverse mode: d loss / d wrt as ordinary ops in the same graph, so gradients can be differentiated, fused, planned and exported
- * like anything else.  Nodes are visited backwards; each op's .grad emits the gradients of its inputs from those of its outputs,
- * only where something that is asked for lies behind that input.  An op without .grad is differentiated through its expansion:
- * the expansion is emitted for its gradient alone, the forward node stays as it is. */
+/* Reverse mode: d loss / d wrt as ordinary ops in the same graph, so gradients can be
+ * differentiated, fused, planned and exported like anything else.  Nodes are visited backwards;
+ * each op's .grad emits the gradients of its inputs from those of its outputs, only where something
+ * that is asked for lies after that input.  An op without .grad is differentiated through its
+ * expansion: the expansion is emitted for its gradient alone, the forward node stays as it is. */
 #include <string.h>
 #include "base/memory.h"
 #include "facula/ops.h"
@@ -28,7 +29,9 @@ static fac_value **slot(reverse *r, const fac_value *v) {
     return &r->d[v->id];
 }
 
-static fac_value *gradient_of(const reverse *r, const fac_value *v) { return v->id < r->room ? r->d[v->id] : NULL; }
+static fac_value *gradient_of(const reverse *r, const fac_value *v) {
+    return v->id < r->room ? r->d[v->id] : NULL;
+}
 
 static void add_to(reverse *r, const fac_value *v, fac_value *dv) {
     fac_value **s = slot(r, v);
@@ -65,7 +68,7 @@ static bool through_expansion(reverse *r, const fac_node *n, fac_value *const dy
     fac_node *last = g->last;
     for (int k = 0; k < n->nout; k++)
         if (dy[k] && y[k]) add_to(r, y[k], dy[k]);
-    /* backwards over the new nodes; what visiting emits comes behind `last` */
+    /* backwards over the new nodes; what visiting emits comes after `last` */
     for (fac_node *m = last; m != before && !g->error.status; m = m->prev)
         if (!visit(r, m)) return false;
     return true;
@@ -83,13 +86,15 @@ static bool visit(reverse *r, fac_node *n) {
     if (!n->op->grad || (n->op->grads && !n->op->grads(n, dy)))
         return fac_node_expands(n) ? through_expansion(r, n, dy) : false;
     const char *scope = r->g->scope;
-    r->g->scope = n->scope;             /* gradients carry the name of what they are gradients of */
+    r->g->scope = n->scope; /* gradients carry the name of what they are gradients of */
     n->op->grad(n, dy, dx);
     r->g->scope = scope;
     for (int i = 0; i < n->nin && !r->g->error.status; i++) {
         if (!dx[i] || !is_wanted(n->in[i])) continue;
-        if (dx[i]->type.dtype != n->in[i]->type.dtype || dx[i]->type.dims.n != n->in[i]->type.dims.n) {
-            fac_fail(n, FAC_E_INTERNAL, "its gradient for input %d has %d dims and type %s", i, dx[i]->type.dims.n, fac_dtype_get(dx[i]->type.dtype)->name);
+        if (dx[i]->type.dtype != n->in[i]->type.dtype ||
+            dx[i]->type.dims.n != n->in[i]->type.dims.n) {
+            fac_fail(n, FAC_E_INTERNAL, "its gradient for input %d has %d dims and type %s", i,
+                     dx[i]->type.dims.n, fac_dtype_get(dx[i]->type.dtype)->name);
             return true;
         }
         add_to(r, n->in[i], dx[i]);
@@ -136,7 +141,9 @@ void fac_reverse_end(fac_reverse *r) {
     *r = (fac_reverse){ 0 };
 }
 
-static fac_value *zeros_like(fac_value *v) { return fac_expand_to(fac_number(v->graph, v->type.dtype, 0), fac_shape_of(v)); }
+static fac_value *zeros_like(fac_value *v) {
+    return fac_expand_to(fac_number(v->graph, v->type.dtype, 0), fac_shape_of(v));
+}
 
 void fac_grad(fac_value *loss, int n, fac_value *const wrt[], fac_value *grads[]) {
     fac_graph *g = loss->graph;
@@ -144,8 +151,10 @@ void fac_grad(fac_value *loss, int n, fac_value *const wrt[], fac_value *grads[]
     for (int i = 0; i < n; i++) grads[i] = g->poison;
     if (g->error.status) return;
     if (!differentiable(loss) || loss->type.dims.n != 0) {
-        fac_graph_raise(g, FAC_E_SHAPE, "fac_grad: the loss must be one floating-point number, it has %d dims and type %s", loss->type.dims.n,
-                        fac_dtype_get(loss->type.dtype)->name);
+        fac_graph_raise(
+            g, FAC_E_SHAPE,
+            "fac_grad: the loss must be one floating-point number, it has %d dims and type %s",
+            loss->type.dims.n, fac_dtype_get(loss->type.dtype)->name);
         return;
     }
     for (size_t i = 0; i < g->ninputs; i++) g->inputs[i]->mark = NULL;

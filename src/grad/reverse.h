@@ -4,10 +4,10 @@
 #include "graph/graph_internal.h"
 
 typedef struct fac_reverse {
-    fac_graph  *g;
-    fac_value **d;              /* gradients so far, by value id */
-    size_t      room;
-} fac_reverse;                  /* { .g = g } is one that begins */
+    fac_graph *g;
+    fac_value **d; /* gradients so far, by value id */
+    size_t room;
+} fac_reverse; /* { .g = g } is one that begins */
 
 /* dx[i] = the gradient of input i of n, an op of r->g, from dy[k] of its outputs (NULL: not used),
  * for the inputs that need it; else NULL.  The sum is at the first place of an input that is there

@@ -32,12 +32,15 @@ static inline bool fac_attr_flag(const fac_node *n, const char *name) {
 }
 
 /* The numbers of an integer attribute; NULL when there is none. */
-static inline const int64_t *fac_attr_ints(const fac_node *n, const char *name) { return fac_attr_at(n, name, FAC_A_INT); }
+static inline const int64_t *fac_attr_ints(const fac_node *n, const char *name) {
+    return fac_attr_at(n, name, FAC_A_INT);
+}
 
 /* The word of an enum; NULL when there is none. */
 static inline const char *fac_attr_choice(const fac_node *n, const char *name) {
     const fac_attr *a = fac_attr_find(n->op, name);
-    return a && a->kind == FAC_A_ENUM ? a->choices[*(const int *)((const char *)n->attrs + a->at)] : NULL;
+    return a && a->kind == FAC_A_ENUM ? a->choices[*(const int *)((const char *)n->attrs + a->at)]
+                                      : NULL;
 }
 
 /* A text; "" when there is none. */

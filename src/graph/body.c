@@ -1,8 +1,8 @@
 /* The body of a node in one line.
  *
- *   chain    relu                              each step takes what came before; _ in a list of operands
- *            add(_, x1) relu clip(_, 0, 6)     xk is input k of the body
- *   general  t0 = exp(x0); t1 = mul(t0, x1); t1, t0       results last
+ *   chain    relu                              each step takes what came before; _ in a list of
+ * operands add(_, x1) relu clip(_, 0, 6)     xk is input k of the body general  t0 = exp(x0); t1 =
+ * mul(t0, x1); t1, t0       results last
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,11 @@
 
 /* ---- printing ---- */
 
-typedef struct names { const fac_graph *body; const fac_value *last; uint32_t *place; } names;
+typedef struct names {
+    const fac_graph *body;
+    const fac_value *last;
+    uint32_t *place;
+} names;
 
 static long input_index(const fac_graph *body, const fac_value *v) {
     for (size_t i = 0; i < body->ninputs; i++)
@@ -23,11 +27,16 @@ static long input_index(const fac_graph *body, const fac_value *v) {
 
 static void print_value(fac_printer *p, const fac_value *v) {
     const names *self = p->self;
-    if (v == self->last) fac_text_add(p->to, "_");
-    else if (v->leaf == FAC_INPUT) fac_text_print(p->to, "x%ld", input_index(self->body, v));
-    else if (v->leaf == FAC_CONST && fac_literal_fits(v)) fac_print_literal(p, v);
-    else if (v->leaf) fac_print_type(p, &v->type);      /* a large constant: its contents are no part of the text */
-    else fac_text_print(p->to, "t%u", (unsigned)self->place[v->id]);
+    if (v == self->last)
+        fac_text_add(p->to, "_");
+    else if (v->leaf == FAC_INPUT)
+        fac_text_print(p->to, "x%ld", input_index(self->body, v));
+    else if (v->leaf == FAC_CONST && fac_literal_fits(v))
+        fac_print_literal(p, v);
+    else if (v->leaf)
+        fac_print_type(p, &v->type); /* a large constant: its contents are no part of the text */
+    else
+        fac_text_print(p->to, "t%u", (unsigned)self->place[v->id]);
 }
 
 static void print_operand(fac_printer *p, const fac_node *n, int i) { print_value(p, n->in[i]); }
@@ -82,21 +91,30 @@ static void print_general(fac_printer *p, names *self) {
 void fac_body_print(const fac_graph *body, fac_text *to) {
     names self = { .body = body, .place = fac_alloc(body->ids, sizeof *self.place) };
     fac_printer p = { .to = to, .g = body, .body = true, .operand = print_operand, .self = &self };
-    if (!self.place) to->failed = true;
-    else if (is_chain(body)) print_chain(&p, &self);
-    else print_general(&p, &self);
+    if (!self.place)
+        to->failed = true;
+    else if (is_chain(body))
+        print_chain(&p, &self);
+    else
+        print_general(&p, &self);
     fac_release(self.place);
 }
 
 /* ---- reading ---- */
 
-typedef struct scope { fac_value *last, **t; size_t nt, room; } scope;
+typedef struct scope {
+    fac_value *last, **t;
+    size_t nt, room;
+} scope;
 
 /* "x12" or "t3": the number, else -1. */
 static int64_t numbered(const char *word, char kind) {
     int64_t k;
     const char *s = word + 1;
-    return word[0] == kind && word[1] >= '0' && word[1] <= '9' && fac_int_parse(&s, word + strlen(word), &k) && !*s ? k : -1;
+    return word[0] == kind && word[1] >= '0' && word[1] <= '9' &&
+                   fac_int_parse(&s, word + strlen(word), &k) && !*s
+               ? k
+               : -1;
 }
 
 static fac_status find(fac_reader *r, fac_value **out) {
@@ -104,10 +122,14 @@ static fac_status find(fac_reader *r, fac_value **out) {
     char word[32];
     FAC_TRY(fac_lex_word(r->l, "an operand", word, sizeof word));
     const int64_t x = numbered(word, 'x'), t = numbered(word, 't');
-    if (!strcmp(word, "_") && self->last) *out = self->last;
-    else if (x >= 0 && (uint64_t)x < r->g->ninputs) *out = r->g->inputs[x];
-    else if (t >= 0 && (uint64_t)t < self->nt) *out = self->t[t];
-    else return fac_lex_fail(r->l, "there is no '%s' in this body", word);
+    if (!strcmp(word, "_") && self->last)
+        *out = self->last;
+    else if (x >= 0 && (uint64_t)x < r->g->ninputs)
+        *out = r->g->inputs[x];
+    else if (t >= 0 && (uint64_t)t < self->nt)
+        *out = self->t[t];
+    else
+        return fac_lex_fail(r->l, "there is no '%s' in this body", word);
     return FAC_OK;
 }
 
@@ -145,21 +167,24 @@ static fac_status read_statement(fac_reader *r, scope *self, size_t labels) {
     fac_node *n = NULL;
     FAC_TRY(fac_read_call(r, NULL, &n));
     if (labels > (size_t)n->nout)
-        return fac_lex_fail(r->l, "%s has only %d output%s", n->op->name, n->nout, n->nout > 1 ? "s" : "");
+        return fac_lex_fail(r->l, "%s has only %d output%s", n->op->name, n->nout,
+                            n->nout > 1 ? "s" : "");
     if (!fac_reserve(&self->t, &self->room, self->nt + labels, sizeof *self->t))
         return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for a body");
     for (size_t k = 0; k < labels; k++) self->t[self->nt++] = n->out[k];
     return fac_lex_need(r->l, ';');
 }
 
-/* Is this "t0 =" or "t0, t1 ="?  Then the lexer moves behind it. */
+/* Is this "t0 =" or "t0, t1 ="?  Then the lexer moves after it. */
 static bool labels_follow(fac_reader *r, const scope *self, size_t *labels) {
     fac_lexer look = *r->l;
     char word[32];
     look.err = NULL;
     *labels = 0;
     do {
-        if (fac_lex_word(&look, "", word, sizeof word) || numbered(word, 't') != (int64_t)(self->nt + *labels)) return false;
+        if (fac_lex_word(&look, "", word, sizeof word) ||
+            numbered(word, 't') != (int64_t)(self->nt + *labels))
+            return false;
         ++*labels;
     } while (fac_lex_is(&look, ','));
     if (!fac_lex_is(&look, '=')) return false;
@@ -186,8 +211,10 @@ static bool chain_follows(const fac_reader *r) {
     fac_lexer look = *r->l;
     char word[128];
     look.err = NULL;
-    if (!r->g->ninputs || !fac_lex_letter(&look) || fac_lex_word(&look, "", word, sizeof word)) return false;
-    return fac_op_find(word) || (numbered(word, 't') < 0 && numbered(word, 'x') < 0 && fac_dtype_find(word) == FAC_NONE);
+    if (!r->g->ninputs || !fac_lex_letter(&look) || fac_lex_word(&look, "", word, sizeof word))
+        return false;
+    return fac_op_find(word) ||
+           (numbered(word, 't') < 0 && numbered(word, 'x') < 0 && fac_dtype_find(word) == FAC_NONE);
 }
 
 fac_status fac_read_body(fac_lexer *l, fac_graph *g) {
@@ -199,14 +226,16 @@ fac_status fac_read_body(fac_lexer *l, fac_graph *g) {
     return s;
 }
 
-fac_graph *fac_body_parse(const char *text, size_t n, int ninputs, const fac_type *inputs, fac_error *err) {
+fac_graph *fac_body_parse(const char *text, size_t n, int ninputs, const fac_type *inputs,
+                          fac_error *err) {
     fac_lexer l = { .s = text, .end = text + n, .err = err };
     fac_graph *g = fac_graph_new();
     if (!g) {
         fac_raise(err, FAC_E_NOMEM, "no memory for a body");
         return NULL;
     }
-    /* The types may hold symbols of a graph that we do not know: nameless ones of the same numbers keep what is equal equal. */
+    /* The types may hold symbols of a graph that we do not know: nameless ones of the same numbers
+     * keep what is equal equal. */
     enum { SYMBOLS = 1 << 20 };
     size_t symbols = 0;
     for (int i = 0; i < ninputs; i++)

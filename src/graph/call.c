@@ -1,25 +1,29 @@
-/* Reading a call: op(operands) attributes {bodies}.  Whole graphs, bodies and problems differ only in what a name and a bare
- * type mean as an operand. */
+/* Reading a call: op(operands) attributes {bodies}.  Whole graphs, bodies and problems differ only
+ * in what a name and a bare type mean as an operand. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/format.h"
 
 /* A number waits for the type of the operand that gives it one. */
-typedef struct pending { const char *s; size_t n; } pending;
+typedef struct pending {
+    const char *s;
+    size_t n;
+} pending;
 typedef struct operands {
     fac_value **v;
-    pending    *number;
-    int         n;
-    size_t      room_v, room_number;
-    bool        typed;              /* dtype is that of the first operand that is no constant */
-    fac_dtype   dtype;
+    pending *number;
+    int n;
+    size_t room_v, room_number;
+    bool typed; /* dtype is that of the first operand that is no constant */
+    fac_dtype dtype;
 } operands;
 
 static bool number_follows(const fac_lexer *l) {
     if (l->s == l->end) return false;
     const char c = *l->s, next = l->end - l->s > 1 ? l->s[1] : 0;
-    return (c >= '0' && c <= '9') || c == '.' || (c == '-' && ((next >= '0' && next <= '9') || next == '.'));
+    return (c >= '0' && c <= '9') || c == '.' ||
+           (c == '-' && ((next >= '0' && next <= '9') || next == '.'));
 }
 
 /* Does a type begin here, and not a name? */
@@ -27,7 +31,9 @@ static bool type_follows(const fac_lexer *l) {
     fac_lexer look = *l;
     char word[16];
     look.err = NULL;
-    if (!fac_lex_letter(&look) || fac_lex_word(&look, "", word, sizeof word) || fac_dtype_find(word) == FAC_NONE) return false;
+    if (!fac_lex_letter(&look) || fac_lex_word(&look, "", word, sizeof word) ||
+        fac_dtype_find(word) == FAC_NONE)
+        return false;
     return look.s < look.end && (*look.s == '[' || *look.s == '{' || *look.s == '(');
 }
 
@@ -53,13 +59,14 @@ fac_status fac_read_operand(fac_reader *r, fac_value **out) {
     pending number;
     FAC_TRY(read_one(r, out, &number));
     if (number.s)
-        return fac_lex_fail(r->l, "a number needs a type here: f32(%.*s)", (int)(number.n > 40 ? 40 : number.n), number.s);
+        return fac_lex_fail(r->l, "a number needs a type here: f32(%.*s)",
+                            (int)(number.n > 40 ? 40 : number.n), number.s);
     return FAC_OK;
 }
 
 static fac_status push(fac_reader *r, operands *o, fac_value *v, pending number) {
-    if (!fac_reserve(&o->v, &o->room_v, (size_t)o->n + 1, sizeof *o->v)
-        || !fac_reserve(&o->number, &o->room_number, (size_t)o->n + 1, sizeof *o->number))
+    if (!fac_reserve(&o->v, &o->room_v, (size_t)o->n + 1, sizeof *o->v) ||
+        !fac_reserve(&o->number, &o->room_number, (size_t)o->n + 1, sizeof *o->number))
         return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for the operands of %s", r->op->name);
     o->v[o->n] = v;
     o->number[o->n++] = number;
@@ -84,7 +91,8 @@ static fac_status read_operands(fac_reader *r, operands *o) {
         }
     for (int i = 0; i < o->n; i++) {
         if (!o->number[i].s) continue;
-        if (!o->typed) return fac_lex_fail(r->l, "%s: its numbers need types, as in f32(2)", r->op->name);
+        if (!o->typed)
+            return fac_lex_fail(r->l, "%s: its numbers need types, as in f32(2)", r->op->name);
         FAC_TRY(fac_read_number(r, o->number[i].s, o->number[i].n, o->dtype, &o->v[i]));
     }
     return FAC_OK;
@@ -112,21 +120,24 @@ static fac_status read_header(fac_reader *r, fac_graph *body) {
 }
 
 /* After '{'.  first: the type of input 0 of an epilogue; the other inputs are in[from..n). */
-static fac_status read_body(fac_reader *r, const operands *o, const fac_type *first, int from, fac_graph **out) {
+static fac_status read_body(fac_reader *r, const operands *o, const fac_type *first, int from,
+                            fac_graph **out) {
     fac_lexer *l = r->l;
     fac_graph *body = fac_graph_new();
     if (!body) return fac_raise(l->err, FAC_E_NOMEM, "no memory for a body");
     fac_status s = FAC_OK;
     const fac_table outside = l->nameless;
     l->nameless = (fac_table){ 0 };
-    if (++l->depth > FAC_BODY_DEPTH) s = fac_lex_fail(l, "bodies are nested more than %d deep", FAC_BODY_DEPTH);
+    if (++l->depth > FAC_BODY_DEPTH)
+        s = fac_lex_fail(l, "bodies are nested more than %d deep", FAC_BODY_DEPTH);
     if (!s && !first && fac_lex_is(l, '(')) {
         s = read_header(r, body);
     } else if (!s) {
         s = fac_symbols_copy(body, r->g) ? FAC_OK : fac_lex_graph(l, body);
         if (!s && first) s = body_input(r, body, *first);
         for (int i = from; i < o->n && !s; i++) {
-            s = o->v[i] ? body_input(r, body, o->v[i]->type) : fac_lex_fail(l, "operand %d is absent and cannot feed a body", i);
+            s = o->v[i] ? body_input(r, body, o->v[i]->type)
+                        : fac_lex_fail(l, "operand %d is absent and cannot feed a body", i);
             if (!s) body->inputs[body->ninputs - 1]->guess = o->v[i]->guess;
         }
     }
@@ -135,8 +146,10 @@ static fac_status read_body(fac_reader *r, const operands *o, const fac_type *fi
     l->depth--;
     fac_table_free(&l->nameless);
     l->nameless = outside;
-    if (s) fac_graph_free(body);
-    else *out = body;
+    if (s)
+        fac_graph_free(body);
+    else
+        *out = body;
     return s;
 }
 
@@ -149,7 +162,8 @@ static int port_count(const fac_op *op, bool *variadic) {
 
 /* ---- the call ---- */
 
-static fac_status read_bodies(fac_reader *r, const operands *o, const void *attrs, int *nports, fac_graph *body[2]) {
+static fac_status read_bodies(fac_reader *r, const operands *o, const void *attrs, int *nports,
+                              fac_graph *body[2]) {
     const fac_op *op = r->op;
     bool variadic;
     const int ports = port_count(op, &variadic);
@@ -159,9 +173,11 @@ static fac_status read_bodies(fac_reader *r, const operands *o, const void *attr
         FAC_TRY(read_body(r, o, NULL, 0, &body[0]));
         return fac_lex_is(r->l, '{') ? read_body(r, o, NULL, 0, &body[1]) : FAC_OK;
     }
-    /* An epilogue works on what the op alone would give: a trial node, which stays out of the graph, says what that is. */
+    /* An epilogue works on what the op alone would give: a trial node, which stays out of the
+     * graph, says what that is. */
     if (!variadic && o->n > ports) *nports = ports;
-    const fac_node *trial = fac_node_build(r->g, &(fac_emission){ op, attrs, *nports, *nports, o->v, { NULL, NULL }, NULL });
+    const fac_node *trial = fac_node_build(
+        r->g, &(fac_emission){ op, attrs, *nports, *nports, o->v, { NULL, NULL }, NULL });
     if (!trial) return fac_lex_graph(r->l, r->g);
     const fac_type type = trial->out[0]->type;
     return read_body(r, o, &type, *nports, &body[0]);
@@ -176,12 +192,16 @@ static fac_status read_rest(fac_reader *r, operands *o, fac_value *implied, fac_
     } else
         FAC_TRY(push(r, o, implied, (pending){ 0 }));
     void *attrs = fac_arena_alloc(&r->g->arena, 1, op->attrs_size);
-    if (!attrs) return fac_raise(l->err, FAC_E_NOMEM, "no memory for the attributes of %s", op->name);
+    if (!attrs)
+        return fac_raise(l->err, FAC_E_NOMEM, "no memory for the attributes of %s", op->name);
     FAC_TRY(fac_attrs_lex(l, op, r->body, &r->g->arena, attrs));
     fac_graph *body[2] = { NULL, NULL };
     int nports;
     fac_status s = read_bodies(r, o, attrs, &nports, body);
-    fac_node *n = s ? NULL : fac_node_build(r->g, &(fac_emission){ op, attrs, o->n, nports, o->v, { body[0], body[1] }, NULL });
+    fac_node *n =
+        s ? NULL
+          : fac_node_build(
+                r->g, &(fac_emission){ op, attrs, o->n, nports, o->v, { body[0], body[1] }, NULL });
     if (!n) {
         for (int k = 0; k < 2; k++) fac_graph_free(body[k]);
         return s ? s : fac_lex_graph(l, r->g);

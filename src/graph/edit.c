@@ -1,14 +1,18 @@
 /* Changing a graph in place: uses moved from one value to another, what nobody needs dropped.
  *
- * The list of nodes stays a topological order.  When uses of `old` move to `with`, the nodes that make `with` and come behind
- * the first of these uses are moved before it (the affected region of Pearce and Kelly, A dynamic topological sort
- * algorithm, JEA 2006).  They are mostly the nodes just appended, so the cost is that of the edit and not of the graph. */
+ * The list of nodes stays a topological order.  When uses of `old` move to `with`, the nodes that
+ * make `with` and come after the first of these uses are moved before it (the affected region of
+ * Pearce and Kelly, A dynamic topological sort algorithm, JEA 2006).  They are mostly the nodes
+ * just appended, so the cost is that of the edit and not of the graph. */
 #include <stdlib.h>
 #include "base/memory.h"
 #include "graph/build.h"
 
 /* Nodes that `with` is made from, no earlier than the first use of `old`. */
-typedef struct region { fac_node **n; size_t count, room; } region;
+typedef struct region {
+    fac_node **n;
+    size_t count, room;
+} region;
 
 static int by_order(const void *a, const void *b) {
     const uint64_t x = (*(fac_node *const *)a)->order, y = (*(fac_node *const *)b)->order;
@@ -46,13 +50,14 @@ static void number(fac_graph *g) {
     for (fac_node *n = g->first; n; n = n->next) n->order = order += FAC_ORDER_STEP;
 }
 
-/* Moves what of the region comes behind `here` to before it, in its order. */
+/* Moves what of the region comes after `here` to before it, in its order. */
 static void move_before(fac_graph *g, fac_node *here, region *r) {
     qsort(r->n, r->count, sizeof *r->n, by_order);
     size_t begin = 0;
     while (begin < r->count && r->n[begin]->order < here->order) begin++;
     for (size_t k = begin; k < r->count; k++) unlink_node(g, r->n[k]);
-    const uint64_t low = here->prev ? here->prev->order : 0, gap = (here->order - low) / (r->count - begin + 1);
+    const uint64_t low = here->prev ? here->prev->order : 0,
+                   gap = (here->order - low) / (r->count - begin + 1);
     for (size_t k = begin; k < r->count; k++) {
         fac_node *n = r->n[k];
         n->prev = here->prev;
@@ -108,18 +113,22 @@ void fac_node_move(fac_node *n, fac_node *behind) {
 
 void fac_replace(fac_value *old, fac_value *with) {
     if (!old || !with || old == with) {
-        if (old != with) fac_graph_raise((old ? old : with)->graph, FAC_E_ARGUMENT, "fac_replace: a value is missing");
+        if (old != with)
+            fac_graph_raise((old ? old : with)->graph, FAC_E_ARGUMENT,
+                            "fac_replace: a value is missing");
         return;
     }
     fac_graph *g = old->graph;
     if (with->graph != g) {
         fac_graph_raise(g, FAC_E_ARGUMENT, "fac_replace: the values belong to different graphs");
-        fac_graph_raise(with->graph, FAC_E_ARGUMENT, "fac_replace: the values belong to different graphs");
+        fac_graph_raise(with->graph, FAC_E_ARGUMENT,
+                        "fac_replace: the values belong to different graphs");
         return;
     }
     if (g->error.status) return;
     if (old->leaf == FAC_POISON || with->leaf == FAC_POISON) {
-        fac_graph_raise(g, FAC_E_ARGUMENT, "fac_replace: a value was dropped from the graph before");
+        fac_graph_raise(g, FAC_E_ARGUMENT,
+                        "fac_replace: a value was dropped from the graph before");
         return;
     }
     if (!fac_type_fits(&old->type, &with->type)) {
@@ -136,11 +145,13 @@ void fac_replace(fac_value *old, fac_value *with) {
         if (u->node->order < first) first = u->node->order;
     region r = { 0 };
     const bool ok = first == UINT64_MAX || ancestors(&r, with, first);
-    if (ok) move_uses(old, with);
-    else fac_graph_raise(g, FAC_E_NOMEM, "no memory to replace a value");
+    if (ok)
+        move_uses(old, with);
+    else
+        fac_graph_raise(g, FAC_E_NOMEM, "no memory to replace a value");
     for (size_t k = 0; k < r.count; k++) r.n[k]->order &= ~MARK;
     if (ok && r.count) {
-        fac_node *here = NULL;              /* the first node that now reads with */
+        fac_node *here = NULL; /* the first node that now reads with */
         for (fac_use *u = with->uses; u; u = u->next)
             if (!here || u->node->order < here->order) here = u->node;
         if (here) move_before(g, here, &r);
@@ -156,7 +167,7 @@ static void forget(fac_graph *g, fac_value *v) {
     v->tensor = NULL;
     v->uses = NULL;
     v->node = NULL;
-    v->leaf = FAC_POISON;               /* so that a later use of it is an error and not a broken graph */
+    v->leaf = FAC_POISON; /* so that a later use of it is an error and not a broken graph */
 }
 
 static void drop_node(fac_graph *g, fac_node *n) {
@@ -172,8 +183,10 @@ static void drop_node(fac_graph *g, fac_node *n) {
 static size_t drop_leaves(fac_graph *g, fac_value **list, size_t n, const unsigned char *live) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
-        if (live[list[i]->id]) list[kept++] = list[i];
-        else forget(g, list[i]);
+        if (live[list[i]->id])
+            list[kept++] = list[i];
+        else
+            forget(g, list[i]);
     return kept;
 }
 

@@ -1,4 +1,5 @@
-/* Building a node: its inputs and attributes checked against the op's tables, its outputs inferred. */
+/* Building a node: its inputs and attributes checked against the op's tables, its outputs inferred.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,10 +44,11 @@ bool fac_fail(fac_node *n, fac_status status, const char *format, ...) {
     const int ports = port_count(n->op->in);
     for (int i = 0; i < n->nin && types.n < 300; i++)
         if (n->in[i]) print_operand(n, i, ports, &types);
-    const char *dot = n->scope && n->name ? "." : "", *scope = n->scope ? n->scope : "", *own = n->name ? n->name : "";
+    const char *dot = n->scope && n->name ? "." : "", *scope = n->scope ? n->scope : "",
+               *own = n->name ? n->name : "";
     snprintf(name, sizeof name, "%s%s%s%s", scope, dot, own, *scope || *own ? ": " : "");
-    fac_raise(&g->error, status, types.n && !types.failed ? "%s%s: %s (%s)" : "%s%s: %s%s",
-              name, n->op->name, what, types.n && !types.failed ? types.s : "");
+    fac_raise(&g->error, status, types.n && !types.failed ? "%s%s: %s (%s)" : "%s%s: %s%s", name,
+              n->op->name, what, types.n && !types.failed ? types.s : "");
     fac_text_free(&types);
     return false;
 }
@@ -66,7 +68,8 @@ bool fac_node_outputs(fac_node *n, int count) {
     fac_graph *g = n->graph;
     if (count == n->nout) return true;
     const int ports = port_count(n->op->out);
-    if (count < ports || count > MAX_OUTPUTS || !ports || !(n->op->out[ports - 1].is & FAC_VARIADIC))
+    if (count < ports || count > MAX_OUTPUTS || !ports ||
+        !(n->op->out[ports - 1].is & FAC_VARIADIC))
         return fac_fail(n, FAC_E_ARGUMENT, "cannot have %d outputs", count);
     fac_value **out = fac_arena_alloc(&g->arena, (size_t)count, sizeof *out);
     fac_value *values = fac_arena_alloc(&g->arena, (size_t)count, sizeof *values);
@@ -75,15 +78,18 @@ bool fac_node_outputs(fac_node *n, int count) {
     return true;
 }
 
-/* One piece of memory: the node, the uses, in[], out[], the outputs, the attributes.  All parts are multiples of 8 bytes. */
+/* One piece of memory: the node, the uses, in[], out[], the outputs, the attributes.  All parts are
+ * multiples of 8 bytes. */
 static fac_node *node_alloc(fac_graph *g, const fac_emission *e, int ports, bool variadic) {
     const fac_op *op = e->op;
     const int own = variadic || e->nports > ports ? e->nports : ports;
     const int nin = own + (e->n - e->nports), nout = port_count(op->out);
     /* in[] of any port may be read, so also a variadic op without inputs has its first ones. */
     const int room = nin < ports ? ports : nin;
-    fac_node *n = fac_arena_alloc(&g->arena, 1, sizeof *n + (size_t)nin * sizeof(fac_use) + (size_t)room * sizeof(fac_value *)
-                                  + (size_t)nout * (sizeof(fac_value *) + sizeof(fac_value)) + op->attrs_size);
+    fac_node *n = fac_arena_alloc(
+        &g->arena, 1,
+        sizeof *n + (size_t)nin * sizeof(fac_use) + (size_t)room * sizeof(fac_value *) +
+            (size_t)nout * (sizeof(fac_value *) + sizeof(fac_value)) + op->attrs_size);
     if (!n) {
         fac_graph_raise(g, FAC_E_NOMEM, "%s: no memory for a node", op->name);
         return NULL;
@@ -110,32 +116,42 @@ static fac_node *node_alloc(fac_graph *g, const fac_emission *e, int ports, bool
 static unsigned class_of(fac_dtype dtype) {
     if (fac_dtype_is_stored(dtype)) return FAC_SMALL;
     switch (fac_dtype_get(dtype)->kind) {
-    case 'f': return FAC_FLOATS;
-    case 'i': case 'u': return FAC_INTS;
-    case 'b': return FAC_BOOLS;
-    case 't': return FAC_TEXTS;
-    case 'q': return FAC_BLOCKS;
-    default: return 0;
+    case 'f':
+        return FAC_FLOATS;
+    case 'i':
+    case 'u':
+        return FAC_INTS;
+    case 'b':
+        return FAC_BOOLS;
+    case 't':
+        return FAC_TEXTS;
+    case 'q':
+        return FAC_BLOCKS;
+    default:
+        return 0;
     }
 }
 
 static const char *class_names(unsigned takes, char *to, size_t size) {
-    static const char *const name[] = { "floats", "integers", "bools", "texts", "blocks",
-                                        "small types" };
+    static const char *const name[] = { "floats", "integers", "bools",
+                                        "texts",  "blocks",   "small types" };
     if (takes == FAC_ANY) return "any element type";
     size_t at = 0;
     *to = 0;
     for (unsigned k = 0; k < sizeof name / sizeof *name; k++)
-        if (takes >> k & 1 && at < size) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " or " : "", name[k]);
+        if (takes >> k & 1 && at < size)
+            at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " or " : "", name[k]);
     return to;
 }
 
 static bool check_ports(fac_node *n, int given, int ports, bool variadic) {
     const fac_op *op = n->op;
     if (n->nports > ports && !variadic)
-        return fac_fail(n, FAC_E_ARGUMENT, "%d inputs were given, it takes %s%d", given, ports ? "at most " : "", ports);
+        return fac_fail(n, FAC_E_ARGUMENT, "%d inputs were given, it takes %s%d", given,
+                        ports ? "at most " : "", ports);
     for (int i = n->nports; variadic && i < ports; i++)
-        if (!(op->in[i].is & FAC_OPTIONAL)) return fac_fail(n, FAC_E_ARGUMENT, "input %s is missing", op->in[i].name);
+        if (!(op->in[i].is & FAC_OPTIONAL))
+            return fac_fail(n, FAC_E_ARGUMENT, "input %s is missing", op->in[i].name);
     for (int i = 0; i < n->nports; i++) {
         const fac_port *p = &op->in[i < ports ? i : ports - 1];
         if (!n->in[i]) {
@@ -144,12 +160,15 @@ static bool check_ports(fac_node *n, int given, int ports, bool variadic) {
         }
         if (!(class_of(n->in[i]->type.dtype) & p->takes)) {
             char text[64];
-            return fac_fail(n, FAC_E_DTYPE, "input %s is %s, it takes %s", p->name, fac_dtype_get(n->in[i]->type.dtype)->name,
+            return fac_fail(n, FAC_E_DTYPE, "input %s is %s, it takes %s", p->name,
+                            fac_dtype_get(n->in[i]->type.dtype)->name,
                             class_names(p->takes, text, sizeof text));
         }
     }
     for (int i = n->nports; i < n->nin; i++)
-        if (!n->in[i]) return fac_fail(n, FAC_E_ARGUMENT, "input x%d of the epilogue is missing", i - n->nports + 1);
+        if (!n->in[i])
+            return fac_fail(n, FAC_E_ARGUMENT, "input x%d of the epilogue is missing",
+                            i - n->nports + 1);
     return true;
 }
 
@@ -173,22 +192,28 @@ static bool check_outputs(fac_node *n, int ports) {
     return true;
 }
 
-/* The epilogue maps output 0 to what readers see.  Its graph has symbols of its own, so dims it does not change stay ours. */
+/* The epilogue maps output 0 to what readers see.  Its graph has symbols of its own, so dims it
+ * does not change stay ours. */
 static bool apply_epilogue(fac_node *n, const fac_graph *body) {
     fac_type *y = &n->out[0]->type;
     if (body->ninputs != (size_t)(n->nin - n->nports + 1) || body->noutputs != 1 || body->nparams)
-        return fac_fail(n, FAC_E_ARGUMENT, "an epilogue with %zu inputs, %zu outputs and %zu parameters; it needs %d, 1 and 0",
-                        body->ninputs, body->noutputs, body->nparams, n->nin - n->nports + 1);
+        return fac_fail(
+            n, FAC_E_ARGUMENT,
+            "an epilogue with %zu inputs, %zu outputs and %zu parameters; it needs %d, 1 and 0",
+            body->ninputs, body->noutputs, body->nparams, n->nin - n->nports + 1);
     for (int i = 0; i < (int)body->ninputs; i++) {
         const fac_type *outside = i ? &n->in[n->nports + i - 1]->type : y;
         if (!fac_type_fits(&body->inputs[i]->type, outside))
-            return fac_fail(n, FAC_E_SHAPE, "input x%d of the epilogue has another type than the value that feeds it", i);
+            return fac_fail(
+                n, FAC_E_SHAPE,
+                "input x%d of the epilogue has another type than the value that feeds it", i);
     }
     const fac_type *from = &body->inputs[0]->type, *to = &body->outputs[0].value->type;
     y->dtype = to->dtype;
     if (!fac_dims_equal(&from->dims, &to->dims)) {
         y->dims.n = to->dims.n;
-        for (int k = 0; k < to->dims.n; k++) y->dims.d[k] = to->dims.d[k] < 0 ? fac_symbol(n->graph, NULL) : to->dims.d[k];
+        for (int k = 0; k < to->dims.n; k++)
+            y->dims.d[k] = to->dims.d[k] < 0 ? fac_symbol(n->graph, NULL) : to->dims.d[k];
     }
     n->out[0]->known = NULL;
     return true;
@@ -206,9 +231,11 @@ void fac_rankless(fac_value *v, fac_dtype dtype) {
 static bool rankless_flow(fac_node *n) {
     const fac_graph *body = n->body[0];
     const size_t first = FAC_IS(n, loop);
-    if (!body || body->noutputs <= first) return fac_fail(n, FAC_E_ARGUMENT, "it has no body with an output");
+    if (!body || body->noutputs <= first)
+        return fac_fail(n, FAC_E_ARGUMENT, "it has no body with an output");
     if (!fac_node_outputs(n, (int)(body->noutputs - first))) return false;
-    for (int k = 0; k < n->nout; k++) fac_rankless(n->out[k], body->outputs[first + (size_t)k].value->type.dtype);
+    for (int k = 0; k < n->nout; k++)
+        fac_rankless(n->out[k], body->outputs[first + (size_t)k].value->type.dtype);
     return true;
 }
 
@@ -250,10 +277,13 @@ static bool infer_rankless(fac_node *n) {
 static void pass_on(fac_node *n, fac_guess most) {
     for (int b = 0; b < 2 && (n->op->is & FAC_OP_FLOW) && !FAC_IS(n, if); b++)
         for (size_t k = 0; n->body[b] && k < n->body[b]->noutputs; k++)
-            if (n->body[b]->outputs[k].value->guess > most) most = n->body[b]->outputs[k].value->guess;
+            if (n->body[b]->outputs[k].value->guess > most)
+                most = n->body[b]->outputs[k].value->guess;
     for (int k = 0; k < n->nout; k++) {
-        if (most == FAC_RANKLESS && n->out[k]->guess != most) fac_rankless(n->out[k], n->out[k]->type.dtype);
-        else if (n->out[k]->guess < most) n->out[k]->guess = most;
+        if (most == FAC_RANKLESS && n->out[k]->guess != most)
+            fac_rankless(n->out[k], n->out[k]->type.dtype);
+        else if (n->out[k]->guess < most)
+            n->out[k]->guess = most;
     }
 }
 
@@ -281,7 +311,8 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
         return NULL;
     }
     if (e->n < 0 || e->n > MAX_OPERANDS || e->nports < 0 || e->nports > e->n || (e->n && !e->in)) {
-        fac_graph_raise(g, FAC_E_ARGUMENT, "%s: %d inputs, %d of them for ports", op->name, e->n, e->nports);
+        fac_graph_raise(g, FAC_E_ARGUMENT, "%s: %d inputs, %d of them for ports", op->name, e->n,
+                        e->nports);
         return NULL;
     }
     for (int i = 0; i < e->n; i++) {
@@ -292,10 +323,13 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
                             "%s: input %d belongs to another graph, which is poisoned: %s",
                             op->name, i, v->graph->error.text);
         } else if (v->graph != g) {
-            fac_graph_raise(g, FAC_E_ARGUMENT, "%s: its inputs belong to different graphs", op->name);
-            fac_graph_raise(v->graph, FAC_E_ARGUMENT, "%s: its inputs belong to different graphs", op->name);
+            fac_graph_raise(g, FAC_E_ARGUMENT, "%s: its inputs belong to different graphs",
+                            op->name);
+            fac_graph_raise(v->graph, FAC_E_ARGUMENT, "%s: its inputs belong to different graphs",
+                            op->name);
         } else if (v->leaf == FAC_POISON && !g->error.status)
-            fac_graph_raise(g, FAC_E_ARGUMENT, "%s: input %d was dropped from the graph before", op->name, i);
+            fac_graph_raise(g, FAC_E_ARGUMENT, "%s: input %d was dropped from the graph before",
+                            op->name, i);
     }
     if (g->error.status) return NULL;
 
@@ -306,7 +340,8 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
     for (int k = 0; k < 2; k++) {
         n->body[k] = e->body[k];
         if (!e->body[k]) continue;
-        if (e->body[k]->error.status) fac_fail(n, e->body[k]->error.status, "body: %s", e->body[k]->error.text);
+        if (e->body[k]->error.status)
+            fac_fail(n, e->body[k]->error.status, "body: %s", e->body[k]->error.text);
         else if (e->body[k]->depth >= FAC_BODY_DEPTH)
             fac_fail(n, FAC_E_UNSUPPORTED, "bodies are nested more than %d deep", FAC_BODY_DEPTH);
         if (g->error.status) return NULL;
@@ -322,13 +357,16 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
         const fac_guess guess = of_inputs(n);
         ok = (guess == FAC_RANKLESS ? infer_rankless(n) : op->infer(n)) && !g->error.status;
         if (ok) pass_on(n, guess);
-        if (!ok && !g->error.status) fac_fail(n, FAC_E_INTERNAL, "its infer failed without a message");
+        if (!ok && !g->error.status)
+            fac_fail(n, FAC_E_INTERNAL, "its infer failed without a message");
         ok = ok && (!epilogue || apply_epilogue(n, e->body[0]));
         if (ok && !n->nout) ok = fac_fail(n, FAC_E_INTERNAL, "the op has no output");
         ok = ok && check_outputs(n, port_count(op->out));
     }
-    if (ok && g->ids > UINT32_MAX - (uint32_t)n->nout - 1) ok = fac_fail(n, FAC_E_NOMEM, "the graph has 2^32 values");
-    for (int k = 0; k < 2; k++)             /* infer may have put another body in place of the one that was given */
+    if (ok && g->ids > UINT32_MAX - (uint32_t)n->nout - 1)
+        ok = fac_fail(n, FAC_E_NOMEM, "the graph has 2^32 values");
+    for (int k = 0; k < 2;
+         k++) /* infer may have put another body in place of the one that was given */
         if (n->body[k] != e->body[k]) fac_graph_free(ok ? e->body[k] : n->body[k]);
     return ok ? n : NULL;
 }
@@ -355,14 +393,18 @@ void fac_node_link(fac_node *n) {
     g->last = n;
     g->nodes++;
     for (int k = 0; k < 2; k++)
-        if (n->body[k] && n->body[k]->depth >= g->depth) g->depth = (uint16_t)(n->body[k]->depth + 1);
+        if (n->body[k] && n->body[k]->depth >= g->depth)
+            g->depth = (uint16_t)(n->body[k]->depth + 1);
 }
 
 /* ---- for ops and their users ---- */
 
-fac_value *fac_emit_body(fac_graph *g, const fac_op *op, const void *attrs, int n, int nports, fac_value *const in[],
-                         fac_graph *then_body, fac_graph *else_body) {
-    fac_node *node = g ? fac_node_build(g, &(fac_emission){ op, attrs, n, nports, in, { then_body, else_body }, NULL }) : NULL;
+fac_value *fac_emit_body(fac_graph *g, const fac_op *op, const void *attrs, int n, int nports,
+                         fac_value *const in[], fac_graph *then_body, fac_graph *else_body) {
+    fac_node *node =
+        g ? fac_node_build(
+                g, &(fac_emission){ op, attrs, n, nports, in, { then_body, else_body }, NULL })
+          : NULL;
     if (node) {
         fac_node_link(node);
         return node->out[0];
@@ -379,13 +421,15 @@ fac_value *fac_emit(const fac_op *op, const void *attrs, int n, fac_value *const
     return fac_emit_body(g, op, attrs, n, n, in, NULL, NULL);
 }
 
-fac_value *fac_apply(fac_graph *g, const fac_op *op, const char *attrs, int n, fac_value *const in[]) {
+fac_value *fac_apply(fac_graph *g, const fac_op *op, const char *attrs, int n,
+                     fac_value *const in[]) {
     if (!g) return NULL;
     if (g->error.status) return g->poison;
     if (!op) return fac_graph_raise(g, FAC_E_ARGUMENT, "there is no such op");
     void *values = fac_arena_alloc(&g->arena, 1, op->attrs_size);
     if (!values) return fac_graph_raise(g, FAC_E_NOMEM, "%s: no memory for attributes", op->name);
     fac_error err = { 0 };
-    if (fac_attrs_parse(op, attrs, &g->arena, values, &err)) return fac_graph_raise(g, err.status, "%s: %s", op->name, err.text);
+    if (fac_attrs_parse(op, attrs, &g->arena, values, &err))
+        return fac_graph_raise(g, err.status, "%s: %s", op->name, err.text);
     return fac_emit_body(g, op, values, n, n, in, NULL, NULL);
 }

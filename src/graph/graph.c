@@ -7,7 +7,10 @@
 #include "base/spare.h"
 #include "graph/build.h"
 
-struct fac_scope { const char *before; fac_scope *outer; };
+struct fac_scope {
+    const char *before;
+    fac_scope *outer;
+};
 
 /* Made first, so that there is a value to return when memory is gone later. */
 static fac_graph *with_poison(fac_graph *g) {
@@ -48,11 +51,21 @@ fac_graph *fac_graph_clear(fac_graph *g) {
     fac_graph was = *g;
     fac_arena_reset(&was.arena);
     *g = (fac_graph){
-        .arena = was.arena, .inputs = was.inputs, .room_inputs = was.room_inputs, .params = was.params,
-        .room_params = was.room_params, .consts = was.consts, .room_consts = was.room_consts,
-        .outputs = was.outputs, .room_outputs = was.room_outputs, .symbols = was.symbols,
-        .room_symbols = was.room_symbols, .notes = was.notes, .room_notes = was.room_notes,
-        .modules = was.modules, .room_modules = was.room_modules,
+        .arena = was.arena,
+        .inputs = was.inputs,
+        .room_inputs = was.room_inputs,
+        .params = was.params,
+        .room_params = was.room_params,
+        .consts = was.consts,
+        .room_consts = was.room_consts,
+        .outputs = was.outputs,
+        .room_outputs = was.room_outputs,
+        .symbols = was.symbols,
+        .room_symbols = was.room_symbols,
+        .notes = was.notes,
+        .room_notes = was.room_notes,
+        .modules = was.modules,
+        .room_modules = was.room_modules,
     };
     return with_poison(g);
 }
@@ -85,7 +98,8 @@ void fac_graph_retire(fac_graph *g, fac_graph *heir) {
         fac_arena_give(&heir->arena, &g->arena);
         fac_arena_free(&g->arena);
         fac_release(g);
-    } else fac_graph_free(g);
+    } else
+        fac_graph_free(g);
 }
 
 /* ---- errors ---- */
@@ -134,7 +148,8 @@ fac_status fac_graph_usable(const fac_graph *g, const char *user, fac_error *err
 void fac_graph_push(fac_graph *g, const char *scope) {
     fac_scope *s = fac_arena_alloc(&g->arena, 1, sizeof *s);
     const char *joined = !scope || !*scope ? g->scope
-                       : g->scope ? fac_arena_print(&g->arena, "%s.%s", g->scope, scope) : fac_arena_text(&g->arena, scope);
+                         : g->scope        ? fac_arena_print(&g->arena, "%s.%s", g->scope, scope)
+                                           : fac_arena_text(&g->arena, scope);
     if (!s || (scope && *scope && !joined)) {
         fac_graph_raise(g, FAC_E_NOMEM, "no memory for the scope '%s'", scope ? scope : "");
         return;
@@ -157,13 +172,16 @@ void fac_graph_pop(fac_graph *g) {
 
 void fac_output(fac_graph *g, const char *name, fac_value *v) {
     if (v && v->graph != g) {
-        fac_graph_raise(g, FAC_E_ARGUMENT, "output '%s' belongs to another graph", name ? name : "");
-        fac_graph_raise(v->graph, FAC_E_ARGUMENT, "a value was made output '%s' of another graph", name ? name : "");
+        fac_graph_raise(g, FAC_E_ARGUMENT, "output '%s' belongs to another graph",
+                        name ? name : "");
+        fac_graph_raise(v->graph, FAC_E_ARGUMENT, "a value was made output '%s' of another graph",
+                        name ? name : "");
         return;
     }
     if (g->error.status) return;
     if (!name || !v || v->leaf == FAC_POISON) {
-        fac_graph_raise(g, FAC_E_ARGUMENT, "output '%s' has no %s", name ? name : "", name ? "value" : "name");
+        fac_graph_raise(g, FAC_E_ARGUMENT, "output '%s' has no %s", name ? name : "",
+                        name ? "value" : "name");
         return;
     }
     for (size_t i = 0; i < g->noutputs; i++)
@@ -190,7 +208,8 @@ void fac_time_raise(fac_value *v, fac_time time) {
         for (fac_use *u = top->uses; u; u = u->next)
             for (int k = 0; k < u->node->nout; k++) {
                 fac_value *next = u->node->out[k];
-                if (next->time >= time) continue;       /* a value is raised at most twice in its life: linear in all */
+                if (next->time >= time)
+                    continue; /* a value is raised at most twice in its life: linear in all */
                 if (!fac_reserve(&stack, &room, n + 1, sizeof *stack)) {
                     fac_release(stack);
                     fac_graph_raise(g, FAC_E_NOMEM, "no memory to follow the uses of a value");
@@ -205,44 +224,50 @@ void fac_time_raise(fac_value *v, fac_time time) {
 void fac_update(fac_value *param, fac_value *next) {
     if (!param || !next) {
         if (param || next)
-            fac_graph_raise((param ? param : next)->graph, FAC_E_ARGUMENT, "fac_update: there is no %s",
-                            param ? "next value" : "parameter");
+            fac_graph_raise((param ? param : next)->graph, FAC_E_ARGUMENT,
+                            "fac_update: there is no %s", param ? "next value" : "parameter");
         return;
     }
     fac_graph *g = param->graph;
     if (next->graph != g) {
         fac_graph_raise(g, FAC_E_ARGUMENT, "fac_update: the next value belongs to another graph");
-        fac_graph_raise(next->graph, FAC_E_ARGUMENT, "fac_update: the parameter belongs to another graph");
+        fac_graph_raise(next->graph, FAC_E_ARGUMENT,
+                        "fac_update: the parameter belongs to another graph");
         return;
     }
     if (g->error.status) return;
     if (param->leaf != FAC_PARAM && param->leaf != FAC_STATE) {
-        fac_graph_raise(g, FAC_E_ARGUMENT, "fac_update: '%s' is not a parameter", param->name ? param->name : "?");
+        fac_graph_raise(g, FAC_E_ARGUMENT, "fac_update: '%s' is not a parameter",
+                        param->name ? param->name : "?");
     } else if (next->leaf == FAC_POISON) {
-        fac_graph_raise(g, FAC_E_ARGUMENT, "fac_update: the next value of '%s' was dropped", param->name);
+        fac_graph_raise(g, FAC_E_ARGUMENT, "fac_update: the next value of '%s' was dropped",
+                        param->name);
     } else if (param->next) {
-        fac_graph_raise(g, FAC_E_ARGUMENT, "fac_update: there are two updates of '%s'", param->name);
+        fac_graph_raise(g, FAC_E_ARGUMENT, "fac_update: there are two updates of '%s'",
+                        param->name);
     } else if (!fac_type_fits(&param->type, &next->type)) {
         fac_text t = { 0 };
         fac_type_print(g, &param->type, &t);
         fac_text_add(&t, ", its next value is ");
         fac_type_print(g, &next->type, &t);
-        fac_graph_raise(g, FAC_E_SHAPE, "fac_update: '%s' is %s", param->name, t.failed ? "of another type" : t.s);
+        fac_graph_raise(g, FAC_E_SHAPE, "fac_update: '%s' is %s", param->name,
+                        t.failed ? "of another type" : t.s);
         fac_text_free(&t);
     } else {
         param->next = next;
         next->roots++;
-        fac_time_raise(param, FAC_RUN);     /* its readers see what the run before left, so nothing can be prepared from it */
+        fac_time_raise(param, FAC_RUN); /* its readers see what the run before left, so nothing can
+                                           be prepared from it */
     }
 }
 
 /* ---- what may be asked ---- */
 
-fac_type    fac_value_type(const fac_value *v)   { return v ? v->type : (fac_type){ 0 }; }
-const char *fac_value_name(const fac_value *v)   { return v ? v->name : NULL; }
-fac_graph  *fac_value_graph(const fac_value *v)  { return v ? v->graph : NULL; }
+fac_type fac_value_type(const fac_value *v) { return v ? v->type : (fac_type){ 0 }; }
+const char *fac_value_name(const fac_value *v) { return v ? v->name : NULL; }
+fac_graph *fac_value_graph(const fac_value *v) { return v ? v->graph : NULL; }
 fac_tensor *fac_value_tensor(const fac_value *v) { return v ? v->tensor : NULL; }
-bool        fac_value_trains(const fac_value *v) { return v && v->leaf == FAC_PARAM; }
+bool fac_value_trains(const fac_value *v) { return v && v->leaf == FAC_PARAM; }
 
 fac_value *fac_value_other(const fac_value *v, int index) {
     if (!v) return NULL;
@@ -264,16 +289,23 @@ fac_value *fac_graph_find(fac_graph *g, const char *name) {
 
 const char *fac_graph_fresh(fac_graph *g, const char *want) {
     const char *name = want;
-    for (int k = 2; name && fac_graph_find(g, name); k++) name = fac_arena_print(&g->arena, "%s_%d", want, k);
+    for (int k = 2; name && fac_graph_find(g, name); k++)
+        name = fac_arena_print(&g->arena, "%s_%d", want, k);
     return name;
 }
 
-int fac_graph_inputs(const fac_graph *g)  { return (int)g->ninputs; }
+int fac_graph_inputs(const fac_graph *g) { return (int)g->ninputs; }
 int fac_graph_outputs(const fac_graph *g) { return (int)g->noutputs; }
-int fac_graph_params(const fac_graph *g)  { return (int)g->nparams; }
-fac_value *fac_graph_input(const fac_graph *g, int i)  { return i >= 0 && (size_t)i < g->ninputs ? g->inputs[i] : NULL; }
-fac_value *fac_graph_param(const fac_graph *g, int i)  { return i >= 0 && (size_t)i < g->nparams ? g->params[i] : NULL; }
-fac_value *fac_graph_output(const fac_graph *g, int i) { return i >= 0 && (size_t)i < g->noutputs ? g->outputs[i].value : NULL; }
+int fac_graph_params(const fac_graph *g) { return (int)g->nparams; }
+fac_value *fac_graph_input(const fac_graph *g, int i) {
+    return i >= 0 && (size_t)i < g->ninputs ? g->inputs[i] : NULL;
+}
+fac_value *fac_graph_param(const fac_graph *g, int i) {
+    return i >= 0 && (size_t)i < g->nparams ? g->params[i] : NULL;
+}
+fac_value *fac_graph_output(const fac_graph *g, int i) {
+    return i >= 0 && (size_t)i < g->noutputs ? g->outputs[i].value : NULL;
+}
 const char *fac_graph_output_name(const fac_graph *g, int i) {
     return i >= 0 && (size_t)i < g->noutputs ? g->outputs[i].name : NULL;
 }
@@ -294,6 +326,7 @@ const char *fac_node_label(const fac_node *n, char *to, size_t size) {
     if (n->name)
         snprintf(to, size, "%s", n->name);
     else
-        snprintf(to, size, "%s%s%s_%u", n->scope ? n->scope : "", n->scope ? "." : "", n->op->name, (unsigned)n->id);
+        snprintf(to, size, "%s%s%s_%u", n->scope ? n->scope : "", n->scope ? "." : "", n->op->name,
+                 (unsigned)n->id);
     return to;
 }

@@ -39,7 +39,7 @@ fac_hash fac_const_hash(fac_hash h, const fac_value *v) {
     unsigned char bytes[SMALL];
     size_t n = fac_type_bytes(&v->type);
     h = hash_type(h, &v->type);
-    if (!v->tensor) return hash_known(h, v->known);     /* numbers and symbols */
+    if (!v->tensor) return hash_known(h, v->known); /* numbers and symbols */
     if (v->type.dtype != FAC_TEXT && n <= SMALL && !fac_tensor_read(v->tensor, bytes, n, NULL))
         return fac_hash_bytes(fac_hash_int(h, 1), bytes, n);
     const int64_t *strides = fac_tensor_strides(v->tensor);
@@ -52,8 +52,8 @@ fac_hash fac_const_hash(fac_hash h, const fac_value *v) {
 }
 
 fac_hash fac_graph_hash(const fac_graph *g) {
-    /* Values by their place among all, so that gaps between ids do not matter.  Without memory the ids serve: such a hash
-     * equals no other one wrongly, it only misses. */
+    /* Values by their place among all, so that gaps between ids do not matter.  Without memory the
+     * ids serve: such a hash equals no other one wrongly, it only misses. */
     uint32_t *place = fac_alloc(g->ids, sizeof *place), next = 1;
     fac_hash h = fac_hash_start(place ? 1 : 2);
     h = fac_hash_int(h, (uint64_t)g->ninputs << 32 | g->nparams);
@@ -69,9 +69,12 @@ fac_hash fac_graph_hash(const fac_graph *g) {
         h = fac_node_hash(h, n);
         for (int i = 0; i < n->nin; i++) {
             const fac_value *v = n->in[i];
-            if (!v) h = fac_hash_int(h, 0);
-            else if (v->leaf == FAC_CONST) h = fac_const_hash(h, v);
-            else h = fac_hash_int(h, place ? place[v->id] : v->id);
+            if (!v)
+                h = fac_hash_int(h, 0);
+            else if (v->leaf == FAC_CONST)
+                h = fac_const_hash(h, v);
+            else
+                h = fac_hash_int(h, place ? place[v->id] : v->id);
         }
         for (int k = 0; k < n->nout; k++)
             if (place) place[n->out[k]->id] = next++;
@@ -79,11 +82,14 @@ fac_hash fac_graph_hash(const fac_graph *g) {
     h = fac_hash_int(h, g->noutputs);
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_value *v = g->outputs[i].value;
-        h = v->leaf == FAC_CONST ? fac_const_hash(h, v) : fac_hash_int(h, place ? place[v->id] : v->id);
+        h = v->leaf == FAC_CONST ? fac_const_hash(h, v)
+                                 : fac_hash_int(h, place ? place[v->id] : v->id);
     }
     for (size_t i = 0; i < g->nparams; i++) {
         const fac_value *v = g->params[i]->next;
-        h = !v ? fac_hash_int(h, 0) : v->leaf == FAC_CONST ? fac_const_hash(h, v) : fac_hash_int(h, place ? place[v->id] : v->id);
+        h = !v                     ? fac_hash_int(h, 0)
+            : v->leaf == FAC_CONST ? fac_const_hash(h, v)
+                                   : fac_hash_int(h, place ? place[v->id] : v->id);
     }
     fac_release(place);
     return h;

@@ -1,29 +1,37 @@
-/* Output types that many ops share: the same type, NumPy broadcasting; and the port tables of elementwise ops. */
+/* Output types that many ops share: the same type, NumPy broadcasting; and the port tables of
+ * elementwise ops. */
 #include "graph/graph_internal.h"
 
-const fac_port fac_ports_x[]       = { { "x", FAC_FLOATS, 0 }, { 0 } };
-const fac_port fac_ports_xy[]      = { { "x", FAC_FLOATS, 0 }, { "y", FAC_FLOATS, 0 }, { 0 } };
-const fac_port fac_ports_xyz[]     = { { "x", FAC_FLOATS, 0 }, { "y", FAC_FLOATS, 0 }, { "z", FAC_FLOATS, 0 }, { 0 } };
-const fac_port fac_ports_num_x[]   = { { "x", FAC_NUMBERS, 0 }, { 0 } };
-const fac_port fac_ports_num_xy[]  = { { "x", FAC_NUMBERS, 0 }, { "y", FAC_NUMBERS, 0 }, { 0 } };
-const fac_port fac_ports_bool_x[]  = { { "x", FAC_BOOLS, 0 }, { 0 } };
+const fac_port fac_ports_x[] = { { "x", FAC_FLOATS, 0 }, { 0 } };
+const fac_port fac_ports_xy[] = { { "x", FAC_FLOATS, 0 }, { "y", FAC_FLOATS, 0 }, { 0 } };
+const fac_port fac_ports_xyz[] = {
+    { "x", FAC_FLOATS, 0 }, { "y", FAC_FLOATS, 0 }, { "z", FAC_FLOATS, 0 }, { 0 }
+};
+const fac_port fac_ports_num_x[] = { { "x", FAC_NUMBERS, 0 }, { 0 } };
+const fac_port fac_ports_num_xy[] = { { "x", FAC_NUMBERS, 0 }, { "y", FAC_NUMBERS, 0 }, { 0 } };
+const fac_port fac_ports_bool_x[] = { { "x", FAC_BOOLS, 0 }, { 0 } };
 const fac_port fac_ports_bool_xy[] = { { "x", FAC_BOOLS, 0 }, { "y", FAC_BOOLS, 0 }, { 0 } };
-const fac_port fac_ports_any_x[]   = { { "x", FAC_ANY, 0 }, { 0 } };
-const fac_port fac_ports_any_xy[]  = { { "x", FAC_ANY, 0 }, { "y", FAC_ANY, 0 }, { 0 } };
-const fac_port fac_ports_y[]       = { { "y", FAC_ANY, 0 }, { 0 } };
+const fac_port fac_ports_any_x[] = { { "x", FAC_ANY, 0 }, { 0 } };
+const fac_port fac_ports_any_xy[] = { { "x", FAC_ANY, 0 }, { "y", FAC_ANY, 0 }, { 0 } };
+const fac_port fac_ports_y[] = { { "y", FAC_ANY, 0 }, { 0 } };
 
 bool fac_infer_same(fac_node *n) {
     for (int k = 0; k < n->nout; k++) n->out[k]->type = n->in[0]->type;
     return true;
 }
 
-/* One dim of the result.  A symbol is taken to be the size that it must be for the shapes to fit: N against 3 is 3 (N is 1
- * or 3), N against 1 is N; of two different symbols nothing is known but that either may be 1. */
+/* One dim of the result.  A symbol is taken to be the size that it must be for the shapes to fit: N
+ * against 3 is 3 (N is 1 or 3), N against 1 is N; of two different symbols nothing is known but
+ * that either may be 1. */
 static bool broadcast_dim(fac_graph *g, int64_t a, int64_t b, int64_t *out) {
-    if (a == b || b == 1) *out = a;
-    else if (a == 1) *out = b;
-    else if (a >= 0 && b >= 0) return false;
-    else *out = a >= 0 ? a : b >= 0 ? b : fac_symbol(g, NULL);
+    if (a == b || b == 1)
+        *out = a;
+    else if (a == 1)
+        *out = b;
+    else if (a >= 0 && b >= 0)
+        return false;
+    else
+        *out = a >= 0 ? a : b >= 0 ? b : fac_symbol(g, NULL);
     return true;
 }
 
@@ -32,23 +40,26 @@ static void print_dims(const fac_graph *g, const fac_dims *dims, fac_text *t) {
     for (int k = 0; k < dims->n; k++) {
         const char *name = fac_symbol_name(g, dims->d[k]);
         fac_text_print(t, "%s", k ? "," : "");
-        if (name) fac_text_add(t, name);
-        else fac_text_print(t, "%lld", (long long)dims->d[k]);
+        if (name)
+            fac_text_add(t, name);
+        else
+            fac_text_print(t, "%lld", (long long)dims->d[k]);
     }
     fac_text_add(t, "]");
 }
 
 bool fac_broadcast(fac_node *n, const fac_dims *a, const fac_dims *b, fac_dims *out) {
     fac_dims r = { .n = a->n > b->n ? a->n : b->n };
-    for (int k = 0; k < r.n; k++) {         /* aligned at the last dim */
+    for (int k = 0; k < r.n; k++) { /* aligned at the last dim */
         const int i = a->n - 1 - k, j = b->n - 1 - k;
-        if (broadcast_dim(n->graph, i < 0 ? 1 : a->d[i], j < 0 ? 1 : b->d[j], &r.d[r.n - 1 - k])) continue;
+        if (broadcast_dim(n->graph, i < 0 ? 1 : a->d[i], j < 0 ? 1 : b->d[j], &r.d[r.n - 1 - k]))
+            continue;
         fac_text t = { 0 };
         print_dims(n->graph, a, &t);
         fac_text_add(&t, " and ");
         print_dims(n->graph, b, &t);
-        fac_fail(n, FAC_E_SHAPE, "%s cannot be broadcast: %lld against %lld", t.failed ? "the shapes" : t.s,
-                 (long long)a->d[i], (long long)b->d[j]);
+        fac_fail(n, FAC_E_SHAPE, "%s cannot be broadcast: %lld against %lld",
+                 t.failed ? "the shapes" : t.s, (long long)a->d[i], (long long)b->d[j]);
         fac_text_free(&t);
         return false;
     }
@@ -65,7 +76,8 @@ static bool broadcast_all(fac_node *n, fac_type *type) {
             continue;
         }
         if (v->type.dtype != type->dtype)
-            return fac_fail(n, FAC_E_DTYPE, "its inputs are %s and %s, they must have one element type",
+            return fac_fail(n, FAC_E_DTYPE,
+                            "its inputs are %s and %s, they must have one element type",
                             fac_dtype_get(type->dtype)->name, fac_dtype_get(v->type.dtype)->name);
         if (!fac_broadcast(n, &type->dims, &v->type.dims, &type->dims)) return false;
     }

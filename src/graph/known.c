@@ -1,5 +1,5 @@
-/* Known contents: what is known of a small integer value while the graph is built.  Constants learn theirs in leaf.c, ops
- * set them in their infer. */
+/* Known contents: what is known of a small integer value while the graph is built.  Constants learn
+ * theirs in leaf.c, ops set them in their infer. */
 #include "graph/build.h"
 
 bool fac_known(const fac_value *v, fac_contents *contents) {

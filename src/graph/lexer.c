@@ -7,7 +7,7 @@
 #include "facula/text.h"
 
 static bool in_word(char c) { return fac_is_letter(c) || fac_is_digit(c); }
-static bool begins_name(char c) { return fac_is_letter(c) || c == '/'; }       /* and no number */
+static bool begins_name(char c) { return fac_is_letter(c) || c == '/'; } /* and no number */
 static bool in_name(char c) { return in_word(c) || c == '.' || c == '/'; }
 
 fac_status fac_lex_fail(fac_lexer *l, const char *format, ...) {
@@ -20,8 +20,7 @@ fac_status fac_lex_fail(fac_lexer *l, const char *format, ...) {
     fac_lex_space(l);
     int rest = 0;
     while (l->s + rest < l->end && rest < 24 && l->s[rest] != '\n') rest++;
-    if (rest)
-        return fac_raise(l->err, FAC_E_FORMAT, "%s%s, at '%.*s'", place, what, rest, l->s);
+    if (rest) return fac_raise(l->err, FAC_E_FORMAT, "%s%s, at '%.*s'", place, what, rest, l->s);
     return fac_raise(l->err, FAC_E_FORMAT, "%s%s, at the end", place, what);
 }
 
@@ -59,7 +58,8 @@ fac_status fac_lex_word(fac_lexer *l, const char *what, char *to, size_t size) {
     fac_lex_space(l);
     size_t n = 0;
     while (l->s + n < l->end && in_word(l->s[n])) n++;
-    if (!n || n >= size) return fac_lex_fail(l, n ? "%s: the word is too long" : "%s is missing", what);
+    if (!n || n >= size)
+        return fac_lex_fail(l, n ? "%s: the word is too long" : "%s is missing", what);
     memcpy(to, l->s, n);
     to[n] = 0;
     l->s += n;
@@ -67,14 +67,19 @@ fac_status fac_lex_word(fac_lexer *l, const char *what, char *to, size_t size) {
 }
 
 static int hex(char c) {
-    return fac_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return fac_is_digit(c)        ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* After the opening quote. */
 static fac_status quoted(fac_lexer *l, const char *what, fac_arena *arena, const char **out) {
     const char *close = l->s;
-    while (close < l->end && *close != '"' && *close != '\n') close += *close == '\\' && l->end - close > 1 ? 2 : 1;
-    if (close >= l->end || *close != '"') return fac_lex_fail(l, "%s: the closing quote is missing", what);
+    while (close < l->end && *close != '"' && *close != '\n')
+        close += *close == '\\' && l->end - close > 1 ? 2 : 1;
+    if (close >= l->end || *close != '"')
+        return fac_lex_fail(l, "%s: the closing quote is missing", what);
     char *to = fac_arena_alloc(arena, (size_t)(close - l->s) + 1, 1), *at = to;
     if (!to) return fac_raise(l->err, FAC_E_NOMEM, "%s: no memory for a name", what);
     for (const char *p = l->s; p < close; p++) {
@@ -86,12 +91,14 @@ static fac_status quoted(fac_lexer *l, const char *what, fac_arena *arena, const
             p++;
         } else if (p[1] == '"' || p[1] == '\\') {
             *at++ = *++p;
-        } else if (p[1] == 'x' && close - p > 3 && hex(p[2]) >= 0 && hex(p[3]) >= 0 && (p[2] != '0' || p[3] != '0')) {
+        } else if (p[1] == 'x' && close - p > 3 && hex(p[2]) >= 0 && hex(p[3]) >= 0 &&
+                   (p[2] != '0' || p[3] != '0')) {
             *at++ = (char)(hex(p[2]) << 4 | hex(p[3]));
             p += 3;
         } else {
             l->s = p;
-            return fac_lex_fail(l, "%s: only \\\\, \\\", \\n and \\x01 to \\xff may follow a backslash", what);
+            return fac_lex_fail(
+                l, "%s: only \\\\, \\\", \\n and \\x01 to \\xff may follow a backslash", what);
         }
     }
     l->s = close + 1;
@@ -125,9 +132,12 @@ void fac_quote(const char *s, fac_text *to) {
         uint32_t c;
         const size_t n = fac_utf8(s, &c);
         const bool bytes = fac_steers(c) || (n == 1 && c == FAC_NO_LETTER);
-        if (c == '\n') fac_text_add(to, "\\n");
-        else if (c == '"' || c == '\\') fac_text_print(to, "\\%c", *s);
-        else if (!bytes) fac_text_add_bytes(to, s, n);
+        if (c == '\n')
+            fac_text_add(to, "\\n");
+        else if (c == '"' || c == '\\')
+            fac_text_print(to, "\\%c", *s);
+        else if (!bytes)
+            fac_text_add_bytes(to, s, n);
         for (size_t k = 0; bytes && c != '\n' && k < n; k++)
             fac_text_print(to, "\\x%02x", (unsigned)(unsigned char)s[k]);
         s += n;
@@ -136,6 +146,8 @@ void fac_quote(const char *s, fac_text *to) {
 }
 
 void fac_name_print(const char *s, fac_text *to) {
-    if (fac_name_plain(s)) fac_text_add(to, s);
-    else fac_quote(s, to);
+    if (fac_name_plain(s))
+        fac_text_add(to, s);
+    else
+        fac_quote(s, to);
 }

@@ -13,10 +13,12 @@ fac_status fac_lex_graph(fac_lexer *l, const fac_graph *g) {
 
 /* ---- types ---- */
 
-/* After '?'.  The numbers of a text have nothing to do with those that nameless symbols get here. */
+/* After '?'.  The numbers of a text have nothing to do with those that nameless symbols get here.
+ */
 static fac_status read_nameless(fac_lexer *l, fac_graph *g, int64_t *out) {
     int64_t k;
-    if (!fac_int_parse(&l->s, l->end, &k) || k < 0) return fac_lex_fail(l, "a nameless symbol needs a number");
+    if (!fac_int_parse(&l->s, l->end, &k) || k < 0)
+        return fac_lex_fail(l, "a nameless symbol needs a number");
     const char *key = fac_arena_print(&g->arena, "%lld", (long long)k);
     uintptr_t place = key ? (uintptr_t)fac_table_get(&l->nameless, key) : 0;
     if (!place) {
@@ -94,9 +96,13 @@ fac_status fac_read_type(fac_lexer *l, fac_graph *g, fac_type *out) {
 /* ---- contents ---- */
 
 typedef struct elements {
-    int         n;
-    unsigned    symbolic;
-    union { double f[FAC_LITERAL]; int64_t i[FAC_LITERAL]; const char *t[FAC_LITERAL]; } x;
+    int n;
+    unsigned symbolic;
+    union {
+        double f[FAC_LITERAL];
+        int64_t i[FAC_LITERAL];
+        const char *t[FAC_LITERAL];
+    } x;
 } elements;
 
 static bool in_range(fac_dtype dtype, int64_t x) {
@@ -111,22 +117,27 @@ static bool in_range(fac_dtype dtype, int64_t x) {
 static fac_status read_element(fac_lexer *l, fac_graph *g, fac_dtype dtype, elements *e) {
     const char kind = fac_dtype_get(dtype)->kind;
     fac_lex_space(l);
-    if (e->n == FAC_LITERAL) return fac_lex_fail(l, "a constant with contents has at most %d elements", FAC_LITERAL);
+    if (e->n == FAC_LITERAL)
+        return fac_lex_fail(l, "a constant with contents has at most %d elements", FAC_LITERAL);
     if (kind == 't') {
         FAC_TRY(fac_lex_name(l, "a text", &g->arena, &e->x.t[e->n]));
     } else if (kind == 'f') {
-        if (!fac_real_parse(&l->s, l->end, &e->x.f[e->n])) return fac_lex_fail(l, "a number is missing");
+        if (!fac_real_parse(&l->s, l->end, &e->x.f[e->n]))
+            return fac_lex_fail(l, "a number is missing");
     } else if (dtype == FAC_I64 && symbol_follows(l)) {
         FAC_TRY(read_symbol(l, g, &e->x.i[e->n]));
         e->symbolic |= 1u << e->n;
     } else if (!(dtype == FAC_U64 ? fac_unsigned_parse(&l->s, l->end, (uint64_t *)&e->x.i[e->n])
-                                  : fac_int_parse(&l->s, l->end, &e->x.i[e->n]) && in_range(dtype, e->x.i[e->n])))
-        return fac_lex_fail(l, "an integer that fits into %s is missing", fac_dtype_get(dtype)->name);
+                                  : fac_int_parse(&l->s, l->end, &e->x.i[e->n]) &&
+                                        in_range(dtype, e->x.i[e->n])))
+        return fac_lex_fail(l, "an integer that fits into %s is missing",
+                            fac_dtype_get(dtype)->name);
     e->n++;
     return FAC_OK;
 }
 
-static fac_status make_tensor(fac_lexer *l, const fac_type *type, const elements *e, fac_tensor **out) {
+static fac_status make_tensor(fac_lexer *l, const fac_type *type, const elements *e,
+                              fac_tensor **out) {
     const char kind = fac_dtype_get(type->dtype)->kind;
     const fac_dtype wide = kind == 't' ? FAC_TEXT : kind == 'f' ? FAC_F64 : FAC_I64;
     fac_tensor *t = NULL, *narrow = NULL;
@@ -137,12 +148,15 @@ static fac_status make_tensor(fac_lexer *l, const fac_type *type, const elements
         fac_tensor_free(t);
         t = narrow;
     }
-    if (s) fac_tensor_free(t);
-    else *out = t;
+    if (s)
+        fac_tensor_free(t);
+    else
+        *out = t;
     return s;
 }
 
-static fac_status make_const(fac_reader *r, const fac_type *type, const elements *e, fac_value **out) {
+static fac_status make_const(fac_reader *r, const fac_type *type, const elements *e,
+                             fac_value **out) {
     fac_tensor *t = NULL;
     if (e->symbolic) {
         if (type->dims.n != 1) return fac_lex_fail(r->l, "only a vector of i64 may hold symbols");
@@ -157,8 +171,10 @@ static fac_status make_const(fac_reader *r, const fac_type *type, const elements
     return fac_lex_graph(r->l, r->g);
 }
 
-/* The contents behind a type of any rank.  Equal text is one constant, so that a graph does not grow by being read. */
-static fac_status read_contents(fac_reader *r, fac_type *type, bool dims, const char *begin, fac_value **out) {
+/* The contents after a type of any rank.  Equal text is one constant, so that a graph does not
+ * grow by being read. */
+static fac_status read_contents(fac_reader *r, fac_type *type, bool dims, const char *begin,
+                                fac_value **out) {
     fac_lexer *l = r->l;
     const bool scalar = !dims && fac_lex_is(l, '(');
     elements e = { 0 };
@@ -174,13 +190,16 @@ static fac_status read_contents(fac_reader *r, fac_type *type, bool dims, const 
             FAC_TRY(fac_lex_need(l, ','));
         }
     if (!dims) type->dims = scalar ? (fac_dims){ 0 } : fac_shape(e.n);
-    if (fac_dims_count(&type->dims) != e.n) return fac_lex_fail(l, "%d elements do not fill this type", e.n);
+    if (fac_dims_count(&type->dims) != e.n)
+        return fac_lex_fail(l, "%d elements do not fill this type", e.n);
     char *key = fac_arena_alloc(&r->g->arena, (size_t)(l->s - begin) + 1, 1);
     if (!key) return fac_raise(l->err, FAC_E_NOMEM, "no memory for a constant");
     memcpy(key, begin, (size_t)(l->s - begin));
     if ((*out = fac_table_get(&r->literals, key))) return FAC_OK;
     FAC_TRY(make_const(r, type, &e, out));
-    return fac_table_put(&r->literals, key, *out) ? FAC_OK : fac_raise(l->err, FAC_E_NOMEM, "no memory for a constant");
+    return fac_table_put(&r->literals, key, *out)
+               ? FAC_OK
+               : fac_raise(l->err, FAC_E_NOMEM, "no memory for a constant");
 }
 
 fac_status fac_read_literal(fac_reader *r, fac_type *type, fac_value **out) {
@@ -203,7 +222,8 @@ fac_status fac_read_literal(fac_reader *r, fac_type *type, fac_value **out) {
 
 /* ---- numbers without a type ---- */
 
-fac_status fac_read_number(fac_reader *r, const char *text, size_t n, fac_dtype dtype, fac_value **out) {
+fac_status fac_read_number(fac_reader *r, const char *text, size_t n, fac_dtype dtype,
+                           fac_value **out) {
     fac_lexer l = *r->l;
     l.s = text;
     l.end = text + n;
@@ -213,7 +233,10 @@ fac_status fac_read_number(fac_reader *r, const char *text, size_t n, fac_dtype 
     if (!key) return fac_raise(l.err, FAC_E_NOMEM, "no memory for a constant");
     if ((*out = fac_table_get(&r->literals, key))) return FAC_OK;
     FAC_TRY(read_element(&l, r->g, dtype, &e));
-    if (l.s != l.end || e.symbolic) return fac_lex_fail(&l, "this is no %s", fac_dtype_get(dtype)->name);
+    if (l.s != l.end || e.symbolic)
+        return fac_lex_fail(&l, "this is no %s", fac_dtype_get(dtype)->name);
     FAC_TRY(make_const(r, &scalar, &e, out));
-    return fac_table_put(&r->literals, key, *out) ? FAC_OK : fac_raise(l.err, FAC_E_NOMEM, "no memory for a constant");
+    return fac_table_put(&r->literals, key, *out)
+               ? FAC_OK
+               : fac_raise(l.err, FAC_E_NOMEM, "no memory for a constant");
 }

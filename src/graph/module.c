@@ -14,7 +14,7 @@ const char *fac_graph_class(const fac_graph *g, const char *path) {
     return m ? m->text : NULL;
 }
 
-int         fac_graph_modules(const fac_graph *g) { return (int)g->nmodules; }
+int fac_graph_modules(const fac_graph *g) { return (int)g->nmodules; }
 const char *fac_graph_module(const fac_graph *g, int i) {
     return i >= 0 && (size_t)i < g->nmodules ? g->modules[i].key : NULL;
 }
@@ -22,10 +22,10 @@ const char *fac_graph_module(const fac_graph *g, int i) {
 void fac_graph_set_class(fac_graph *g, const char *path, const char *name) {
     if (g->error.status || find(g, path)) return;
     const char *key = fac_arena_text(&g->arena, path), *text = fac_arena_text(&g->arena, name);
-    const bool room = fac_reserve(
-        &g->modules, &g->room_modules, g->nmodules + 1, sizeof *g->modules);
-    if (!key || !text || !room
-        || !fac_table_put(&g->module_places, key, (void *)(uintptr_t)(g->nmodules + 1))) {
+    const bool room =
+        fac_reserve(&g->modules, &g->room_modules, g->nmodules + 1, sizeof *g->modules);
+    if (!key || !text || !room ||
+        !fac_table_put(&g->module_places, key, (void *)(uintptr_t)(g->nmodules + 1))) {
         fac_graph_raise(g, FAC_E_NOMEM, "no memory for the module '%s'", path);
         return;
     }

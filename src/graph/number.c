@@ -1,4 +1,5 @@
-/* Decimal text of numbers.  printf and strtod follow the locale's decimal point, so both are given and asked for a '.'. */
+/* Decimal text of numbers.  printf and strtod follow the locale's decimal point, so both are given
+ * and asked for a '.'. */
 #include "graph/number.h"
 #include <locale.h>
 #include <math.h>
@@ -11,14 +12,15 @@ static char point(void) {
     return l && l->decimal_point && l->decimal_point[0] ? l->decimal_point[0] : '.';
 }
 
-/* Does y, read as this type, give x?  For the 11 and 8 bits of f16 and bf16: when it is nearer than half the distance to the
- * next number, which below a power of two is half of that above it. */
+/* Does y, read as this type, give x?  For the 11 and 8 bits of f16 and bf16: when it is nearer than
+ * half the distance to the next number, which below a power of two is half of that above it. */
 static bool reads_as(double y, double x, fac_dtype dtype) {
     if (dtype == FAC_F64 || y == x) return y == x;
     if (dtype == FAC_F32) return (float)y == (float)x;
     int exponent;
     const bool power = fabs(frexp(x, &exponent)) == 0.5;
-    const double step = dtype == FAC_F16 ? fmax(ldexp(1, exponent - 11), 0x1p-24) : fmax(ldexp(1, exponent - 8), 0x1p-133);
+    const double step = dtype == FAC_F16 ? fmax(ldexp(1, exponent - 11), 0x1p-24)
+                                         : fmax(ldexp(1, exponent - 8), 0x1p-133);
     return fabs(y - x) < step / (power ? 4 : 2);
 }
 
@@ -29,7 +31,10 @@ void fac_real_print(double x, fac_dtype dtype, fac_text *to) {
         return;
     }
     /* 9 and 17 digits always suffice for f32 and f64. */
-    const int fewest = dtype == FAC_F64 ? 15 : dtype == FAC_F32 ? 6 : 1, most = dtype == FAC_F64 ? 17 : 9;
+    const int fewest = dtype == FAC_F64   ? 15
+                       : dtype == FAC_F32 ? 6
+                                          : 1,
+              most = dtype == FAC_F64 ? 17 : 9;
     for (int digits = fewest; digits <= most; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
         if (reads_as(strtod(text, NULL), x, dtype)) break;
@@ -77,7 +82,8 @@ bool fac_unsigned_parse(const char **s, const char *end, uint64_t *out) {
     uint64_t x = 0;
     if (p == end || *p < '0' || *p > '9') return false;
     for (; p < end && *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(x, 10, &x) || __builtin_add_overflow(x, *p - '0', &x)) return false;
+        if (__builtin_mul_overflow(x, 10, &x) || __builtin_add_overflow(x, *p - '0', &x))
+            return false;
     *s = p;
     *out = x;
     return true;

@@ -10,7 +10,10 @@ const fac_op *fac_op_find(const char *name) {
         size_t middle = low + (high - low) / 2;
         int order = strcmp(name, fac_ops[middle]->name);
         if (!order) return fac_ops[middle];
-        if (order < 0) high = middle; else low = middle + 1;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return NULL;
 }
@@ -29,8 +32,8 @@ bool fac_op_is_one_of(const fac_op *op, const fac_op *const *ops) {
 }
 
 /* Each flag has a bit of its own: branches that both take the next one merge without a conflict. */
-#define FLAGS(JOIN) \
-    (FAC_OP_NO_GRAD JOIN FAC_OP_DYNAMIC JOIN FAC_OP_INPLACE JOIN FAC_OP_PARTS JOIN FAC_OP_BARRIER \
-     JOIN FAC_OP_KNOWS JOIN FAC_OP_BODIES JOIN FAC_OP_RING JOIN FAC_OP_PICKS JOIN FAC_OP_INVERSE \
-     JOIN FAC_OP_GROWS JOIN FAC_OP_TEXTS JOIN FAC_OP_FLOW)
+#define FLAGS(JOIN)                                                                                \
+    (FAC_OP_NO_GRAD JOIN FAC_OP_DYNAMIC JOIN FAC_OP_INPLACE JOIN FAC_OP_PARTS JOIN FAC_OP_BARRIER  \
+         JOIN FAC_OP_KNOWS JOIN FAC_OP_BODIES JOIN FAC_OP_RING JOIN FAC_OP_PICKS JOIN              \
+             FAC_OP_INVERSE JOIN FAC_OP_GROWS JOIN FAC_OP_TEXTS JOIN FAC_OP_FLOW)
 _Static_assert(FLAGS(+) == FLAGS(|), "two flags of operators share a bit");

@@ -12,8 +12,10 @@ static void print_operand(fac_printer *p, const fac_operand *o) {
         fac_text_add(p->to, "-");
     } else if (o->known && !o->known->symbolic && o->type.dims.n <= 1) {
         const int64_t n = o->known->n;
-        fac_text_print(p->to, "%s%c", fac_dtype_get(o->type.dtype)->name, o->type.dims.n ? '{' : '(');
-        for (int k = 0; k < n; k++) fac_text_print(p->to, k ? ",%lld" : "%lld", (long long)o->known->v[k]);
+        fac_text_print(p->to, "%s%c", fac_dtype_get(o->type.dtype)->name,
+                       o->type.dims.n ? '{' : '(');
+        for (int k = 0; k < n; k++)
+            fac_text_print(p->to, k ? ",%lld" : "%lld", (long long)o->known->v[k]);
         fac_text_add(p->to, o->type.dims.n ? "}" : ")");
     } else
         fac_print_type(p, &o->type);
@@ -53,14 +55,16 @@ static unsigned port_is(const fac_op *op, int i, bool *port) {
     return *port ? op->in[i < n ? i : n - 1].is : 0;
 }
 
-/* An operand without contents is an input.  Parameters, where they are wanted, are what a model would hold as such: operands
- * of the op behind the first; not those of its epilogue, and not what steers shapes. */
+/* An operand without contents is an input.  Parameters, where they are wanted, are what a model
+ * would hold as such: operands of the op after the first; not those of its epilogue, and not what
+ * steers shapes. */
 static fac_status operand(fac_reader *r, const fac_type *type, fac_value **out) {
     const bool *params = r->self;
     bool port;
     const unsigned is = port_is(r->op, r->operand, &port);
     char name[24];
-    if (*params && port && r->operand && type->dims.n && !(is & FAC_HOST) && fac_dims_count(&type->dims) >= 0) {
+    if (*params && port && r->operand && type->dims.n && !(is & FAC_HOST) &&
+        fac_dims_count(&type->dims) >= 0) {
         fac_tensor *t = NULL;
         snprintf(name, sizeof name, "w%d", r->operand);
         FAC_TRY(fac_tensor_new(NULL, type->dtype, type->dims, &t, r->l->err));
@@ -90,7 +94,8 @@ fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac
     if (!s) s = fac_lex_end(&l);
     for (int k = 0; !s && k < n->nout; k++) {
         char name[24];
-        if (n->out[k]->type.dtype == FAC_NONE) continue;        /* an optional output that this node does not have */
+        if (n->out[k]->type.dtype == FAC_NONE)
+            continue; /* an optional output that this node does not have */
         if (k > 0 && params && is_optional(n->op, k)) continue;
         snprintf(name, sizeof name, "y%d", k);
         fac_output(g, name, n->out[k]);
@@ -98,7 +103,9 @@ fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac
     }
     fac_table_free(&r.literals);
     fac_table_free(&l.nameless);
-    if (s) fac_graph_free(g);
-    else *out = g;
+    if (s)
+        fac_graph_free(g);
+    else
+        *out = g;
     return s;
 }

@@ -5,7 +5,9 @@
 #include "base/memory.h"
 #include "graph/format.h"
 
-typedef struct labels { fac_table names, numbers; } labels;     /* "x" and "%7" */
+typedef struct labels {
+    fac_table names, numbers;
+} labels; /* "x" and "%7" */
 
 enum { LONGEST = 1 << 30 };
 
@@ -31,18 +33,22 @@ static fac_status find(fac_reader *r, fac_value **out) {
     FAC_TRY(read_label(r, &name, &table));
     const bool numbered = table == &((labels *)r->self)->numbers;
     *out = fac_table_get(table, name);
-    return *out ? FAC_OK : fac_lex_fail(r->l, "there is no value %s'%s' yet", numbered ? "%" : "", name);
+    return *out ? FAC_OK
+                : fac_lex_fail(r->l, "there is no value %s'%s' yet", numbered ? "%" : "", name);
 }
 
 static fac_status typed(fac_reader *r, const fac_type *type, fac_value **out) {
-    (void)type; (void)out;
+    (void)type;
+    (void)out;
     return fac_lex_fail(r->l, "an operand is a name or a constant with its contents");
 }
 
 static fac_status define(fac_reader *r, const char *name, fac_table *table, fac_value *v) {
     const bool numbered = table == &((labels *)r->self)->numbers;
-    if (fac_table_get(table, name)) return fac_lex_fail(r->l, "%s'%s' is defined twice", numbered ? "%" : "", name);
-    if (!fac_table_put(table, name, v)) return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for a name");
+    if (fac_table_get(table, name))
+        return fac_lex_fail(r->l, "%s'%s' is defined twice", numbered ? "%" : "", name);
+    if (!fac_table_put(table, name, v))
+        return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for a name");
     if (!numbered) fac_value_name_set(v, name);
     return fac_lex_graph(r->l, r->g);
 }
@@ -54,11 +60,13 @@ static fac_status read_input(fac_reader *r) {
     fac_type type;
     FAC_TRY(fac_lex_name(r->l, "a name", &r->g->arena, &name));
     FAC_TRY(fac_read_type(r->l, r->g, &type));
-    return define(r, name, &((labels *)r->self)->names, fac_input(r->g, name, type.dtype, type.dims));
+    return define(r, name, &((labels *)r->self)->names,
+                  fac_input(r->g, name, type.dtype, type.dims));
 }
 
 static fac_status zeros(fac_reader *r, const fac_type *type, fac_tensor **out) {
-    if (fac_dims_count(&type->dims) < 0) return fac_lex_fail(r->l, "only inputs have symbols in their types");
+    if (fac_dims_count(&type->dims) < 0)
+        return fac_lex_fail(r->l, "only inputs have symbols in their types");
     return fac_tensor_new(NULL, type->dtype, type->dims, out, r->l->err);
 }
 
@@ -136,11 +144,15 @@ static fac_status read_annotations(fac_reader *r, fac_node *n, const char *outpu
     return fac_lex_name(r->l, "a name", &r->g->arena, &n->name);
 }
 
-typedef struct label { const char *name; fac_table *table; } label;
+typedef struct label {
+    const char *name;
+    fac_table *table;
+} label;
 
 static fac_status read_labels(fac_reader *r, label **list, size_t *n, size_t *room) {
     do {
-        if (!fac_reserve(list, room, *n + 1, sizeof **list)) return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for names");
+        if (!fac_reserve(list, room, *n + 1, sizeof **list))
+            return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for names");
         FAC_TRY(read_label(r, &(*list)[*n].name, &(*list)[*n].table));
         ++*n;
     } while (fac_lex_is(r->l, ','));
@@ -155,8 +167,9 @@ static fac_status read_node(fac_reader *r) {
     if (!s) s = fac_read_call(r, NULL, &node);
     const bool named = !s && list[0].table == &((labels *)r->self)->names;
     if (!s) s = read_annotations(r, node, named ? list[0].name : NULL);
-    if (!s && n > (size_t)node->nout) s = fac_lex_fail(r->l, "%s has only %d output%s", node->op->name, node->nout,
-                                                            node->nout > 1 ? "s" : "");
+    if (!s && n > (size_t)node->nout)
+        s = fac_lex_fail(r->l, "%s has only %d output%s", node->op->name, node->nout,
+                         node->nout > 1 ? "s" : "");
     for (size_t k = 0; k < n && !s; k++) s = define(r, list[k].name, list[k].table, node->out[k]);
     fac_release(list);
     return s;
@@ -167,7 +180,9 @@ static bool keyword(fac_lexer *l, const char *word) {
     fac_lexer look = *l;
     char first[16];
     look.err = NULL;
-    if (!fac_lex_letter(&look) || fac_lex_word(&look, "", first, sizeof first) || strcmp(first, word)) return false;
+    if (!fac_lex_letter(&look) || fac_lex_word(&look, "", first, sizeof first) ||
+        strcmp(first, word))
+        return false;
     if (look.s == look.end || (*look.s != ' ' && *look.s != '\t')) return false;
     fac_lex_space(&look);
     if (look.s == look.end || *look.s == '=' || *look.s == ',') return false;
@@ -179,13 +194,13 @@ static fac_status read_line(fac_reader *r) {
     fac_lexer *l = r->l;
     fac_lex_space(l);
     if (l->s == l->end || *l->s == '#') return FAC_OK;
-    fac_status s = keyword(l, "input")  ? read_input(r)
-                 : keyword(l, "param")  ? read_param(r, false)
-                 : keyword(l, "state")  ? read_param(r, true)
-                 : keyword(l, "const")  ? read_const(r)
-                 : keyword(l, "output") ? read_output(r)
-                 : keyword(l, "update") ? read_update(r)
-                 : read_node(r);
+    fac_status s = keyword(l, "input")    ? read_input(r)
+                   : keyword(l, "param")  ? read_param(r, false)
+                   : keyword(l, "state")  ? read_param(r, true)
+                   : keyword(l, "const")  ? read_const(r)
+                   : keyword(l, "output") ? read_output(r)
+                   : keyword(l, "update") ? read_update(r)
+                                          : read_node(r);
     return s ? s : fac_lex_end(l);
 }
 
@@ -215,7 +230,8 @@ static fac_status read_all(FILE *from, fac_text *t, fac_error *err) {
     size_t n;
     while ((n = fread(piece, 1, sizeof piece, from))) {
         fac_text_add_bytes(t, piece, n);
-        if (t->failed || t->n > LONGEST) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph's text of %zu bytes", t->n);
+        if (t->failed || t->n > LONGEST)
+            return fac_raise(err, FAC_E_NOMEM, "no memory for a graph's text of %zu bytes", t->n);
     }
     return ferror(from) ? fac_raise(err, FAC_E_IO, "reading a graph: %s", strerror(errno)) : FAC_OK;
 }
@@ -223,10 +239,13 @@ static fac_status read_all(FILE *from, fac_text *t, fac_error *err) {
 fac_status fac_graph_read(FILE *from, fac_graph **out, fac_error *err) {
     fac_text t = { 0 };
     fac_graph *g = fac_graph_new();
-    fac_status s = g ? read_all(from, &t, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    fac_status s =
+        g ? read_all(from, &t, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     if (!s && t.n) s = read_lines(t.s, t.s + t.n, g, err);
     fac_text_free(&t);
-    if (s) fac_graph_free(g);
-    else *out = g;
+    if (s)
+        fac_graph_free(g);
+    else
+        *out = g;
     return s;
 }

@@ -1,4 +1,5 @@
-/* Rebuilding: a graph copied node by node into a new one, with whatever a pass puts in place of its nodes and leaves. */
+/* Rebuilding: a graph copied node by node into a new one, with whatever a pass puts in place of its
+ * nodes and leaves. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -6,22 +7,23 @@
 #include "graph/build.h"
 
 typedef struct rebuild {
-    const fac_graph   *from;
+    const fac_graph *from;
     const fac_rebuild *how;
-    fac_graph         *to;
-    fac_value        **map;         /* old value id -> new value                           */
-    unsigned char     *live;        /* by id of a value: an output or update needs it      */
-    fac_value        **in, **out;   /* of the node at hand                                 */
-    size_t             room_in, room_out;
-    bool               changed;     /* something took another's place: new nodes may be dead */
-    const char        *scope_from, *scope_to;   /* neighbours mostly share their scope: copied once */
+    fac_graph *to;
+    fac_value **map;       /* old value id -> new value                           */
+    unsigned char *live;   /* by id of a value: an output or update needs it      */
+    fac_value **in, **out; /* of the node at hand                                 */
+    size_t room_in, room_out;
+    bool changed;                      /* something took another's place: new nodes may be dead */
+    const char *scope_from, *scope_to; /* neighbours mostly share their scope: copied once */
 } rebuild;
 
 /* ---- copying one node ---- */
 
 static bool same_known(const fac_contents *a, const fac_contents *b) {
     if (!a || !b) return a == b;
-    return a->n == b->n && a->symbolic == b->symbolic && !memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v);
+    return a->n == b->n && a->symbolic == b->symbolic &&
+           !memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v);
 }
 
 static bool same_inputs(const fac_node *n, fac_value *const in[]) {
@@ -31,7 +33,8 @@ static bool same_inputs(const fac_node *n, fac_value *const in[]) {
             if (a != b) return false;
             continue;
         }
-        if (a->type.dtype != b->type.dtype || !fac_dims_equal(&a->type.dims, &b->type.dims) || !same_known(a->known, b->known))
+        if (a->type.dtype != b->type.dtype || !fac_dims_equal(&a->type.dims, &b->type.dims) ||
+            !same_known(a->known, b->known))
             return false;
         if (a->guess != b->guess) return false;
     }
@@ -39,22 +42,29 @@ static bool same_inputs(const fac_node *n, fac_value *const in[]) {
 }
 
 /* With the node's own scope and stage, which the graph has for the nodes to come. */
-static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[], bool same_symbols) {
+static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[],
+                 bool same_symbols) {
     fac_graph *body[2] = { NULL, NULL };
     fac_node *node = NULL;
     bool ok = !to->error.status;
     for (int k = 0; k < 2 && ok; k++)
         if (n->body[k]) {
-            body[k] = n->op->is & FAC_OP_FLOW ? fac_graph_share(n->body[k]) : fac_graph_clone(n->body[k]);
+            body[k] =
+                n->op->is & FAC_OP_FLOW ? fac_graph_share(n->body[k]) : fac_graph_clone(n->body[k]);
             ok = body[k] && !body[k]->error.status;
-            if (!ok && body[k]) fac_graph_raise(to, body[k]->error.status, "%s: body: %s", n->op->name, body[k]->error.text);
-            else if (!ok) fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
+            if (!ok && body[k])
+                fac_graph_raise(to, body[k]->error.status, "%s: body: %s", n->op->name,
+                                body[k]->error.text);
+            else if (!ok)
+                fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
         }
     if (ok) {
         const fac_node *like = same_symbols && same_inputs(n, in) ? n : NULL;
         const uint16_t stage = to->stage;
         to->stage = n->stage;
-        node = fac_node_build(to, &(fac_emission){ n->op, n->attrs, n->nin, n->nports, in, { body[0], body[1] }, like });
+        node = fac_node_build(
+            to,
+            &(fac_emission){ n->op, n->attrs, n->nin, n->nports, in, { body[0], body[1] }, like });
         to->stage = stage;
         if (node) memcpy(body, node->body, sizeof body);
     }
@@ -67,7 +77,8 @@ static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_va
         node = NULL;
     }
     if (node && node->nout != n->nout) {
-        fac_fail(node, FAC_E_INTERNAL, "its copy has %d outputs instead of %d", node->nout, n->nout);
+        fac_fail(node, FAC_E_INTERNAL, "its copy has %d outputs instead of %d", node->nout,
+                 n->nout);
         node = NULL;
     }
     if (node)
@@ -87,28 +98,34 @@ void fac_node_copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_
     to->scope = scope;
 }
 
-void fac_body_inline(fac_graph *to, const fac_graph *body, fac_value *const in[], fac_value *out[]) {
+void fac_body_inline(fac_graph *to, const fac_graph *body, fac_value *const in[],
+                     fac_value *out[]) {
     for (size_t i = 0; i < body->ninputs; i++) body->inputs[i]->mark = in[i];
-    for (size_t i = 0; i < body->nconsts; i++) body->consts[i]->mark = fac_const(to, body->consts[i]->tensor);
+    for (size_t i = 0; i < body->nconsts; i++)
+        body->consts[i]->mark = fac_const(to, body->consts[i]->tensor);
     for (const fac_node *m = body->first; m; m = m->next) {
-        fac_value **args = fac_arena_alloc(&to->arena, (size_t)m->nin + (size_t)m->nout, sizeof *args), **made = args + m->nin;
+        fac_value **args =
+                      fac_arena_alloc(&to->arena, (size_t)m->nin + (size_t)m->nout, sizeof *args),
+                  **made = args + m->nin;
         if (!args) {
-            fac_value *poison = fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body written out", m->op->name);
+            fac_value *poison = fac_graph_raise(
+                to, FAC_E_NOMEM, "%s: no memory for a body written out", m->op->name);
             for (size_t k = 0; k < body->noutputs; k++) out[k] = poison;
             return;
         }
         for (int i = 0; i < m->nin; i++) args[i] = m->in[i] ? m->in[i]->mark : NULL;
         fac_node_copy(to, m, args, made);
         for (int k = 0; k < m->nout; k++) {
-            if (made[k]->node) made[k]->node->stage = to->stage;        /* that of the node whose body it is */
+            if (made[k]->node)
+                made[k]->node->stage = to->stage; /* that of the node whose body it is */
             m->out[k]->mark = made[k];
         }
     }
     for (size_t k = 0; k < body->noutputs; k++) out[k] = body->outputs[k].value->mark;
 }
 
-/* The expansion reads types and attributes from a node of the new graph, which has no epilogue: that comes behind what it made.
- * An output that nobody uses need not be expanded. */
+/* The expansion reads types and attributes from a node of the new graph, which has no epilogue:
+ * that comes after what it made. An output that nobody uses need not be expanded. */
 void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     enum { FEW = 64 };
     const int operands = n->nin - n->nports;
@@ -125,7 +142,8 @@ void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fa
         if (!out[k]) out[k] = copied->out[k];
     if (!epilogue) return;
     if (operands >= FEW) {
-        out[0] = fac_graph_raise(to, FAC_E_UNSUPPORTED, "%s: an epilogue with %d operands", n->op->name, operands);
+        out[0] = fac_graph_raise(to, FAC_E_UNSUPPORTED, "%s: an epilogue with %d operands",
+                                 n->op->name, operands);
         return;
     }
     then[0] = out[0];
@@ -143,7 +161,8 @@ static void find_live(rebuild *r) {
     for (const fac_node *n = g->last; n; n = n->prev) {
         bool live = r->how->keep_dead;
         for (int k = 0; k < n->nout; k++) live = live || r->live[n->out[k]->id];
-        for (int k = 0; k < n->nout && live; k++) r->live[n->out[k]->id] |= 2;      /* its node is live */
+        for (int k = 0; k < n->nout && live; k++)
+            r->live[n->out[k]->id] |= 2; /* its node is live */
         for (int i = 0; i < n->nin && live; i++)
             if (n->in[i]) r->live[n->in[i]->id] |= 1;
     }
@@ -160,13 +179,16 @@ static fac_value *copy_leaf(fac_graph *to, const fac_value *v) {
         if (copy) copy->guess = v->guess;
         return copy;
     case FAC_CONST:
-        if (!v->tensor) copy = fac_symbols_const(to, v->known);
-        else if ((copy = fac_leaf_new(to, FAC_CONST, NULL, v->type, v->tensor)) && v->known) fac_knows(copy, v->known);
+        if (!v->tensor)
+            copy = fac_symbols_const(to, v->known);
+        else if ((copy = fac_leaf_new(to, FAC_CONST, NULL, v->type, v->tensor)) && v->known)
+            fac_knows(copy, v->known);
         if (copy && v->name) fac_value_name_set(copy, v->name);
         return copy;
     default:
         copy = fac_leaf_new(to, v->leaf, v->name, v->type, v->tensor);
-        if (copy && v->next) copy->time = FAC_RUN;      /* its update follows, after its readers were built */
+        if (copy && v->next)
+            copy->time = FAC_RUN; /* its update follows, after its readers were built */
         return copy;
     }
 }
@@ -198,8 +220,8 @@ static bool enter_scope(rebuild *r, const char *scope) {
 static bool put_node(rebuild *r, const fac_node *n) {
     fac_graph *to = r->to;
     if (!r->how->keep_dead && !(r->live[n->out[0]->id] & 2)) return true;
-    if (!fac_reserve(&r->in, &r->room_in, (size_t)n->nin + 1, sizeof *r->in)
-        || !fac_reserve(&r->out, &r->room_out, (size_t)n->nout, sizeof *r->out)) {
+    if (!fac_reserve(&r->in, &r->room_in, (size_t)n->nin + 1, sizeof *r->in) ||
+        !fac_reserve(&r->out, &r->room_out, (size_t)n->nout, sizeof *r->out)) {
         fac_graph_raise(to, FAC_E_NOMEM, "no memory to copy a graph");
         return false;
     }
@@ -208,7 +230,8 @@ static bool put_node(rebuild *r, const fac_node *n) {
     for (int i = 0; i < n->nin; i++) {
         r->in[i] = n->in[i] ? r->map[n->in[i]->id] : NULL;
         if (n->in[i] && !r->in[i]) {
-            fac_graph_raise(to, FAC_E_INTERNAL, "%s: a pass left no value for input %d", n->op->name, i);
+            fac_graph_raise(to, FAC_E_INTERNAL, "%s: a pass left no value for input %d",
+                            n->op->name, i);
             return false;
         }
     }
@@ -234,15 +257,22 @@ static void put_results(rebuild *r) {
     const fac_graph *g = r->from;
     for (size_t i = 0; i < g->noutputs && !r->to->error.status; i++) {
         fac_value *v = r->map[g->outputs[i].value->id];
-        if (v) fac_output(r->to, g->outputs[i].name, v);
-        else fac_graph_raise(r->to, FAC_E_INTERNAL, "a pass left no value for output '%s'", g->outputs[i].name);
+        if (v)
+            fac_output(r->to, g->outputs[i].name, v);
+        else
+            fac_graph_raise(r->to, FAC_E_INTERNAL, "a pass left no value for output '%s'",
+                            g->outputs[i].name);
     }
     for (size_t i = 0; i < g->nparams && !r->to->error.status; i++) {
         const fac_value *p = g->params[i];
         fac_value *to = r->map[p->id];
-        if (!p->next || !to || (to->leaf != FAC_PARAM && to->leaf != FAC_STATE)) continue;     /* replaced: no state any more */
-        if (r->map[p->next->id]) fac_update(to, r->map[p->next->id]);
-        else fac_graph_raise(r->to, FAC_E_INTERNAL, "a pass left no value for the update of '%s'", p->name);
+        if (!p->next || !to || (to->leaf != FAC_PARAM && to->leaf != FAC_STATE))
+            continue; /* replaced: no state any more */
+        if (r->map[p->next->id])
+            fac_update(to, r->map[p->next->id]);
+        else
+            fac_graph_raise(r->to, FAC_E_INTERNAL, "a pass left no value for the update of '%s'",
+                            p->name);
     }
 }
 
@@ -296,7 +326,8 @@ fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_
     rebuild r = { .from = from, .how = how, .to = fac_graph_new() };
     if (!r.to) return NULL;
     fac_arena_pass_on(&r.to->arena, &((fac_graph *)(uintptr_t)from)->arena);
-    r.map = map ? fac_arena_alloc(&r.to->arena, from->ids, sizeof *r.map) : fac_alloc(from->ids, sizeof *r.map);
+    r.map = map ? fac_arena_alloc(&r.to->arena, from->ids, sizeof *r.map)
+                : fac_alloc(from->ids, sizeof *r.map);
     r.live = fac_alloc(from->ids, 1);
     r.to->source = from->source;
     r.to->source_self = from->source_self;
@@ -306,8 +337,9 @@ fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_
     if (ok) {
         run(&r);
         if (map)
-            for (uint32_t k = 0; k < from->ids; k++)        /* what the sweep dropped is gone */
-                if (r.map[k] && r.map[k]->leaf == FAC_POISON && !r.to->error.status) r.map[k] = NULL;
+            for (uint32_t k = 0; k < from->ids; k++) /* what the sweep dropped is gone */
+                if (r.map[k] && r.map[k]->leaf == FAC_POISON && !r.to->error.status)
+                    r.map[k] = NULL;
     }
     if (!map) fac_release(r.map);
     fac_release(r.live);
@@ -321,12 +353,15 @@ fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_
     return r.to;
 }
 
-fac_graph *fac_graph_clone(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, NULL); }
+fac_graph *fac_graph_clone(const fac_graph *g) {
+    return fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, NULL);
+}
 
 /* ---- inference ---- */
 
 /* What trains says so by a flag: dropout by "training", batch norm by ONNX's "training_mode". */
-static bool without_training(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool without_training(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                             fac_value *out[]) {
     (void)self;
     const fac_attr *a = n->op->attrs;
     while (a && a->name && (a->kind != FAC_A_FLAG || strncmp(a->name, "training", 8))) a++;
@@ -345,13 +380,15 @@ static bool without_training(void *self, fac_graph *to, const fac_node *n, fac_v
 }
 
 fac_graph *fac_graph_inference(const fac_graph *g) {
-    fac_graph *copy = fac_graph_rebuild(g, &(fac_rebuild){ .visit = without_training, .keep_dead = true, .blind = true }, NULL);
+    fac_graph *copy = fac_graph_rebuild(
+        g, &(fac_rebuild){ .visit = without_training, .keep_dead = true, .blind = true }, NULL);
     if (!copy || copy->error.status) return copy;
     for (size_t i = 0; i < copy->nparams; i++) {
         fac_value *p = copy->params[i];
         if (p->next) p->next->roots--;
         p->next = NULL;
     }
-    fac_graph_sweep(copy);              /* the moments of an optimizer and all that made the updates; times are found again */
+    fac_graph_sweep(copy); /* the moments of an optimizer and all that made the updates; times are
+                              found again */
     return copy;
 }

@@ -14,7 +14,8 @@ static bool steers_body(const fac_node *n, bool *of_node) {
         if (!n->body[k]) continue;
         bool *own = fac_alloc(n->body[k]->ninputs + 1, sizeof *own);
         const bool ok = own && fac_graph_steering(n->body[k], own);
-        for (int i = 0; ok && i < n->nin && (size_t)i < n->body[k]->ninputs; i++) of_node[i] |= own[i];
+        for (int i = 0; ok && i < n->nin && (size_t)i < n->body[k]->ninputs; i++)
+            of_node[i] |= own[i];
         fac_release(own);
         if (!ok) return false;
     }
@@ -23,7 +24,9 @@ static bool steers_body(const fac_node *n, bool *of_node) {
 
 static bool mark_inputs(const fac_node *n, bool *needed) {
     bool few[16], *steers = few, of_result = false;
-    if (n->nin > (int)(sizeof few / sizeof *few) && !(steers = fac_alloc((size_t)n->nin, sizeof *steers))) return false;
+    if (n->nin > (int)(sizeof few / sizeof *few) &&
+        !(steers = fac_alloc((size_t)n->nin, sizeof *steers)))
+        return false;
     const bool ok = steers_body(n, steers);
     for (int k = 0; k < n->nout; k++) of_result |= needed[n->out[k]->id];
     for (int i = 0; i < n->nin && ok; i++) {
@@ -36,7 +39,9 @@ static bool mark_inputs(const fac_node *n, bool *needed) {
 }
 
 bool fac_graph_steering(const fac_graph *g, bool *steers) {
-    bool *needed = fac_alloc((size_t)g->ids + 1, sizeof *needed);   /* by id of a value; a body may be read by many threads */
+    bool *needed =
+        fac_alloc((size_t)g->ids + 1,
+                  sizeof *needed); /* by id of a value; a body may be read by many threads */
     bool ok = needed != NULL;
     for (const fac_node *n = g->last; n && ok; n = n->prev) ok = mark_inputs(n, needed);
     for (size_t i = 0; i < g->ninputs && ok; i++) steers[i] = needed[g->inputs[i]->id];

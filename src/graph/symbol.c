@@ -8,7 +8,8 @@
 static const char *fresh_name(fac_graph *g) {
     char name[32];
     size_t k = g->nsymbols;
-    do snprintf(name, sizeof name, "?%zu", k++); while (fac_table_get(&g->symbol_names, name));
+    do snprintf(name, sizeof name, "?%zu", k++);
+    while (fac_table_get(&g->symbol_names, name));
     return fac_arena_text(&g->arena, name);
 }
 
@@ -18,8 +19,8 @@ int64_t fac_symbol(fac_graph *g, const char *name) {
         if (place) return fac_symbol_at(place - 1);
     }
     const char *copy = name ? fac_arena_text(&g->arena, name) : fresh_name(g);
-    if (!copy || !fac_reserve(&g->symbols, &g->room_symbols, g->nsymbols + 1, sizeof *g->symbols)
-        || !fac_table_put(&g->symbol_names, copy, (void *)(uintptr_t)(g->nsymbols + 1))) {
+    if (!copy || !fac_reserve(&g->symbols, &g->room_symbols, g->nsymbols + 1, sizeof *g->symbols) ||
+        !fac_table_put(&g->symbol_names, copy, (void *)(uintptr_t)(g->nsymbols + 1))) {
         fac_graph_raise(g, FAC_E_NOMEM, "no memory for the symbol '%s'", name ? name : "?");
         return fac_symbol_at(0);
     }
@@ -32,7 +33,8 @@ const char *fac_symbol_name(const fac_graph *g, int64_t symbol) {
 }
 
 bool fac_symbols_copy(fac_graph *to, const fac_graph *from) {
-    for (size_t k = 0; k < from->nsymbols && !to->error.status; k++) fac_symbol(to, from->symbols[k]);
+    for (size_t k = 0; k < from->nsymbols && !to->error.status; k++)
+        fac_symbol(to, from->symbols[k]);
     return !to->error.status;
 }
 

@@ -3,20 +3,24 @@
  *   input x f32[N,3,224,224]
  *   param conv1.weight f32[64,3,7,7]
  *   state bn1.running_mean f32[64]
- *   const %1 f32[1000,4]                                  contents of more than 16 elements are no part of the text
- *   %2 = conv2d(x, conv1.weight) stride=2,2 pad=3,3,3,3 {relu} ~1 @features.0 !Conv_0    # f32[N,64,112,112]
- *   output logits = %2
- *   update bn1.running_mean <- %3
+ *   const %1 f32[1000,4]                                  contents of more than 16 elements are no
+ * part of the text %2 = conv2d(x, conv1.weight) stride=2,2 pad=3,3,3,3 {relu} ~1 @features.0
+ * !Conv_0    # f32[N,64,112,112] output logits = %2 update bn1.running_mean <- %3
  *
- * ~ stage, @ scope, ! name of the node (nothing: that of its first output).  A value that has a name shows it in place of
- * its number.  What follows # is for people.  Names that are not plain are quoted. */
+ * ~ stage, @ scope, ! name of the node (nothing: that of its first output).  A value that has a
+ * name shows it in place of its number.  What follows # is for people.  Names that are not plain
+ * are quoted. */
 #include <errno.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/format.h"
 
-typedef struct writer { fac_printer p; uint32_t *number, next; unsigned char *root; } writer;
+typedef struct writer {
+    fac_printer p;
+    uint32_t *number, next;
+    unsigned char *root;
+} writer;
 
 static void print_label(writer *w, const fac_value *v) {
     if (v->name) {
@@ -27,19 +31,25 @@ static void print_label(writer *w, const fac_value *v) {
     fac_text_print(w->p.to, "%%%u", (unsigned)w->number[v->id]);
 }
 
-static void print_operand(fac_printer *p, const fac_node *n, int i) { print_label((writer *)p->self, n->in[i]); }
+static void print_operand(fac_printer *p, const fac_node *n, int i) {
+    print_label((writer *)p->self, n->in[i]);
+}
 
 static void print_value(writer *w, const fac_value *v) {
-    if (fac_literal_fits(v) && !v->name) fac_print_literal(&w->p, v);
-    else print_label(w, v);
+    if (fac_literal_fits(v) && !v->name)
+        fac_print_literal(&w->p, v);
+    else
+        print_label(w, v);
 }
 
 static void print_leaf(writer *w, const char *kind, const fac_value *v) {
     fac_text_print(w->p.to, "%s ", kind);
     print_label(w, v);
     fac_text_add(w->p.to, " ");
-    if (fac_literal_fits(v)) fac_print_literal(&w->p, v);
-    else fac_print_type(&w->p, &v->type);
+    if (fac_literal_fits(v))
+        fac_print_literal(&w->p, v);
+    else
+        fac_print_type(&w->p, &v->type);
     fac_text_add(w->p.to, "\n");
 }
 
@@ -58,7 +68,9 @@ static void print_annotations(writer *w, const fac_node *n) {
 /* Outputs that nobody reads are left out at the end: argmax indices, saved statistics. */
 static int shown(const writer *w, const fac_node *n) {
     int count = n->nout;
-    while (count > 1 && !n->out[count - 1]->uses && !n->out[count - 1]->name && !w->root[n->out[count - 1]->id]) count--;
+    while (count > 1 && !n->out[count - 1]->uses && !n->out[count - 1]->name &&
+           !w->root[n->out[count - 1]->id])
+        count--;
     return count;
 }
 
@@ -86,10 +98,12 @@ static void print_graph(writer *w) {
     for (size_t i = 0; i < g->nparams; i++)
         if (g->params[i]->next) w->root[g->params[i]->next->id] = 1;
     for (size_t i = 0; i < g->ninputs; i++) print_leaf(w, "input", g->inputs[i]);
-    for (size_t i = 0; i < g->nparams; i++) print_leaf(w, g->params[i]->leaf == FAC_PARAM ? "param" : "state", g->params[i]);
+    for (size_t i = 0; i < g->nparams; i++)
+        print_leaf(w, g->params[i]->leaf == FAC_PARAM ? "param" : "state", g->params[i]);
     for (size_t i = 0; i < g->nconsts; i++) {
         const fac_value *c = g->consts[i];
-        if (c->name || (!fac_literal_fits(c) && (c->uses || w->root[c->id]))) print_leaf(w, "const", c);
+        if (c->name || (!fac_literal_fits(c) && (c->uses || w->root[c->id])))
+            print_leaf(w, "const", c);
     }
     for (const fac_node *n = g->first; n; n = n->next) print_node(w, n);
     for (size_t i = 0; i < g->noutputs; i++) {
@@ -109,7 +123,8 @@ static void print_graph(writer *w) {
     }
 }
 
-/* The whole graph as text; numbers of nameless values are in w->number.  The caller releases what w holds. */
+/* The whole graph as text; numbers of nameless values are in w->number.  The caller releases what w
+ * holds. */
 static bool print_all(writer *w, const fac_graph *g, fac_text *text) {
     *w = (writer){ .p = { .to = text, .g = g, .operand = print_operand, .self = w } };
     w->number = fac_alloc(g->ids, sizeof *w->number);

@@ -10,18 +10,18 @@
 /* What a walk knows of a cell.  It lies outside of the cell, since walks may go on within walks. */
 typedef struct place {
     fac_lazy *gradient;
-    bool      asked;
+    bool asked;
 } place;
 
 typedef struct walk {
     fac_recorder *r;
-    fac_keys      places;       /* by cell                                  */
-    fac_keys      found;        /* mades on a path: by made                 */
-    fac_made    **made;         /* those with a history, newest first       */
-    size_t        n, room;
-    fac_reverse   reverse;
-    uint64_t      epoch;        /* that `reverse` belongs to                */
-    unsigned      flags;
+    fac_keys places; /* by cell                                  */
+    fac_keys found;  /* mades on a path: by made                 */
+    fac_made **made; /* those with a history, newest first       */
+    size_t n, room;
+    fac_reverse reverse;
+    uint64_t epoch; /* that `reverse` belongs to                */
+    unsigned flags;
 } walk;
 
 static fac_hash key_of(const void *p) {
@@ -56,8 +56,8 @@ static bool has_history(const fac_made *m) { return m->nin && m->kind >= FAC_MAD
 
 static fac_status add_made(walk *w, fac_made *m, fac_error *err) {
     if (!has_history(m) || fac_keys_get(&w->found, key_of(m))) return FAC_OK;
-    if (!fac_reserve(&w->made, &w->room, w->n + 1, sizeof *w->made)
-        || !fac_keys_put(&w->found, key_of(m), m))
+    if (!fac_reserve(&w->made, &w->room, w->n + 1, sizeof *w->made) ||
+        !fac_keys_put(&w->found, key_of(m), m))
         return no_memory(err);
     fac_made_retain(m);
     w->made[w->n++] = m;
@@ -87,14 +87,14 @@ static bool leads_on(const walk *w, const fac_lazy *x) {
     return (p && p->asked) || fac_keys_get(&w->found, key_of(x->made));
 }
 
-/* Leaves in `found` only those behind which there is something asked for. */
+/* Leaves in `found` only those after which there is something asked for. */
 static fac_status keep_paths(walk *w, int n, fac_lazy *const x[], fac_error *err) {
     for (int i = 0; i < n; i++) {
         place *p;
         FAC_TRY(place_for(w, x[i], &p, err));
         p->asked = true;
     }
-    for (size_t at = w->n; at-- > 0;) {         /* oldest first: all inputs were judged before */
+    for (size_t at = w->n; at-- > 0;) { /* oldest first: all inputs were judged before */
         const fac_made *m = w->made[at];
         bool any = false;
         for (int i = 0; i < m->nin && !any; i++) any = leads_on(w, m->in[i]);
@@ -118,8 +118,10 @@ static fac_status add_gradient(walk *w, fac_lazy *x, fac_lazy *dx, fac_error *er
         fac_lazy_unuse(p->gradient);
         dx = sum;
     }
-    if (status) fac_lazy_unuse(dx);
-    else p->gradient = dx;
+    if (status)
+        fac_lazy_unuse(dx);
+    else
+        p->gradient = dx;
     return status;
 }
 
@@ -132,8 +134,10 @@ static fac_status one_like(fac_recorder *r, const fac_lazy *y, fac_lazy **out, f
 static fac_status seed(walk *w, int ny, fac_lazy *const y[], fac_lazy *const dy[], fac_error *err) {
     for (int k = 0; k < ny; k++) {
         fac_lazy *d;
-        if (dy && dy[k]) d = fac_lazy_use(dy[k]);
-        else FAC_TRY(one_like(w->r, y[k], &d, err));
+        if (dy && dy[k])
+            d = fac_lazy_use(dy[k]);
+        else
+            FAC_TRY(one_like(w->r, y[k], &d, err));
         FAC_TRY(add_gradient(w, y[k], d, err));
     }
     return FAC_OK;
@@ -210,15 +214,18 @@ static fac_status through_custom(walk *w, fac_made *m, const bool needs[], fac_l
         if (!dx[i]) continue;
         const fac_lazy *x = m->nin ? m->in[i] : NULL;
         if (!status && x && dx[i]->made->r != w->r)
-            status = fac_raise(err, FAC_E_ARGUMENT,
-                               "a custom gradient belongs to another recorder");
-        if (!status && x && (dx[i]->type.dtype != x->type.dtype
-                             || !fac_dims_equal(&dx[i]->type.dims, &x->type.dims)))
-            status = fac_raise(err, FAC_E_SHAPE,
-                               "the custom gradient of input %d has another type than the input",
-                               i);
-        if (!status && x && needs[i]) status = add_gradient(w, m->in[i], dx[i], err);
-        else fac_lazy_unuse(dx[i]);
+            status =
+                fac_raise(err, FAC_E_ARGUMENT, "a custom gradient belongs to another recorder");
+        if (!status && x &&
+            (dx[i]->type.dtype != x->type.dtype ||
+             !fac_dims_equal(&dx[i]->type.dims, &x->type.dims)))
+            status =
+                fac_raise(err, FAC_E_SHAPE,
+                          "the custom gradient of input %d has another type than the input", i);
+        if (!status && x && needs[i])
+            status = add_gradient(w, m->in[i], dx[i], err);
+        else
+            fac_lazy_unuse(dx[i]);
     }
     fac_release(dx);
     return status;
@@ -243,8 +250,9 @@ static fac_status step(walk *w, fac_made *m, fac_error *err) {
     }
     fac_status status = FAC_OK;
     const int nout = m->nout;
-    if (any) status = m->kind == FAC_MADE_CUSTOM ? through_custom(w, m, needs, d, err)
-                                                 : through_op(w, m, needs, d, err);
+    if (any)
+        status = m->kind == FAC_MADE_CUSTOM ? through_custom(w, m, needs, d, err)
+                                            : through_op(w, m, needs, d, err);
     for (int k = 0; k < nout; k++) fac_lazy_unuse(d[k]);
     fac_release(many);
     return status;
@@ -275,7 +283,8 @@ static fac_status check_result(const fac_lazy *y, const fac_lazy *dy, int k, fac
     if (y->made->used_up)
         return fac_raise(err, FAC_E_ARGUMENT,
                          "fac_lazy_backward: the history of y[%d] was used up; "
-                         "keep it (FAC_BACKWARD_KEEP)", k);
+                         "keep it (FAC_BACKWARD_KEEP)",
+                         k);
     if (!dy && y->type.dims.n)
         return fac_raise(err, FAC_E_SHAPE,
                          "fac_lazy_backward: y[%d] is no scalar, so it needs a weight", k);
@@ -355,7 +364,7 @@ fac_status fac_lazy_backward(int ny, fac_lazy *const y[], fac_lazy *const dy[], 
 /* ---- leaves and requirements ---- */
 
 static int by_address(const void *a, const void *b) {
-    const uintptr_t x = (uintptr_t)*(fac_lazy *const *)a, y = (uintptr_t)*(fac_lazy *const *)b;
+    const uintptr_t x = (uintptr_t) * (fac_lazy *const *)a, y = (uintptr_t) * (fac_lazy *const *)b;
     return (x > y) - (x < y);
 }
 

@@ -6,16 +6,19 @@
 
 fac_leaf_kind fac_leaf_role(const fac_lazy *leaf) {
     switch (leaf->made->kind) {
-    case FAC_MADE_INTS: return FAC_LEAF_IS_FIXED;
-    case FAC_MADE_NUMBER: return FAC_LEAF_IS_NUMBER;
-    default: return leaf->bound ? FAC_LEAF_IS_STATE : FAC_LEAF_IS_INPUT;
+    case FAC_MADE_INTS:
+        return FAC_LEAF_IS_FIXED;
+    case FAC_MADE_NUMBER:
+        return FAC_LEAF_IS_NUMBER;
+    default:
+        return leaf->bound ? FAC_LEAF_IS_STATE : FAC_LEAF_IS_INPUT;
     }
 }
 
 typedef struct making {
     fac_recorder *r;
-    fac_family   *f;
-    int           leaf, number;
+    fac_family *f;
+    int leaf, number;
 } making;
 
 /* Called for the inputs of the graph in their order, which is that of the leaves. */
@@ -26,13 +29,15 @@ static fac_value *make_leaf(void *self, fac_graph *to, const fac_value *v) {
     const fac_lazy *x = m->r->by_id[v->id];
     snprintf(name, sizeof name, "x%d", m->leaf++);
     switch (fac_leaf_role(x)) {
-    case FAC_LEAF_IS_STATE: return fac_state(to, name, x->tensor);
+    case FAC_LEAF_IS_STATE:
+        return fac_state(to, name, x->tensor);
     case FAC_LEAF_IS_NUMBER: {
         const int k = m->number++;
         if (!m->f->lifted[k]) return fac_number(to, v->type.dtype, m->f->number[k]);
         break;
     }
-    default: break;
+    default:
+        break;
     }
     return fac_input(to, name, v->type.dtype, v->type.dims);
 }
@@ -66,9 +71,8 @@ fac_status fac_compile(fac_recorder *r, fac_family *f, const fac_outputs *outs, 
     fac_value **map = NULL;
     const fac_program_opts opts = { .precision = r->opts.precision };
     FAC_TRY(note_states(f, r, err));
-    fac_graph *g = fac_graph_rebuild(r->g, &(fac_rebuild){ .self = &m, .leaf = make_leaf,
-                                                           .keep_dead = true },
-                                     &map);
+    fac_graph *g = fac_graph_rebuild(
+        r->g, &(fac_rebuild){ .self = &m, .leaf = make_leaf, .keep_dead = true }, &map);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", r->g->nodes);
     if (!g->error.status) name_results(g, r, map, outs);
     if (!g->error.status) fac_graph_sweep(g);

@@ -61,14 +61,17 @@ static fac_status detach(fac_lazy *y, fac_lazy **out, fac_error *err) {
     m->serial = ++m->r->serials;
     fac_status status = share(&m->cell[0], y, err);
     if (!status) status = list(m, err);
-    if (status) drop_new(m);
-    else *out = fac_lazy_use(&m->cell[0]);
+    if (status)
+        drop_new(m);
+    else
+        *out = fac_lazy_use(&m->cell[0]);
     return status;
 }
 
 fac_status fac_lazy_detach(fac_lazy *x, fac_lazy **out, fac_error *err) {
-    if (!x || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_detach: %s is NULL", x ? "out"
-                                     : "the value");
+    if (!x || !out)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_detach: %s is NULL",
+                         x ? "out" : "the value");
     fac_recorder *r = x->made->r;
     fac_recorder_hold(r);
     const fac_status status = detach(x, out, err);
@@ -84,8 +87,8 @@ static fac_status record_custom(fac_recorder *r, int n, fac_lazy *const in[], in
     m->serial = ++r->serials;
     fac_status status = FAC_OK;
     for (int k = 0; k < nout && !status; k++) status = share(&m->cell[k], y[k], err);
-    if (!status && fac_history_wanted(n, in, 0)) status = fac_history_note(m, NULL, NULL, NULL, n,
-            in, err);
+    if (!status && fac_history_wanted(n, in, 0))
+        status = fac_history_note(m, NULL, NULL, NULL, n, in, err);
     if (!status) status = list(m, err);
     if (status) {
         fac_made_forget(m);
@@ -109,8 +112,8 @@ fac_status fac_record_custom(fac_recorder *r, int n, fac_lazy *const in[], int n
                          r && grad ? "or a list is NULL" : "the recorder or the gradient is NULL");
     for (int i = 0; i < n + nout; i++) {
         const fac_lazy *x = i < n ? in[i] : y[i - n];
-        if (i >= n && !x) return fac_raise(err, FAC_E_ARGUMENT, "fac_record_custom: y[%d] is NULL",
-                                           i - n);
+        if (i >= n && !x)
+            return fac_raise(err, FAC_E_ARGUMENT, "fac_record_custom: y[%d] is NULL", i - n);
         if (x && x->made->r != r)
             return fac_raise(err, FAC_E_ARGUMENT,
                              "fac_record_custom: a value belongs to another recorder");

@@ -7,9 +7,9 @@
 enum { MOST_SINGLES = 4096, FEW = FAC_FEW_OPERANDS };
 
 struct fac_single {
-    atomic_uint  refs;
+    atomic_uint refs;
     fac_program *program;
-    int          nout;          /* results of the op */
+    int nout; /* results of the op */
 };
 
 static void drop_single(void *at) {
@@ -38,7 +38,7 @@ static fac_hash key_of(const fac_op *op, const void *attrs, int n, fac_lazy *con
         const fac_lazy *x = in[i];
         const fac_type *t = x ? &x->type : NULL;
         h = fac_hash_int(h, t ? (uint64_t)t->dtype << 8 | (uint64_t)t->dims.n << 1 | is_constant(x)
-                         : UINT64_MAX);
+                              : UINT64_MAX);
         for (int k = 0; t && k < t->dims.n; k++) h = fac_hash_int(h, (uint64_t)t->dims.d[k]);
         if (is_constant(x)) h = fac_hash_bytes(h, fac_tensor_data(x->tensor), fac_type_bytes(t));
     }
@@ -97,8 +97,8 @@ static fac_status single_for(fac_recorder *r, const fac_op *op, const void *attr
         *out = s;
         return FAC_OK;
     }
-    if (!(s = fac_alloc(1, sizeof *s))) return fac_raise(err, FAC_E_NOMEM,
-                                                         "no memory for a program");
+    if (!(s = fac_alloc(1, sizeof *s)))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
     atomic_init(&s->refs, 1);
     const fac_status status = build(r, op, attrs, n, in, nout, kept, s, err);
     if (status) {
@@ -116,11 +116,11 @@ static fac_status single_for(fac_recorder *r, const fac_op *op, const void *attr
 
 typedef struct eager {
     fac_operands o;
-    fac_tensor  *few[FEW], **in;
-    void        *many;
-    fac_single  *single;
-    fac_made    *made;          /* with its history, if it has one */
-    int          nin;
+    fac_tensor *few[FEW], **in;
+    void *many;
+    fac_single *single;
+    fac_made *made; /* with its history, if it has one */
+    int nin;
 } eager;
 
 static fac_status contents(eager *e, fac_error *err) {

@@ -69,8 +69,8 @@ static void classify(fac_lazy *x) {
         x->bound = false;
     }
     x->version = version;
-    if (same && !x->moved && x->seen >= UNCHANGED
-        && fac_tensor_contiguous(x->tensor)) x->bound = true;
+    if (same && !x->moved && x->seen >= UNCHANGED && fac_tensor_contiguous(x->tensor))
+        x->bound = true;
     x->seen++;
 }
 
@@ -87,7 +87,7 @@ static fac_hash key_of(const fac_recorder *r, fac_hash h) {
         const fac_lazy *x = r->leaves[i];
         const fac_leaf_kind role = fac_leaf_role(x);
         h = fac_hash_int(h, role == FAC_LEAF_IS_STATE ? (uint64_t)(uintptr_t)x->tensor
-                         : (uint64_t)role);
+                                                      : (uint64_t)role);
     }
     for (size_t i = 0; i < r->nassigned; i++) {
         const fac_lazy *state = r->assigned[i];
@@ -114,7 +114,8 @@ static bool lift(const fac_recorder *r, fac_family *f, bool *lifted) {
     for (size_t i = 0; i < r->nleaves; i++) {
         const fac_made *m = r->leaves[i]->made;
         if (m->kind != FAC_MADE_NUMBER) continue;
-        if (!f->program) f->number[k] = m->number;
+        if (!f->program)
+            f->number[k] = m->number;
         else if (!f->lifted[k] && !same_number(f->number[k], m->number))
             any = lifted[k] = true;
         k++;
@@ -239,9 +240,7 @@ static fac_status compute(fac_recorder *r, fac_outputs *outs, fac_error *err) {
 
 /* A segment that the user stopped stays as it was recorded, for another time: nothing is lost by
  * Ctrl-C.  Not where it assigns, since a part of that may be done. */
-static bool stays(const fac_recorder *r) {
-    return !r->nassigned && fac_device_stopping(r->device);
-}
+static bool stays(const fac_recorder *r) { return !r->nassigned && fac_device_stopping(r->device); }
 
 fac_status fac_flush_held(fac_recorder *r, fac_error *err) {
     if (!r->g && !r->nassigned) return FAC_OK;
@@ -250,8 +249,10 @@ fac_status fac_flush_held(fac_recorder *r, fac_error *err) {
     fac_status status = fac_segment_open(r, &why);
     const fac_hash before = r->key;
     if (!status) status = compute(r, &outs, &why);
-    if (status && stays(r)) r->key = before;
-    else fac_segment_close(r, status ? &why : NULL);
+    if (status && stays(r))
+        r->key = before;
+    else
+        fac_segment_close(r, status ? &why : NULL);
     fac_release(outs.cell);
     fac_release(outs.of);
     if (status && err) *err = why;

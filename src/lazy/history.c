@@ -56,8 +56,8 @@ static uint64_t assigned_of(const fac_lazy *x) {
 
 fac_status fac_history_note(fac_made *m, const fac_op *op, const void *attrs, const fac_node *node,
                             int nin, fac_lazy *const in[], fac_error *err) {
-    const size_t texts = op ? text_bytes(op, attrs) : 0, own = op ? (op->attrs_size + 7) / 8 * 8
-        : 0;
+    const size_t texts = op ? text_bytes(op, attrs) : 0,
+                 own = op ? (op->attrs_size + 7) / 8 * 8 : 0;
     char *block = fac_alloc((size_t)nin * (sizeof *m->in + sizeof *m->versions) + own + texts, 1);
     if (!block) return fac_raise(err, FAC_E_NOMEM, "no memory for a history");
     m->in = (fac_lazy **)(void *)block;
@@ -78,7 +78,9 @@ fac_status fac_history_note(fac_made *m, const fac_op *op, const void *attrs, co
 
 /* ---- which contents gradients read ---- */
 
-typedef struct saves { uint64_t in, out; } saves;
+typedef struct saves {
+    uint64_t in, out;
+} saves;
 
 static bool needs_gradient(const fac_lazy *x) {
     return x && x->requires && fac_dtype_get(x->type.dtype)->kind == 'f';
@@ -91,10 +93,11 @@ static fac_hash saves_key(const fac_made *m) {
     h = fac_attrs_hash(h, m->op, m->attrs);
     for (int i = 0; i < m->nin; i++) {
         const fac_lazy *x = m->in[i];
-        h = fac_hash_int(h, !x ? 0 : (uint64_t)x->type.dtype << 8 | (uint64_t)needs_gradient(x) << 4
-                                   | (uint64_t)x->type.dims.n << 16 | 1);
-        for (int k = 0; x && k < x->type.dims.n; k++) h = fac_hash_int(h,
-                (uint64_t)x->type.dims.d[k]);
+        h = fac_hash_int(h, !x ? 0
+                               : (uint64_t)x->type.dtype << 8 | (uint64_t)needs_gradient(x) << 4 |
+                                     (uint64_t)x->type.dims.n << 16 | 1);
+        for (int k = 0; x && k < x->type.dims.n; k++)
+            h = fac_hash_int(h, (uint64_t)x->type.dims.d[k]);
         if (!x || x->made->kind != FAC_MADE_INTS || fac_type_bytes(&x->type) > 128) continue;
         h = fac_hash_bytes(h, fac_tensor_data(x->tensor), fac_type_bytes(&x->type));
     }
@@ -117,8 +120,8 @@ static fac_graph *copy_body(const fac_made *m, int k) {
 /* m's op once more, of these values. */
 static fac_node *emit_again(fac_graph *g, const fac_made *m, fac_value *const in[]) {
     fac_graph *body[2] = { copy_body(m, 0), copy_body(m, 1) };
-    fac_node *n = fac_node_build(g, &(fac_emission){ m->op, m->attrs, m->nin, m->nports, in,
-                                                     { body[0], body[1] }, NULL });
+    fac_node *n = fac_node_build(
+        g, &(fac_emission){ m->op, m->attrs, m->nin, m->nports, in, { body[0], body[1] }, NULL });
     if (n) fac_node_link(n);
     for (int k = 0; k < 2 && !n; k++) fac_graph_free(body[k]);
     return n;
@@ -232,8 +235,10 @@ fac_status fac_history_node(fac_made *m, fac_node **out, fac_error *err) {
     if (!in) return fac_raise(err, FAC_E_NOMEM, "no memory for a gradient");
     for (int i = 0; i < m->nin; i++) {
         if (!m->in[i]) continue;
-        if (has_contents(m, i)) FAC_TRY(fac_segment_value(m->in[i], &in[i], err));
-        else in[i] = shape_of_lost(r->g, m->in[i]);
+        if (has_contents(m, i))
+            FAC_TRY(fac_segment_value(m->in[i], &in[i], err));
+        else
+            in[i] = shape_of_lost(r->g, m->in[i]);
     }
     *out = r->g->error.status ? NULL : emit_again(r->g, m, in);
     return *out ? FAC_OK : fac_segment_error(r, err);
@@ -257,8 +262,7 @@ static fac_status check_complete(const fac_made *m, fac_error *err) {
     for (int i = 0; i < m->nin; i++)
         if (m->in[i] && !has_contents(m, i))
             return fac_raise(err, FAC_E_INTERNAL,
-                             "the gradient of %s reads a result that was not kept",
-                             m->op->name);
+                             "the gradient of %s reads a result that was not kept", m->op->name);
     return FAC_OK;
 }
 

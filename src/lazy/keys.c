@@ -26,7 +26,7 @@ static bool grow(fac_keys *k) {
     return true;
 }
 
-/* Those behind an emptied slot move up, so that no search ends too early. */
+/* Those after an emptied slot move up, so that no search ends too early. */
 static void take_out(fac_keys *k, fac_keys_slot *slot) {
     size_t hole = (size_t)(slot - k->slots), i = hole;
     slot->value = NULL;

@@ -12,15 +12,15 @@
 /* Why values were lost: one for all of a segment. */
 typedef struct fac_failure {
     atomic_uint refs;
-    fac_error   error;
+    fac_error error;
 } fac_failure;
 
 typedef enum fac_made_kind {
-    FAC_MADE_TENSOR,            /* a leaf with contents                                    */
-    FAC_MADE_STATE,             /* a leaf that programs are bound to                       */
+    FAC_MADE_TENSOR, /* a leaf with contents                                    */
+    FAC_MADE_STATE,  /* a leaf that programs are bound to                       */
     FAC_MADE_NUMBER,
     FAC_MADE_INTS,
-    FAC_MADE_ALIAS,             /* what a state is, without its gradient: in[0]            */
+    FAC_MADE_ALIAS, /* what a state is, without its gradient: in[0]            */
     FAC_MADE_OP,
     FAC_MADE_CUSTOM
 } fac_made_kind;
@@ -29,93 +29,102 @@ typedef struct fac_made fac_made;
 
 /* A value: one result of what made it, and a part of that. */
 struct fac_lazy {
-    fac_made   *made;
-    atomic_uint users;          /* references of the binding                               */
-    uint32_t    keeps;          /* histories that will read the contents                   */
-    uint64_t    epoch;          /* of the segment that `value` belongs to                  */
-    fac_value  *value;
-    fac_tensor *tensor;         /* the contents; NULL: not there yet, or let go            */
-    fac_type    type;
-    void       *user;
-    bool        requires;       /* a gradient                                              */
-    bool        bound, moved;   /* programs are bound to it; contents changed under it     */
-    unsigned    seen;           /* how many flushes read it at this...                     */
-    uint64_t    version;        /* ...version of its storage                               */
-    uint32_t    nexts;          /* states it was assigned to                               */
-    fac_tensor *target;         /* of the caller's: the contents go there                  */
+    fac_made *made;
+    atomic_uint users; /* references of the binding                               */
+    uint32_t keeps;    /* histories that will read the contents                   */
+    uint64_t epoch;    /* of the segment that `value` belongs to                  */
+    fac_value *value;
+    fac_tensor *tensor; /* the contents; NULL: not there yet, or let go            */
+    fac_type type;
+    void *user;
+    bool requires;      /* a gradient                                              */
+    bool bound, moved;  /* programs are bound to it; contents changed under it     */
+    unsigned seen;      /* how many flushes read it at this...                     */
+    uint64_t version;   /* ...version of its storage                               */
+    uint32_t nexts;     /* states it was assigned to                               */
+    fac_tensor *target; /* of the caller's: the contents go there                  */
 };
 
 /* What made values: a leaf or an op, with its history where gradients need it. */
 struct fac_made {
     fac_recorder *r;
-    atomic_uint   refs;         /* cells with users, and histories that read it            */
-    atomic_bool   pending;      /* listed by the recorder; never again once it is not      */
+    atomic_uint refs;    /* cells with users, and histories that read it            */
+    atomic_bool pending; /* listed by the recorder; never again once it is not      */
     fac_made_kind kind;
-    int           nout;
-    int           nin, nports;  /* of the history; nin 0: there is none                    */
-    uint64_t      serial;       /* grows                                                   */
-    size_t        place;        /* in the list of those pending                            */
-    fac_lazy    **in;           /* NULL: an absent input; one block with what follows      */
-    uint64_t     *versions;     /* of the inputs that are states, as they were read        */
+    int nout;
+    int nin, nports;    /* of the history; nin 0: there is none                    */
+    uint64_t serial;    /* grows                                                   */
+    size_t place;       /* in the list of those pending                            */
+    fac_lazy **in;      /* NULL: an absent input; one block with what follows      */
+    uint64_t *versions; /* of the inputs that are states, as they were read        */
     const fac_op *op;
-    void         *attrs;
-    const char   *scope;
-    fac_graph    *body[2];
-    fac_node     *node;         /* in the segment `epoch`                                  */
-    uint64_t      epoch;
-    bool          pooled;       /* its memory goes back to the recorder                    */
-    bool          kept;         /* the inputs and outputs that gradients read are counted  */
-    bool          used_up;      /* there was a history                                     */
-    uint64_t      keep_in, keep_out;
-    fac_failure  *failure;
-    double        number;       /* FAC_MADE_NUMBER                                         */
-    fac_lazy     *next;         /* FAC_MADE_STATE: what was assigned, a user of it         */
-    uint64_t      assigned;     /* how often                                               */
-    fac_lazy_grad *grad;        /* FAC_MADE_CUSTOM                                         */
-    void        (*release)(void *self);
-    void         *self;
-    fac_made     *dead;         /* the next one to be disposed of                          */
-    fac_lazy      cell[];
+    void *attrs;
+    const char *scope;
+    fac_graph *body[2];
+    fac_node *node; /* in the segment `epoch`                                  */
+    uint64_t epoch;
+    bool pooled;  /* its memory goes back to the recorder                    */
+    bool kept;    /* the inputs and outputs that gradients read are counted  */
+    bool used_up; /* there was a history                                     */
+    uint64_t keep_in, keep_out;
+    fac_failure *failure;
+    double number;       /* FAC_MADE_NUMBER                                         */
+    fac_lazy *next;      /* FAC_MADE_STATE: what was assigned, a user of it         */
+    uint64_t assigned;   /* how often                                               */
+    fac_lazy_grad *grad; /* FAC_MADE_CUSTOM                                         */
+    void (*release)(void *self);
+    void *self;
+    fac_made *dead; /* the next one to be disposed of                          */
+    fac_lazy cell[];
 };
 
-typedef struct fac_trash { void *what; void (*drop)(void *what); } fac_trash;
+typedef struct fac_trash {
+    void *what;
+    void (*drop)(void *what);
+} fac_trash;
 
 typedef struct fac_family fac_family;
 typedef struct fac_single fac_single;
 
 /* Keys to pointers, open addressing. */
-typedef struct fac_keys_slot { fac_hash key; void *value; } fac_keys_slot;
-typedef struct fac_keys { fac_keys_slot *slots; size_t room, n; } fac_keys;
+typedef struct fac_keys_slot {
+    fac_hash key;
+    void *value;
+} fac_keys_slot;
+typedef struct fac_keys {
+    fac_keys_slot *slots;
+    size_t room, n;
+} fac_keys;
 
 struct fac_recorder {
-    fac_device       *device;
+    fac_device *device;
     fac_recorder_opts opts;
-    pthread_mutex_t   lock;
-    atomic_bool       eager;
-    _Atomic(fac_made *) dead;   /* pushed by those who must not wait                       */
-    fac_trash        *trash;    /* freed when the lock is not held                         */
-    size_t            ntrash, room_trash;
+    pthread_mutex_t lock;
+    atomic_bool eager;
+    _Atomic(fac_made *) dead; /* pushed by those who must not wait                       */
+    fac_trash *trash;         /* freed when the lock is not held                         */
+    size_t ntrash, room_trash;
     /* the segment */
-    fac_graph        *g;        /* NULL: nothing is recorded                               */
-    fac_graph        *spare;    /* one whose memory the next segment takes                 */
-    fac_made         *unused;   /* of one result, whose memory the next ones take          */
-    size_t            nunused;
-    uint64_t          epoch;
-    fac_hash          key;      /* of its leaves, at the end of its nodes, too             */
-    fac_made        **pending;
-    size_t            npending, room_pending;
-    fac_lazy        **leaves, **assigned;   /* users of them                               */
-    size_t            nleaves, room_leaves, nassigned, room_assigned;
-    fac_lazy        **by_id;    /* value id -> the first cell that has it                  */
-    size_t            room_by_id;
-    int               walking;  /* no flush by itself meanwhile                            */
-    uint64_t          serials;
-    fac_keys          families; /* programs of segments, the least recently used last      */
-    fac_family       *newest, *oldest;
-    size_t            bytes;
-    fac_keys          singles;  /* programs of one op                                      */
-    fac_keys          saves;    /* what gradients read                                     */
-    fac_keys          lifted;   /* which numbers changed in segments of this structure     */
+    fac_graph *g;     /* NULL: nothing is recorded                               */
+    fac_graph *spare; /* one whose memory the next segment takes                 */
+    fac_made *unused; /* of one result, whose memory the next ones take          */
+    size_t nunused;
+    uint64_t epoch;
+    fac_hash key; /* of its leaves, at the end of its nodes, too             */
+    fac_made **pending;
+    size_t npending, room_pending;
+    fac_lazy **leaves, **assigned; /* users of them                               */
+    size_t nleaves, room_leaves, nassigned, room_assigned;
+    fac_lazy **by_id; /* value id -> the first cell that has it                  */
+    size_t room_by_id;
+    int walking; /* no flush by itself meanwhile                            */
+    uint64_t serials;
+    fac_keys families; /* programs of segments, the least recently used last      */
+    fac_family *newest, *oldest;
+    size_t bytes;
+    fac_keys singles; /* programs of one op                                      */
+    fac_keys saves;   /* what gradients read                                     */
+    fac_keys lifted;  /* which numbers changed in segments of this structure     */
     fac_recorder_stat stat;
 };
 
@@ -126,26 +135,26 @@ void fac_recorder_let_go(fac_recorder *r);
 void fac_recorder_later(fac_recorder *r, void *what, void (*drop)(void *what));
 
 /* ---- keys.c ---- */
-void  *fac_keys_get(const fac_keys *k, fac_hash key);
-bool   fac_keys_put(fac_keys *k, fac_hash key, void *value);    /* NULL takes it out */
-void   fac_keys_free(fac_keys *k);
-void   fac_keys_clear(fac_keys *k, void (*drop)(void *value));
+void *fac_keys_get(const fac_keys *k, fac_hash key);
+bool fac_keys_put(fac_keys *k, fac_hash key, void *value); /* NULL takes it out */
+void fac_keys_free(fac_keys *k);
+void fac_keys_clear(fac_keys *k, void (*drop)(void *value));
 
 /* ---- value.c ---- */
 /* nout cells, each without a user; refs 0. */
-fac_made  *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout);
-fac_made  *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout);  /* with the lock */
-void       fac_made_drop_unused(fac_recorder *r);
-void       fac_made_retain(fac_made *m);
-void       fac_made_free(fac_made *m);              /* with the lock */
-fac_lazy  *fac_lazy_use(fac_lazy *x); /* with the lock: also of a cell without users */
-void       fac_lazy_unuse(fac_lazy *x); /* with the lock                               */
-void       fac_lazy_unassign(fac_made *state);
-void       fac_made_drain(fac_recorder *r);
-void       fac_made_forget(fac_made *m); /* its history, which may be used up           */
+fac_made *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout);
+fac_made *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout); /* with the lock */
+void fac_made_drop_unused(fac_recorder *r);
+void fac_made_retain(fac_made *m);
+void fac_made_free(fac_made *m);     /* with the lock */
+fac_lazy *fac_lazy_use(fac_lazy *x); /* with the lock: also of a cell without users */
+void fac_lazy_unuse(fac_lazy *x);    /* with the lock                               */
+void fac_lazy_unassign(fac_made *state);
+void fac_made_drain(fac_recorder *r);
+void fac_made_forget(fac_made *m); /* its history, which may be used up           */
 fac_status fac_lazy_lost(const fac_lazy *x, fac_error *err);
 fac_status fac_lazy_number_tensor(fac_lazy *x, fac_error *err); /* of FAC_MADE_NUMBER      */
-void       fac_failure_free(fac_failure *f);
+void fac_failure_free(fac_failure *f);
 /* Contents of x, after a flush if need be; borrowed. */
 fac_status fac_lazy_fetch(fac_lazy *x, fac_tensor **out, fac_error *err);
 static inline bool fac_lazy_recorded(const fac_lazy *x) {
@@ -155,13 +164,13 @@ static inline bool fac_lazy_recorded(const fac_lazy *x) {
 /* ---- segment.c ---- */
 fac_status fac_segment_open(fac_recorder *r, fac_error *err);
 /* Drops what is recorded; values without contents are lost then, for this reason. */
-void       fac_segment_close(fac_recorder *r, const fac_error *why);
+void fac_segment_close(fac_recorder *r, const fac_error *why);
 /* The graph value of x; one with contents gets a leaf. */
 fac_status fac_segment_value(fac_lazy *x, fac_value **out, fac_error *err);
 /* The same of a state, as it was before anything was assigned. */
 fac_status fac_segment_leaf(fac_lazy *x, fac_value **out, fac_error *err);
 /* Its nodes become part of the key. */
-void       fac_segment_fold(fac_recorder *r);
+void fac_segment_fold(fac_recorder *r);
 /* What the graph says of its last error, which is taken back. */
 fac_status fac_segment_error(fac_recorder *r, fac_error *err);
 /* Cells for the results of a node, pending, with one reference for the caller.  in: its inputs as
@@ -174,11 +183,11 @@ fac_status fac_segment_take(fac_recorder *r, fac_value *v, fac_lazy **out, fac_e
 /* ---- operands.c ---- */
 enum { FAC_FEW_OPERANDS = 32 };
 typedef struct fac_operands {
-    fac_lazy  *few[FAC_FEW_OPERANDS], **cell;           /* as they are recorded            */
-    fac_lazy  *own_few[FAC_FEW_OPERANDS], **own;        /* constants that were made for it */
-    fac_value *few_values[FAC_FEW_OPERANDS], **value;   /* after fac_operands_values       */
-    void      *many;
-    int        n;
+    fac_lazy *few[FAC_FEW_OPERANDS], **cell;          /* as they are recorded            */
+    fac_lazy *own_few[FAC_FEW_OPERANDS], **own;       /* constants that were made for it */
+    fac_value *few_values[FAC_FEW_OPERANDS], **value; /* after fac_operands_values       */
+    void *many;
+    int n;
 } fac_operands;
 /* Of a call, without the lock. */
 fac_status fac_operands_check(const fac_recorder *r, const char *who, int n, fac_lazy *const in[],
@@ -187,7 +196,7 @@ fac_status fac_operands_check(const fac_recorder *r, const char *who, int n, fac
 fac_status fac_operands_begin(fac_operands *o, const fac_op *op, int n, fac_lazy *const in[],
                               fac_error *err);
 fac_status fac_operands_values(fac_operands *o, fac_error *err);
-void       fac_operands_end(fac_operands *o);
+void fac_operands_end(fac_operands *o);
 
 /* ---- record.c ---- */
 /* One op of plain inputs, one result. */
@@ -199,44 +208,48 @@ fac_status fac_flush_held(fac_recorder *r, fac_error *err);
 
 /* ---- compile.c ---- */
 /* One leaf of a segment, as its program takes it. */
-typedef enum fac_leaf_kind { FAC_LEAF_IS_INPUT, FAC_LEAF_IS_STATE, FAC_LEAF_IS_NUMBER,
-                             FAC_LEAF_IS_FIXED } fac_leaf_kind;
+typedef enum fac_leaf_kind {
+    FAC_LEAF_IS_INPUT,
+    FAC_LEAF_IS_STATE,
+    FAC_LEAF_IS_NUMBER,
+    FAC_LEAF_IS_FIXED
+} fac_leaf_kind;
 typedef struct fac_outputs {
-    fac_lazy **cell;            /* the first one of its value */
-    uint32_t  *of;              /* value id -> place + 1      */
-    size_t     n, room;
+    fac_lazy **cell; /* the first one of its value */
+    uint32_t *of;    /* value id -> place + 1      */
+    size_t n, room;
 } fac_outputs;
 fac_status fac_compile(fac_recorder *r, fac_family *f, const fac_outputs *outs, fac_error *err);
-fac_leaf_kind   fac_leaf_role(const fac_lazy *leaf);
+fac_leaf_kind fac_leaf_role(const fac_lazy *leaf);
 
 /* ---- family.c: programs of segments ---- */
 struct fac_family {
-    fac_hash     key;
+    fac_hash key;
     fac_program *program;
-    size_t       bytes;
-    int          nnumbers;
-    double      *number;        /* as the program has them...             */
-    bool        *lifted;        /* ...but for those that it is given      */
-    fac_tensor **states;        /* it is bound to                         */
-    size_t       nstates;
-    fac_family  *newer, *older;
+    size_t bytes;
+    int nnumbers;
+    double *number;      /* as the program has them...             */
+    bool *lifted;        /* ...but for those that it is given      */
+    fac_tensor **states; /* it is bound to                         */
+    size_t nstates;
+    fac_family *newer, *older;
 };
-fac_family *fac_family_find(fac_recorder *r, fac_hash key);     /* it is the newest now */
-fac_status  fac_family_new(fac_recorder *r, fac_hash key, int nnumbers, fac_family **out,
-                           fac_error *err);
-void        fac_family_drop(fac_recorder *r, fac_family *f);
-void        fac_family_shrink(fac_recorder *r, const fac_family *keep); /* to the bytes allowed */
-void        fac_family_unbind(fac_recorder *r, const fac_tensor *state);
+fac_family *fac_family_find(fac_recorder *r, fac_hash key); /* it is the newest now */
+fac_status fac_family_new(fac_recorder *r, fac_hash key, int nnumbers, fac_family **out,
+                          fac_error *err);
+void fac_family_drop(fac_recorder *r, fac_family *f);
+void fac_family_shrink(fac_recorder *r, const fac_family *keep); /* to the bytes allowed */
+void fac_family_unbind(fac_recorder *r, const fac_tensor *state);
 
 /* ---- eager.c ---- */
 fac_status fac_eager(fac_recorder *r, const fac_op *op, const void *attrs, int n,
                      fac_lazy *const in[], unsigned flags, int nout, fac_lazy *out[],
                      fac_error *err);
-void       fac_singles_drop(fac_recorder *r);
+void fac_singles_drop(fac_recorder *r);
 
 /* ---- history.c ---- */
 /* Does a node that reads these remember them? */
-bool       fac_history_wanted(int n, fac_lazy *const in[], unsigned flags);
+bool fac_history_wanted(int n, fac_lazy *const in[], unsigned flags);
 /* Bodies are those of node (may be NULL), which also says how many inputs are its ports'. */
 fac_status fac_history_note(fac_made *m, const fac_op *op, const void *attrs, const fac_node *node,
                             int nin, fac_lazy *const in[], fac_error *err);

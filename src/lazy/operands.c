@@ -4,7 +4,7 @@
 #include "lazy/lazy_internal.h"
 
 fac_status fac_operands_check(const fac_recorder *r, const char *who, int n, fac_lazy *const in[],
-                               int nout, fac_lazy *out[], fac_error *err) {
+                              int nout, fac_lazy *out[], fac_error *err) {
     if (!r) return fac_raise(err, FAC_E_ARGUMENT, "%s: the recorder is NULL", who);
     if (n < 0 || nout < 0 || (n && !in) || (nout && !out))
         return fac_raise(err, FAC_E_ARGUMENT, "%s: %d inputs, %d results", who, n, nout);

@@ -36,20 +36,23 @@ static fac_status record(fac_recorder *r, const fac_op *op, const void *attrs, i
     if (!status) status = fac_segment_open(r, err);
     if (!status) {
         fac_value *y = fac_emit_body(r->g, op, attrs, n, n, o.value, NULL, NULL);
-        if (r->g->error.status) status = fac_segment_error(r, err);
+        if (r->g->error.status)
+            status = fac_segment_error(r, err);
         else if (nout > y->node->nout)
             status = fac_raise(err, FAC_E_ARGUMENT, "%s has %d results, %d were asked for",
-                               op->name,
-                               y->node->nout, nout);
-        else status = fac_segment_adopt(r, y->node, n, o.cell, flags, &m, err);
+                               op->name, y->node->nout, nout);
+        else
+            status = fac_segment_adopt(r, y->node, n, o.cell, flags, &m, err);
     }
     for (int k = 0; k < nout && !status; k++) out[k] = fac_lazy_use(&m->cell[k]);
     fac_made_free(m);
     fac_operands_end(&o);
     if (status) return status;
     r->stat.recorded++;
-    if ((status = settle_sizes(out, nout, err))) give_back(out, nout);
-    else flush_long(r);
+    if ((status = settle_sizes(out, nout, err)))
+        give_back(out, nout);
+    else
+        flush_long(r);
     return status;
 }
 
@@ -81,15 +84,17 @@ fac_status fac_record_text(fac_recorder *r, const fac_op *op, const char *attrs,
     void *values = op->attrs_size <= sizeof few ? few : fac_arena_alloc(&texts, 1, op->attrs_size);
     if (!values) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for attributes", op->name);
     fac_status status = fac_attrs_parse(op, attrs, &texts, values, err);
-    if (status) fac_raise_in(err, status, "%s", op->name);
-    else status = fac_record(r, op, values, n, in, flags, nout, out, err);
+    if (status)
+        fac_raise_in(err, status, "%s", op->name);
+    else
+        status = fac_record(r, op, values, n, in, flags, nout, out, err);
     fac_arena_free(&texts);
     return status;
 }
 
 /* ---- builders ---- */
 
-/* The nodes behind `before` get cells, those with a history theirs, and the builder's values
+/* The nodes after `before` get cells, those with a history theirs, and the builder's values
  * users. */
 static fac_status adopt_built(fac_recorder *r, fac_node *before, unsigned flags, int nout,
                               fac_value *const y[], fac_lazy *out[], fac_error *err) {
@@ -131,8 +136,10 @@ static fac_status record_graph(fac_recorder *r, fac_lazy_build *build, void *sel
     if (y != few) fac_release(y);
     if (status) return status;
     r->stat.recorded++;
-    if ((status = settle_sizes(out, nout, err))) give_back(out, nout);
-    else flush_long(r);
+    if ((status = settle_sizes(out, nout, err)))
+        give_back(out, nout);
+    else
+        flush_long(r);
     return status;
 }
 
@@ -160,10 +167,10 @@ static bool same_type(const fac_type *a, const fac_type *b) {
 /* A value that stays what it is when states change: a user of it. */
 static fac_status frozen(fac_lazy *x, fac_lazy **out, fac_error *err) {
     while (x->made->kind == FAC_MADE_ALIAS) x = x->made->in[0];
-    if (x->made->next) x = x->made->next;
+    if (x->made->next)
+        x = x->made->next;
     else if (x->made->kind == FAC_MADE_STATE)
-        return record(x->made->r, &fac_op_identity, NULL, 1, &x, FAC_RECORD_NO_GRAD, 1, out,
-                      err);
+        return record(x->made->r, &fac_op_identity, NULL, 1, &x, FAC_RECORD_NO_GRAD, 1, out, err);
     *out = fac_lazy_use(x);
     return FAC_OK;
 }
@@ -174,8 +181,10 @@ static fac_status assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
     if (!fac_reserve(&r->assigned, &r->room_assigned, r->nassigned + 1, sizeof *r->assigned))
         return fac_raise(err, FAC_E_NOMEM, "no memory for an assignment");
     FAC_TRY(frozen(next, &value, err));
-    if (state->made->next) fac_lazy_unassign(state->made);
-    else r->assigned[r->nassigned++] = fac_lazy_use(state);
+    if (state->made->next)
+        fac_lazy_unassign(state->made);
+    else
+        r->assigned[r->nassigned++] = fac_lazy_use(state);
     state->made->next = value;
     state->made->assigned++;
     value->nexts++;
@@ -184,8 +193,8 @@ static fac_status assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
 
 fac_status fac_lazy_assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
     if (!state || !next)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_assign: %s is NULL", state ? "next"
-                         : "the state");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_assign: %s is NULL",
+                         state ? "next" : "the state");
     if (state->made->kind == FAC_MADE_ALIAS) state = state->made->in[0];
     if (state->made->kind != FAC_MADE_STATE)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_assign: this value is no state");
@@ -231,8 +240,8 @@ static fac_status write_to(fac_lazy *x, fac_tensor *to, fac_error *err) {
 
 fac_status fac_lazy_write(fac_lazy *x, fac_tensor *to, fac_error *err) {
     if (!x || !to)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_write: %s is NULL", x ? "the tensor"
-                         : "the value");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_write: %s is NULL",
+                         x ? "the tensor" : "the value");
     const fac_type type = fac_tensor_type(to);
     if (!same_type(&x->type, &type) || !fac_tensor_contiguous(to))
         return fac_raise(err, FAC_E_SHAPE,

@@ -10,8 +10,8 @@ enum { MOST_NODES = 20000 };
 fac_status fac_recorder_new(fac_device *device, const fac_recorder_opts *opts, fac_recorder **out,
                             fac_error *err) {
     if (!device || !out)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_recorder_new: %s is NULL", device ? "out"
-                         : "the device");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_recorder_new: %s is NULL",
+                         device ? "out" : "the device");
     if (opts && opts->most_nodes < 0)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_recorder_new: most_nodes is %d",
                          opts->most_nodes);

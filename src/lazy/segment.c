@@ -44,8 +44,8 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
     fac_failure_free(f);
     r->npending = 0;
     if (r->g && r->room_by_id)
-        memset(r->by_id, 0, (r->g->ids < r->room_by_id ? r->g->ids
-                             : r->room_by_id) * sizeof *r->by_id);
+        memset(r->by_id, 0,
+               (r->g->ids < r->room_by_id ? r->g->ids : r->room_by_id) * sizeof *r->by_id);
     r->epoch++;
     for (size_t i = 0; i < r->nassigned; i++) {
         if (r->assigned[i]->made->next) fac_lazy_unassign(r->assigned[i]->made);
@@ -100,8 +100,8 @@ fac_status fac_segment_leaf(fac_lazy *x, fac_value **out, fac_error *err) {
     const bool fixed = kind == FAC_MADE_INTS;
     if (!fac_reserve(&r->leaves, &r->room_leaves, r->nleaves + 1, sizeof *r->leaves))
         return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
-    fac_value *v = fixed ? fac_const(r->g, x->tensor)
-                         : fac_leaf_new(r->g, FAC_INPUT, NULL, x->type, NULL);
+    fac_value *v =
+        fixed ? fac_const(r->g, x->tensor) : fac_leaf_new(r->g, FAC_INPUT, NULL, x->type, NULL);
     if (r->g->error.status) return fac_segment_error(r, err);
     FAC_TRY(name_cell(r, x, v, err));
     r->leaves[r->nleaves++] = fac_lazy_use(x);
@@ -126,8 +126,10 @@ static fac_hash fold(fac_hash h, const fac_node *n) {
         if (n->body[k]) h = fac_hash_join(h, fac_graph_hash(n->body[k]));
     for (int i = 0; i < n->nin; i++) {
         const fac_value *v = n->in[i];
-        if (v && v->leaf == FAC_CONST) h = fac_const_hash(h, v);
-        else h = fac_hash_int(h, v ? v->id : 0);
+        if (v && v->leaf == FAC_CONST)
+            h = fac_const_hash(h, v);
+        else
+            h = fac_hash_int(h, v ? v->id : 0);
     }
     return h;
 }
@@ -151,8 +153,8 @@ static fac_status cell_of(fac_recorder *r, fac_value *v, fac_lazy **out, fac_err
     fac_lazy *x = &m->cell[0];
     x->type = v->type;
     x->tensor = fac_tensor_retain(v->tensor);
-    if (!fac_reserve(&r->leaves, &r->room_leaves, r->nleaves + 1, sizeof *r->leaves)
-        || name_cell(r, x, v, NULL)) {
+    if (!fac_reserve(&r->leaves, &r->room_leaves, r->nleaves + 1, sizeof *r->leaves) ||
+        name_cell(r, x, v, NULL)) {
         fac_tensor_free(x->tensor);
         fac_release(m);
         return fac_raise(err, FAC_E_NOMEM, "no memory for a value");

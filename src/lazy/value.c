@@ -29,7 +29,8 @@ fac_made *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout) {
         r->nunused--;
         memset(m, 0, sizeof *m + sizeof *m->cell);
         begin(m, r, kind, nout);
-    } else m = fac_made_new(r, kind, nout);
+    } else
+        m = fac_made_new(r, kind, nout);
     if (m) m->pooled = nout == 1;
     return m;
 }
@@ -53,9 +54,7 @@ void fac_made_drop_unused(fac_recorder *r) {
     r->nunused = 0;
 }
 
-void fac_made_retain(fac_made *m) {
-    atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-}
+void fac_made_retain(fac_made *m) { atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed); }
 
 void fac_failure_free(fac_failure *f) {
     if (f && atomic_fetch_sub(&f->refs, 1) == 1) fac_release(f);
@@ -93,7 +92,7 @@ static bool last_ref(fac_made *m) {
 /* For those who must not wait: see fac_made_drain. */
 static void bury(fac_made *m) {
     m->dead = atomic_load(&m->r->dead);
-    while (!atomic_compare_exchange_weak(&m->r->dead, &m->dead, m)) { }
+    while (!atomic_compare_exchange_weak(&m->r->dead, &m->dead, m)) {}
 }
 
 /* The history of m, which others may outlive; what nobody needs any more joins the dead. */
@@ -132,8 +131,10 @@ static void dispose(fac_made *m) {
     }
     if (m->next) fac_lazy_unassign(m);
     fac_failure_free(m->failure);
-    if (m->release) fac_recorder_later(r, m, drop_release);
-    else recycle(m);
+    if (m->release)
+        fac_recorder_later(r, m, drop_release);
+    else
+        recycle(m);
 }
 
 /* Histories are long chains: one after the other, never one within the other. */
@@ -174,9 +175,8 @@ fac_lazy *fac_lazy_retain(fac_lazy *x) {
 
 /* Nothing here but a tensor: nobody else can reach it. */
 static bool is_simple(const fac_made *m) {
-    return !atomic_load(&m->pending) && !m->nin && !m->next && !m->failure
-        && m->kind != FAC_MADE_STATE
-        && !m->release && !m->cell[0].value;
+    return !atomic_load(&m->pending) && !m->nin && !m->next && !m->failure &&
+           m->kind != FAC_MADE_STATE && !m->release && !m->cell[0].value;
 }
 
 void fac_lazy_free(fac_lazy *x) {
@@ -184,7 +184,7 @@ void fac_lazy_free(fac_lazy *x) {
     fac_made *m = x->made;
     fac_recorder *r = m->r;
     if (m->kind >= FAC_MADE_OP && atomic_load(&m->refs) > 1 && !pthread_mutex_trylock(&r->lock)) {
-        if (!is_read(x)) let_go(x);         /* a history may go on without the contents */
+        if (!is_read(x)) let_go(x); /* a history may go on without the contents */
         fac_recorder_let_go(r);
     }
     if (!last_ref(m)) return;
@@ -202,16 +202,16 @@ void fac_lazy_free(fac_lazy *x) {
 /* ---- leaves ---- */
 
 static fac_status check_new(const char *who, const fac_recorder *r, const void *given,
-                            const char *what,
-                            fac_lazy **out, fac_error *err) {
+                            const char *what, fac_lazy **out, fac_error *err) {
     if (r && given && out) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "%s: %s is NULL", who, !r ? "the recorder" : given
-                     ? "out" : what);
+    return fac_raise(err, FAC_E_ARGUMENT, "%s: %s is NULL", who,
+                     !r      ? "the recorder"
+                     : given ? "out"
+                             : what);
 }
 
 static fac_status leaf(fac_recorder *r, fac_made_kind kind, fac_type type, fac_tensor *t,
-                       fac_lazy **out,
-                       fac_error *err) {
+                       fac_lazy **out, fac_error *err) {
     fac_made *m = fac_made_new(r, kind, 1);
     if (!m) return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
     fac_lazy *x = &m->cell[0];
@@ -239,8 +239,8 @@ fac_status fac_lazy_number(fac_recorder *r, fac_dtype dtype, double x, fac_lazy 
                            fac_error *err) {
     FAC_TRY(check_new("fac_lazy_number", r, r, "", out, err));
     const char kind = fac_dtype_get(dtype)->kind;
-    const bool number = kind == 'f' || kind == 'i' || kind == 'u'
-        || (kind == 'b' && dtype != FAC_BIT);
+    const bool number =
+        kind == 'f' || kind == 'i' || kind == 'u' || (kind == 'b' && dtype != FAC_BIT);
     if (!number)
         return fac_raise(err, FAC_E_DTYPE, "fac_lazy_number: %s is no type of a number",
                          fac_dtype_get(dtype)->name);
@@ -266,7 +266,7 @@ fac_status fac_lazy_ints(fac_recorder *r, int n, const int64_t *numbers, fac_laz
 
 fac_type fac_lazy_type(const fac_lazy *x) { return x->type; }
 fac_recorder *fac_lazy_recorder(const fac_lazy *x) { return x->made->r; }
-void  fac_lazy_set_user(fac_lazy *x, void *user) { x->user = user; }
+void fac_lazy_set_user(fac_lazy *x, void *user) { x->user = user; }
 void *fac_lazy_user(const fac_lazy *x) { return x->user; }
 
 bool fac_lazy_pending(const fac_lazy *x) {
@@ -281,8 +281,9 @@ bool fac_lazy_pending(const fac_lazy *x) {
 
 fac_status fac_lazy_lost(const fac_lazy *x, fac_error *err) {
     const fac_failure *f = x->made->failure;
-    if (f) return fac_raise(err, f->error.status, "this value was not computed: %.400s",
-                            f->error.text);
+    if (f)
+        return fac_raise(err, f->error.status, "this value was not computed: %.400s",
+                         f->error.text);
     return fac_raise(err, FAC_E_ARGUMENT, "the contents of this value were let go");
 }
 
@@ -291,8 +292,8 @@ fac_status fac_lazy_number_tensor(fac_lazy *x, fac_error *err) {
     fac_tensor *wide = NULL, *t = NULL;
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &wide, err));
     fac_status status = fac_tensor_write(wide, &x->made->number, sizeof x->made->number, err);
-    if (!status && x->type.dtype != FAC_F64) status = fac_tensor_convert(wide, x->type.dtype, &t,
-            err);
+    if (!status && x->type.dtype != FAC_F64)
+        status = fac_tensor_convert(wide, x->type.dtype, &t, err);
     if (!status) x->tensor = t ? t : wide;
     if (status || t) fac_tensor_free(wide);
     return status;
@@ -311,8 +312,9 @@ fac_status fac_lazy_fetch(fac_lazy *x, fac_tensor **out, fac_error *err) {
 }
 
 fac_status fac_lazy_tensor(fac_lazy *x, fac_tensor **out, fac_error *err) {
-    if (!x || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_tensor: %s is NULL", x ? "out"
-                                     : "the value");
+    if (!x || !out)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_tensor: %s is NULL",
+                         x ? "out" : "the value");
     fac_recorder *r = x->made->r;
     fac_recorder_hold(r);
     fac_tensor *t;

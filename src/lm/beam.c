@@ -90,7 +90,7 @@ static fac_status finish(search *s, const candidate *c) {
     return FAC_OK;
 }
 
-/* Of the best `beams` candidates; those behind them would have been no beams. */
+/* Of the best `beams` candidates; those after them would have been no beams. */
 static fac_status finish_all(search *s) {
     for (int k = 0; k < s->nbest && k < s->o.beams; k++)
         if (s->best[k].ends) FAC_TRY(finish(s, &s->best[k]));

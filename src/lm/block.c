@@ -1,9 +1,10 @@
-/* The graph of a decoder, one for all families: what differs is in flags, in numbers, and in which weights there are.
+/* The graph of a decoder, one for all families: what differs is in flags, in numbers, and in which
+ * weights there are.
  *
  *   h = embed[ids]  (+ position[at])
- *   h += n2(att(n1 h));  h += n4(mlp(n3 h))        or  h += att(n1 h) + mlp(n3 h);  n2 and n4 where the file has them
- *   att   q, k of x turned by their positions; keys and values go into caches; softmax(q k^T) v; a product
- *   mlp   down(act(gate x) * up x),  or down(act(up x)) without a gate
+ *   h += n2(att(n1 h));  h += n4(mlp(n3 h))        or  h += att(n1 h) + mlp(n3 h);  n2 and n4 where
+ * the file has them att   q, k of x turned by their positions; keys and values go into caches;
+ * softmax(q k^T) v; a product mlp   down(act(gate x) * up x),  or down(act(up x)) without a gate
  *   logits = norm(h) output^T */
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +37,8 @@ static fac_value *floats(build *b, const char *name) { return weight_as(b, name,
 static fac_value *need(build *b, fac_value *have, const char *name) {
     char full[256];
     if (have || b->status) return have;
-    b->status = fac_raise(b->err, FAC_E_FORMAT, "a model without %s", fac_lm_name_gguf(b->m, name, b->layer, full));
+    b->status = fac_raise(b->err, FAC_E_FORMAT, "a model without %s",
+                          fac_lm_name_gguf(b->m, name, b->layer, full));
     return NULL;
 }
 
@@ -77,7 +79,8 @@ fac_value *fac_lm_norm(build *b, fac_value *x, const char *stem) {
     snprintf(bias, sizeof bias, "%s.bias", stem);
     fac_value *scale = floats(b, w);
     if (!scale) return x;
-    if (b->c->is & FAC_LM_LAYER_NORM) return fac_layer_norm(x, scale, floats(b, bias), -1, b->c->eps);
+    if (b->c->is & FAC_LM_LAYER_NORM)
+        return fac_layer_norm(x, scale, floats(b, bias), -1, b->c->eps);
     return fac_rms_norm(x, scale, -1, b->c->eps);
 }
 
@@ -101,17 +104,22 @@ static double frequency(const fac_lm_config *c, double base, int64_t k, bool loc
 }
 
 /* cos and sin of all positions, angles in f64. */
-static fac_value *table(build *b, double base, bool local, bool sine, int64_t rows, const float *divide) {
+static fac_value *table(build *b, double base, bool local, bool sine, int64_t rows,
+                        const float *divide) {
     const int64_t half = b->c->rotary / 2;
     fac_tensor *t;
     float *x = fac_alloc((size_t)(rows * half), sizeof *x);
-    if (!x) b->status = fac_raise(b->err, FAC_E_NOMEM, "no memory for the angles of %lld positions", (long long)rows);
+    if (!x)
+        b->status = fac_raise(b->err, FAC_E_NOMEM, "no memory for the angles of %lld positions",
+                              (long long)rows);
     if (!x) return NULL;
     for (int64_t k = 0; k < half; k++) {
         const double f = frequency(b->c, base, k, local) / (divide ? (double)divide[k] : 1);
-        for (int64_t p = 0; p < rows; p++) x[p * half + k] = (float)(sine ? sin((double)p * f) : cos((double)p * f));
+        for (int64_t p = 0; p < rows; p++)
+            x[p * half + k] = (float)(sine ? sin((double)p * f) : cos((double)p * f));
     }
-    b->status = fac_tensor_borrow(FAC_F32, fac_shape(rows, half), NULL, x, fac_release, x, &t, b->err);
+    b->status =
+        fac_tensor_borrow(FAC_F32, fac_shape(rows, half), NULL, x, fac_release, x, &t, b->err);
     if (b->status) {
         fac_release(x);
         return NULL;
@@ -147,7 +155,9 @@ static fac_value *turn(build *b, fac_value *x, int64_t heads) {
 
 /* ---- attention ---- */
 
-static fac_value *part(fac_value *x, int64_t from, int64_t n) { return fac_slice(x, 2, from, from + n, 1); }
+static fac_value *part(fac_value *x, int64_t from, int64_t n) {
+    return fac_slice(x, 2, from, from + n, 1);
+}
 
 /* A norm over each head (Qwen 3, Gemma 3). */
 static fac_value *head_norm(build *b, fac_value *x, const char *name, int64_t heads) {
@@ -212,18 +222,23 @@ static fac_value *act(const build *b, fac_value *x) {
 
 static fac_value *mlp(build *b, fac_value *x) {
     fac_value *up = fac_lm_linear(b, x, "blk.%d.ffn_up"), *y;
-    if (has(b, "blk.%d.ffn_gate.weight")) y = fac_mul(act(b, fac_lm_linear(b, x, "blk.%d.ffn_gate")), up);
-    else if (!strcmp(b->c->family, "phi3")) y = fac_mul(act(b, part(up, 0, b->c->hidden)), part(up, b->c->hidden, b->c->hidden));
-    else y = act(b, up);
+    if (has(b, "blk.%d.ffn_gate.weight"))
+        y = fac_mul(act(b, fac_lm_linear(b, x, "blk.%d.ffn_gate")), up);
+    else if (!strcmp(b->c->family, "phi3"))
+        y = fac_mul(act(b, part(up, 0, b->c->hidden)), part(up, b->c->hidden, b->c->hidden));
+    else
+        y = act(b, up);
     return dropped(b, fac_lm_linear(b, y, "blk.%d.ffn_down"), b->m->dropout);
 }
 
 static fac_value *block(build *b, fac_value *h) {
     fac_value *a = attention(b, fac_lm_norm(b, h, "blk.%d.attn_norm"));
     a = fac_lm_norm(b, a, "blk.%d.post_attention_norm");
-    if (b->c->is & FAC_LM_PARALLEL) return fac_add(fac_add(h, a), mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")));
+    if (b->c->is & FAC_LM_PARALLEL)
+        return fac_add(fac_add(h, a), mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")));
     h = fac_add(h, a);
-    return fac_add(h, fac_lm_norm(b, mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")), "blk.%d.post_ffw_norm"));
+    return fac_add(
+        h, fac_lm_norm(b, mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")), "blk.%d.post_ffw_norm"));
 }
 
 static fac_value *rows_of(fac_value *w, fac_value *ids) {
@@ -245,7 +260,8 @@ static fac_value *logits(build *b, fac_value *h, fac_value *embed) {
 }
 
 fac_value *fac_lm_counted(build *b, fac_value *ids) {
-    fac_value *shape = fac_shape_of(ids), *n = fac_squeeze(fac_slice(shape, 0, 1, 2, 1), fac_shape(0));
+    fac_value *shape = fac_shape_of(ids),
+              *n = fac_squeeze(fac_slice(shape, 0, 1, 2, 1), fac_shape(0));
     fac_value *steps = fac_arange(fac_number(b->g, FAC_I64, 0), n, fac_number(b->g, FAC_I64, 1));
     return fac_expand_to(steps, shape);
 }
@@ -254,7 +270,8 @@ static void whole(build *b, int64_t batch, int64_t positions) {
     fac_graph *g = b->g;
     const int64_t n = fac_symbol(g, "N"), width = b->c->width;
     fac_value *ids = fac_input(g, "ids", FAC_I64, fac_shape(batch, n)), *rows = NULL;
-    b->positions = b->caches ? fac_input(g, "positions", FAC_I64, fac_shape(batch, n)) : fac_lm_counted(b, ids);
+    b->positions = b->caches ? fac_input(g, "positions", FAC_I64, fac_shape(batch, n))
+                             : fac_lm_counted(b, ids);
     if (b->caches) {
         b->at = fac_input(g, "at", FAC_I64, fac_shape(batch));
         b->lengths = fac_input(g, "lengths", FAC_I64, fac_shape(batch));
@@ -264,7 +281,8 @@ static void whole(build *b, int64_t batch, int64_t positions) {
     fac_value *embed = need(b, weight(b, "token_embd.weight"), "token_embd.weight");
     if (!embed) return;
     fac_value *h = rows_of(embed, ids);
-    if (b->c->is & FAC_LM_SCALED) h = fac_mul(h, fac_number(g, FAC_F32, (double)(float)sqrt((double)width)));
+    if (b->c->is & FAC_LM_SCALED)
+        h = fac_mul(h, fac_number(g, FAC_F32, (double)(float)sqrt((double)width)));
     if (b->c->is & FAC_LM_LEARNED) {
         fac_value *places = fac_lm_rows(b, "position_embd.weight", b->positions);
         if (places) h = fac_add(h, places);
@@ -282,15 +300,20 @@ static void whole(build *b, int64_t batch, int64_t positions) {
     fac_output(g, "logits", logits(b, fac_lm_norm(b, h, "output_norm"), embed));
 }
 
-fac_status fac_lm_build(fac_lm *m, int64_t batch, int64_t capacity, fac_tensor *const *caches, fac_graph **out, fac_error *err) {
+fac_status fac_lm_build(fac_lm *m, int64_t batch, int64_t capacity, fac_tensor *const *caches,
+                        fac_graph **out, fac_error *err) {
     build b = { .m = m, .c = &m->c, .g = fac_graph_new(), .caches = caches, .err = err };
     if (!b.g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     if (!batch) batch = fac_symbol(b.g, "B");
     fac_nn_seed(b.g, m->seed);
-    if (m->c.is & FAC_LM_ENCODER) fac_lm_encoder(&b, batch);
-    else whole(&b, batch, capacity);
+    if (m->c.is & FAC_LM_ENCODER)
+        fac_lm_encoder(&b, batch);
+    else
+        whole(&b, batch, capacity);
     if (!b.status) b.status = fac_graph_check(b.g, err);
-    if (b.status) fac_graph_free(b.g);
-    else *out = b.g;
+    if (b.status)
+        fac_graph_free(b.g);
+    else
+        *out = b.g;
     return b.status;
 }

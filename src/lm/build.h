@@ -5,13 +5,13 @@
 #include "lm/lm.h"
 
 typedef struct fac_lm_building {
-    fac_lm              *m;
+    fac_lm *m;
     const fac_lm_config *c;
-    fac_graph           *g;
-    fac_tensor *const   *caches;
-    fac_value *positions, *at, *lengths;    /* at and lengths: with caches */
-    fac_value *cos[2], *sin[2];             /* of layers that see all, of those with a window */
-    int64_t    layer;
+    fac_graph *g;
+    fac_tensor *const *caches;
+    fac_value *positions, *at, *lengths; /* at and lengths: with caches */
+    fac_value *cos[2], *sin[2];          /* of layers that see all, of those with a window */
+    int64_t layer;
     fac_status status;
     fac_error *err;
 } fac_lm_building;

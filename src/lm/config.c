@@ -1,4 +1,5 @@
-/* Hyperparameters, from the keys of a GGUF file or from config.json, and what families have in common. */
+/* Hyperparameters, from the keys of a GGUF file or from config.json, and what families have in
+ * common. */
 #include "lm/lm.h"
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +8,11 @@
 #include "base/error.h"
 
 /* Names of GGUF and of model_type; what is set only where a file of that kind has it. */
-static const struct { const char *gguf, *hf; unsigned is, gguf_is, hf_is; int64_t global_every; } families[] = {
+static const struct {
+    const char *gguf, *hf;
+    unsigned is, gguf_is, hf_is;
+    int64_t global_every;
+} families[] = {
     { "llama", "llama", 0, FAC_LM_NEIGHBOURS, 0, 0 },
     { "llama", "mistral", 0, FAC_LM_NEIGHBOURS, 0, 0 },
     { "qwen2", "qwen2", 0, 0, 0, 0 },
@@ -15,31 +20,48 @@ static const struct { const char *gguf, *hf; unsigned is, gguf_is, hf_is; int64_
     { "phi3", "phi3", 0, 0, 0, 0 },
     { "gpt2", "gpt2", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_TANH, 0, FAC_LM_TURNED, 0 },
     { "gptneox", "gpt_neox", FAC_LM_LAYER_NORM | FAC_LM_GELU_ERF, 0, FAC_LM_PER_HEAD, 0 },
-    { "bert", "bert", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_ERF | FAC_LM_ENCODER, 0, 0, 0 },
+    { "bert", "bert", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_ERF | FAC_LM_ENCODER, 0, 0,
+      0 },
     { "gemma2", "gemma2", FAC_LM_GELU_TANH | FAC_LM_SCALED, 0, FAC_LM_PLUS_ONE, 2 },
     { "gemma3", "gemma3_text", FAC_LM_GELU_TANH | FAC_LM_SCALED, 0, FAC_LM_PLUS_ONE, 6 },
 };
 enum { FAMILIES = sizeof families / sizeof *families };
-static const char known[] = "llama, mistral, qwen2, qwen3, phi3, gpt2, gpt_neox, gemma2, gemma3 and bert are known";
+static const char known[] =
+    "llama, mistral, qwen2, qwen3, phi3, gpt2, gpt_neox, gemma2, gemma3 and bert are known";
 
 /* What cannot be, whatever the file says. */
 static fac_status check(const fac_lm_config *c, fac_error *err) {
-    const struct { const char *name; int64_t x, most; } sizes[] = {
-        { "layers", c->layers, 1 << 12 }, { "width", c->width, 1 << 20 }, { "heads", c->heads, 1 << 12 },
-        { "heads of keys", c->kv_heads, 1 << 12 }, { "the size of a head", c->head, 1 << 12 }, { "context", c->context, 1 << 28 },
+    const struct {
+        const char *name;
+        int64_t x, most;
+    } sizes[] = {
+        { "layers", c->layers, 1 << 12 },
+        { "width", c->width, 1 << 20 },
+        { "heads", c->heads, 1 << 12 },
+        { "heads of keys", c->kv_heads, 1 << 12 },
+        { "the size of a head", c->head, 1 << 12 },
+        { "context", c->context, 1 << 28 },
     };
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         if (sizes[k].x < 1 || sizes[k].x > sizes[k].most)
-            return fac_raise(err, FAC_E_FORMAT, "a model whose %s is %lld", sizes[k].name, (long long)sizes[k].x);
-    if (c->heads % c->kv_heads || c->rotary % 2 || c->rotary > c->head || !(c->eps > 0) || !(c->base > 0))
-        return fac_raise(err, FAC_E_FORMAT, "a model of %lld heads, %lld of keys, of size %lld, %lld of it turned, eps %g",
-                         (long long)c->heads, (long long)c->kv_heads, (long long)c->head, (long long)c->rotary, c->eps);
+            return fac_raise(err, FAC_E_FORMAT, "a model whose %s is %lld", sizes[k].name,
+                             (long long)sizes[k].x);
+    if (c->heads % c->kv_heads || c->rotary % 2 || c->rotary > c->head || !(c->eps > 0) ||
+        !(c->base > 0))
+        return fac_raise(
+            err, FAC_E_FORMAT,
+            "a model of %lld heads, %lld of keys, of size %lld, %lld of it turned, eps %g",
+            (long long)c->heads, (long long)c->kv_heads, (long long)c->head, (long long)c->rotary,
+            c->eps);
     return FAC_OK;
 }
 
 /* ---- GGUF ---- */
 
-typedef struct keys { const fac_gguf *g; const char *arch; } keys;
+typedef struct keys {
+    const fac_gguf *g;
+    const char *arch;
+} keys;
 
 static int64_t key_int(const keys *k, const char *name, int64_t missing) {
     char full[200];
@@ -65,7 +87,8 @@ static void from_keys(const keys *k, fac_lm_config *c) {
     c->local_base = key_real(k, "rope.local.freq_base", 10000);
     const double factor = key_real(k, "rope.scaling.factor", key_real(k, "rope.scale_linear", 1));
     c->factor = factor > 0 ? factor : 1;
-    c->eps = key_real(k, "attention.layer_norm_rms_epsilon", key_real(k, "attention.layer_norm_epsilon", 1e-5));
+    c->eps = key_real(k, "attention.layer_norm_rms_epsilon",
+                      key_real(k, "attention.layer_norm_epsilon", 1e-5));
     c->window = key_int(k, "attention.sliding_window", 0);
     c->cap = key_real(k, "attn_logit_softcapping", 0);
     c->last_cap = key_real(k, "final_logit_softcapping", 0);
@@ -78,11 +101,13 @@ fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_e
     if (!arch) return fac_raise(err, FAC_E_FORMAT, "a GGUF file without general.architecture");
     for (int k = 0; k < FAMILIES; k++) {
         if (strcmp(families[k].gguf, arch)) continue;
-        *c = (fac_lm_config){ .family = families[k].gguf, .is = families[k].is | families[k].gguf_is,
+        *c = (fac_lm_config){ .family = families[k].gguf,
+                              .is = families[k].is | families[k].gguf_is,
                               .global_every = families[k].global_every };
         (void)a;
         from_keys(&(keys){ g, arch }, c);
-        if (!strcmp(arch, "gemma2") && c->layers == 46) c->scale = 1 / sqrt((double)c->width / (double)c->heads);
+        if (!strcmp(arch, "gemma2") && c->layers == 46)
+            c->scale = 1 / sqrt((double)c->width / (double)c->heads);
         return check(c, err);
     }
     return fac_raise(err, FAC_E_UNSUPPORTED, "an architecture \"%.40s\": %s", arch, known);
@@ -90,7 +115,9 @@ fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_e
 
 /* ---- config.json ---- */
 
-static const cJSON *get(const cJSON *o, const char *key) { return cJSON_GetObjectItemCaseSensitive(o, key); }
+static const cJSON *get(const cJSON *o, const char *key) {
+    return cJSON_GetObjectItemCaseSensitive(o, key);
+}
 static double real(const cJSON *o, const char *a, const char *b, double missing) {
     const cJSON *j = get(o, a);
     if (!cJSON_IsNumber(j) && b) j = get(o, b);
@@ -112,7 +139,8 @@ static fac_status scaling(const cJSON *root, fac_lm_config *c, fac_error *err) {
     c->base = real(s, "rope_theta", NULL, real(root, "rope_theta", "rotary_emb_base", 10000));
     if (!type || !strcmp(type, "default")) return FAC_OK;
     if (strcmp(type, "linear") && strcmp(type, "llama3"))
-        return fac_raise(err, FAC_E_UNSUPPORTED, "config.json: rope scaling \"%.40s\": linear and llama3 are known", type);
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "config.json: rope scaling \"%.40s\": linear and llama3 are known", type);
     c->factor = real(s, "factor", NULL, 1);
     if (!strcmp(type, "linear")) return FAC_OK;
     c->low = real(s, "low_freq_factor", NULL, 1);
@@ -131,7 +159,8 @@ static void from_json(const cJSON *root, fac_lm_config *c) {
     c->context = whole(root, "max_position_embeddings", "n_positions", 0);
     const double part = real(root, "partial_rotary_factor", "rotary_pct", 1);
     c->rotary = (int64_t)((double)c->head * part);
-    c->eps = real(root, "rms_norm_eps", "layer_norm_epsilon", real(root, "layer_norm_eps", NULL, 1e-5));
+    c->eps =
+        real(root, "rms_norm_eps", "layer_norm_epsilon", real(root, "layer_norm_eps", NULL, 1e-5));
     c->local_base = real(root, "rope_local_base_freq", NULL, 10000);
     c->window = whole(root, "sliding_window", NULL, 0);
     if (cJSON_IsFalse(get(root, "use_sliding_window"))) c->window = 0;
@@ -146,10 +175,13 @@ static fac_status read_json(const cJSON *root, fac_lm_config *c, fac_error *err)
     if (!type) return fac_raise(err, FAC_E_FORMAT, "config.json without model_type");
     for (int k = 0; k < FAMILIES; k++) {
         if (strcmp(families[k].hf, type)) continue;
-        *c = (fac_lm_config){ .family = families[k].gguf, .is = families[k].is | families[k].hf_is, .factor = 1,
+        *c = (fac_lm_config){ .family = families[k].gguf,
+                              .is = families[k].is | families[k].hf_is,
+                              .factor = 1,
                               .global_every = families[k].global_every };
         from_json(root, c);
-        if (!strcmp(type, "gpt_neox") && !cJSON_IsFalse(get(root, "use_parallel_residual"))) c->is |= FAC_LM_PARALLEL;
+        if (!strcmp(type, "gpt_neox") && !cJSON_IsFalse(get(root, "use_parallel_residual")))
+            c->is |= FAC_LM_PARALLEL;
         if (!strcmp(type, "qwen2") && !cJSON_IsTrue(get(root, "use_sliding_window"))) c->window = 0;
         if (!strcmp(type, "qwen3") && !cJSON_IsTrue(get(root, "use_sliding_window"))) c->window = 0;
         FAC_TRY(scaling(root, c, err));

@@ -1,5 +1,5 @@
-/* BERT (Devlin et al., https://arxiv.org/abs/1810.04805) and its heirs that give embeddings: every token sees all others, norms come
- * after sums, and a text is the mean of its tokens. */
+/* BERT (Devlin et al., https://arxiv.org/abs/1810.04805) and its heirs that give embeddings: every
+ * token sees all others, norms come after sums, and a text is the mean of its tokens. */
 #include <stdio.h>
 #include "base/error.h"
 #include "lm/build.h"
@@ -9,12 +9,14 @@ static fac_value *attention(fac_lm_building *b, fac_value *x) {
     const fac_attention_opts o = { .q_heads = b->c->heads, .kv_heads = b->c->kv_heads };
     fac_value *q = fac_lm_linear(b, x, "blk.%d.attn_q"), *k = fac_lm_linear(b, x, "blk.%d.attn_k");
     fac_value *v = fac_lm_linear(b, x, "blk.%d.attn_v");
-    return fac_lm_linear(b, fac_attention(q, k, v, NULL, NULL, NULL, NULL, &o), "blk.%d.attn_output");
+    return fac_lm_linear(b, fac_attention(q, k, v, NULL, NULL, NULL, NULL, &o),
+                         "blk.%d.attn_output");
 }
 
 static fac_value *block(fac_lm_building *b, fac_value *x) {
     x = fac_lm_norm(b, fac_add(x, attention(b, x)), "blk.%d.attn_output_norm");
-    fac_value *y = fac_lm_linear(b, fac_gelu(fac_lm_linear(b, x, "blk.%d.ffn_up")), "blk.%d.ffn_down");
+    fac_value *y =
+        fac_lm_linear(b, fac_gelu(fac_lm_linear(b, x, "blk.%d.ffn_up")), "blk.%d.ffn_down");
     return fac_lm_norm(b, fac_add(x, y), "blk.%d.layer_output_norm");
 }
 
@@ -46,12 +48,15 @@ void fac_lm_encoder(fac_lm_building *b, int64_t batch) {
 /* ---- running ---- */
 
 static fac_status check(const fac_lm *m, const int32_t *ids, int64_t n, fac_error *err) {
-    if (!(m->c.is & FAC_LM_ENCODER)) return fac_raise(err, FAC_E_UNSUPPORTED, "%s is no model of embeddings", m->c.family);
+    if (!(m->c.is & FAC_LM_ENCODER))
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s is no model of embeddings", m->c.family);
     if (n < 1 || n > m->c.context)
-        return fac_raise(err, FAC_E_ARGUMENT, "a text of %lld tokens: 1 to %lld", (long long)n, (long long)m->c.context);
+        return fac_raise(err, FAC_E_ARGUMENT, "a text of %lld tokens: 1 to %lld", (long long)n,
+                         (long long)m->c.context);
     for (int64_t k = 0; k < n; k++)
         if (ids[k] < 0 || ids[k] >= m->c.vocabulary)
-            return fac_raise(err, FAC_E_ARGUMENT, "token %d of %lld", ids[k], (long long)m->c.vocabulary);
+            return fac_raise(err, FAC_E_ARGUMENT, "token %d of %lld", ids[k],
+                             (long long)m->c.vocabulary);
     return FAC_OK;
 }
 

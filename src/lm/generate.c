@@ -46,8 +46,8 @@ static fac_status read_on(fac_session *s, fac_writer *w, int32_t id, int32_t *gu
     return fac_session_check(s, slot, logits, &n, err);
 }
 
-/* Tokens by the logits of what was read, as long as they are what was guessed.  What was read beyond
- * them is forgotten. */
+/* Tokens by the logits of what was read, as long as they are what was guessed.  What was read
+ * beyond them is forgotten. */
 static fac_status take_guesses(fac_session *s, fac_writer *w, const float *logits,
                                const int32_t *guesses, int count, int32_t *id, bool *go_on,
                                fac_error *err) {

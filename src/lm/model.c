@@ -1,4 +1,5 @@
-/* Loading a model: which files, their weights, and what of them must be turned before `linear` takes it. */
+/* Loading a model: which files, their weights, and what of them must be turned before `linear`
+ * takes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 
 enum { USUAL_CONTEXT = 4096, LARGEST_CONFIG = 1 << 24, MOST_SLOTS = 256, MOST_FILES = 1000 };
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for a language model"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for a language model");
+}
 
 /* ---- one weight ---- */
 
@@ -32,8 +35,7 @@ static const char *why_not(const fac_lm *m, const char *name) {
     return NULL;
 }
 
-/* [in, out] as [out, in]. */
-static fac_status transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
+fac_status fac_lm_transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
     const fac_dims d = fac_tensor_type(t).dims;
     fac_tensor *view;
     FAC_TRY(fac_tensor_view(t, fac_shape(d.d[1], d.d[0]), (int64_t[]){ 1, d.d[1] }, 0, &view, err));
@@ -42,11 +44,11 @@ static fac_status transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
     return status;
 }
 
-static fac_status plus_one(fac_tensor *t, fac_tensor **out, fac_error *err) {
+fac_status fac_lm_shifted(fac_tensor *t, float by, fac_tensor **out, fac_error *err) {
     FAC_TRY(fac_tensor_convert(t, FAC_F32, out, err));
     const fac_type type = fac_tensor_type(*out);
     float *x = fac_tensor_storage(*out)->host;
-    for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) x[k] += 1;
+    for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) x[k] += by;
     return FAC_OK;
 }
 
@@ -65,22 +67,27 @@ static fac_status as_floats(fac_status status, bool floats, fac_tensor **t, fac_
 }
 
 /* As `linear` and the norms take it: *out is a new reference. */
-static fac_status turn(const fac_lm *m, const char *canonical, bool floats, fac_tensor *t, fac_tensor **out, fac_error *err) {
+static fac_status turn(const fac_lm *m, const char *canonical, bool floats, fac_tensor *t,
+                       fac_tensor **out, fac_error *err) {
     const fac_type type = fac_tensor_type(t);
-    const bool matrix = type.dims.n == 2 && !strstr(canonical, "embd"), qkv = strstr(canonical, "attn_qkv");
-    if (ends(canonical, "norm.weight") && m->c.is & FAC_LM_PLUS_ONE) return plus_one(t, out, err);
+    const bool matrix = type.dims.n == 2 && !strstr(canonical, "embd"),
+               qkv = strstr(canonical, "attn_qkv");
+    if (ends(canonical, "norm.weight") && m->c.is & FAC_LM_PLUS_ONE)
+        return fac_lm_shifted(t, 1, out, err);
     if (matrix && m->c.is & FAC_LM_TURNED && strncmp(canonical, "output.", 7))
-        return as_floats(transposed(t, out, err), floats, out, err);
+        return as_floats(fac_lm_transposed(t, out, err), floats, out, err);
     if (qkv && m->c.is & FAC_LM_PER_HEAD)
         return as_floats(fac_lm_by_heads(m, canonical, false, t, out, err), floats, out, err);
-    if ((floats && type.dtype != FAC_F32) || type.dtype == FAC_F64) return fac_tensor_convert(t, FAC_F32, out, err);
+    if ((floats && type.dtype != FAC_F32) || type.dtype == FAC_F64)
+        return fac_tensor_convert(t, FAC_F32, out, err);
     *out = fac_tensor_retain(t);
     return FAC_OK;
 }
 
 fac_status fac_lm_keep(fac_lm *m, const char *key, fac_tensor *t, fac_error *err) {
     char *copy = fac_arena_text(&m->arena, key);
-    if (!copy || !fac_reserve(&m->own, &m->room_own, m->nown + 1, sizeof *m->own) || !fac_table_put(&m->made, copy, t)) {
+    if (!copy || !fac_reserve(&m->own, &m->room_own, m->nown + 1, sizeof *m->own) ||
+        !fac_table_put(&m->made, copy, t)) {
         fac_tensor_free(t);
         return no_memory(err);
     }
@@ -98,12 +105,15 @@ fac_tensor *fac_lm_in_file(const fac_lm *m, const char *canonical, int64_t layer
     if (t) return t;
     const bool gpt2 = !strncmp(theirs, "transformer.", 12);
     if (!gpt2 && !(m->c.is & FAC_LM_ENCODER)) return NULL;
-    if (gpt2) snprintf(name, 300, "%s", theirs + 12);
-    else snprintf(name, 300, "bert.%s", theirs);
+    if (gpt2)
+        snprintf(name, 300, "%s", theirs + 12);
+    else
+        snprintf(name, 300, "bert.%s", theirs);
     return find(m, name);
 }
 
-fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool floats, fac_tensor **out, fac_error *err) {
+fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool floats,
+                         fac_tensor **out, fac_error *err) {
     char key[256], name[256], found[300];
     *out = NULL;
     fac_lm_name_gguf(m, canonical, layer, key);
@@ -138,9 +148,12 @@ static fac_status add_parts(fac_lm *m, const char *path, int64_t parts, fac_erro
     char other[4096];
     const size_t n = strlen(path), tail = sizeof "-00001-of-00003.gguf" - 1;
     if (parts > MOST_FILES || n < tail || n >= sizeof other)
-        return fac_raise(err, FAC_E_FORMAT, "%s: one of %lld parts, but not called X-00001-of-0000N.gguf", path, (long long)parts);
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%s: one of %lld parts, but not called X-00001-of-0000N.gguf", path,
+                         (long long)parts);
     for (int64_t k = 1; k <= parts; k++) {
-        snprintf(other, sizeof other, "%.*s-%05d-of-%05d.gguf", (int)(n - tail), path, (int)k, (int)parts);
+        snprintf(other, sizeof other, "%.*s-%05d-of-%05d.gguf", (int)(n - tail), path, (int)k,
+                 (int)parts);
         FAC_TRY(add_file(m, other, err));
     }
     return FAC_OK;
@@ -159,7 +172,9 @@ static fac_status load_gguf(fac_lm *m, fac_file *f, const char *path, fac_error 
 
 static fac_status join(char to[4096], const char *folder, const char *name, fac_error *err) {
     const int n = snprintf(to, 4096, "%s/%s", folder, name);
-    return n > 0 && n < 4096 ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s: a path that is too long", folder);
+    return n > 0 && n < 4096
+               ? FAC_OK
+               : fac_raise(err, FAC_E_ARGUMENT, "%s: a path that is too long", folder);
 }
 
 static bool is_there(const char *path) {
@@ -176,7 +191,8 @@ static fac_status add_shards(fac_lm *m, const char *folder, const cJSON *map, fa
     cJSON_ArrayForEach(k, map) {
         const char *name = cJSON_GetStringValue(k);
         if (status || !name || fac_table_get(&seen, name)) continue;
-        if (strchr(name, '/')) status = fac_raise(err, FAC_E_FORMAT, "weight_map names a file \"%.60s\"", name);
+        if (strchr(name, '/'))
+            status = fac_raise(err, FAC_E_FORMAT, "weight_map names a file \"%.60s\"", name);
         if (!status && !fac_table_put(&seen, name, m)) status = no_memory(err);
         if (!status) status = join(path, folder, name, err);
         if (!status) status = add_file(m, path, err);
@@ -192,15 +208,17 @@ static fac_status read_index(fac_lm *m, const char *folder, const char *path, fa
     cJSON *root = cJSON_ParseWithLength(text, bytes);
     fac_read_free(text);
     const cJSON *map = cJSON_GetObjectItemCaseSensitive(root, "weight_map");
-    fac_status status = cJSON_IsObject(map) ? add_shards(m, folder, map, err)
-                                            : fac_raise(err, FAC_E_FORMAT, "%s: there is no weight_map", path);
+    fac_status status = cJSON_IsObject(map)
+                            ? add_shards(m, folder, map, err)
+                            : fac_raise(err, FAC_E_FORMAT, "%s: there is no weight_map", path);
     cJSON_Delete(root);
     return status;
 }
 
 static fac_status add_weights(fac_lm *m, const char *folder, fac_error *err) {
     static const char *const single[] = { "model.safetensors", "pytorch_model.bin" };
-    static const char *const index[] = { "model.safetensors.index.json", "pytorch_model.bin.index.json" };
+    static const char *const index[] = { "model.safetensors.index.json",
+                                         "pytorch_model.bin.index.json" };
     char path[4096];
     for (int k = 0; k < 2; k++) {
         FAC_TRY(join(path, folder, single[k], err));
@@ -208,7 +226,8 @@ static fac_status add_weights(fac_lm *m, const char *folder, fac_error *err) {
         FAC_TRY(join(path, folder, index[k], err));
         if (is_there(path)) return read_index(m, folder, path, err);
     }
-    return fac_raise(err, FAC_E_IO, "%s: a folder without model.safetensors or pytorch_model.bin", folder);
+    return fac_raise(err, FAC_E_IO, "%s: a folder without model.safetensors or pytorch_model.bin",
+                     folder);
 }
 
 static fac_status load_folder(fac_lm *m, const char *folder, fac_error *err) {
@@ -229,7 +248,8 @@ static fac_status load_file(fac_lm *m, const char *path, fac_error *err) {
     fac_file *f;
     FAC_TRY(fac_file_map(path, &f, err));
     fac_status status;
-    if (fac_gguf_here(f)) status = load_gguf(m, f, path, err);
+    if (fac_gguf_here(f))
+        status = load_gguf(m, f, path, err);
     else {
         m->name = fac_lm_name_gguf;
         status = fac_lm_read_llama2c(m, f, err);
@@ -239,11 +259,6 @@ static fac_status load_file(fac_lm *m, const char *path, fac_error *err) {
     return status;
 }
 
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
-
 /* The shape of the table says what no key does. */
 fac_status fac_lm_settle(fac_lm *m, fac_error *err) {
     fac_tensor *t;
@@ -251,30 +266,36 @@ fac_status fac_lm_settle(fac_lm *m, fac_error *err) {
     if (!t) return fac_raise(err, FAC_E_FORMAT, "a model without token_embd.weight");
     const fac_dims d = fac_tensor_type(t).dims;
     if (d.n != 2 || d.d[1] != m->c.width)
-        return fac_raise(err, FAC_E_FORMAT, "token_embd.weight: %d dims, %lld numbers a token, expected %lld", d.n,
+        return fac_raise(err, FAC_E_FORMAT,
+                         "token_embd.weight: %d dims, %lld numbers a token, expected %lld", d.n,
                          (long long)(d.n ? d.d[d.n - 1] : 0), (long long)m->c.width);
     m->c.vocabulary = d.d[0];
     m->context = m->c.context < USUAL_CONTEXT ? m->c.context : USUAL_CONTEXT;
     if (m->opts.context > m->c.context)
-        return fac_raise(err, FAC_E_ARGUMENT, "a context of %lld tokens: the model was made for %lld", (long long)m->opts.context,
-                         (long long)m->c.context);
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "a context of %lld tokens: the model was made for %lld",
+                         (long long)m->opts.context, (long long)m->c.context);
     if (m->opts.context > 0) m->context = m->opts.context;
     m->slots = m->opts.slots > 0 ? m->opts.slots : 1;
-    if (m->slots > MOST_SLOTS) return fac_raise(err, FAC_E_ARGUMENT, "%d slots: at most %d", m->slots, MOST_SLOTS);
+    if (m->slots > MOST_SLOTS)
+        return fac_raise(err, FAC_E_ARGUMENT, "%d slots: at most %d", m->slots, MOST_SLOTS);
     return FAC_OK;
 }
 
 fac_lm *fac_lm_empty(void) { return fac_alloc(1, sizeof(fac_lm)); }
 
-fac_status fac_lm_load(const char *path, fac_device *device, const fac_lm_opts *opts, fac_lm **out, fac_error *err) {
+fac_status fac_lm_load(const char *path, fac_device *device, const fac_lm_opts *opts, fac_lm **out,
+                       fac_error *err) {
     fac_lm *m = fac_lm_empty();
     if (!m) return no_memory(err);
     m->device = device;
     if (opts) m->opts = *opts;
-    fac_status status = is_folder(path) ? load_folder(m, path, err) : load_file(m, path, err);
+    fac_status status = fac_is_folder(path) ? load_folder(m, path, err) : load_file(m, path, err);
     if (!status && (status = fac_lm_settle(m, err))) fac_raise_in(err, status, "%s", path);
-    if (status) fac_lm_free(m);
-    else *out = m;
+    if (status)
+        fac_lm_free(m);
+    else
+        *out = m;
     return status;
 }
 
@@ -314,9 +335,16 @@ bool fac_lm_encodes(const fac_lm *m) { return m->c.is & FAC_LM_ENCODER; }
 
 fac_lm_facts fac_lm_about(const fac_lm *m) {
     const fac_lm_config *c = &m->c;
-    fac_lm_facts f = { .architecture = c->family, .layers = c->layers, .width = c->width, .heads = c->heads,
-                       .kv_heads = c->kv_heads, .head_size = c->head, .hidden = c->hidden, .vocabulary = c->vocabulary,
-                       .trained_context = c->context, .context = m->context };
+    fac_lm_facts f = { .architecture = c->family,
+                       .layers = c->layers,
+                       .width = c->width,
+                       .heads = c->heads,
+                       .kv_heads = c->kv_heads,
+                       .head_size = c->head,
+                       .hidden = c->hidden,
+                       .vocabulary = c->vocabulary,
+                       .trained_context = c->context,
+                       .context = m->context };
     double of[FAC_DTYPES] = { 0 };
     int most = FAC_F32;
     for (size_t k = 0; k < m->nfiles; k++)
@@ -329,7 +357,8 @@ fac_lm_facts fac_lm_about(const fac_lm *m) {
     for (int k = 1; k < FAC_DTYPES; k++)
         if (of[k] > of[most]) most = k;
     f.weights = fac_dtype_get((fac_dtype)most)->name;
-    const bool blocks = most == FAC_Q8_0 || most == FAC_Q4_0 || most == FAC_Q4_1 || most == FAC_Q4_K || most == FAC_Q6_K;
+    const bool blocks = most == FAC_Q8_0 || most == FAC_Q4_0 || most == FAC_Q4_1 ||
+                        most == FAC_Q4_K || most == FAC_Q6_K;
     f.rounds = blocks && m->opts.precision != FAC_PRECISION_HIGHEST;
     return f;
 }

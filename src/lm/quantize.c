@@ -1,8 +1,8 @@
 /* Writing a model as a GGUF file, its matrices in a type of choice.
  *
- * Tables of tokens (embedding and head) are the last to bear few bits: with 4 and 5 bits they get 8.  What has one dim, and
- * matrices whose rows are not whole blocks, stay f32.  Llama's q and k have the rows of each head in pairs there, as llama.cpp
- * turns them. */
+ * Tables of tokens (embedding and head) are the last to bear few bits: with 4 and 5 bits they
+ * get 8.  What has one dim, and matrices whose rows are not whole blocks, stay f32.  Llama's q and
+ * k have the rows of each head in pairs there, as llama.cpp turns them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,14 @@
 #include "tensor/weights.h"
 #include "text/gguf_write.h"
 
-static const struct { const char *name; fac_dtype type, tables; uint32_t file_type; } schemes[] = {
-    { "f32", FAC_F32, FAC_F32, 0 },     { "f16", FAC_F16, FAC_F16, 1 },    { "bf16", FAC_BF16, FAC_BF16, 32 },
-    { "q8_0", FAC_Q8_0, FAC_Q8_0, 7 },  { "q5_1", FAC_Q5_1, FAC_Q8_0, 9 }, { "q5_0", FAC_Q5_0, FAC_Q8_0, 8 },
+static const struct {
+    const char *name;
+    fac_dtype type, tables;
+    uint32_t file_type;
+} schemes[] = {
+    { "f32", FAC_F32, FAC_F32, 0 },     { "f16", FAC_F16, FAC_F16, 1 },
+    { "bf16", FAC_BF16, FAC_BF16, 32 }, { "q8_0", FAC_Q8_0, FAC_Q8_0, 7 },
+    { "q5_1", FAC_Q5_1, FAC_Q8_0, 9 },  { "q5_0", FAC_Q5_0, FAC_Q8_0, 8 },
     { "q4_1", FAC_Q4_1, FAC_Q8_0, 3 },  { "q4_0", FAC_Q4_0, FAC_Q8_0, 2 },
 };
 enum { SCHEMES = sizeof schemes / sizeof *schemes, ALIGNED = 32, MOST_NAME = 256 };
@@ -24,17 +29,32 @@ enum { SCHEMES = sizeof schemes / sizeof *schemes, ALIGNED = 32, MOST_NAME = 256
 const char *fac_lm_scheme(int i) { return i >= 0 && i < SCHEMES ? schemes[i].name : NULL; }
 
 static uint32_t id_of(fac_dtype t) {
-    static const uint32_t ids[FAC_DTYPES] = { [FAC_F32] = 0, [FAC_F16] = 1, [FAC_Q4_0] = 2, [FAC_Q4_1] = 3, [FAC_Q5_0] = 6,
-                                              [FAC_Q5_1] = 7, [FAC_Q8_0] = 8, [FAC_BF16] = 30 };
+    static const uint32_t ids[FAC_DTYPES] = {
+        [FAC_F32] = 0,  [FAC_F16] = 1,  [FAC_Q4_0] = 2, [FAC_Q4_1] = 3,
+        [FAC_Q5_0] = 6, [FAC_Q5_1] = 7, [FAC_Q8_0] = 8, [FAC_BF16] = 30
+    };
     return ids[t];
 }
 
 /* ---- which tensors ---- */
 
-typedef struct entry { char name[MOST_NAME]; fac_tensor *t; fac_type type; uint64_t at; } entry;
-typedef struct writing { fac_lm *m; int scheme; entry *all; size_t n, room; fac_error *err; } writing;
+typedef struct entry {
+    char name[MOST_NAME];
+    fac_tensor *t;
+    fac_type type;
+    uint64_t at;
+} entry;
+typedef struct writing {
+    fac_lm *m;
+    int scheme;
+    entry *all;
+    size_t n, room;
+    fac_error *err;
+} writing;
 
-static bool is_table(const char *name) { return !strncmp(name, "token_embd.", 11) || !strncmp(name, "output.", 7); }
+static bool is_table(const char *name) {
+    return !strncmp(name, "token_embd.", 11) || !strncmp(name, "output.", 7);
+}
 
 static fac_dtype type_for(const writing *w, const char *name, const fac_dims *d) {
     const fac_dtype type = is_table(name) ? schemes[w->scheme].tables : schemes[w->scheme].type;
@@ -46,7 +66,8 @@ static fac_status add(writing *w, const char *canonical, int64_t layer) {
     fac_tensor *t;
     FAC_TRY(fac_lm_weight(w->m, canonical, layer, false, &t, w->err));
     if (!t) return FAC_OK;
-    if (!fac_reserve(&w->all, &w->room, w->n + 1, sizeof *w->all)) return fac_raise(w->err, FAC_E_NOMEM, "no memory for names");
+    if (!fac_reserve(&w->all, &w->room, w->n + 1, sizeof *w->all))
+        return fac_raise(w->err, FAC_E_NOMEM, "no memory for names");
     entry *e = &w->all[w->n++];
     fac_lm_name_gguf(w->m, canonical, layer, e->name);
     e->t = t;
@@ -93,10 +114,14 @@ static void put_config(fac_gguf_head *h, const fac_lm_config *c, int scheme) {
     fac_gguf_put_int(h, KEY("attention.value_length"), c->head);
     fac_gguf_put_int(h, KEY("context_length"), c->context);
     fac_gguf_put_int(h, KEY("vocab_size"), c->vocabulary);
-    fac_gguf_put_real(h, c->is & FAC_LM_LAYER_NORM ? KEY("attention.layer_norm_epsilon") : KEY("attention.layer_norm_rms_epsilon"), c->eps);
+    fac_gguf_put_real(h,
+                      c->is & FAC_LM_LAYER_NORM ? KEY("attention.layer_norm_epsilon")
+                                                : KEY("attention.layer_norm_rms_epsilon"),
+                      c->eps);
     if (!(c->is & FAC_LM_LEARNED)) fac_gguf_put_int(h, KEY("rope.dimension_count"), c->rotary);
     if (!(c->is & FAC_LM_LEARNED)) fac_gguf_put_real(h, KEY("rope.freq_base"), c->base);
-    if (c->factor != 1 && !(c->original > 0)) fac_gguf_put_real(h, KEY("rope.scaling.factor"), c->factor);
+    if (c->factor != 1 && !(c->original > 0))
+        fac_gguf_put_real(h, KEY("rope.scaling.factor"), c->factor);
     if (c->window > 0) fac_gguf_put_int(h, KEY("attention.sliding_window"), c->window);
     if (c->cap > 0) fac_gguf_put_real(h, KEY("attn_logit_softcapping"), c->cap);
     if (c->last_cap > 0) fac_gguf_put_real(h, KEY("final_logit_softcapping"), c->last_cap);
@@ -109,7 +134,8 @@ static void put_tensors(fac_gguf_head *h, const writing *w) {
         const entry *e = &w->all[k];
         fac_gguf_put_name(h, e->name);
         fac_gguf_put_number(h, (uint64_t)e->type.dims.n, 4);
-        for (int d = e->type.dims.n; d-- > 0;) fac_gguf_put_number(h, (uint64_t)e->type.dims.d[d], 8);
+        for (int d = e->type.dims.n; d-- > 0;)
+            fac_gguf_put_number(h, (uint64_t)e->type.dims.d[d], 8);
         fac_gguf_put_number(h, id_of(e->type.dtype), 4);
         fac_gguf_put_number(h, e->at, 8);
     }
@@ -127,7 +153,8 @@ static fac_status paired(const writing *w, const entry *e, fac_tensor *t, fac_te
         return FAC_OK;
     }
     fac_tensor *view;
-    FAC_TRY(fac_tensor_view(t, fac_shape(H, D / 2, 2, width), (int64_t[]){ D * width, width, D / 2 * width, 1 }, 0, &view, w->err));
+    FAC_TRY(fac_tensor_view(t, fac_shape(H, D / 2, 2, width),
+                            (int64_t[]){ D * width, width, D / 2 * width, 1 }, 0, &view, w->err));
     const fac_status status = fac_tensor_copy_contiguous(view, out, w->err);
     fac_tensor_free(view);
     return status;
@@ -163,19 +190,24 @@ static fac_status put_file(writing *w, const fac_gguf_head *h, const char *path)
     const size_t rest = ALIGNED - (24 + h->text.n) % ALIGNED;
     if (!status && rest < ALIGNED) status = fac_writer_put(to, zeros, rest, w->err);
     for (size_t k = 0; k < w->n && !status; k++) status = put_tensor(w, &w->all[k], to);
-    if (status) fac_writer_cancel(to);
-    else status = fac_writer_close(to, w->err);
+    if (status)
+        fac_writer_cancel(to);
+    else
+        status = fac_writer_close(to, w->err);
     return status;
 }
 
 static fac_status write(writing *w, const fac_tokenizer *t, const char *path) {
     fac_gguf_head h = { 0 };
-    if (w->m->c.original > 0) return fac_raise(w->err, FAC_E_UNSUPPORTED, "Llama 3's slower angles are not written into GGUF files");
+    if (w->m->c.original > 0)
+        return fac_raise(w->err, FAC_E_UNSUPPORTED,
+                         "Llama 3's slower angles are not written into GGUF files");
     fac_status status = list(w);
     put_config(&h, &w->m->c, w->scheme);
     if (!status) status = fac_tokenizer_put_gguf(t, &h, w->err);
     put_tensors(&h, w);
-    if (!status && h.text.failed) status = fac_raise(w->err, FAC_E_NOMEM, "no memory for the head of a GGUF file");
+    if (!status && h.text.failed)
+        status = fac_raise(w->err, FAC_E_NOMEM, "no memory for the head of a GGUF file");
     if (!status) status = put_file(w, &h, path);
     fac_text_free(&h.text);
     return status;
@@ -186,7 +218,8 @@ fac_status fac_lm_quantize(const char *path, const char *scheme, const char *out
     fac_tokenizer *t = NULL;
     for (int k = 0; k < SCHEMES; k++)
         if (!strcmp(schemes[k].name, scheme)) w.scheme = k;
-    if (w.scheme < 0) return fac_raise(err, FAC_E_ARGUMENT, "a scheme \"%.40s\": none of that name", scheme);
+    if (w.scheme < 0)
+        return fac_raise(err, FAC_E_ARGUMENT, "a scheme \"%.40s\": none of that name", scheme);
     FAC_TRY(fac_tokenizer_load(path, &t, err));
     fac_status status = fac_lm_load(path, NULL, NULL, &w.m, err);
     if (!status) status = write(&w, t, out);

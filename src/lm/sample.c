@@ -21,7 +21,8 @@ static void punish(const fac_sampler *s, fac_candidate *c, int count) {
     c->logit -= (float)(s->presence + s->frequency * count);
 }
 
-static void penalties(const fac_sampler *s, fac_candidate *c, int64_t vocabulary, const int32_t *past, int64_t n) {
+static void penalties(const fac_sampler *s, fac_candidate *c, int64_t vocabulary,
+                      const int32_t *past, int64_t n) {
     const int64_t last = s->last > 0 ? s->last : 64, from = n > last ? n - last : 0;
     if ((s->repeat <= 0 || s->repeat == 1) && s->presence == 0 && s->frequency == 0) return;
     for (int64_t k = from; k < n; k++) {
@@ -62,7 +63,8 @@ static int64_t best_of(fac_candidate *c, int64_t n, int64_t k) {
 
 static void probabilities(fac_candidate *c, int64_t n, double temperature) {
     double sum = 0;
-    for (int64_t k = 0; k < n; k++) sum += c[k].p = exp(((double)c[k].logit - (double)c[0].logit) / temperature);
+    for (int64_t k = 0; k < n; k++)
+        sum += c[k].p = exp(((double)c[k].logit - (double)c[0].logit) / temperature);
     for (int64_t k = 0; k < n; k++) c[k].p /= sum;
 }
 
@@ -96,7 +98,8 @@ double fac_log_sum(const float *logits, int64_t n) {
     return most + log(sum);
 }
 
-static int32_t choose(const fac_sampler *s, fac_candidate *c, int64_t vocabulary, const int32_t *past, int64_t n) {
+static int32_t choose(const fac_sampler *s, fac_candidate *c, int64_t vocabulary,
+                      const int32_t *past, int64_t n) {
     penalties(s, c, vocabulary, past, n);
     add_biases(s, c, vocabulary);
     if (!(s->temperature > 0)) {
@@ -111,15 +114,16 @@ static int32_t choose(const fac_sampler *s, fac_candidate *c, int64_t vocabulary
     return draw(s, c, left, n);
 }
 
-int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary, const bool *allowed, const int32_t *past,
-                      int64_t n, fac_candidate *room) {
+int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary,
+                      const bool *allowed, const int32_t *past, int64_t n, fac_candidate *room) {
     for (int64_t k = 0; k < vocabulary; k++) room[k] = (fac_candidate){ logits[k], (int32_t)k, 0 };
     for (int64_t k = 0; k < vocabulary && allowed; k++)
         if (!allowed[k]) room[k].logit = -INFINITY;
     return choose(s, room, vocabulary, past, n);
 }
 
-int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n, double *logprob) {
+int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary,
+                   const int32_t *past, int64_t n, double *logprob) {
     fac_candidate *c = fac_alloc((size_t)vocabulary, sizeof *c);
     if (!c) return -1;
     const int32_t id = fac_sample_in(s, logits, vocabulary, NULL, past, n, c);

@@ -79,32 +79,16 @@ static fac_status append(list *l, const char *name, fac_tensor *t) {
     return FAC_OK;
 }
 
-static fac_status transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
-    const fac_dims d = fac_tensor_type(t).dims;
-    fac_tensor *view;
-    FAC_TRY(fac_tensor_view(t, fac_shape(d.d[1], d.d[0]), (int64_t[]){ 1, d.d[1] }, 0, &view, err));
-    const fac_status status = fac_tensor_copy_contiguous(view, out, err);
-    fac_tensor_free(view);
-    return status;
-}
-
-static fac_status less_one(fac_tensor *t, fac_tensor **out, fac_error *err) {
-    const fac_type type = fac_tensor_type(t);
-    FAC_TRY(fac_tensor_copy_contiguous(t, out, err));
-    float *x = fac_tensor_storage(*out)->host;
-    for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) x[k] -= 1;
-    return FAC_OK;
-}
-
 /* A weight that was turned when it was loaded, the other way: *out is a new reference. */
 static fac_status turned_back(const list *l, const char *canonical, fac_tensor *t,
                               fac_tensor **out) {
     const fac_lm_config *c = &l->m->c;
-    const bool matrix = fac_tensor_type(t).dims.n == 2 && !strstr(canonical, "embd"),
-               norm = strstr(canonical, "norm.weight"),
-               turned = c->is & FAC_LM_TURNED || (l->m->fresh && !strcmp(c->family, "gpt2"));
-    if (norm && c->is & FAC_LM_PLUS_ONE) return less_one(t, out, l->err);
-    if (matrix && turned && strncmp(canonical, "output.", 7)) return transposed(t, out, l->err);
+    const bool matrix = fac_tensor_type(t).dims.n == 2 && !strstr(canonical, "embd");
+    const bool norm = strstr(canonical, "norm.weight");
+    const bool turned = c->is & FAC_LM_TURNED || (l->m->fresh && !strcmp(c->family, "gpt2"));
+    if (norm && c->is & FAC_LM_PLUS_ONE) return fac_lm_shifted(t, -1, out, l->err);
+    if (matrix && turned && strncmp(canonical, "output.", 7))
+        return fac_lm_transposed(t, out, l->err);
     return fac_lm_by_heads(l->m, canonical, true, t, out, l->err);
 }
 

@@ -1,6 +1,7 @@
-/* Sessions: sequences in the slots of one batch.  What was fed waits; a step reads it in chunks of 256, 64, 8 or 1 tokens, for all
- * slots at once.  Tokens of a chunk that a slot has not are padding: they are written after its last row, where nothing sees them
- * and the next chunk writes over them; so caches have a chunk's rows more than the context. */
+/* Sessions: sequences in the slots of one batch.  What was fed waits; a step reads it in chunks of
+ * 256, 64, 8 or 1 tokens, for all slots at once.  Tokens of a chunk that a slot has not are
+ * padding: they are written after its last row, where nothing sees them and the next chunk writes
+ * over them; so caches have a chunk's rows more than the context. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -10,20 +11,23 @@
 enum { CHUNKS = 4, FIRST_ROWS = 256 };
 static const int64_t chunks[CHUNKS] = { 1, 8, 64, 256 };
 
-typedef struct slot { int64_t length, pending; bool fresh; } slot;      /* read; fed; its logits are of the last step */
+typedef struct slot {
+    int64_t length, pending;
+    bool fresh;
+} slot; /* read; fed; its logits are of the last step */
 
 struct fac_session {
-    fac_lm      *m;
+    fac_lm *m;
     fac_program *program;
-    fac_tensor **caches;                    /* of each layer keys, values: [slots, G, capacity, D] */
-    slot        *slots;
-    int32_t     *fed;                       /* [slots, context] */
-    float       *logits;                    /* [slots, vocabulary] */
-    int          nslots;
-    int64_t      capacity, runs;
-    fac_tensor  *in[CHUNKS][5], *out;       /* inputs of each chunk; logits of a run */
-    size_t       copied;
-    fac_tensor  *rows, *checked;            /* of fac_session_check, made when first asked for */
+    fac_tensor **caches; /* of each layer keys, values: [slots, G, capacity, D] */
+    slot *slots;
+    int32_t *fed;  /* [slots, context] */
+    float *logits; /* [slots, vocabulary] */
+    int nslots;
+    int64_t capacity, runs;
+    fac_tensor *in[CHUNKS][5], *out; /* inputs of each chunk; logits of a run */
+    size_t copied;
+    fac_tensor *rows, *checked; /* of fac_session_check, made when first asked for */
 };
 enum { IDS, POSITIONS, AT, LENGTHS, ROWS };
 
@@ -36,15 +40,19 @@ static void free_caches(fac_tensor **all, int64_t n) {
     fac_release(all);
 }
 
-static fac_status new_caches(const fac_session *s, int64_t capacity, fac_tensor ***out, fac_error *err) {
+static fac_status new_caches(const fac_session *s, int64_t capacity, fac_tensor ***out,
+                             fac_error *err) {
     const fac_lm *m = s->m;
     const int64_t n = ncaches(m);
     fac_tensor **all = fac_alloc((size_t)n, sizeof *all);
     fac_status status = all ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for caches");
     for (int64_t k = 0; k < n && !status; k++)
-        status = fac_tensor_new(NULL, FAC_F32, fac_shape(s->nslots, m->c.kv_heads, capacity, m->c.head), &all[k], err);
-    if (status) free_caches(all, n);
-    else *out = all;
+        status = fac_tensor_new(
+            NULL, FAC_F32, fac_shape(s->nslots, m->c.kv_heads, capacity, m->c.head), &all[k], err);
+    if (status)
+        free_caches(all, n);
+    else
+        *out = all;
     return status;
 }
 
@@ -56,19 +64,22 @@ static fac_status writable(fac_tensor *t, float **x, fac_error *err) {
     return FAC_OK;
 }
 
-/* The first `rows` rows of every head of slot `from` into those of slot `to`, of caches of other capacities. */
-static fac_status copy_rows(const fac_session *s, const fac_tensor *a, int64_t a_rows, int from, fac_tensor *b, int64_t b_rows, int to,
-                            int64_t rows, fac_error *err) {
+/* The first `rows` rows of every head of slot `from` into those of slot `to`, of caches of other
+ * capacities. */
+static fac_status copy_rows(const fac_session *s, const fac_tensor *a, int64_t a_rows, int from,
+                            fac_tensor *b, int64_t b_rows, int to, int64_t rows, fac_error *err) {
     const int64_t G = s->m->c.kv_heads, D = s->m->c.head;
     float *y;
     FAC_TRY(writable(b, &y, err));
     const float *x = fac_tensor_data(a);
     for (int64_t g = 0; g < G; g++)
-        memmove(y + ((int64_t)to * G + g) * b_rows * D, x + ((int64_t)from * G + g) * a_rows * D, (size_t)(rows * D) * sizeof *x);
+        memmove(y + ((int64_t)to * G + g) * b_rows * D, x + ((int64_t)from * G + g) * a_rows * D,
+                (size_t)(rows * D) * sizeof *x);
     return FAC_OK;
 }
 
-static fac_status make_program(fac_session *s, fac_tensor **caches, int64_t capacity, fac_program **out, fac_error *err) {
+static fac_status make_program(fac_session *s, fac_tensor **caches, int64_t capacity,
+                               fac_program **out, fac_error *err) {
     fac_graph *g;
     const fac_program_opts o = { .precision = s->m->opts.precision };
     FAC_TRY(fac_lm_build(s->m, s->nslots, capacity, caches, &g, err));
@@ -89,7 +100,8 @@ static fac_status grow(fac_session *s, int64_t rows, fac_error *err) {
     fac_status status = make_program(s, caches, capacity, &program, err);
     for (int64_t k = 0; k < ncaches(s->m) && s->caches && !status; k++)
         for (int b = 0; b < s->nslots && !status; b++)
-            status = copy_rows(s, s->caches[k], s->capacity, b, caches[k], capacity, b, s->slots[b].length, err);
+            status = copy_rows(s, s->caches[k], s->capacity, b, caches[k], capacity, b,
+                               s->slots[b].length, err);
     if (status) {
         fac_program_free(program);
         free_caches(caches, ncaches(s->m));
@@ -109,7 +121,9 @@ static fac_status make_inputs(fac_session *s, fac_error *err) {
     const int64_t B = s->nslots;
     for (int c = 0; c < CHUNKS; c++)
         for (int k = 0; k < 5; k++)
-            FAC_TRY(fac_tensor_new(NULL, FAC_I64, k <= POSITIONS ? fac_shape(B, chunks[c]) : fac_shape(B), &s->in[c][k], err));
+            FAC_TRY(fac_tensor_new(NULL, FAC_I64,
+                                   k <= POSITIONS ? fac_shape(B, chunks[c]) : fac_shape(B),
+                                   &s->in[c][k], err));
     return fac_tensor_new(NULL, FAC_F32, fac_shape(B, s->m->c.vocabulary), &s->out, err);
 }
 
@@ -119,7 +133,9 @@ fac_status fac_session_new(fac_lm *m, fac_session **out, fac_error *err) {
 
 fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_error *err) {
     if (slots < 1) return fac_raise(err, FAC_E_ARGUMENT, "a session of %d slots", slots);
-    if (m->c.is & FAC_LM_ENCODER) return fac_raise(err, FAC_E_UNSUPPORTED, "%s gives embeddings, and writes no text", m->c.family);
+    if (m->c.is & FAC_LM_ENCODER)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s gives embeddings, and writes no text",
+                         m->c.family);
     fac_session *s = fac_alloc(1, sizeof *s);
     if (!s) return fac_raise(err, FAC_E_NOMEM, "no memory for a session");
     s->m = m;
@@ -128,10 +144,13 @@ fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_er
     s->fed = fac_alloc((size_t)slots * (size_t)m->context, sizeof *s->fed);
     s->logits = fac_alloc((size_t)slots * (size_t)m->c.vocabulary, sizeof *s->logits);
     const bool room = s->slots && s->fed && s->logits;
-    fac_status status = room ? make_inputs(s, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a session");
+    fac_status status =
+        room ? make_inputs(s, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a session");
     if (!status) status = grow(s, FIRST_ROWS, err);
-    if (status) fac_session_free(s);
-    else *out = s;
+    if (status)
+        fac_session_free(s);
+    else
+        *out = s;
     return status;
 }
 
@@ -162,11 +181,12 @@ fac_status fac_session_feed(fac_session *s, int at, const int32_t *ids, int64_t 
     slot *t = &s->slots[at];
     const int64_t have = t->length + t->pending;
     if (n < 0 || n > s->m->context - have)
-        return fac_raise(err, FAC_E_ARGUMENT, "%lld tokens after %lld: the context has %lld", (long long)n, (long long)have,
-                         (long long)s->m->context);
+        return fac_raise(err, FAC_E_ARGUMENT, "%lld tokens after %lld: the context has %lld",
+                         (long long)n, (long long)have, (long long)s->m->context);
     for (int64_t k = 0; k < n; k++)
         if (ids[k] < 0 || ids[k] >= s->m->c.vocabulary)
-            return fac_raise(err, FAC_E_ARGUMENT, "token %d of %lld", ids[k], (long long)s->m->c.vocabulary);
+            return fac_raise(err, FAC_E_ARGUMENT, "token %d of %lld", ids[k],
+                             (long long)s->m->c.vocabulary);
     if (n) memcpy(s->fed + at * s->m->context + have, ids, (size_t)n * sizeof *ids);
     t->pending += n;
     return FAC_OK;
@@ -176,13 +196,16 @@ fac_status fac_session_feed(fac_session *s, int at, const int32_t *ids, int64_t 
 static int chunk_for(const fac_session *s) {
     int64_t most = 0;
     int c = 0;
-    for (int b = 0; b < s->nslots; b++) most = s->slots[b].pending > most ? s->slots[b].pending : most;
+    for (int b = 0; b < s->nslots; b++)
+        most = s->slots[b].pending > most ? s->slots[b].pending : most;
     if (!most) return -1;
     while (c + 1 < CHUNKS && chunks[c] < most) c++;
     return c;
 }
 
-static int64_t taken(const slot *t, int c) { return t->pending < chunks[c] ? t->pending : chunks[c]; }
+static int64_t taken(const slot *t, int c) {
+    return t->pending < chunks[c] ? t->pending : chunks[c];
+}
 
 static fac_status fill(fac_session *s, int c, fac_error *err) {
     int64_t *x[5];
@@ -210,7 +233,8 @@ static fac_status fill(fac_session *s, int c, fac_error *err) {
 static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
     int64_t rows = 0;
     const int64_t vocabulary = s->m->c.vocabulary;
-    for (int b = 0; b < s->nslots; b++) rows = s->slots[b].length + chunks[c] > rows ? s->slots[b].length + chunks[c] : rows;
+    for (int b = 0; b < s->nslots; b++)
+        rows = s->slots[b].length + chunks[c] > rows ? s->slots[b].length + chunks[c] : rows;
     FAC_TRY(grow(s, rows, err));
     FAC_TRY(fill(s, c, err));
     FAC_TRY(fac_program_run(s->program, s->in[c], &s->out, err));
@@ -237,7 +261,7 @@ fac_status fac_session_step(fac_session *s, fac_error *err) {
 
 /* ---- all logits of a few tokens ---- */
 
-enum { CHECK = 1 };     /* the chunk of FAC_SESSION_CHECKED tokens */
+enum { CHECK = 1 }; /* the chunk of FAC_SESSION_CHECKED tokens */
 
 static fac_status begin_check(fac_session *s, int at, fac_error *err) {
     const int64_t rows = s->slots[at].length + chunks[CHECK];
@@ -296,8 +320,10 @@ fac_status fac_session_cut(fac_session *s, int at, int64_t length, fac_error *er
     FAC_TRY(check_slot(s, at, err));
     slot *t = &s->slots[at];
     if (length < 0 || length > t->length + t->pending)
-        return fac_raise(err, FAC_E_ARGUMENT, "cut to %lld tokens of %lld", (long long)length, (long long)(t->length + t->pending));
-    *t = (slot){ length < t->length ? length : t->length, length < t->length ? 0 : length - t->length, false };
+        return fac_raise(err, FAC_E_ARGUMENT, "cut to %lld tokens of %lld", (long long)length,
+                         (long long)(t->length + t->pending));
+    *t = (slot){ length < t->length ? length : t->length,
+                 length < t->length ? 0 : length - t->length, false };
     return FAC_OK;
 }
 
@@ -316,8 +342,8 @@ fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int
     if (a == s && from == to) return fac_session_cut(s, to, length, err);
     FAC_TRY(grow(s, length, err));
     for (int64_t k = 0; k < ncaches(s->m); k++)
-        FAC_TRY(copy_rows(s, a->caches[k], a->capacity, from, s->caches[k], s->capacity, to,
-                          length, err));
+        FAC_TRY(copy_rows(s, a->caches[k], a->capacity, from, s->caches[k], s->capacity, to, length,
+                          err));
     memmove(s->fed + to * s->m->context, a->fed + from * s->m->context,
             (size_t)length * sizeof *s->fed);
     s->slots[to] = (slot){ length, 0, false };
@@ -325,10 +351,13 @@ fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int
 }
 
 fac_session_stat fac_session_about(const fac_session *s) {
-    const size_t each = (size_t)(s->nslots * s->m->c.kv_heads * s->capacity * s->m->c.head) * sizeof(float);
+    const size_t each =
+        (size_t)(s->nslots * s->m->c.kv_heads * s->capacity * s->m->c.head) * sizeof(float);
     fac_plan_stat stat = { 0 };
     if (s->runs) fac_program_plan(s->program, s->in[0], &stat, NULL);
-    return (fac_session_stat){ .runs = s->runs, .cache_bytes = each * (size_t)ncaches(s->m), .copied = stat.copied };
+    return (fac_session_stat){ .runs = s->runs,
+                               .cache_bytes = each * (size_t)ncaches(s->m),
+                               .copied = stat.copied };
 }
 
 fac_lm_facts fac_session_facts(const fac_session *s) {

@@ -1,10 +1,13 @@
-/* Text that may be shown: whole characters only, and nothing that may yet turn out to begin a stop text. */
+/* Text that may be shown: whole characters only, and nothing that may yet turn out to begin a stop
+ * text. */
 #include <string.h>
 #include "base/memory.h"
 #include "lm/lm.h"
 
 /* Bytes of the character that a first byte announces; 1 for what begins none. */
-static size_t announced(unsigned char c) { return c < 0xc2 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 1; }
+static size_t announced(unsigned char c) {
+    return c < 0xc2 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 1;
+}
 
 /* Bytes at the end that begin a character which is not whole. */
 static size_t unfinished(const char *s, size_t n) {

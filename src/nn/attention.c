@@ -1,11 +1,12 @@
-/* fac_nn_multihead_attention: projections around the op attention, with the parameters of torch.nn.MultiheadAttention. */
+/* fac_nn_multihead_attention: projections around the op attention, with the parameters of
+ * torch.nn.MultiheadAttention. */
 #include <math.h>
 #include "nn/nn_internal.h"
 
 enum { Q, K, V, PARTS };
 
-/* q, k and v times their weights.  One weight holds all three where k and v have as many features as q, and where they are the
- * same value it is one product. */
+/* q, k and v times their weights.  One weight holds all three where k and v have as many features
+ * as q, and where they are the same value it is one product. */
 static void project(fac_value *in[PARTS], int64_t size, bool has_bias) {
     static const char *const names[] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
     const fac_init xavier = { .kind = FAC_INIT_XAVIER_UNIFORM };
@@ -14,8 +15,10 @@ static void project(fac_value *in[PARTS], int64_t size, bool has_bias) {
         w = fac_nn_param(x, "in_proj_weight", fac_shape(PARTS * size, size), NULL, xavier);
     else
         for (int i = 0; i < PARTS; i++)
-            weight[i] = fac_nn_param(x, names[i], fac_shape(size, in[i]->type.dims.d[2]), NULL, xavier);
-    if (has_bias) b = fac_nn_param(x, "in_proj_bias", fac_shape(PARTS * size), NULL, fac_init_constant(0));
+            weight[i] =
+                fac_nn_param(x, names[i], fac_shape(size, in[i]->type.dims.d[2]), NULL, xavier);
+    if (has_bias)
+        b = fac_nn_param(x, "in_proj_bias", fac_shape(PARTS * size), NULL, fac_init_constant(0));
     if (w && in[K] == x && in[V] == x) {
         fac_split(fac_linear(x, w, b), 2, PARTS, in);
         return;
@@ -52,33 +55,41 @@ static fac_value *attend(fac_value *const in[PARTS], int heads, const fac_nn_att
     fac_value *mask = mask_of(in[K], o);
     fac_attention_opts how = { .q_heads = heads, .kv_heads = heads, .causal = o->causal };
     if (o->dropout == 0) return fac_attention(in[Q], in[K], in[V], mask, NULL, NULL, NULL, &how);
-    how.scores = FAC_SCORES_SOFTMAX;                /* what is dropped lies inside the op */
-    fac_value *p = fac_value_other(fac_attention(in[Q], in[K], in[V], mask, NULL, NULL, NULL, &how), 3);
+    how.scores = FAC_SCORES_SOFTMAX; /* what is dropped lies inside the op */
+    fac_value *p =
+        fac_value_other(fac_attention(in[Q], in[K], in[V], mask, NULL, NULL, NULL, &how), 3);
     fac_value *y = fac_matmul(fac_nn_dropout(p, o->dropout), apart(in[V], heads));
     return fac_reshape(fac_transpose(y, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
 }
 
-static fac_value *multihead(fac_value *const given[PARTS], int heads, const fac_nn_attention_opts *o) {
+static fac_value *multihead(fac_value *const given[PARTS], int heads,
+                            const fac_nn_attention_opts *o) {
     fac_graph *g = given[Q]->graph;
     const fac_dims swap = fac_shape(1, 0, 2);
     fac_value *in[PARTS];
     for (int i = 0; i < PARTS; i++) {
         const fac_dims *d = &given[i]->type.dims;
         if (d->n != 3 || d->d[2] < 1 || heads < 1 || (i == Q && d->d[2] % heads))
-            return fac_graph_raise(g, FAC_E_SHAPE, "%s: attention of %d heads: q, k and v must have three dims, the last of "
-                                   "known size, that of q a multiple of the heads", g->scope, heads);
-        in[i] = o->batch_first ? given[i] : i && given[i] == given[i - 1] ? in[i - 1] : fac_transpose(given[i], swap);
+            return fac_graph_raise(
+                g, FAC_E_SHAPE,
+                "%s: attention of %d heads: q, k and v must have three dims, the last of "
+                "known size, that of q a multiple of the heads",
+                g->scope, heads);
+        in[i] = o->batch_first                  ? given[i]
+                : i && given[i] == given[i - 1] ? in[i - 1]
+                                                : fac_transpose(given[i], swap);
     }
     const int64_t size = in[Q]->type.dims.d[2];
     project(in, size, !o->no_bias);
     fac_value *y = attend(in, heads, o);
     if (!o->batch_first) y = fac_transpose(y, swap);
-    return fac_nn_linear_with(y, "out_proj", (int)size,
-                              &(fac_nn_linear_opts){ .no_bias = o->no_bias, .bias = fac_init_constant(0) });
+    return fac_nn_linear_with(
+        y, "out_proj", (int)size,
+        &(fac_nn_linear_opts){ .no_bias = o->no_bias, .bias = fac_init_constant(0) });
 }
 
-fac_value *fac_nn_multihead_attention(fac_value *q, fac_value *k, fac_value *v, const char *name, int heads,
-                                      const fac_nn_attention_opts *opts) {
+fac_value *fac_nn_multihead_attention(fac_value *q, fac_value *k, fac_value *v, const char *name,
+                                      int heads, const fac_nn_attention_opts *opts) {
     static const fac_nn_attention_opts defaults;
     fac_graph *g = q->graph;
     if (g->error.status) return g->poison;

@@ -5,8 +5,9 @@ static fac_value *batch_norm(fac_value *x, double eps) {
     fac_graph *g = x->graph;
     int64_t channels = x->type.dims.n >= 2 ? x->type.dims.d[1] : -1;
     if (channels < 1)
-        return fac_graph_raise(g, FAC_E_SHAPE, "%s: batch_norm: x must be [N,C,...] with a known C, it has %d dims", g->scope,
-                               x->type.dims.n);
+        return fac_graph_raise(g, FAC_E_SHAPE,
+                               "%s: batch_norm: x must be [N,C,...] with a known C, it has %d dims",
+                               g->scope, x->type.dims.n);
     const fac_init zero = fac_init_constant(0), one = fac_init_constant(1);
     const fac_dims dims = fac_shape(channels);
     fac_dtype dtype = x->type.dtype;

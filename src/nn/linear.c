@@ -6,14 +6,19 @@
 static fac_value *linear(fac_value *x, int features, const fac_nn_linear_opts *o) {
     int64_t in = x->type.dims.n ? x->type.dims.d[x->type.dims.n - 1] : -1;
     if (in < 1 || features < 1)
-        return fac_graph_raise(x->graph, FAC_E_SHAPE, "%s: linear to %d features: the last dim of x must be a known size, x has "
-                               "%d dims", x->graph->scope, features, x->type.dims.n);
+        return fac_graph_raise(
+            x->graph, FAC_E_SHAPE,
+            "%s: linear to %d features: the last dim of x must be a known size, x has "
+            "%d dims",
+            x->graph->scope, features, x->type.dims.n);
     const fac_init usual = fac_init_within(1 / sqrt((double)in));
     fac_value *w = fac_nn_param(x, "weight", fac_shape(features, in), &o->weight, usual);
-    return fac_linear(x, w, o->no_bias ? NULL : fac_nn_param(x, "bias", fac_shape(features), &o->bias, usual));
+    return fac_linear(
+        x, w, o->no_bias ? NULL : fac_nn_param(x, "bias", fac_shape(features), &o->bias, usual));
 }
 
-fac_value *fac_nn_linear_with(fac_value *x, const char *name, int features, const fac_nn_linear_opts *opts) {
+fac_value *fac_nn_linear_with(fac_value *x, const char *name, int features,
+                              const fac_nn_linear_opts *opts) {
     static const fac_nn_linear_opts defaults;
     fac_graph *g = x->graph;
     if (g->error.status) return g->poison;
@@ -23,4 +28,6 @@ fac_value *fac_nn_linear_with(fac_value *x, const char *name, int features, cons
     return y;
 }
 
-fac_value *fac_nn_linear(fac_value *x, const char *name, int features) { return fac_nn_linear_with(x, name, features, NULL); }
+fac_value *fac_nn_linear(fac_value *x, const char *name, int features) {
+    return fac_nn_linear_with(x, name, features, NULL);
+}

@@ -4,9 +4,10 @@
 static fac_value *prelu(fac_value *x, int count) {
     const int rank = x->type.dims.n;
     if (count < 1 || (count > 1 && (rank < 2 || x->type.dims.d[1] != count)))
-        return fac_graph_raise(x->graph, FAC_E_SHAPE, "%s: prelu of %d slopes; x has %d dims", x->graph->scope, count, rank);
+        return fac_graph_raise(x->graph, FAC_E_SHAPE, "%s: prelu of %d slopes; x has %d dims",
+                               x->graph->scope, count, rank);
     fac_value *w = fac_nn_param(x, "weight", fac_shape(count), NULL, fac_init_constant(0.25));
-    fac_dims behind = { 0 };                        /* the channels, and a 1 for each dim behind them */
+    fac_dims behind = { 0 }; /* the channels, and a 1 for each dim after them */
     for (int k = 2; k < rank; k++) behind.d[behind.n++] = k - 1;
     return fac_prelu(x, count > 1 && behind.n ? fac_unsqueeze(w, behind) : w);
 }

@@ -3,10 +3,13 @@
 #include "nn/nn_internal.h"
 
 static fac_value *apply(fac_value *x, const fac_nn_layer *l, const char *name) {
-    const int kinds = (l->op != NULL) + (l->sized != NULL) + (l->norm != NULL) + (l->conv != NULL) + (l->dropout != 0);
+    const int kinds = (l->op != NULL) + (l->sized != NULL) + (l->norm != NULL) + (l->conv != NULL) +
+                      (l->dropout != 0);
     if (kinds != 1)
-        return fac_graph_raise(x->graph, FAC_E_ARGUMENT, "%s.%s: a layer is one of op, sized, norm, conv, dropout; %d are given",
-                               x->graph->scope, name, kinds);
+        return fac_graph_raise(
+            x->graph, FAC_E_ARGUMENT,
+            "%s.%s: a layer is one of op, sized, norm, conv, dropout; %d are given",
+            x->graph->scope, name, kinds);
     if (l->op) return l->op(x);
     if (l->sized) return l->sized(x, name, l->size);
     if (l->norm) return l->norm(x, name, l->eps);

@@ -8,7 +8,8 @@ void fac_nn_source(fac_graph *g, fac_source *source, void *self) {
 
 void fac_nn_seed(fac_graph *g, uint64_t seed) { g->seed = seed; }
 
-static fac_value *leaf(fac_graph *g, fac_leaf kind, const char *name, fac_type type, fac_init init) {
+static fac_value *leaf(fac_graph *g, fac_leaf kind, const char *name, fac_type type,
+                       fac_init init) {
     fac_tensor *t = NULL;
     fac_error err = { 0 };
     if (g->source) {
@@ -28,8 +29,8 @@ static fac_value *leaf(fac_graph *g, fac_leaf kind, const char *name, fac_type t
         fac_text want = { 0 }, have = { 0 };
         fac_type_print(g, &type, &want);
         fac_type_print(g, &given, &have);
-        fac_graph_raise(g, FAC_E_SHAPE, "parameter %s: expected %s, its source gave %s", name, want.s ? want.s : "",
-                        have.s ? have.s : "");
+        fac_graph_raise(g, FAC_E_SHAPE, "parameter %s: expected %s, its source gave %s", name,
+                        want.s ? want.s : "", have.s ? have.s : "");
         fac_text_free(&want);
         fac_text_free(&have);
     }
@@ -37,18 +38,21 @@ static fac_value *leaf(fac_graph *g, fac_leaf kind, const char *name, fac_type t
     return v;
 }
 
-fac_value *fac_nn_leaf(fac_graph *g, fac_leaf kind, const char *name, fac_dtype dtype, fac_dims dims, fac_init init) {
+fac_value *fac_nn_leaf(fac_graph *g, fac_leaf kind, const char *name, fac_dtype dtype,
+                       fac_dims dims, fac_init init) {
     if (g->error.status) return g->poison;
     fac_text full = { 0 };
     if (g->scope) fac_text_print(&full, "%s.", g->scope);
     fac_text_add(&full, name);
-    fac_value *v = full.failed ? fac_graph_raise(g, FAC_E_NOMEM, "no memory for the name of parameter %s", name)
+    fac_value *v = full.failed ? fac_graph_raise(g, FAC_E_NOMEM,
+                                                 "no memory for the name of parameter %s", name)
                                : leaf(g, kind, full.s, (fac_type){ dtype, dims }, init);
     fac_text_free(&full);
     return v;
 }
 
-fac_value *fac_nn_param(const fac_value *x, const char *name, fac_dims dims, const fac_init *chosen, fac_init usual) {
+fac_value *fac_nn_param(const fac_value *x, const char *name, fac_dims dims, const fac_init *chosen,
+                        fac_init usual) {
     const bool own = chosen && chosen->kind != FAC_INIT_DEFAULT;
     return fac_nn_leaf(x->graph, FAC_PARAM, name, x->type.dtype, dims, own ? *chosen : usual);
 }

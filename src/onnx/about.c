@@ -10,7 +10,8 @@ static void list_opsets(const fac_proto_opsets *o, char *to, size_t size) {
     size_t used = 0;
     to[0] = 0;
     for (size_t k = 0; k < o->n && used < size; k++)
-        used += (size_t)snprintf(to + used, size - used, "%s%s %lld", k ? ", " : "", *o->at[k].domain ? o->at[k].domain : "ai.onnx",
+        used += (size_t)snprintf(to + used, size - used, "%s%s %lld", k ? ", " : "",
+                                 *o->at[k].domain ? o->at[k].domain : "ai.onnx",
                                  (long long)o->at[k].version);
 }
 
@@ -19,9 +20,12 @@ static fac_status read_about(fac_bytes file, fac_onnx_about *out, fac_error *err
     fac_proto_model m;
     fac_status status = fac_proto_read_model(file, &arena, &m, err);
     if (!status && (!fac_proto_has(m.has, FAC_PROTO_MODEL_GRAPH) || m.ir < 1))
-        status = fac_raise(err, FAC_E_FORMAT, "not an ONNX model: it has no %s", m.ir < 1 ? "IR version" : "graph");
+        status = fac_raise(err, FAC_E_FORMAT, "not an ONNX model: it has no %s",
+                           m.ir < 1 ? "IR version" : "graph");
     if (!status) {
-        fac_onnx_about a = { .ir = m.ir, .nodes = (int64_t)m.graph.nodes.n, .initializers = (int64_t)m.graph.tensors.n,
+        fac_onnx_about a = { .ir = m.ir,
+                             .nodes = (int64_t)m.graph.nodes.n,
+                             .initializers = (int64_t)m.graph.tensors.n,
                              .functions = (int64_t)m.functions.n };
         snprintf(a.producer, sizeof a.producer, "%s", m.producer);
         list_opsets(&m.opsets, a.opsets, sizeof a.opsets);

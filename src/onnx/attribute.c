@@ -7,7 +7,8 @@
 
 /* ---- finding ---- */
 
-/* In a function, an attribute may stand for one of the call: the call's own, else the function's default. */
+/* In a function, an attribute may stand for one of the call: the call's own, else the function's
+ * default. */
 static const fac_proto_attr *referred(const fac_body *b, const char *ref) {
     if (!b->function) return NULL;
     const fac_proto_attr *a = fac_import_attr(b->outer, b->call, ref);
@@ -16,7 +17,8 @@ static const fac_proto_attr *referred(const fac_body *b, const char *ref) {
     return a;
 }
 
-const fac_proto_attr *fac_import_attr(const fac_body *b, const fac_proto_node *n, const char *name) {
+const fac_proto_attr *fac_import_attr(const fac_body *b, const fac_proto_node *n,
+                                      const char *name) {
     for (size_t k = 0; k < n->attrs.n; k++) {
         const fac_proto_attr *a = &n->attrs.at[k];
         if (!strcmp(a->name, name)) return *a->ref ? referred(b, a->ref) : a;
@@ -25,11 +27,14 @@ const fac_proto_attr *fac_import_attr(const fac_body *b, const fac_proto_node *n
 }
 
 int64_t fac_import_attr_kind(const fac_proto_attr *a) {
-    static const struct { int field, kind; } fields[] = {
-        { FAC_PROTO_ATTR_F, FAC_PROTO_FLOAT }, { FAC_PROTO_ATTR_I, FAC_PROTO_INT }, { FAC_PROTO_ATTR_S, FAC_PROTO_STRING },
-        { FAC_PROTO_ATTR_T, FAC_PROTO_TENSOR }, { FAC_PROTO_ATTR_G, FAC_PROTO_GRAPH },
-        { FAC_PROTO_ATTR_FLOATS, FAC_PROTO_FLOATS }, { FAC_PROTO_ATTR_INTS, FAC_PROTO_INTS },
-        { FAC_PROTO_ATTR_TEXTS, FAC_PROTO_STRINGS } };
+    static const struct {
+        int field, kind;
+    } fields[] = {
+        { FAC_PROTO_ATTR_F, FAC_PROTO_FLOAT },   { FAC_PROTO_ATTR_I, FAC_PROTO_INT },
+        { FAC_PROTO_ATTR_S, FAC_PROTO_STRING },  { FAC_PROTO_ATTR_T, FAC_PROTO_TENSOR },
+        { FAC_PROTO_ATTR_G, FAC_PROTO_GRAPH },   { FAC_PROTO_ATTR_FLOATS, FAC_PROTO_FLOATS },
+        { FAC_PROTO_ATTR_INTS, FAC_PROTO_INTS }, { FAC_PROTO_ATTR_TEXTS, FAC_PROTO_STRINGS }
+    };
     if (a->type) return a->type;
     for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
         if (fac_proto_has(a->has, fields[k].field)) return fields[k].kind;
@@ -37,8 +42,10 @@ int64_t fac_import_attr_kind(const fac_proto_attr *a) {
 }
 
 const char *fac_import_attr_kind_name(int64_t kind) {
-    static const char *const names[] = { "undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings",
-        "tensors", "graphs", "sparse tensor", "sparse tensors", "type", "types" };
+    static const char *const names[] = { "undefined",      "float",   "int",    "string",
+                                         "tensor",         "graph",   "floats", "ints",
+                                         "strings",        "tensors", "graphs", "sparse tensor",
+                                         "sparse tensors", "type",    "types" };
     return kind >= 0 && kind < (int64_t)(sizeof names / sizeof *names) ? names[kind] : "unknown";
 }
 
@@ -51,12 +58,14 @@ static const fac_proto_attr *ask(const fac_onnx_node *n, const char *name, int64
     const fac_proto_attr *a = fac_import_attr(self->body, proto, name);
     int64_t got = a ? fac_import_attr_kind(a) : kind;
     if (got == kind || !kind) return a;
-    fac_fail_graph(self->body->g, FAC_E_FORMAT, "attribute %s is of kind %s, not %s", name, fac_import_attr_kind_name(got),
-                   fac_import_attr_kind_name(kind));
+    fac_fail_graph(self->body->g, FAC_E_FORMAT, "attribute %s is of kind %s, not %s", name,
+                   fac_import_attr_kind_name(got), fac_import_attr_kind_name(kind));
     return NULL;
 }
 
-static fac_graph *graph_of(const fac_onnx_node *n) { return ((const fac_import_node *)n->self)->body->g; }
+static fac_graph *graph_of(const fac_onnx_node *n) {
+    return ((const fac_import_node *)n->self)->body->g;
+}
 
 /* ---- reading ---- */
 
@@ -92,8 +101,10 @@ static const char *keep_text(const fac_onnx_node *n, const char *attr, fac_bytes
         return NULL;
     }
     char *text = fac_arena_alloc(&g->arena, b.n + 1, 1);
-    if (!text) fac_fail_graph(g, FAC_E_NOMEM, "no memory for attribute %s", attr);
-    else if (b.n) memcpy(text, b.p, b.n);
+    if (!text)
+        fac_fail_graph(g, FAC_E_NOMEM, "no memory for attribute %s", attr);
+    else if (b.n)
+        memcpy(text, b.p, b.n);
     return text;
 }
 
@@ -103,8 +114,13 @@ const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *
     return text ? text : missing;
 }
 
-/* The elements of a list attribute; what lies behind `max` is only counted. */
-typedef struct list { const fac_onnx_node *node; const char *attr; void *to; size_t n, max; } list;
+/* The elements of a list attribute; what lies after `max` is only counted. */
+typedef struct list {
+    const fac_onnx_node *node;
+    const char *attr;
+    void *to;
+    size_t n, max;
+} list;
 
 static bool add_int(void *self, uint64_t bits, fac_bytes unused) {
     list *l = self;
@@ -126,20 +142,25 @@ static bool add_real(void *self, uint64_t bits, fac_bytes unused) {
 static bool add_text(void *self, uint64_t unused, fac_bytes b) {
     list *l = self;
     (void)unused;
-    if (l->n < l->max && !(((const char **)l->to)[l->n] = keep_text(l->node, l->attr, b))) return false;
+    if (l->n < l->max && !(((const char **)l->to)[l->n] = keep_text(l->node, l->attr, b)))
+        return false;
     return l->n++ < l->max;
 }
 
-static int read_list(const fac_onnx_node *n, const char *attr, int64_t kind, int field, fac_proto_wire wire,
-                     fac_proto_visit *add, void *to, int max) {
+static int read_list(const fac_onnx_node *n, const char *attr, int64_t kind, int field,
+                     fac_proto_wire wire, fac_proto_visit *add, void *to, int max) {
     const fac_proto_attr *a = ask(n, attr, kind);
     fac_error err;
     if (!a) return -1;
     list l = { n, attr, to, 0, max > 0 ? (size_t)max : 0 };
     fac_status status = fac_proto_each(a->self, field, wire, add, &l, &err);
-    if (status) fac_fail_graph(graph_of(n), status, "attribute %s: %s", attr, err.text);
-    else if (l.n > l.max) fac_fail_graph(graph_of(n), FAC_E_UNSUPPORTED, "attribute %s has more than %d elements", attr, max);
-    else if (!graph_of(n)->error.status) return (int)l.n;
+    if (status)
+        fac_fail_graph(graph_of(n), status, "attribute %s: %s", attr, err.text);
+    else if (l.n > l.max)
+        fac_fail_graph(graph_of(n), FAC_E_UNSUPPORTED, "attribute %s has more than %d elements",
+                       attr, max);
+    else if (!graph_of(n)->error.status)
+        return (int)l.n;
     return -1;
 }
 
@@ -169,15 +190,18 @@ int fac_onnx_count(const fac_onnx_node *n, const char *attr) {
 }
 
 int fac_onnx_ints_long(const fac_onnx_node *n, const char *attr, int64_t *to, int max) {
-    return read_list(n, attr, FAC_PROTO_INTS, FAC_PROTO_ATTR_INTS, FAC_PROTO_VARINTS, add_int, to, max);
+    return read_list(n, attr, FAC_PROTO_INTS, FAC_PROTO_ATTR_INTS, FAC_PROTO_VARINTS, add_int, to,
+                     max);
 }
 
 int fac_onnx_reals(const fac_onnx_node *n, const char *attr, double *to, int max) {
-    return read_list(n, attr, FAC_PROTO_FLOATS, FAC_PROTO_ATTR_FLOATS, FAC_PROTO_FIXED32S, add_real, to, max);
+    return read_list(n, attr, FAC_PROTO_FLOATS, FAC_PROTO_ATTR_FLOATS, FAC_PROTO_FIXED32S, add_real,
+                     to, max);
 }
 
 int fac_onnx_texts(const fac_onnx_node *n, const char *attr, const char **to, int max) {
-    return read_list(n, attr, FAC_PROTO_STRINGS, FAC_PROTO_ATTR_TEXTS, FAC_PROTO_WINDOWS, add_text, to, max);
+    return read_list(n, attr, FAC_PROTO_STRINGS, FAC_PROTO_ATTR_TEXTS, FAC_PROTO_WINDOWS, add_text,
+                     to, max);
 }
 
 fac_dims fac_onnx_ints(const fac_onnx_node *n, const char *attr) {
@@ -193,14 +217,16 @@ fac_dtype fac_onnx_dtype(const fac_onnx_node *n, const char *attr, fac_dtype mis
     if (!a) return missing;
     fac_dtype dtype = fac_proto_dtype(a->i);
     if (dtype != FAC_NONE) return dtype;
-    fac_fail_graph(graph_of(n), FAC_E_UNSUPPORTED, "attribute %s: element type %s (%lld) is not supported", attr,
+    fac_fail_graph(graph_of(n), FAC_E_UNSUPPORTED,
+                   "attribute %s: element type %s (%lld) is not supported", attr,
                    fac_proto_dtype_name(a->i), (long long)a->i);
     return missing;
 }
 
 /* ---- tensors ---- */
 
-fac_status fac_import_attr_tensor(fac_import *im, const fac_proto_attr *a, fac_tensor **out, fac_error *err) {
+fac_status fac_import_attr_tensor(fac_import *im, const fac_proto_attr *a, fac_tensor **out,
+                                  fac_error *err) {
     fac_proto_tensor proto;
     fac_tensor *t;
     fac_bytes bytes = a->t.p ? a->t : (fac_bytes){ a->self.p, 0 };
@@ -218,7 +244,8 @@ fac_tensor *fac_onnx_tensor(const fac_onnx_node *n, const char *attr) {
     fac_tensor *t = NULL;
     fac_error err;
     if (!a) return NULL;
-    fac_status status = fac_import_attr_tensor(((const fac_import_node *)n->self)->body->im, a, &t, &err);
+    fac_status status =
+        fac_import_attr_tensor(((const fac_import_node *)n->self)->body->im, a, &t, &err);
     if (status) fac_fail_graph(graph_of(n), status, "attribute %s: %s", attr, err.text);
     return status ? NULL : t;
 }

@@ -54,14 +54,14 @@ bool fac_encode_message(pb_ostream_t *s, uint32_t field, fac_encode_body *body, 
     pb_ostream_t size = PB_OSTREAM_SIZING;
     if (!body(&size, self) || !encode_length(s, field, size.bytes_written)) return false;
     if (!counts(s)) return body(s, self);
-    s->bytes_written += size.bytes_written;             /* counted once is enough */
+    s->bytes_written += size.bytes_written; /* counted once is enough */
     return true;
 }
 
 /* ---- tensors ---- */
 
 static bool encode_texts(pb_ostream_t *s, const fac_tensor *t) {
-    fac_sink *sink = s->state;                          /* NULL when it only counts */
+    fac_sink *sink = s->state; /* NULL when it only counts */
     fac_tensor *copy = NULL;
     fac_status status = fac_tensor_copy_contiguous(t, &copy, sink ? sink->err : NULL);
     if (sink) sink->status = status;
@@ -94,7 +94,9 @@ static bool encode_raw(pb_ostream_t *s, const fac_tensor *t) {
     return true;
 }
 
-typedef struct pair { const char *key, *value; } pair;
+typedef struct pair {
+    const char *key, *value;
+} pair;
 
 static bool pair_body(pb_ostream_t *s, const void *self) {
     const pair *p = self;
@@ -107,7 +109,8 @@ static bool encode_place(pb_ostream_t *s, const fac_encode_tensor *e) {
     snprintf(length, sizeof length, "%zu", fac_onnx_small_bytes(&e->t->type));
     const pair pairs[] = { { "location", e->file }, { "offset", at }, { "length", length } };
     bool ok = true;
-    for (int k = 0; k < 3 && ok; k++) ok = fac_encode_message(s, FAC_PROTO_TENSOR_EXTERNAL, pair_body, &pairs[k]);
+    for (int k = 0; k < 3 && ok; k++)
+        ok = fac_encode_message(s, FAC_PROTO_TENSOR_EXTERNAL, pair_body, &pairs[k]);
     return ok && fac_encode_int(s, FAC_PROTO_TENSOR_LOCATION, FAC_PROTO_EXTERNAL);
 }
 
@@ -116,7 +119,8 @@ bool fac_encode_tensor_body(pb_ostream_t *s, const void *self) {
     const fac_type *type = &e->t->type;
     for (int k = 0; k < type->dims.n; k++)
         if (!fac_encode_int(s, FAC_PROTO_TENSOR_DIMS, type->dims.d[k])) return false;
-    if (!fac_encode_int(s, FAC_PROTO_TENSOR_TYPE, fac_proto_dtype_number(type->dtype))) return false;
+    if (!fac_encode_int(s, FAC_PROTO_TENSOR_TYPE, fac_proto_dtype_number(type->dtype)))
+        return false;
     if (!fac_encode_text(s, FAC_PROTO_TENSOR_NAME, e->name)) return false;
     if (e->file) return encode_place(s, e);
     return type->dtype == FAC_TEXT ? encode_texts(s, e->t) : encode_raw(s, e->t);

@@ -128,7 +128,7 @@ void fac_onnx_listing_free(fac_onnx_listing *l) {
     fac_release(l);
 }
 
-int           fac_onnx_listing_count(const fac_onnx_listing *l) { return (int)l->n; }
+int fac_onnx_listing_count(const fac_onnx_listing *l) { return (int)l->n; }
 fac_onnx_sums fac_onnx_listing_sums(const fac_onnx_listing *l) { return l->sums; }
 const fac_onnx_listed *fac_onnx_listing_node(const fac_onnx_listing *l, int i) {
     return i >= 0 && (size_t)i < l->n ? &l->nodes[i] : NULL;

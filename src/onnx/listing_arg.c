@@ -22,7 +22,7 @@ static const fac_value *value_of(const fac_listing_place *at, const char *name) 
 bool fac_listing_built(const fac_listing_place *at, const fac_proto_node *n) {
     for (size_t k = 0; at->main && k < n->in.n; k++) {
         const fac_definition *d = definition(at, n->in.at[k]);
-        if (d && fac_value_opaque(d->value)) return true;           /* it had no chance */
+        if (d && fac_value_opaque(d->value)) return true; /* it had no chance */
     }
     for (size_t k = 0; at->main && k < n->out.n; k++) {
         const fac_definition *d = definition(at, n->out.at[k]);
@@ -46,7 +46,10 @@ static bool is_stored(const fac_listing_place *at, const char *name) {
 
 /* ---- types ---- */
 
-typedef struct shape_sink { fac_onnx_dim *to; int n; } shape_sink;
+typedef struct shape_sink {
+    fac_onnx_dim *to;
+    int n;
+} shape_sink;
 
 static bool add_dim(void *self, uint64_t bits, fac_bytes unused) {
     shape_sink *s = self;
@@ -82,8 +85,8 @@ static fac_status type_of_value(fac_onnx_listing *l, const fac_graph *g, const f
     for (int k = 0; k < d->n; k++) {
         const char *name = fac_is_symbol(g, d->d[k]) ? fac_symbol_name(g, d->d[k]) : NULL;
         const bool open = d->d[k] < 0, named = name && *name != '?';
-        dims[k] = (fac_onnx_dim){ open ? -1 : d->d[k],
-                                  named ? fac_arena_text(&l->arena, name) : NULL };
+        dims[k] =
+            (fac_onnx_dim){ open ? -1 : d->d[k], named ? fac_arena_text(&l->arena, name) : NULL };
         if (named && !dims[k].name) return no_memory(err);
     }
     a->dims = dims;
@@ -123,7 +126,9 @@ static fac_status type_of_declared(fac_onnx_listing *l, const fac_proto_value *v
 
 /* Bits of an element by ONNX's word; 0: it has no size of its own. */
 static int bits_of(const char *dtype) {
-    static const struct { const char *name; int bits;
+    static const struct {
+        const char *name;
+        int bits;
     } sizes[] = { { "float", 32 },         { "double", 64 },        { "complex64", 64 },
                   { "complex128", 128 },   { "bool", 8 },           { "bfloat16", 16 },
                   { "float8e4m3fn", 8 },   { "float8e4m3fnuz", 8 }, { "float8e5m2", 8 },
@@ -187,7 +192,7 @@ static fac_onnx_role role_of(const fac_listing_place *at, const fac_proto_node *
 /* Does an input that says sizes come from nodes that compute? */
 static bool is_reshaped(const fac_listing_place *at, const fac_proto_node *n, int64_t opset) {
     const fac_spelling *s = at->main ? fac_import_spelling(at->im, n, opset) : NULL;
-    if (!s || !s->op || !s->op->in) return false;       /* some operators are no op of ours */
+    if (!s || !s->op || !s->op->in) return false; /* some operators are no op of ours */
     for (size_t k = 0; k < n->in.n && s->op->in[k].name; k++) {
         const fac_definition *d = definition(at, n->in.at[k]);
         if (!(s->op->in[k].is & FAC_HOST) || !d || d->maker != FAC_MADE_BY_NODE) continue;
@@ -206,10 +211,14 @@ static bool is_size(const fac_listing_place *at, const fac_onnx_arg *a) {
 static void add_result(fac_onnx_listing *l, const fac_listing_place *at, const fac_onnx_arg *a) {
     fac_onnx_sums *s = &l->sums;
     if (!*a->name) return;
-    if (a->rank < 0) s->unknown++;
-    else if (is_size(at, a)) *(a->rank ? &s->shapes : &s->scalars) += a->bytes;
-    else if (is_stored(at, a->name)) s->prepared += a->bytes;
-    else s->results += a->bytes;
+    if (a->rank < 0)
+        s->unknown++;
+    else if (is_size(at, a))
+        *(a->rank ? &s->shapes : &s->scalars) += a->bytes;
+    else if (is_stored(at, a->name))
+        s->prepared += a->bytes;
+    else
+        s->results += a->bytes;
     if (a->reshaped) s->reshaped += a->bytes;
 }
 

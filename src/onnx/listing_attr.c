@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "onnx/listing.h"
 
-enum { SHOWN = 64 };                /* elements of a list that are written out */
+enum { SHOWN = 64 }; /* elements of a list that are written out */
 
 static fac_status no_memory(fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory for the attributes of a node");
@@ -10,7 +10,11 @@ static fac_status no_memory(fac_error *err) {
 
 /* ---- values as text ---- */
 
-typedef struct writer { fac_text *to; size_t n; bool real; } writer;
+typedef struct writer {
+    fac_text *to;
+    size_t n;
+    bool real;
+} writer;
 
 static void separate(writer *w) {
     if (w->n++) fac_text_add(w->to, w->n <= SHOWN ? "," : "");
@@ -25,8 +29,10 @@ static bool add_number(void *self, uint64_t bits, fac_bytes unused) {
     separate(w);
     if (w->n > SHOWN) return true;
     memcpy(&x, &word, sizeof x);
-    if (w->real) fac_text_print(w->to, "%.9g", (double)x);
-    else fac_text_print(w->to, "%lld", (long long)bits);
+    if (w->real)
+        fac_text_print(w->to, "%.9g", (double)x);
+    else
+        fac_text_print(w->to, "%lld", (long long)bits);
     return true;
 }
 
@@ -67,11 +73,16 @@ static void add_tensor(fac_import *im, const fac_proto_attr *a, fac_text *to) {
 static fac_status write_value(fac_import *im, const fac_proto_attr *a, int64_t kind, fac_text *to,
                               fac_error *err) {
     writer w = { to, 0, kind == FAC_PROTO_FLOATS };
-    if (*a->ref) fac_text_print(to, "@%s", a->ref);
-    else if (kind == FAC_PROTO_INT) fac_text_print(to, "%lld", (long long)a->i);
-    else if (kind == FAC_PROTO_FLOAT) fac_text_print(to, "%.9g", (double)a->f);
-    else if (kind == FAC_PROTO_STRING) add_bytes(to, a->s);
-    else if (kind == FAC_PROTO_TENSOR) add_tensor(im, a, to);
+    if (*a->ref)
+        fac_text_print(to, "@%s", a->ref);
+    else if (kind == FAC_PROTO_INT)
+        fac_text_print(to, "%lld", (long long)a->i);
+    else if (kind == FAC_PROTO_FLOAT)
+        fac_text_print(to, "%.9g", (double)a->f);
+    else if (kind == FAC_PROTO_STRING)
+        add_bytes(to, a->s);
+    else if (kind == FAC_PROTO_TENSOR)
+        add_tensor(im, a, to);
     else if (kind == FAC_PROTO_GRAPH && a->graph)
         fac_text_print(to, "a graph of %zu nodes", a->graph->nodes.n);
     else if (kind == FAC_PROTO_INTS)
@@ -132,8 +143,8 @@ static const char *default_text(fac_onnx_listing *l, const fac_onnx_listed *node
 }
 
 static bool applies(const fac_onnx_default *d, const fac_onnx_listed *node) {
-    return !strcmp(d->type, node->type) && !strcmp(d->domain, node->domain)
-           && node->opset >= d->since && (!d->until || node->opset <= d->until);
+    return !strcmp(d->type, node->type) && !strcmp(d->domain, node->domain) &&
+           node->opset >= d->since && (!d->until || node->opset <= d->until);
 }
 
 static size_t count_defaults(const fac_onnx_listed *node) {

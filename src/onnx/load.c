@@ -18,7 +18,8 @@
  * any size wherever it stands, and "?3" is what facula calls a nameless one itself. */
 static const char *dim_name(const fac_proto_dim *dim) {
     bool says = false;
-    for (const char *c = dim->param; *c; c++) says |= isalnum((unsigned char)*c) || (unsigned char)*c >= 0x80;
+    for (const char *c = dim->param; *c; c++)
+        says |= isalnum((unsigned char)*c) || (unsigned char)*c >= 0x80;
     return says && *dim->param != '?' ? dim->param : "";
 }
 
@@ -29,7 +30,9 @@ static const fac_dims *given(const fac_onnx_opts *opts, const char *name) {
     return NULL;
 }
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for the inputs"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for the inputs");
+}
 
 /* What a caller's sizes say of named dims: a name means the same size wherever it stands. */
 static fac_status bind_names(fac_import *im, const fac_proto_value *v, const fac_dims *dims,
@@ -37,14 +40,15 @@ static fac_status bind_names(fac_import *im, const fac_proto_value *v, const fac
     const fac_proto_shape *shape = &v->type.dense.shape;
     if (!fac_proto_has(v->type.dense.has, FAC_PROTO_DENSE_SHAPE)) return FAC_OK;
     if ((size_t)dims->n != shape->dims.n)
-        return fac_raise(err, FAC_E_SHAPE, "input \"%s\" has %zu dims, its given shape has %d", v->name, shape->dims.n, dims->n);
+        return fac_raise(err, FAC_E_SHAPE, "input \"%s\" has %zu dims, its given shape has %d",
+                         v->name, shape->dims.n, dims->n);
     for (int k = 0; k < dims->n; k++) {
         const char *param = dim_name(&shape->dims.at[k]);
         int64_t *size = *param ? fac_table_get(&im->bound, param) : NULL;
         if (!*param || dims->d[k] < 0) continue;
         if (size && *size != dims->d[k])
-            return fac_raise(err, FAC_E_SHAPE, "dim %s is given as %lld and as %lld", param, (long long)*size,
-                             (long long)dims->d[k]);
+            return fac_raise(err, FAC_E_SHAPE, "dim %s is given as %lld and as %lld", param,
+                             (long long)*size, (long long)dims->d[k]);
         if (size) continue;
         size = fac_arena_alloc(&im->arena, 1, sizeof *size);
         if (!size || !fac_table_put(&im->bound, param, size)) return no_memory(err);
@@ -59,22 +63,32 @@ fac_status fac_import_dims(fac_import *im, const fac_proto_value *v, fac_dims *o
     const fac_dims *mine = given(im->opts, v->name);
     bool known = fac_proto_has(v->type.dense.has, FAC_PROTO_DENSE_SHAPE);
     fac_dims d = { 0 };
-    if (!known && !mine) return fac_raise(err, FAC_E_SHAPE, "input \"%s\" has no shape: one must be given", v->name);
+    if (!known && !mine)
+        return fac_raise(err, FAC_E_SHAPE, "input \"%s\" has no shape: one must be given", v->name);
     size_t rank = known ? shape->dims.n : (size_t)mine->n;
     if (rank > FAC_DIMS)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "input \"%s\" has %zu dims, at most %d are supported", v->name, rank, FAC_DIMS);
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "input \"%s\" has %zu dims, at most %d are supported", v->name, rank,
+                         FAC_DIMS);
     for (d.n = 0; d.n < (int)rank; d.n++) {
         const fac_proto_dim *dim = known ? &shape->dims.at[d.n] : &(fac_proto_dim){ .param = "" };
         const char *param = dim_name(dim);
         const int64_t *size = *param ? fac_table_get(&im->bound, param) : NULL;
         int64_t *to = &d.d[d.n];
-        if (mine && mine->d[d.n] >= 0) *to = mine->d[d.n];
-        else if (size) *to = *size;
-        else if (*param) *to = fac_symbol(im->g, param);
-        else if (fac_proto_has(dim->has, FAC_PROTO_DIM_VALUE) && dim->value >= 0) *to = dim->value;
-        else if (fac_proto_has(dim->has, FAC_PROTO_DIM_VALUE) && dim->value < -1)       /* some exporters write -1: unknown */
-            return fac_raise(err, FAC_E_FORMAT, "input \"%s\" has a dim of %lld", v->name, (long long)dim->value);
-        else *to = fac_symbol(im->g, NULL);
+        if (mine && mine->d[d.n] >= 0)
+            *to = mine->d[d.n];
+        else if (size)
+            *to = *size;
+        else if (*param)
+            *to = fac_symbol(im->g, param);
+        else if (fac_proto_has(dim->has, FAC_PROTO_DIM_VALUE) && dim->value >= 0)
+            *to = dim->value;
+        else if (fac_proto_has(dim->has, FAC_PROTO_DIM_VALUE) &&
+                 dim->value < -1) /* some exporters write -1: unknown */
+            return fac_raise(err, FAC_E_FORMAT, "input \"%s\" has a dim of %lld", v->name,
+                             (long long)dim->value);
+        else
+            *to = fac_symbol(im->g, NULL);
     }
     *out = d;
     return FAC_OK;
@@ -145,7 +159,8 @@ static fac_status any_input(fac_body *b, const fac_proto_value *v, fac_value **o
 static fac_status add_input(fac_body *b, const fac_proto_value *v, fac_error *err) {
     const fac_import *im = b->im;
     fac_value *made = NULL;
-    FAC_TRY(fac_body_define(b, v->name, (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true }, err));
+    FAC_TRY(fac_body_define(b, v->name,
+                            (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true }, err));
     fac_status status = any_input(b, v, &made, err);
     if (status && status != FAC_E_NOMEM && fac_import_lenient(im))
         status = fac_import_opaque_input(b, v, &made, err);
@@ -154,7 +169,8 @@ static fac_status add_input(fac_body *b, const fac_proto_value *v, fac_error *er
     return status;
 }
 
-/* An input with an initializer of its name (every weight, up to IR 3) has that value, and is no input of ours. */
+/* An input with an initializer of its name (every weight, up to IR 3) has that value, and is no
+ * input of ours. */
 static bool has_tensor(const fac_body *b, const char *name) {
     const fac_definition *d = fac_table_get(&b->names, name);
     return d && d->maker == FAC_MADE_BY_TENSOR;
@@ -167,7 +183,8 @@ static fac_status add_inputs(fac_body *b, fac_error *err) {
         size_t i = 0;
         while (i < in->n && strcmp(in->at[i].name, im->opts->inputs[k])) i++;
         if (i == in->n || has_tensor(b, im->opts->inputs[k]))
-            return fac_raise(err, FAC_E_ARGUMENT, "a shape is given for \"%s\", which is no input", im->opts->inputs[k]);
+            return fac_raise(err, FAC_E_ARGUMENT, "a shape is given for \"%s\", which is no input",
+                             im->opts->inputs[k]);
         FAC_TRY(bind_names(im, &in->at[i], &im->opts->dims[k], err));
     }
     for (size_t k = 0; k < in->n; k++)
@@ -194,7 +211,8 @@ static fac_status add_tensors(fac_body *b, fac_error *err) {
         const fac_proto_tensor *t = &g->tensors.at[k];
         if (!*t->name) return fac_raise(err, FAC_E_FORMAT, "initializer %zu has no name", k);
         if (is_overridden(b->im, t->name)) continue;
-        FAC_TRY(fac_body_define(b, t->name, (fac_definition){ .maker = FAC_MADE_BY_TENSOR, .tensor = t }, err));
+        FAC_TRY(fac_body_define(b, t->name,
+                                (fac_definition){ .maker = FAC_MADE_BY_TENSOR, .tensor = t }, err));
     }
     return FAC_OK;
 }
@@ -216,12 +234,15 @@ static fac_status add_outputs(fac_body *b, fac_error *err) {
 }
 
 static fac_status build(fac_import *im, fac_error *err) {
-    fac_body b = { .im = im, .nodes = &im->model.graph.nodes, .opsets = &im->model.opsets, .g = im->g };
+    fac_body b = {
+        .im = im, .nodes = &im->model.graph.nodes, .opsets = &im->model.opsets, .g = im->g
+    };
     fac_status status = add_tensors(&b, err);
     if (!status) status = add_inputs(&b, err);
     if (!status) status = fac_body_build(&b, err);
     if (!status) status = add_outputs(&b, err);
-    if (!status && fac_has_lists(im->g)) fac_graph_sweep(im->g); /* they are no values of a program */
+    if (!status && fac_has_lists(im->g))
+        fac_graph_sweep(im->g); /* they are no values of a program */
     if (!status && im->look) status = im->look(im->look_self, &b, err);
     fac_body_close(&b);
     return status;
@@ -229,15 +250,20 @@ static fac_status build(fac_import *im, fac_error *err) {
 
 /* ---- the cover ---- */
 
-/* Fields behind the pairs: a pair under the name of a field says less than the field. */
+/* Fields after the pairs: a pair under the name of a field says less than the field. */
 static void add_notes(fac_import *im) {
     const fac_proto_model *m = &im->model;
-    const struct { const char *key, *text; } fields[] = {
-        { FAC_NOTE_NAME, m->graph.name }, { FAC_NOTE_DOC, m->doc }, { FAC_NOTE_PRODUCER, m->producer },
-        { FAC_NOTE_PRODUCER_VERSION, m->producer_version }, { FAC_NOTE_DOMAIN, m->domain } };
+    const struct {
+        const char *key, *text;
+    } fields[] = { { FAC_NOTE_NAME, m->graph.name },
+                   { FAC_NOTE_DOC, m->doc },
+                   { FAC_NOTE_PRODUCER, m->producer },
+                   { FAC_NOTE_PRODUCER_VERSION, m->producer_version },
+                   { FAC_NOTE_DOMAIN, m->domain } };
     char version[24];
     for (size_t k = 0; k < m->metadata.n; k++)
-        if (*m->metadata.at[k].key) fac_graph_set_note(im->g, m->metadata.at[k].key, m->metadata.at[k].value);
+        if (*m->metadata.at[k].key)
+            fac_graph_set_note(im->g, m->metadata.at[k].key, m->metadata.at[k].value);
     for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
         fac_graph_set_note(im->g, fields[k].key, *fields[k].text ? fields[k].text : NULL);
     snprintf(version, sizeof version, "%lld", (long long)m->version);
@@ -248,12 +274,13 @@ static void add_notes(fac_import *im) {
 
 enum {
     OLDEST_IR = 3,
-    EXPANSION = 1 << 18             /* nodes that calls of functions may add to those of the file */
+    EXPANSION = 1 << 18 /* nodes that calls of functions may add to those of the file */
 };
 
 static fac_status read_model(fac_import *im, fac_error *err) {
     const fac_proto_model *m = &im->model;
-    fac_status status = fac_proto_read_model(fac_source_bytes(&im->files), &im->arena, &im->model, err);
+    fac_status status =
+        fac_proto_read_model(fac_source_bytes(&im->files), &im->arena, &im->model, err);
     const fac_bytes all = fac_source_bytes(&im->files);
     const fac_content is = fac_content_of(all.p, all.n);
     if (status == FAC_E_FORMAT && is.name && is.kind != FAC_CONTENT_MODEL)
@@ -261,9 +288,11 @@ static fac_status read_model(fac_import *im, fac_error *err) {
     if (status == FAC_E_FORMAT) return fac_raise_in(err, status, "not an ONNX model");
     if (status) return status;
     if (!fac_proto_has(m->has, FAC_PROTO_MODEL_GRAPH) || m->ir < 1)
-        return fac_raise(err, FAC_E_FORMAT, "not an ONNX model: it has no %s", m->ir < 1 ? "IR version" : "graph");
+        return fac_raise(err, FAC_E_FORMAT, "not an ONNX model: it has no %s",
+                         m->ir < 1 ? "IR version" : "graph");
     if (m->ir < OLDEST_IR)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "IR version %lld; %d and later are supported", (long long)m->ir, OLDEST_IR);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "IR version %lld; %d and later are supported",
+                         (long long)m->ir, OLDEST_IR);
     im->budget = m->graph.nodes.n + EXPANSION;
     return FAC_OK;
 }
@@ -297,14 +326,16 @@ fac_status fac_import_run(fac_import *im, fac_graph **out, fac_error *err) {
     return status;
 }
 
-fac_status fac_onnx_load_files(fac_source_files *files, const fac_onnx_opts *opts, fac_graph **out, fac_error *err) {
+fac_status fac_onnx_load_files(fac_source_files *files, const fac_onnx_opts *opts, fac_graph **out,
+                               fac_error *err) {
     fac_import im = { .opts = opts, .files = *files };
     fac_status status = fac_import_run(&im, out, err);
     *files = (fac_source_files){ 0 };
     return status;
 }
 
-fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out, fac_error *err) {
+fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out,
+                         fac_error *err) {
     fac_source_files files;
     struct stat root;
     const char *link_root = opts ? opts->link_root : NULL;

@@ -5,5 +5,6 @@
 #include "onnx/source.h"
 
 /* fac_onnx_load; takes over what `files` holds, whether or not it succeeds. */
-fac_status fac_onnx_load_files(fac_source_files *files, const fac_onnx_opts *opts, fac_graph **out, fac_error *err);
+fac_status fac_onnx_load_files(fac_source_files *files, const fac_onnx_opts *opts, fac_graph **out,
+                               fac_error *err);
 #endif

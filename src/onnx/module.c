@@ -13,7 +13,10 @@
 #include "base/error.h"
 
 enum { LEVELS = 48 };
-typedef struct piece { const char *s; size_t n; } piece;
+typedef struct piece {
+    const char *s;
+    size_t n;
+} piece;
 typedef struct way {
     piece path[LEVELS], class[LEVELS];
     int n;
@@ -124,8 +127,8 @@ const char *fac_import_module(fac_body *b, const fac_proto_node *n) {
     for (int k = 0; k + 1 < w.n - other; k++)
         if (!put_class(b, w.path[k], last_word(w.class[k]))) return no_memory(b);
     if (other) at = moved;
-    char *label = fac_arena_print(
-        &b->g->arena, "%.*s%s%s", (int)at.n, at.s, at.n ? "." : "", n->type);
+    char *label =
+        fac_arena_print(&b->g->arena, "%.*s%s%s", (int)at.n, at.s, at.n ? "." : "", n->type);
     const char *name = label ? numbered(b, label) : NULL;
     return name ? name : no_memory(b);
 }

@@ -4,26 +4,31 @@
 #include "graph/list.h"
 #include "onnx/import.h"
 
-enum { LONG = 64 };             /* numbers of an attribute that fills an array */
+enum { LONG = 64 }; /* numbers of an attribute that fills an array */
 
 /* ---- attributes by the op's table ----
  * Errors go to the graph, as those of load() do: it leads them with the node's name. */
 
-static void put(void *attrs, const fac_attr *to, const void *value, size_t size) { memcpy((char *)attrs + to->at, value, size); }
+static void put(void *attrs, const fac_attr *to, const void *value, size_t size) {
+    memcpy((char *)attrs + to->at, value, size);
+}
 
-/* 0 in the struct means the default.  Where the default is another number, a 0 of the file cannot be said. */
+/* 0 in the struct means the default.  Where the default is another number, a 0 of the file cannot
+ * be said. */
 static bool sayable(fac_graph *g, const fac_attr *to, const char *name, double x) {
     if (x != 0 || to->zero_means == 0) return true;
     fac_fail_graph(g, FAC_E_UNSUPPORTED, "attribute %s = 0 is not supported", name);
     return false;
 }
 
-static void fill_array(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const char *name, void *attrs) {
+static void fill_array(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const char *name,
+                       void *attrs) {
     int64_t numbers[LONG];
     int count = fac_onnx_ints_long(n, name, numbers, LONG);
     if (count < 0) return;
     if (count != to->count || to->kind != FAC_A_INT) {
-        fac_fail_graph(g, FAC_E_SHAPE, "attribute %s has %d numbers, not %d", name, count, to->count);
+        fac_fail_graph(g, FAC_E_SHAPE, "attribute %s has %d numbers, not %d", name, count,
+                       to->count);
         return;
     }
     for (int k = 0; k < count; k++)
@@ -31,7 +36,8 @@ static void fill_array(const fac_onnx_node *n, fac_graph *g, const fac_attr *to,
     put(attrs, to, numbers, (size_t)count * sizeof *numbers);
 }
 
-static void fill_choice(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const char *name, void *attrs) {
+static void fill_choice(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const char *name,
+                        void *attrs) {
     const char *text = fac_onnx_text(n, name, NULL);
     if (!text) return;
     for (int k = 0; to->choices[k]; k++)
@@ -42,7 +48,8 @@ static void fill_choice(const fac_onnx_node *n, fac_graph *g, const fac_attr *to
     fac_fail_graph(g, FAC_E_UNSUPPORTED, "attribute %s = \"%s\" is not supported", name, text);
 }
 
-static void fill(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const char *name, void *attrs) {
+static void fill(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const char *name,
+                 void *attrs) {
     int64_t i;
     double x;
     fac_dims d;
@@ -61,8 +68,12 @@ static void fill(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const
         x = fac_onnx_real(n, name, 0);
         if (sayable(g, to, name, x)) put(attrs, to, &x, sizeof x);
         return;
-    case FAC_A_FLAG: put(attrs, to, &(bool){ fac_onnx_int(n, name, 0) != 0 }, sizeof(bool)); return;
-    case FAC_A_ENUM: fill_choice(n, g, to, name, attrs); return;
+    case FAC_A_FLAG:
+        put(attrs, to, &(bool){ fac_onnx_int(n, name, 0) != 0 }, sizeof(bool));
+        return;
+    case FAC_A_ENUM:
+        fill_choice(n, g, to, name, attrs);
+        return;
     case FAC_A_DTYPE:
         dtype = fac_onnx_dtype(n, name, FAC_NONE);
         put(attrs, to, &dtype, sizeof dtype);
@@ -75,8 +86,11 @@ static void fill(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const
         fac_reals list = { 0 };
         list.n = fac_onnx_reals(n, name, list.v, FAC_REALS);
         if (list.n < 0) list.n = 0;
-        if (list.n > FAC_REALS) fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: %s has %d elements, at most %d are possible", n->type, name, list.n, FAC_REALS);
-        else put(attrs, to, &list, sizeof list);
+        if (list.n > FAC_REALS)
+            fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: %s has %d elements, at most %d are possible",
+                           n->type, name, list.n, FAC_REALS);
+        else
+            put(attrs, to, &list, sizeof list);
         return;
     }
     case FAC_A_TEXT:
@@ -102,7 +116,8 @@ static const fac_attr *attr_of(const fac_op *op, const char *name) {
     return NULL;
 }
 
-static void load_by_tables(const fac_onnx_node *n, fac_graph *g, const fac_spelling *s, fac_value *const in[], fac_value *out[]) {
+static void load_by_tables(const fac_onnx_node *n, fac_graph *g, const fac_spelling *s,
+                           fac_value *const in[], fac_value *out[]) {
     const fac_proto_node *proto = ((const fac_import_node *)n->self)->proto;
     void *attrs = fac_arena_alloc(&g->arena, 1, s->op->attrs_size);
     if (!attrs) {
@@ -113,17 +128,23 @@ static void load_by_tables(const fac_onnx_node *n, fac_graph *g, const fac_spell
         const char *name = proto->attrs.at[k].name, *ours = name;
         if (!fac_onnx_has(n, name) || (renamed(s->how, name, &ours) && !ours)) continue;
         const fac_attr *to = attr_of(s->op, ours);
-        if (to) fill(n, g, to, name, attrs);
-        else fac_fail_graph(g, FAC_E_UNSUPPORTED, "attribute %s of %s is not supported", name, n->type);
+        if (to)
+            fill(n, g, to, name, attrs);
+        else
+            fac_fail_graph(g, FAC_E_UNSUPPORTED, "attribute %s of %s is not supported", name,
+                           n->type);
     }
-    fac_value *y = g->error.status ? g->poison : fac_emit_body(g, s->op, attrs, n->nin, n->nin, in, NULL, NULL);
+    fac_value *y = g->error.status ? g->poison
+                                   : fac_emit_body(g, s->op, attrs, n->nin, n->nin, in, NULL, NULL);
     int port = 0;
-    bool listed = s->op->out != NULL;           /* a file may name more outputs than there are ports */
+    bool listed = s->op->out != NULL; /* a file may name more outputs than there are ports */
     for (int k = 0; k < n->nout; k++, port++) {
         while (listed && s->op->out[port].name && (s->op->out[port].is & FAC_INTERNAL)) port++;
         listed = listed && s->op->out[port].name;
-        if (y->leaf == FAC_POISON) out[k] = y;
-        else if (y->node && port < y->node->nout) out[k] = y->node->out[port];
+        if (y->leaf == FAC_POISON)
+            out[k] = y;
+        else if (y->node && port < y->node->nout)
+            out[k] = y->node->out[port];
     }
 }
 
@@ -133,39 +154,97 @@ static void refuse_unasked(const fac_import_node *self, fac_graph *g, const fac_
     for (size_t k = 0; k < self->proto->attrs.n; k++) {
         const char *name = self->proto->attrs.at[k].name;
         if (!self->asked[k] && !renamed(how, name, &ours))
-            fac_fail_graph(g, FAC_E_UNSUPPORTED, "attribute %s of %s is not supported", name, self->pub.type);
+            fac_fail_graph(g, FAC_E_UNSUPPORTED, "attribute %s of %s is not supported", name,
+                           self->pub.type);
     }
 }
 
 /* Those whose load() does not ask how many dims an input has; load_by_tables never does. */
 static bool takes_any_rank(const char *type) {
-    static const char *const names[] = {
-        "ArgMax", "ArgMin", "BatchNormalization", "BitShift", "Cast", "CastLike", "Celu", "Clip",
-        "ConstantOfShape", "Conv", "ConvTranspose", "DepthToSpace", "Elu", "Flatten", "GRU", "Gelu",
-        "Gemm", "GroupNormalization", "HardSigmoid", "Hardmax", "If", "InstanceNormalization",
-        "IsInf", "LRN", "LSTM", "LayerNormalization", "LeakyRelu", "LogSoftmax", "Max", "Mean",
-        "Min", "Mod", "NonZero", "OneHot", "Pad", "Pow", "RMSNormalization", "RNN", "ReduceLogSum",
-        "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
-        "ReduceSumSquare", "Reshape", "Scatter", "ScatterElements", "ScatterND", "Selu", "Shape",
-        "Slice", "Softmax", "SpaceToDepth", "Split", "Squeeze", "Sum", "Swish",
-        "ThresholdedRelu", "TopK", "Trilu", "Unsqueeze", NULL };
+    static const char *const names[] = { "ArgMax",
+                                         "ArgMin",
+                                         "BatchNormalization",
+                                         "BitShift",
+                                         "Cast",
+                                         "CastLike",
+                                         "Celu",
+                                         "Clip",
+                                         "ConstantOfShape",
+                                         "Conv",
+                                         "ConvTranspose",
+                                         "DepthToSpace",
+                                         "Elu",
+                                         "Flatten",
+                                         "GRU",
+                                         "Gelu",
+                                         "Gemm",
+                                         "GroupNormalization",
+                                         "HardSigmoid",
+                                         "Hardmax",
+                                         "If",
+                                         "InstanceNormalization",
+                                         "IsInf",
+                                         "LRN",
+                                         "LSTM",
+                                         "LayerNormalization",
+                                         "LeakyRelu",
+                                         "LogSoftmax",
+                                         "Max",
+                                         "Mean",
+                                         "Min",
+                                         "Mod",
+                                         "NonZero",
+                                         "OneHot",
+                                         "Pad",
+                                         "Pow",
+                                         "RMSNormalization",
+                                         "RNN",
+                                         "ReduceLogSum",
+                                         "ReduceLogSumExp",
+                                         "ReduceMax",
+                                         "ReduceMean",
+                                         "ReduceMin",
+                                         "ReduceProd",
+                                         "ReduceSum",
+                                         "ReduceSumSquare",
+                                         "Reshape",
+                                         "Scatter",
+                                         "ScatterElements",
+                                         "ScatterND",
+                                         "Selu",
+                                         "Shape",
+                                         "Slice",
+                                         "Softmax",
+                                         "SpaceToDepth",
+                                         "Split",
+                                         "Squeeze",
+                                         "Sum",
+                                         "Swish",
+                                         "ThresholdedRelu",
+                                         "TopK",
+                                         "Trilu",
+                                         "Unsqueeze",
+                                         NULL };
     for (const char *const *name = names; *name; name++)
         if (!strcmp(*name, type)) return true;
     return false;
 }
 
-static fac_status check_ranks(const fac_onnx_node *n, const fac_spelling *s, fac_value *const in[], fac_error *err) {
+static fac_status check_ranks(const fac_onnx_node *n, const fac_spelling *s, fac_value *const in[],
+                              fac_error *err) {
     if (!s->how->load || takes_any_rank(n->type)) return FAC_OK;
     for (int i = 0; i < n->nin; i++)
         if (in[i] && in[i]->guess == FAC_RANKLESS)
-            return fac_raise(err, FAC_E_UNSUPPORTED, "%s must know how many dims its input %d has, which an If decides in "
-                             "the run", n->type, i);
+            return fac_raise(err, FAC_E_UNSUPPORTED,
+                             "%s must know how many dims its input %d has, which an If decides in "
+                             "the run",
+                             n->type, i);
     return FAC_OK;
 }
 
 /* ---- nodes ---- */
 
-static int count_of(const fac_proto_names *names) {             /* without absent ones at the end */
+static int count_of(const fac_proto_names *names) { /* without absent ones at the end */
     size_t n = names->n;
     while (n && !*names->at[n - 1]) n--;
     return (int)n;
@@ -180,8 +259,10 @@ static int needs_of(const fac_spelling *s) {
     return n;
 }
 
-static fac_status check_inputs(const fac_onnx_node *n, const fac_spelling *s, fac_value *const in[], fac_error *err) {
-    static const char *const ordinals[] = { "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth" };
+static fac_status check_inputs(const fac_onnx_node *n, const fac_spelling *s, fac_value *const in[],
+                               fac_error *err) {
+    static const char *const ordinals[] = { "first", "second", "third",   "fourth",
+                                            "fifth", "sixth",  "seventh", "eighth" };
     const int needs = needs_of(s);
     for (int k = 0; k < needs; k++) {
         if (k < n->nin && in[k]) continue;
@@ -223,7 +304,8 @@ static fac_status check_lists(const fac_onnx_node *n, fac_value *const in[], fac
     return FAC_OK;
 }
 
-fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
+fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const in[],
+                         fac_value *out[], fac_error *err) {
     if (n->in.n && fac_is_list(in[0]) && !*fac_import_domain(n->domain) &&
         !strcmp(n->type, "Identity"))
         return out[0] = in[0], FAC_OK;
@@ -231,8 +313,13 @@ fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const 
     int64_t opset = fac_import_opset(im, b->opsets, n->domain);
     const fac_spelling *s = fac_import_spelling(im, n, opset);
     fac_import_node self = { .body = b, .proto = n };
-    self.pub = (fac_onnx_node){ .type = n->type, .name = n->name, .domain = fac_import_domain(n->domain), .opset = (int)opset,
-                                .nin = count_of(&n->in), .nout = count_of(&n->out), .self = &self };
+    self.pub = (fac_onnx_node){ .type = n->type,
+                                .name = n->name,
+                                .domain = fac_import_domain(n->domain),
+                                .opset = (int)opset,
+                                .nin = count_of(&n->in),
+                                .nout = count_of(&n->out),
+                                .self = &self };
     self.asked = fac_arena_alloc(&im->arena, n->attrs.n, sizeof *self.asked);
     if (!s && fac_import_lenient(im))
         return fac_raise(err, FAC_E_UNSUPPORTED, "op %s is not ours", n->type);
@@ -241,7 +328,8 @@ fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const 
     FAC_TRY(check_inputs(&self.pub, s, in, err));
     FAC_TRY(check_lists(&self.pub, in, err));
     FAC_TRY(check_ranks(&self.pub, s, in, err));
-    if (!s->how->load) load_by_tables(&self.pub, b->g, s, in, out);
+    if (!s->how->load)
+        load_by_tables(&self.pub, b->g, s, in, out);
     else {
         s->how->load(&self.pub, b->g, in, out);
         if (!b->g->error.status) refuse_unasked(&self, b->g, s->how);
@@ -251,7 +339,13 @@ fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const 
 
 /* ---- Constant ---- */
 
-typedef struct collected { fac_tensor *t; void *to; size_t n, size; fac_arena *arena; bool failed; } collected;
+typedef struct collected {
+    fac_tensor *t;
+    void *to;
+    size_t n, size;
+    fac_arena *arena;
+    bool failed;
+} collected;
 
 static bool count_one(void *self, uint64_t bits, fac_bytes b) {
     (void)bits, (void)b;
@@ -260,32 +354,40 @@ static bool count_one(void *self, uint64_t bits, fac_bytes b) {
 
 static bool collect(void *self, uint64_t bits, fac_bytes b) {
     collected *c = self;
-    if (c->arena) {                                             /* texts */
+    if (c->arena) { /* texts */
         char *s = b.n && memchr(b.p, 0, b.n) ? NULL : fac_arena_alloc(c->arena, b.n + 1, 1);
         c->failed |= !s;
         if (s && b.n) memcpy(s, b.p, b.n);
         ((char **)c->to)[c->n++] = s;
-    } else memcpy((char *)c->to + c->size * c->n++, &bits, c->size);
+    } else
+        memcpy((char *)c->to + c->size * c->n++, &bits, c->size);
     return !c->failed;
 }
 
 /* Numbers or texts of an attribute as a tensor of one dim, or of none. */
-static fac_status constant_of(fac_import *im, const fac_proto_attr *a, int64_t kind, fac_tensor **out, fac_error *err) {
+static fac_status constant_of(fac_import *im, const fac_proto_attr *a, int64_t kind,
+                              fac_tensor **out, fac_error *err) {
     bool texts = kind == FAC_PROTO_STRING || kind == FAC_PROTO_STRINGS;
     bool reals = kind == FAC_PROTO_FLOAT || kind == FAC_PROTO_FLOATS;
     bool one = kind == FAC_PROTO_FLOAT || kind == FAC_PROTO_INT || kind == FAC_PROTO_STRING;
     fac_dtype dtype = texts ? FAC_TEXT : reals ? FAC_F32 : FAC_I64;
-    fac_proto_wire wire = texts ? FAC_PROTO_WINDOWS : reals ? FAC_PROTO_FIXED32S : FAC_PROTO_VARINTS;
+    fac_proto_wire wire = texts   ? FAC_PROTO_WINDOWS
+                          : reals ? FAC_PROTO_FIXED32S
+                                  : FAC_PROTO_VARINTS;
     int field = texts ? FAC_PROTO_ATTR_TEXTS : reals ? FAC_PROTO_ATTR_FLOATS : FAC_PROTO_ATTR_INTS;
     size_t count = one, size = (size_t)fac_dtype_get(dtype)->block_bytes;
     uint64_t bits = (uint64_t)a->i;
     if (reals) memcpy(&bits, &a->f, sizeof a->f);
     if (texts) size = sizeof(char *);
     if (!one) FAC_TRY(fac_proto_each(a->self, field, wire, count_one, &count, err));
-    collected c = { .size = size, .arena = texts ? &im->arena : NULL, .to = fac_arena_alloc(&im->arena, count, size) };
+    collected c = { .size = size,
+                    .arena = texts ? &im->arena : NULL,
+                    .to = fac_arena_alloc(&im->arena, count, size) };
     if (!c.to) return fac_raise(err, FAC_E_NOMEM, "no memory for a constant");
-    if (one) collect(&c, bits, a->s);
-    else FAC_TRY(fac_proto_each(a->self, field, wire, collect, &c, err));
+    if (one)
+        collect(&c, bits, a->s);
+    else
+        FAC_TRY(fac_proto_each(a->self, field, wire, collect, &c, err));
     if (c.failed) return fac_raise(err, FAC_E_UNSUPPORTED, "a text with a zero byte");
     fac_dims dims = one ? (fac_dims){ 0 } : fac_shape((int64_t)count);
     FAC_TRY(fac_tensor_new(NULL, dtype, dims, out, err));
@@ -294,24 +396,32 @@ static fac_status constant_of(fac_import *im, const fac_proto_attr *a, int64_t k
     return status;
 }
 
-static const struct { const char *name; int64_t kind; } constants[] = {
-    { "value", FAC_PROTO_TENSOR }, { "value_float", FAC_PROTO_FLOAT }, { "value_floats", FAC_PROTO_FLOATS },
-    { "value_int", FAC_PROTO_INT }, { "value_ints", FAC_PROTO_INTS }, { "value_string", FAC_PROTO_STRING },
-    { "value_strings", FAC_PROTO_STRINGS } };
+static const struct {
+    const char *name;
+    int64_t kind;
+} constants[] = { { "value", FAC_PROTO_TENSOR },         { "value_float", FAC_PROTO_FLOAT },
+                  { "value_floats", FAC_PROTO_FLOATS },  { "value_int", FAC_PROTO_INT },
+                  { "value_ints", FAC_PROTO_INTS },      { "value_string", FAC_PROTO_STRING },
+                  { "value_strings", FAC_PROTO_STRINGS } };
 
-fac_status fac_import_constant(const fac_body *b, const fac_proto_node *n, fac_value *out[], fac_error *err) {
+fac_status fac_import_constant(const fac_body *b, const fac_proto_node *n, fac_value *out[],
+                               fac_error *err) {
     fac_import *im = b->im;
     fac_tensor *t;
     if (n->attrs.n != 1 || n->out.n != 1)
-        return fac_raise(err, FAC_E_FORMAT, "Constant with %zu attributes and %zu outputs", n->attrs.n, n->out.n);
+        return fac_raise(err, FAC_E_FORMAT, "Constant with %zu attributes and %zu outputs",
+                         n->attrs.n, n->out.n);
     const char *name = n->attrs.at[0].name;
     const fac_proto_attr *a = fac_import_attr(b, n, name);
-    if (!a) return fac_raise(err, FAC_E_FORMAT, "attribute %s refers to one that the call does not have", name);
+    if (!a)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "attribute %s refers to one that the call does not have", name);
     int64_t kind = fac_import_attr_kind(a);
     for (size_t k = 0; k < sizeof constants / sizeof *constants; k++) {
         if (strcmp(constants[k].name, name)) continue;
         if (constants[k].kind != kind)
-            return fac_raise(err, FAC_E_FORMAT, "attribute %s is of kind %s", name, fac_import_attr_kind_name(kind));
+            return fac_raise(err, FAC_E_FORMAT, "attribute %s is of kind %s", name,
+                             fac_import_attr_kind_name(kind));
         if (kind == FAC_PROTO_TENSOR) {
             FAC_TRY(fac_import_attr_tensor(im, a, &t, err));
             out[0] = fac_const(b->g, t);

@@ -7,18 +7,22 @@
 #include <stdio.h>
 #include "base/error.h"
 
-typedef struct attrs { const char *type, *domain, *dtypes; } attrs;
+typedef struct attrs {
+    const char *type, *domain, *dtypes;
+} attrs;
 #define AT(member) offsetof(attrs, member)
 static const fac_attr table[] = {
     { "type", FAC_A_TEXT, AT(type), 0, 0, 0, 0, NULL, "the operator, as the file calls it" },
     { "domain", FAC_A_TEXT, AT(domain), 0, 0, 0, 0, NULL, "its domain" },
-    { "dtypes", FAC_A_TEXT, AT(dtypes), 0, 0, 0, 0, NULL, "element types of the results" }, { 0 } };
+    { "dtypes", FAC_A_TEXT, AT(dtypes), 0, 0, 0, 0, NULL, "element types of the results" },
+    { 0 }
+};
 static const fac_port ports_in[] = { { "x", FAC_ANY, FAC_OPTIONAL | FAC_VARIADIC }, { 0 } };
 static const fac_port ports_out[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 
 /* ---- the op ---- */
 
-/* The k-th word of "f32,-,i64"; its length is 0 behind the last. */
+/* The k-th word of "f32,-,i64"; its length is 0 after the last. */
 static size_t word(const char **list, int k) {
     const char *s = *list;
     for (; k && *s; k--) s += strcspn(s, ","), s += *s == ',';
@@ -42,7 +46,8 @@ static fac_dtype dtype_at(const char *list, int k) {
 static bool infer_one(fac_node *n, const char *dtypes, int k) {
     fac_contents shape;
     fac_type t = { dtype_at(dtypes, k), { 0 } };
-    if (t.dtype == FAC_NONE) t = (fac_type){ FAC_U8, fac_shape(0) };
+    if (t.dtype == FAC_NONE)
+        t = (fac_type){ FAC_U8, fac_shape(0) };
     else if (!fac_known(n->in[k], &shape) || shape.n > FAC_DIMS)
         return fac_fail(n, FAC_E_SHAPE, "the shape of result %d is not known", k);
     else
@@ -61,16 +66,14 @@ static bool infer(fac_node *n) {
     return good;
 }
 
-static const fac_op opaque = {
-    .name = "opaque",
-    .doc = "an operator that is not ours",
-    .in = ports_in,
-    .out = ports_out,
-    .attrs = table,
-    .attrs_size = sizeof(attrs),
-    .is = FAC_OP_NO_GRAD | FAC_OP_BARRIER | FAC_OP_OPAQUE,
-    .infer = infer
-};
+static const fac_op opaque = { .name = "opaque",
+                               .doc = "an operator that is not ours",
+                               .in = ports_in,
+                               .out = ports_out,
+                               .attrs = table,
+                               .attrs_size = sizeof(attrs),
+                               .is = FAC_OP_NO_GRAD | FAC_OP_BARRIER | FAC_OP_OPAQUE,
+                               .infer = infer };
 
 bool fac_value_opaque(const fac_value *v) {
     if (!v || !v->node || v->node->op != &opaque) return false;

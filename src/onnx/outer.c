@@ -1,17 +1,24 @@
-/* What the subgraphs of a node read from outside: names that neither they nor the subgraphs around them inside the node define.
- * They count as inputs when nodes are put in order. */
+/* What the subgraphs of a node read from outside: names that neither they nor the subgraphs around
+ * them inside the node define. They count as inputs when nodes are put in order. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "onnx/import.h"
 
-typedef struct names { fac_table seen; const char **at; size_t n, room; } names;
+typedef struct names {
+    fac_table seen;
+    const char **at;
+    size_t n, room;
+} names;
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for the names of a subgraph"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for the names of a subgraph");
+}
 
 static fac_status add(names *to, const char *name, fac_error *err) {
     static const char there = 0;
     if (!*name || fac_table_get(&to->seen, name)) return FAC_OK;
-    if (!fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at) || !fac_table_put(&to->seen, name, (void *)(uintptr_t)&there))
+    if (!fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at) ||
+        !fac_table_put(&to->seen, name, (void *)(uintptr_t)&there))
         return no_memory(err);
     to->at[to->n++] = name;
     return FAC_OK;
@@ -26,7 +33,8 @@ static fac_status define_all(fac_table *own, const fac_proto_graph *g, fac_error
     for (size_t k = 0; k < g->in.n; k++) FAC_TRY(define(own, g->in.at[k].name, err));
     for (size_t k = 0; k < g->tensors.n; k++) FAC_TRY(define(own, g->tensors.at[k].name, err));
     for (size_t k = 0; k < g->nodes.n; k++)
-        for (size_t i = 0; i < g->nodes.at[k].out.n; i++) FAC_TRY(define(own, g->nodes.at[k].out.at[i], err));
+        for (size_t i = 0; i < g->nodes.at[k].out.n; i++)
+            FAC_TRY(define(own, g->nodes.at[k].out.at[i], err));
     return FAC_OK;
 }
 
@@ -35,7 +43,8 @@ static fac_status add_graph(names *to, const fac_proto_graph *g, fac_error *err)
     fac_status status = define_all(&own, g, err);
     for (size_t k = 0; k < g->nodes.n && !status; k++)
         for (size_t i = 0; i < g->nodes.at[k].reads.n && !status; i++)
-            if (!fac_table_get(&own, g->nodes.at[k].reads.at[i])) status = add(to, g->nodes.at[k].reads.at[i], err);
+            if (!fac_table_get(&own, g->nodes.at[k].reads.at[i]))
+                status = add(to, g->nodes.at[k].reads.at[i], err);
     for (size_t k = 0; k < g->out.n && !status; k++)
         if (!fac_table_get(&own, g->out.at[k].name)) status = add(to, g->out.at[k].name, err);
     fac_table_free(&own);

@@ -1,5 +1,6 @@
-/* Writing a model: graph -> one whose every node can be said -> records of nodes and tensors -> messages -> file.
- * Sizes are counted first, then the bytes go out one after the other: no second copy of the weights is held. */
+/* Writing a model: graph -> one whose every node can be said -> records of nodes and tensors ->
+ * messages -> file. Sizes are counted first, then the bytes go out one after the other: no second
+ * copy of the weights is held. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,19 +16,43 @@
 
 /* Field numbers, see onnx.proto. */
 enum {
-    MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_DOMAIN = 4, MODEL_VERSION = 5, MODEL_DOC = 6,
-    MODEL_OPSET = 8, MODEL_METADATA = 14,
-    OPSET_DOMAIN = 1, OPSET_VERSION = 2,
-    GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_TENSOR = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
-    NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTR = 5, NODE_DOMAIN = 7,
-    FUNCTION_NAME = 1, FUNCTION_INPUT = 4, FUNCTION_OUTPUT = 5, FUNCTION_NODE = 7, FUNCTION_OPSET = 9, FUNCTION_DOMAIN = 10,
+    MODEL_IR = 1,
+    MODEL_PRODUCER = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_DOMAIN = 4,
+    MODEL_VERSION = 5,
+    MODEL_DOC = 6,
+    MODEL_OPSET = 8,
+    MODEL_METADATA = 14,
+    OPSET_DOMAIN = 1,
+    OPSET_VERSION = 2,
+    GRAPH_NODE = 1,
+    GRAPH_NAME = 2,
+    GRAPH_TENSOR = 5,
+    GRAPH_INPUT = 11,
+    GRAPH_OUTPUT = 12,
+    NODE_INPUT = 1,
+    NODE_OUTPUT = 2,
+    NODE_NAME = 3,
+    NODE_TYPE = 4,
+    NODE_ATTR = 5,
+    NODE_DOMAIN = 7,
+    FUNCTION_NAME = 1,
+    FUNCTION_INPUT = 4,
+    FUNCTION_OUTPUT = 5,
+    FUNCTION_NODE = 7,
+    FUNCTION_OPSET = 9,
+    FUNCTION_DOMAIN = 10,
     MODEL_FUNCTION = 25,
-    ATTR_NAME = 1, ATTR_KIND = 20, VALUE_NAME = 1, SHAPE_DIM = 1
+    ATTR_NAME = 1,
+    ATTR_KIND = 20,
+    VALUE_NAME = 1,
+    SHAPE_DIM = 1
 };
 enum {
-    PAGE = 4096,                    /* where external tensors begin, so that they can be mapped      */
-    SMALLEST = 1024,                /* tensors with fewer bytes stay in the model                    */
-    SPARE = 64 << 20                /* below 2 GiB: for nodes and names                              */
+    PAGE = 4096,     /* where external tensors begin, so that they can be mapped      */
+    SMALLEST = 1024, /* tensors with fewer bytes stay in the model                    */
+    SPARE = 64 << 20 /* below 2 GiB: for nodes and names                              */
 };
 
 /* ---- messages ---- */
@@ -38,18 +63,22 @@ static bool attr_body(pb_ostream_t *s, const void *self) {
     const fac_record_attr *a = self;
     bool ok = fac_encode_text(s, ATTR_NAME, a->name) && fac_encode_int(s, ATTR_KIND, a->kind);
     switch (a->kind) {
-    case FAC_PROTO_INT: return ok && fac_encode_int(s, FAC_PROTO_ATTR_I, a->i);
-    case FAC_PROTO_FLOAT: return ok && fac_encode_real(s, FAC_PROTO_ATTR_F, a->f);
-    case FAC_PROTO_STRING: return ok && fac_encode_text(s, FAC_PROTO_ATTR_S, a->text);
+    case FAC_PROTO_INT:
+        return ok && fac_encode_int(s, FAC_PROTO_ATTR_I, a->i);
+    case FAC_PROTO_FLOAT:
+        return ok && fac_encode_real(s, FAC_PROTO_ATTR_F, a->f);
+    case FAC_PROTO_STRING:
+        return ok && fac_encode_text(s, FAC_PROTO_ATTR_S, a->text);
     case FAC_PROTO_TENSOR:
         return ok && fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body,
                                         &(fac_encode_tensor){ .t = a->tensor });
-    case FAC_PROTO_GRAPH: return ok && fac_encode_message(s, FAC_PROTO_ATTR_G, subgraph_body, a->graph);
+    case FAC_PROTO_GRAPH:
+        return ok && fac_encode_message(s, FAC_PROTO_ATTR_G, subgraph_body, a->graph);
     default:
         for (int k = 0; k < a->n && ok; k++)
-            ok = a->ints ? fac_encode_int(s, FAC_PROTO_ATTR_INTS, a->ints[k])
-               : a->reals ? fac_encode_real(s, FAC_PROTO_ATTR_FLOATS, a->reals[k])
-               : fac_encode_text(s, FAC_PROTO_ATTR_TEXTS, a->texts[k]);
+            ok = a->ints    ? fac_encode_int(s, FAC_PROTO_ATTR_INTS, a->ints[k])
+                 : a->reals ? fac_encode_real(s, FAC_PROTO_ATTR_FLOATS, a->reals[k])
+                            : fac_encode_text(s, FAC_PROTO_ATTR_TEXTS, a->texts[k]);
         return ok;
     }
 }
@@ -58,34 +87,44 @@ static bool node_body(pb_ostream_t *s, const void *self) {
     const fac_record_node *n = self;
     bool ok = true;
     for (int k = 0; k < n->nin && ok; k++) ok = fac_encode_text(s, NODE_INPUT, n->in[k]);
-    for (const fac_record_out *o = &n->out; o && ok; o = o->next) ok = fac_encode_text(s, NODE_OUTPUT, o->name);
+    for (const fac_record_out *o = &n->out; o && ok; o = o->next)
+        ok = fac_encode_text(s, NODE_OUTPUT, o->name);
     ok = ok && fac_encode_text(s, NODE_NAME, n->name) && fac_encode_text(s, NODE_TYPE, n->type);
-    for (const fac_record_attr *a = n->attrs; a && ok; a = a->next) ok = fac_encode_message(s, NODE_ATTR, attr_body, a);
+    for (const fac_record_attr *a = n->attrs; a && ok; a = a->next)
+        ok = fac_encode_message(s, NODE_ATTR, attr_body, a);
     return ok && fac_encode_text(s, NODE_DOMAIN, n->domain);
 }
 
 /* An input or output: what is said of it, and under which name. */
-typedef struct port { const fac_graph *g; const fac_value *v; const char *name; int dim; } port;
+typedef struct port {
+    const fac_graph *g;
+    const fac_value *v;
+    const char *name;
+    int dim;
+} port;
 
 static bool dim_body(pb_ostream_t *s, const void *self) {
     const port *p = self;
     int64_t size = p->v->type.dims.d[p->dim];
     if (size >= 0) return fac_encode_int(s, FAC_PROTO_DIM_VALUE, size);
     const char *name = fac_symbol_name(p->g, size);
-    return !name || *name == '?' || fac_encode_text(s, FAC_PROTO_DIM_PARAM, name);      /* a nameless one: nothing is known */
+    return !name || *name == '?' ||
+           fac_encode_text(s, FAC_PROTO_DIM_PARAM, name); /* a nameless one: nothing is known */
 }
 
 static bool shape_body(pb_ostream_t *s, const void *self) {
     port p = *(const port *)self;
     bool ok = true;
-    for (p.dim = 0; p.dim < p.v->type.dims.n && ok; p.dim++) ok = fac_encode_message(s, SHAPE_DIM, dim_body, &p);
+    for (p.dim = 0; p.dim < p.v->type.dims.n && ok; p.dim++)
+        ok = fac_encode_message(s, SHAPE_DIM, dim_body, &p);
     return ok;
 }
 
 static bool dense_body(pb_ostream_t *s, const void *self) {
     const port *p = self;
     const bool ok = fac_encode_int(s, 1, fac_proto_dtype_number(p->v->type.dtype));
-    if (p->v->guess != FAC_CERTAIN) return ok;              /* a shape that may turn out otherwise is better not said */
+    if (p->v->guess != FAC_CERTAIN)
+        return ok; /* a shape that may turn out otherwise is better not said */
     return ok && fac_encode_message(s, FAC_PROTO_DENSE_SHAPE, shape_body, p);
 }
 
@@ -95,11 +134,13 @@ static bool type_body(pb_ostream_t *s, const void *self) {
 
 static bool value_body(pb_ostream_t *s, const void *self) {
     const port *p = self;
-    return fac_encode_text(s, VALUE_NAME, p->name) && fac_encode_message(s, FAC_PROTO_VALUE_TYPE, type_body, p);
+    return fac_encode_text(s, VALUE_NAME, p->name) &&
+           fac_encode_message(s, FAC_PROTO_VALUE_TYPE, type_body, p);
 }
 
 /* What the caller says of the model, else what the graph has as a note, else `usual`. */
-static const char *said(const fac_export *ex, const char *given, const char *key, const char *usual) {
+static const char *said(const fac_export *ex, const char *given, const char *key,
+                        const char *usual) {
     const char *note = fac_graph_note(ex->g, key);
     return given ? given : note ? note : usual;
 }
@@ -107,14 +148,17 @@ static const char *said(const fac_export *ex, const char *given, const char *key
 static bool subgraph_body(pb_ostream_t *s, const void *self) {
     const fac_record_graph *r = self;
     bool ok = true;
-    for (const fac_record_node *n = r->nodes; n && ok; n = n->next) ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
+    for (const fac_record_node *n = r->nodes; n && ok; n = n->next)
+        ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
     ok = ok && fac_encode_text(s, GRAPH_NAME, r->name);
     for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
         ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
     for (int k = 0; k < r->nin && ok; k++)
-        ok = fac_encode_message(s, GRAPH_INPUT, value_body, &(port){ r->g, r->g->inputs[k], r->in[k], 0 });
+        ok = fac_encode_message(s, GRAPH_INPUT, value_body,
+                                &(port){ r->g, r->g->inputs[k], r->in[k], 0 });
     for (size_t k = 0; k < r->g->noutputs && ok; k++)
-        ok = fac_encode_message(s, GRAPH_OUTPUT, value_body, &(port){ r->g, r->g->outputs[k].value, r->out[k], 0 });
+        ok = fac_encode_message(s, GRAPH_OUTPUT, value_body,
+                                &(port){ r->g, r->g->outputs[k].value, r->out[k], 0 });
     return ok;
 }
 
@@ -122,12 +166,14 @@ static bool graph_body(pb_ostream_t *s, const void *self) {
     const fac_export *ex = self;
     const fac_graph *g = ex->g;
     bool ok = true;
-    for (const fac_record_node *n = ex->nodes; n && ok; n = n->next) ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
+    for (const fac_record_node *n = ex->nodes; n && ok; n = n->next)
+        ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
     ok = ok && fac_encode_text(s, GRAPH_NAME, said(ex, ex->opts->name, FAC_NOTE_NAME, "graph"));
     for (const fac_record_tensor *t = ex->tensors; t && ok; t = t->next)
         ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
     for (size_t k = 0; k < g->ninputs && ok; k++)
-        ok = fac_encode_message(s, GRAPH_INPUT, value_body, &(port){ g, g->inputs[k], g->inputs[k]->name, 0 });
+        ok = fac_encode_message(s, GRAPH_INPUT, value_body,
+                                &(port){ g, g->inputs[k], g->inputs[k]->name, 0 });
     for (size_t k = 0; k < g->noutputs && ok; k++)
         ok = fac_encode_message(s, GRAPH_OUTPUT, value_body,
                                 &(port){ g, g->outputs[k].value, g->outputs[k].name, 0 });
@@ -141,7 +187,8 @@ static bool opset_body(pb_ostream_t *s, const void *self) {
 
 static bool own_opset_body(pb_ostream_t *s, const void *self) {
     (void)self;
-    return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_FUNCTIONS) && fac_encode_int(s, OPSET_VERSION, 1);
+    return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_FUNCTIONS) &&
+           fac_encode_int(s, OPSET_VERSION, 1);
 }
 
 static bool other_opset_body(pb_ostream_t *s, const void *self) {
@@ -159,27 +206,33 @@ static bool other_opsets(pb_ostream_t *s, const fac_export *ex, int field) {
 
 /* Functions have no initializers: what would be one is a Constant node. */
 static bool value_attr_body(pb_ostream_t *s, const void *self) {
-    return fac_encode_text(s, ATTR_NAME, "value") && fac_encode_int(s, ATTR_KIND, FAC_PROTO_TENSOR)
-        && fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body, self);
+    return fac_encode_text(s, ATTR_NAME, "value") &&
+           fac_encode_int(s, ATTR_KIND, FAC_PROTO_TENSOR) &&
+           fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body, self);
 }
 
 static bool constant_body(pb_ostream_t *s, const void *self) {
     const fac_encode_tensor *t = self;
-    return fac_encode_text(s, NODE_OUTPUT, t->name) && fac_encode_text(s, NODE_TYPE, "Constant")
-        && fac_encode_message(s, NODE_ATTR, value_attr_body, t);
+    return fac_encode_text(s, NODE_OUTPUT, t->name) && fac_encode_text(s, NODE_TYPE, "Constant") &&
+           fac_encode_message(s, NODE_ATTR, value_attr_body, t);
 }
 
-typedef struct function { const fac_export *ex; const fac_record_graph *is; } function;
+typedef struct function {
+    const fac_export *ex;
+    const fac_record_graph *is;
+} function;
 
 static bool function_body(pb_ostream_t *s, const void *self) {
     const function *f = self;
     const fac_record_graph *r = f->is;
     bool ok = fac_encode_text(s, FUNCTION_NAME, r->name);
     for (int k = 0; k < r->nin && ok; k++) ok = fac_encode_text(s, FUNCTION_INPUT, r->in[k]);
-    for (size_t k = 0; k < r->g->noutputs && ok; k++) ok = fac_encode_text(s, FUNCTION_OUTPUT, r->out[k]);
+    for (size_t k = 0; k < r->g->noutputs && ok; k++)
+        ok = fac_encode_text(s, FUNCTION_OUTPUT, r->out[k]);
     for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
         ok = fac_encode_message(s, FUNCTION_NODE, constant_body, &t->is);
-    for (const fac_record_node *n = r->nodes; n && ok; n = n->next) ok = fac_encode_message(s, FUNCTION_NODE, node_body, n);
+    for (const fac_record_node *n = r->nodes; n && ok; n = n->next)
+        ok = fac_encode_message(s, FUNCTION_NODE, node_body, n);
     return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex) &&
            fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL) &&
            other_opsets(s, f->ex, FUNCTION_OPSET) &&
@@ -193,7 +246,9 @@ static bool functions(pb_ostream_t *s, const fac_export *ex) {
     return ok;
 }
 
-typedef struct pair { const char *key, *value; } pair;
+typedef struct pair {
+    const char *key, *value;
+} pair;
 
 static bool pair_body(pb_ostream_t *s, const void *self) {
     const pair *p = self;
@@ -202,7 +257,9 @@ static bool pair_body(pb_ostream_t *s, const void *self) {
 
 /* The IR version that came out with an opset, as ONNX's Versioning.md lists them. */
 static int ir_of(int opset) {
-    static const struct { int opset, ir; } since[] = { { 25, 13 }, { 24, 12 }, { 23, 11 }, { 21, 10 }, { 19, 9 }, { 15, 8 } };
+    static const struct {
+        int opset, ir;
+    } since[] = { { 25, 13 }, { 24, 12 }, { 23, 11 }, { 21, 10 }, { 19, 9 }, { 15, 8 } };
     for (size_t k = 0; k < sizeof since / sizeof *since; k++)
         if (opset >= since[k].opset) return since[k].ir;
     return 7;
@@ -210,8 +267,9 @@ static int ir_of(int opset) {
 
 /* Pairs: the caller's, and the graph's under other keys that are no fields. */
 static bool metadata(pb_ostream_t *s, const fac_export *ex) {
-    static const char *const fields[] = { FAC_NOTE_NAME, FAC_NOTE_DOC, FAC_NOTE_PRODUCER, FAC_NOTE_PRODUCER_VERSION,
-                                          FAC_NOTE_DOMAIN, FAC_NOTE_VERSION };
+    static const char *const fields[] = { FAC_NOTE_NAME,     FAC_NOTE_DOC,
+                                          FAC_NOTE_PRODUCER, FAC_NOTE_PRODUCER_VERSION,
+                                          FAC_NOTE_DOMAIN,   FAC_NOTE_VERSION };
     const fac_onnx_save_opts *o = ex->opts;
     bool ok = true;
     for (int k = 0; k < o->n && ok; k++)
@@ -219,9 +277,11 @@ static bool metadata(pb_ostream_t *s, const fac_export *ex) {
     for (size_t i = 0; i < ex->g->nnotes && ok; i++) {
         const fac_note *n = &ex->g->notes[i];
         bool said_already = false;
-        for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) said_already |= !strcmp(fields[k], n->key);
+        for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
+            said_already |= !strcmp(fields[k], n->key);
         for (int k = 0; k < o->n; k++) said_already |= !strcmp(o->keys[k], n->key);
-        if (!said_already) ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ n->key, n->text });
+        if (!said_already)
+            ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ n->key, n->text });
     }
     return ok;
 }
@@ -229,8 +289,11 @@ static bool metadata(pb_ostream_t *s, const fac_export *ex) {
 static bool model_body(pb_ostream_t *s, const void *self) {
     const fac_export *ex = self;
     const fac_onnx_save_opts *o = ex->opts;
-    const char *producer = said(ex, o->producer, FAC_NOTE_PRODUCER, NULL), *version = fac_graph_note(ex->g, FAC_NOTE_VERSION);
-    const char *of_producer = o->producer ? NULL : producer ? fac_graph_note(ex->g, FAC_NOTE_PRODUCER_VERSION) : FACULA_VERSION;
+    const char *producer = said(ex, o->producer, FAC_NOTE_PRODUCER, NULL),
+               *version = fac_graph_note(ex->g, FAC_NOTE_VERSION);
+    const char *of_producer = o->producer ? NULL
+                              : producer  ? fac_graph_note(ex->g, FAC_NOTE_PRODUCER_VERSION)
+                                          : FACULA_VERSION;
     return fac_encode_int(s, MODEL_IR, ir_of(ex->opset)) &&
            fac_encode_text(s, MODEL_PRODUCER, producer ? producer : "facula") &&
            fac_encode_text(s, MODEL_PRODUCER_VERSION, of_producer) &&
@@ -247,22 +310,26 @@ static bool model_body(pb_ostream_t *s, const void *self) {
 static fac_status check(const fac_graph *g, const fac_onnx_save_opts *o, fac_error *err) {
     FAC_TRY(fac_graph_usable(g, "fac_onnx_save", err));
     if (o->opset && (o->opset < FAC_ONNX_OLDEST || o->opset > FAC_ONNX_NEWEST))
-        return fac_raise(err, FAC_E_UNSUPPORTED, "opset %d; %d to %d are written", o->opset, FAC_ONNX_OLDEST, FAC_ONNX_NEWEST);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "opset %d; %d to %d are written", o->opset,
+                         FAC_ONNX_OLDEST, FAC_ONNX_NEWEST);
     if (!g->noutputs) return fac_raise(err, FAC_E_ARGUMENT, "the graph has no outputs");
     for (size_t k = 0; k < g->nparams; k++)
         if (g->params[k]->next)
-            return fac_raise(err, FAC_E_ARGUMENT, "the graph updates \"%s\": it trains, save its fac_graph_inference()",
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "the graph updates \"%s\": it trains, save its fac_graph_inference()",
                              g->params[k]->name);
     return FAC_OK;
 }
 
-static fac_status check_type(const char *what, const char *name, const fac_type *type, fac_error *err) {
+static fac_status check_type(const char *what, const char *name, const fac_type *type,
+                             fac_error *err) {
     if (fac_proto_dtype_number(type->dtype)) return FAC_OK;
     return fac_raise(err, FAC_E_UNSUPPORTED, "%s \"%s\": ONNX has no element type %s", what, name,
                      fac_dtype_get(type->dtype)->name);
 }
 
-/* An output that is a leaf, or a second name of a value, is a copy; unless it is the leaf under its own name. */
+/* An output that is a leaf, or a second name of a value, is a copy; unless it is the leaf under its
+ * own name. */
 static fac_status add_outputs(fac_export *ex, fac_error *err) {
     const fac_graph *g = ex->g;
     const fac_onnx_writer w = { ex->opset, ex };
@@ -272,7 +339,8 @@ static fac_status add_outputs(fac_export *ex, fac_error *err) {
         const fac_value *v = g->outputs[k].value;
         FAC_TRY(check_type("output", g->outputs[k].name, &v->type, err));
         const char *name = fac_onnx_name(&w, v);
-        if (strcmp(name, g->outputs[k].name)) fac_onnx_put(&w, "Identity", 1, &name, g->outputs[k].name);
+        if (strcmp(name, g->outputs[k].name))
+            fac_onnx_put(&w, "Identity", 1, &name, g->outputs[k].name);
     }
     ex->node = NULL;
     return FAC_OK;
@@ -284,7 +352,8 @@ static fac_status record(fac_export *ex, fac_error *err) {
     ex->last_tensor = &ex->tensors;
     ex->last_written = &ex->written;
     FAC_TRY(fac_export_names(ex, err));
-    for (size_t k = 0; k < g->ninputs; k++) FAC_TRY(check_type("input", g->inputs[k]->name, &g->inputs[k]->type, err));
+    for (size_t k = 0; k < g->ninputs; k++)
+        FAC_TRY(check_type("input", g->inputs[k]->name, &g->inputs[k]->type, err));
     for (size_t k = 0; k < g->nparams; k++) {
         FAC_TRY(check_type("parameter", g->params[k]->name, &g->params[k]->type, err));
         fac_export_tensor(ex, g->params[k]->name, g->params[k]->tensor);
@@ -296,10 +365,12 @@ static fac_status record(fac_export *ex, fac_error *err) {
 
 /* ---- the file beside it ---- */
 
-/* Places of large tensors behind each other when they do not fit into the model.  The file's end, 0 when there is none. */
+/* Places of large tensors one after the other when they do not fit into the model.  The file's end,
+ * 0 when there is none. */
 static fac_status place(fac_export *ex, const char *path, size_t *end, fac_error *err) {
     const size_t inside = ex->opts->inside ? ex->opts->inside : (size_t)INT_MAX - SPARE;
-    const char *slash = strrchr(path, '/'), *file = fac_arena_print(&ex->arena, "%s.data", slash ? slash + 1 : path);
+    const char *slash = strrchr(path, '/'),
+               *file = fac_arena_print(&ex->arena, "%s.data", slash ? slash + 1 : path);
     size_t total = 0, at = 0;
     bool fits = true;
     if (!file) return fac_raise(err, FAC_E_NOMEM, "no memory for a name");
@@ -335,16 +406,19 @@ static fac_status put_model(const fac_export *ex, fac_writer *to, size_t *bytes,
     pb_ostream_t size = PB_OSTREAM_SIZING;
     fac_sink sink = { to, err, FAC_OK };
     pb_ostream_t s = fac_sink_stream(&sink);
-    if (!model_body(&size, ex)) return fac_raise(err, FAC_E_INTERNAL, "a message that cannot be encoded");
+    if (!model_body(&size, ex))
+        return fac_raise(err, FAC_E_INTERNAL, "a message that cannot be encoded");
     if (size.bytes_written > INT_MAX)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "a model of %zu bytes without its tensors: protobuf holds 2 GiB",
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "a model of %zu bytes without its tensors: protobuf holds 2 GiB",
                          size.bytes_written);
     *bytes = size.bytes_written;
     return fac_sink_status(&sink, model_body(&s, ex));
 }
 
 /* Both files are written before either appears. */
-static fac_status write_files(const fac_export *ex, const char *path, const char *data, fac_onnx_saved *saved, fac_error *err) {
+static fac_status write_files(const fac_export *ex, const char *path, const char *data,
+                              fac_onnx_saved *saved, fac_error *err) {
     fac_writer *model = NULL, *beside = NULL;
     fac_status status = fac_writer_open(path, &model, err);
     if (!status && data) status = fac_writer_open(data, &beside, err);
@@ -365,14 +439,16 @@ static fac_status write_files(const fac_export *ex, const char *path, const char
 }
 
 /* All but the files. */
-static fac_status prepare(fac_export *ex, const fac_graph *g, const char *path, size_t *data, fac_error *err) {
+static fac_status prepare(fac_export *ex, const fac_graph *g, const char *path, size_t *data,
+                          fac_error *err) {
     FAC_TRY(check(g, ex->opts, err));
     FAC_TRY(fac_export_settle(ex, g, err));
     FAC_TRY(record(ex, err));
     return place(ex, path, data, err);
 }
 
-static fac_status write_model(fac_export *ex, const char *path, fac_onnx_saved *saved, fac_error *err) {
+static fac_status write_model(fac_export *ex, const char *path, fac_onnx_saved *saved,
+                              fac_error *err) {
     const char *data = saved->data ? fac_arena_print(&ex->arena, "%s.data", path) : NULL;
     if (saved->data && !data) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a name", path);
     FAC_TRY(write_files(ex, path, data, saved, err));
@@ -382,12 +458,15 @@ static fac_status write_model(fac_export *ex, const char *path, fac_onnx_saved *
     return FAC_OK;
 }
 
-fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_save_opts *opts, fac_error *err) {
+fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_save_opts *opts,
+                         fac_error *err) {
     fac_export ex = { .opts = opts ? opts : &(fac_onnx_save_opts){ 0 } };
     fac_onnx_saved saved = { 0 };
     fac_status status = prepare(&ex, g, path, &saved.data, err);
-    if (status) fac_raise_in(err, status, "%s", path);
-    else status = write_model(&ex, path, &saved, err);      /* errors of files say the path */
+    if (status)
+        fac_raise_in(err, status, "%s", path);
+    else
+        status = write_model(&ex, path, &saved, err); /* errors of files say the path */
     if (!status && ex.opts->saved) *ex.opts->saved = saved;
     for (size_t k = 0; k < ex.nowned; k++) fac_tensor_free(ex.owned[k]);
     fac_release(ex.owned);

@@ -1,5 +1,6 @@
-/* Bodies of nodes on their way out: a subgraph in an attribute, or a function that calls share.  Both are recorded as the main
- * graph is, with the exporter's place in the graph around them put aside. */
+/* Bodies of nodes on their way out: a subgraph in an attribute, or a function that calls share.
+ * Both are recorded as the main graph is, with the exporter's place in the graph around them put
+ * aside. */
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"
@@ -24,7 +25,8 @@ static fac_hash node_meaning(fac_hash h, const fac_node *n) {
     return h;
 }
 
-/* As fac_graph_hash, but for types and what is known of inputs: a function of ONNX has none.  Without memory no two are equal. */
+/* As fac_graph_hash, but for types and what is known of inputs: a function of ONNX has none.
+ * Without memory no two are equal. */
 fac_hash fac_export_meaning(const fac_graph *g) {
     uint32_t *place = fac_alloc((size_t)g->ids + 1, sizeof *place), next = 1;
     fac_hash h = fac_hash_start(place ? 5 : 6);
@@ -76,7 +78,8 @@ static void enter(fac_export *ex, const fac_graph *body, bool function) {
     ex->name_of = fac_export_get(ex, body->ids, sizeof *ex->name_of);
 }
 
-/* Results that a node of the body makes have their output's name from the start, the first one if there are several. */
+/* Results that a node of the body makes have their output's name from the start, the first one if
+ * there are several. */
 static void claim_outputs(fac_export *ex, fac_record_graph *r) {
     for (size_t k = 0; k < r->g->noutputs; k++) {
         const fac_value *v = r->g->outputs[k].value;
@@ -85,7 +88,8 @@ static void claim_outputs(fac_export *ex, fac_record_graph *r) {
     }
 }
 
-/* What an iteration hands through, or gives twice, is a copy: outputs of subgraphs are made inside them. */
+/* What an iteration hands through, or gives twice, is a copy: outputs of subgraphs are made inside
+ * them. */
 static void copy_outputs(fac_export *ex, fac_record_graph *r) {
     const fac_onnx_writer w = { ex->opset, ex };
     fac_node copy = { .name = "output", .graph = ex->g, .out = &(fac_value *){ NULL } };
@@ -105,7 +109,8 @@ static bool record_inside(fac_export *ex, fac_record_graph *r, const char *const
     r->out = fac_export_get(ex, g->noutputs, sizeof *r->out);
     if (ex->failed) return false;
     for (int k = 0; k < (int)g->ninputs; k++) {
-        const char *name = k < r->nin ? fac_export_fresh(ex, &ex->values, g->inputs[k]->name) : outer[k];
+        const char *name =
+            k < r->nin ? fac_export_fresh(ex, &ex->values, g->inputs[k]->name) : outer[k];
         ex->name_of[g->inputs[k]->id] = name;
         if (k < r->nin) r->in[k] = name;
     }
@@ -118,9 +123,9 @@ static bool record_inside(fac_export *ex, fac_record_graph *r, const char *const
     return said;
 }
 
-/* outer[k]: the name of input k outside, for those behind the first `formal`. */
-static fac_record_graph *record(fac_export *ex, const char *name, const fac_graph *body, int formal, const char *const *outer,
-                                bool function) {
+/* outer[k]: the name of input k outside, for those after the first `formal`. */
+static fac_record_graph *record(fac_export *ex, const char *name, const fac_graph *body, int formal,
+                                const char *const *outer, bool function) {
     fac_record_graph *r = fac_export_get(ex, 1, sizeof *r);
     if (!r) return NULL;
     *r = (fac_record_graph){ .g = body, .name = name, .nin = formal };
@@ -132,9 +137,11 @@ static fac_record_graph *record(fac_export *ex, const char *name, const fac_grap
     return r;
 }
 
-void fac_onnx_put_body(const fac_onnx_writer *w, const char *attr, const fac_node *n, int k, int formal) {
+void fac_onnx_put_body(const fac_onnx_writer *w, const char *attr, const fac_node *n, int k,
+                       int formal) {
     fac_export *ex = fac_export_of(w);
-    const char **outer = ex->dry || !ex->at ? NULL : fac_export_get(ex, (size_t)n->nin, sizeof *outer);
+    const char **outer =
+        ex->dry || !ex->at ? NULL : fac_export_get(ex, (size_t)n->nin, sizeof *outer);
     fac_record_attr *a = outer ? fac_export_get(ex, 1, sizeof *a) : NULL;
     if (!a) return;
     fac_record_node *at = ex->at;
@@ -149,7 +156,8 @@ void fac_onnx_put_body(const fac_onnx_writer *w, const char *attr, const fac_nod
 
 static fac_record_graph *function_of(fac_export *ex, const char *name, const fac_graph *body) {
     const fac_hash h = fac_export_meaning(body);
-    const char *key = fac_arena_print(&ex->arena, "%016llx%016llx:%s", (unsigned long long)h.a, (unsigned long long)h.b, name);
+    const char *key = fac_arena_print(&ex->arena, "%016llx%016llx:%s", (unsigned long long)h.a,
+                                      (unsigned long long)h.b, name);
     fac_record_graph *f = key ? fac_table_get(&ex->functions, key) : NULL;
     if (f) return f;
     name = fac_export_fresh(ex, &ex->function_names, name);

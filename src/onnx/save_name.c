@@ -1,17 +1,21 @@
-/* Names of an exported model.  Inputs, parameters and outputs keep theirs; values that were named (imported ones) do if nothing
- * else has taken it; the others are called as the node that makes them. */
+/* Names of an exported model.  Inputs, parameters and outputs keep theirs; values that were named
+ * (imported ones) do if nothing else has taken it; the others are called as the node that makes
+ * them. */
 #include <string.h>
 #include "base/error.h"
 #include "onnx/export.h"
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for names"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for names");
+}
 
 /* The name of one value of the outside; free says whether nobody else had it. */
 static bool claim(fac_export *ex, const fac_value *v, const char *name, bool *free) {
     const fac_value *other = fac_table_get(&ex->values, name);
     *free = !other || other == v;
     if (!*free) return true;
-    if (!ex->name_of[v->id] && v->leaf != FAC_CONST) ex->name_of[v->id] = name;      /* a constant's output is a copy of it */
+    if (!ex->name_of[v->id] && v->leaf != FAC_CONST)
+        ex->name_of[v->id] = name; /* a constant's output is a copy of it */
     return fac_table_put(&ex->values, name, (void *)(uintptr_t)v);
 }
 
@@ -32,7 +36,10 @@ fac_status fac_export_names(fac_export *ex, fac_error *err) {
         bool free;
         const char *name = g->outputs[k].name;
         if (!claim(ex, g->outputs[k].value, name, &free)) return no_memory(err);
-        if (!free) return fac_raise(err, FAC_E_ARGUMENT, "output \"%s\" has the name of another value, which ONNX forbids", name);
+        if (!free)
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "output \"%s\" has the name of another value, which ONNX forbids",
+                             name);
     }
     return FAC_OK;
 }
@@ -41,7 +48,9 @@ fac_status fac_export_names(fac_export *ex, fac_error *err) {
 static int *counter_of(fac_export *ex, const char *want) {
     int *last = fac_table_get(&ex->counters, want);
     if (last) return last;
-    if (!(last = fac_arena_alloc(&ex->arena, 1, sizeof *last)) || !fac_table_put(&ex->counters, want, last)) return NULL;
+    if (!(last = fac_arena_alloc(&ex->arena, 1, sizeof *last)) ||
+        !fac_table_put(&ex->counters, want, last))
+        return NULL;
     *last = 1;
     return last;
 }
@@ -49,9 +58,11 @@ static int *counter_of(fac_export *ex, const char *want) {
 const char *fac_export_fresh(fac_export *ex, fac_table *taken, const char *want) {
     static const char used = 0;
     const char *name = want;
-    if (fac_table_get(taken, want)) {       /* goes on counting where it stopped: many nodes want the same name */
+    if (fac_table_get(
+            taken, want)) { /* goes on counting where it stopped: many nodes want the same name */
         int *last = counter_of(ex, want);
-        while (last && name && fac_table_get(taken, name)) name = fac_arena_print(&ex->arena, "%s_%d", want, ++*last);
+        while (last && name && fac_table_get(taken, name))
+            name = fac_arena_print(&ex->arena, "%s_%d", want, ++*last);
         if (!last) name = NULL;
     }
     if (name && fac_table_put(taken, name, (void *)(uintptr_t)&used)) return name;

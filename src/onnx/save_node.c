@@ -40,8 +40,8 @@ static const char *key_of(fac_export *ex, const fac_tensor *t) {
 
 static const char *keep(fac_export *ex, fac_tensor *t, const char *key) {
     const char *name = fac_export_fresh(ex, &ex->values, "const");
-    if (!fac_reserve(&ex->owned, &ex->room_owned, ex->nowned + 1, sizeof *ex->owned)
-        || (key && !fac_table_put(&ex->constants, key, (void *)(uintptr_t)name))) {
+    if (!fac_reserve(&ex->owned, &ex->room_owned, ex->nowned + 1, sizeof *ex->owned) ||
+        (key && !fac_table_put(&ex->constants, key, (void *)(uintptr_t)name))) {
         ex->failed = true;
         fac_tensor_free(t);
         return "";
@@ -51,12 +51,14 @@ static const char *keep(fac_export *ex, fac_tensor *t, const char *key) {
     return name;
 }
 
-/* A constant that the graph does not have, or the equal one that was made before; the exporter owns it. */
+/* A constant that the graph does not have, or the equal one that was made before; the exporter owns
+ * it. */
 static const char *made(fac_export *ex, fac_status status, fac_tensor *t) {
     enum { SMALL = 64 };
     fac_type type = status ? (fac_type){ 0 } : fac_tensor_type(t);
     const bool small = !status && fac_type_bytes(&type) <= SMALL;
-    const char *key = small ? key_of(ex, t) : NULL, *same = key ? fac_table_get(&ex->constants, key) : NULL;
+    const char *key = small ? key_of(ex, t) : NULL,
+               *same = key ? fac_table_get(&ex->constants, key) : NULL;
     if (!status && !same && (key || !small)) return keep(ex, t, key);
     ex->failed |= !same;
     if (!status) fac_tensor_free(t);
@@ -77,7 +79,9 @@ const char *fac_onnx_reals_list(const fac_onnx_writer *w, int n, const double *n
     fac_tensor *wide = NULL, *t = NULL;
     if (ex->dry) return "";
     fac_status status = fac_tensor_new(NULL, FAC_F64, fac_shape(n), &wide, NULL);
-    if (!status) status = fac_tensor_write(wide, n ? numbers : &(double){ 0 }, (size_t)n * sizeof *numbers, NULL);
+    if (!status)
+        status =
+            fac_tensor_write(wide, n ? numbers : &(double){ 0 }, (size_t)n * sizeof *numbers, NULL);
     if (!status) status = fac_tensor_convert(wide, FAC_F32, &t, NULL);
     fac_tensor_free(wide);
     return made(ex, status, t);
@@ -86,7 +90,7 @@ const char *fac_onnx_reals_list(const fac_onnx_writer *w, int n, const double *n
 const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims, double x) {
     fac_export *ex = fac_export_of(w);
     fac_tensor *number = NULL, *right = NULL, *all = NULL, *t = NULL;
-    enum { MOST = 1 << 24 };                /* elements: what is full of one number should not make a large file */
+    enum { MOST = 1 << 24 }; /* elements: what is full of one number should not make a large file */
     ex->impossible |= fac_dims_count(&dims) < 0 || fac_dims_count(&dims) > MOST;
     if (ex->dry || ex->impossible) return "";
     static const int64_t same[FAC_DIMS];
@@ -116,7 +120,8 @@ static const fac_value *with_dim(const fac_export *ex, int64_t symbol, int *dim)
     for (const fac_node *n = g->first; n && n != ex->node; n = n->next)
         for (int k = 0; k < n->nout; k++)
             for (*dim = 0; *dim < n->out[k]->type.dims.n; ++*dim)
-                if (n->out[k]->type.dims.d[*dim] == symbol && (n->out[k]->uses || n->out[k]->roots)) return n->out[k];
+                if (n->out[k]->type.dims.d[*dim] == symbol && (n->out[k]->uses || n->out[k]->roots))
+                    return n->out[k];
     return NULL;
 }
 
@@ -128,7 +133,8 @@ static const char *size_of(const fac_onnx_writer *w, int64_t symbol) {
     ex->impossible |= !v;
     if (!v || ex->dry) return "";
     const char *shape = fac_onnx_put(w, "Shape", 1, (const char *[]){ fac_onnx_name(w, v) }, NULL);
-    return fac_onnx_put(w, "Gather", 2, (const char *[]){ shape, fac_onnx_list(w, 1, &(int64_t){ dim }) }, NULL);
+    return fac_onnx_put(w, "Gather", 2,
+                        (const char *[]){ shape, fac_onnx_list(w, 1, &(int64_t){ dim }) }, NULL);
 }
 
 /* A list of numbers and symbols: runs of numbers are constants, symbols come from shapes. */
@@ -157,7 +163,8 @@ static const char *name_constant(const fac_onnx_writer *w, const fac_value *v) {
 }
 
 static const char *name_result(fac_export *ex, const fac_value *v) {
-    if (v->name && !fac_table_get(&ex->values, v->name)) return fac_export_fresh(ex, &ex->values, v->name);
+    if (v->name && !fac_table_get(&ex->values, v->name))
+        return fac_export_fresh(ex, &ex->values, v->name);
     const char *label = fac_export_label(ex, v->node);
     if (v->index) label = fac_arena_print(&ex->arena, "%s.%d", label, v->index);
     ex->failed |= !label;
@@ -192,7 +199,8 @@ const char *fac_onnx_list_of(const fac_onnx_writer *w, const fac_value *v) {
 
 const char *fac_onnx_indices(const fac_onnx_writer *w, const fac_value *v) {
     const char *name = fac_onnx_name(w, v);
-    return v && v->type.dtype != FAC_I64 && v->type.dtype != FAC_I32 ? cast(w, name, FAC_I64) : name;
+    return v && v->type.dtype != FAC_I64 && v->type.dtype != FAC_I32 ? cast(w, name, FAC_I64)
+                                                                     : name;
 }
 
 const char *fac_onnx_fresh(const fac_onnx_writer *w) {
@@ -232,15 +240,18 @@ static const char *domain_in(fac_export *ex, const char **type) {
     return domain;
 }
 
-const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out) {
+const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[],
+                         const char *out) {
     fac_export *ex = fac_export_of(w);
     if (ex->dry && !fac_export_takes(type, ex->opset, ex->node)) ex->lacking = type;
     if (ex->dry) return "";
     while (n && !in[n - 1]) n--;
     const char *domain = domain_in(ex, &type);
     fac_record_node *r = fac_export_get(ex, 1, sizeof *r);
-    const char **names = fac_export_get(ex, (size_t)n, sizeof *names), *label = fac_export_label(ex, ex->node);
-    if (out != fac_onnx_name(w, ex->node->out[0])) label = fac_arena_print(&ex->arena, "%s.%s", label, type);
+    const char **names = fac_export_get(ex, (size_t)n, sizeof *names),
+               *label = fac_export_label(ex, ex->node);
+    if (out != fac_onnx_name(w, ex->node->out[0]))
+        label = fac_arena_print(&ex->arena, "%s.%s", label, type);
     if (!out) out = fac_export_fresh(ex, &ex->values, label ? label : "");
     if (!r || !names || !label) {
         ex->failed = true;
@@ -307,17 +318,24 @@ static void *copied(const fac_onnx_writer *w, int n, size_t size, const void *fr
 
 void fac_onnx_put_ints(const fac_onnx_writer *w, const char *attr, int n, const int64_t *numbers) {
     int64_t *copy = copied(w, n, sizeof *copy, numbers);
-    if (copy) put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_INTS, .ints = copy, .n = n });
+    if (copy)
+        put_attr(w,
+                 (fac_record_attr){ .name = attr, .kind = FAC_PROTO_INTS, .ints = copy, .n = n });
 }
 
 void fac_onnx_put_reals(const fac_onnx_writer *w, const char *attr, int n, const double *numbers) {
     double *copy = copied(w, n, sizeof *copy, numbers);
-    if (copy) put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_FLOATS, .reals = copy, .n = n });
+    if (copy)
+        put_attr(
+            w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_FLOATS, .reals = copy, .n = n });
 }
 
-void fac_onnx_put_texts(const fac_onnx_writer *w, const char *attr, int n, const char *const *texts) {
+void fac_onnx_put_texts(const fac_onnx_writer *w, const char *attr, int n,
+                        const char *const *texts) {
     const char **copy = copied(w, n, sizeof *copy, texts);
-    if (copy) put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_STRINGS, .texts = copy, .n = n });
+    if (copy)
+        put_attr(
+            w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_STRINGS, .texts = copy, .n = n });
 }
 
 void fac_onnx_put_tensor(const fac_onnx_writer *w, const char *attr, fac_tensor *t) {
@@ -338,7 +356,8 @@ void fac_onnx_put_tensor(const fac_onnx_writer *w, const char *attr, fac_tensor 
 /* An operator of a domain of its own has that domain's versions, of which the newest is written. */
 const fac_onnx *fac_export_spelling(const fac_op *op, int opset) {
     for (const fac_onnx *how = op->onnx; how && how->type; how++)
-        if (!*how->domain && how->since <= opset && (!how->until || opset <= how->until)) return how;
+        if (!*how->domain && how->since <= opset && (!how->until || opset <= how->until))
+            return how;
     for (const fac_onnx *how = op->onnx; how && how->type; how++)
         if (*how->domain && !how->load && !how->until) return how;
     return NULL;
@@ -358,26 +377,42 @@ static const char *onnx_name_of(const fac_onnx *how, const char *ours) {
     return ours;
 }
 
-static void put_by_table(const fac_onnx_writer *w, const fac_attr *a, const char *name, const void *attrs) {
+static void put_by_table(const fac_onnx_writer *w, const fac_attr *a, const char *name,
+                         const void *attrs) {
     const void *at = (const char *)attrs + a->at;
     const fac_dims *d = at;
     switch (a->kind) {
     case FAC_A_INT:
-        if (a->count) fac_onnx_put_ints(w, name, a->count, at);
-        else fac_onnx_put_int(w, name, *(const int64_t *)at);
+        if (a->count)
+            fac_onnx_put_ints(w, name, a->count, at);
+        else
+            fac_onnx_put_int(w, name, *(const int64_t *)at);
         return;
     case FAC_A_REAL:
-        if (a->count) fac_onnx_put_reals(w, name, a->count, at);
-        else fac_onnx_put_real(w, name, *(const double *)at);
+        if (a->count)
+            fac_onnx_put_reals(w, name, a->count, at);
+        else
+            fac_onnx_put_real(w, name, *(const double *)at);
         return;
-    case FAC_A_FLAG: fac_onnx_put_int(w, name, *(const bool *)at); return;
-    case FAC_A_ENUM: fac_onnx_put_text(w, name, a->choices[*(const int *)at]); return;
-    case FAC_A_DTYPE: if (*(const fac_dtype *)at) fac_onnx_put_dtype(w, name, *(const fac_dtype *)at); return;
-    case FAC_A_DIMS: if (d->n) fac_onnx_put_ints(w, name, d->n, d->d); return;
+    case FAC_A_FLAG:
+        fac_onnx_put_int(w, name, *(const bool *)at);
+        return;
+    case FAC_A_ENUM:
+        fac_onnx_put_text(w, name, a->choices[*(const int *)at]);
+        return;
+    case FAC_A_DTYPE:
+        if (*(const fac_dtype *)at) fac_onnx_put_dtype(w, name, *(const fac_dtype *)at);
+        return;
+    case FAC_A_DIMS:
+        if (d->n) fac_onnx_put_ints(w, name, d->n, d->d);
+        return;
     case FAC_A_REALS:
-        if (((const fac_reals *)at)->n) fac_onnx_put_reals(w, name, ((const fac_reals *)at)->n, ((const fac_reals *)at)->v);
+        if (((const fac_reals *)at)->n)
+            fac_onnx_put_reals(w, name, ((const fac_reals *)at)->n, ((const fac_reals *)at)->v);
         return;
-    case FAC_A_TEXT: if (*(const char *const *)at) fac_onnx_put_text(w, name, *(const char *const *)at); return;
+    case FAC_A_TEXT:
+        if (*(const char *const *)at) fac_onnx_put_text(w, name, *(const char *const *)at);
+        return;
     }
 }
 
@@ -399,7 +434,8 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
     for (int i = 0; i < n->nin; i++) in[i] = input(w, n, i);
     int port = 0, outs = 0;
     for (int k = 0; k < n->nout; k++) {
-        bool internal = n->op->out[port].is & FAC_INTERNAL, used = n->out[k]->uses || n->out[k]->roots;
+        bool internal = n->op->out[port].is & FAC_INTERNAL,
+             used = n->out[k]->uses || n->out[k]->roots;
         if (internal && used) return false;
         if (!internal && used) outs = k + 1;
         if (n->op->out[port + 1].name) port++;
@@ -407,7 +443,8 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
     const char *first = fac_onnx_name(w, n->out[0]);
     fac_onnx_put(w, full_type(ex, how), n->nin, in, first ? first : "");
     for (int k = 1; k < outs; k++) fac_onnx_put_out(w, fac_onnx_name(w, n->out[k]));
-    for (const fac_attr *a = n->op->attrs; a && a->name; a++) put_by_table(w, a, onnx_name_of(how, a->name), n->attrs);
+    for (const fac_attr *a = n->op->attrs; a && a->name; a++)
+        put_by_table(w, a, onnx_name_of(how, a->name), n->attrs);
     return true;
 }
 
@@ -415,11 +452,31 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
 
 /* A save() that does not ask for the dims of what it reads. */
 static bool says_any_rank(const fac_op *op) {
-    static const fac_op *const names[] = {
-        &fac_op_cast, &fac_op_bit_cast, &fac_op_reshape, &fac_op_shape, &fac_op_if, &fac_op_stop, &fac_op_dropout, &fac_op_top_k,
-        &fac_op_scatter_elements, &fac_op_scatter_nd, &fac_op_lstm, &fac_op_gru, &fac_op_rnn,
-        &fac_op_split, &fac_op_reduce_l1, &fac_op_reduce_l2, &fac_op_reduce_log_sum, &fac_op_reduce_log_sum_exp, &fac_op_reduce_max,
-        &fac_op_reduce_min, &fac_op_reduce_prod, &fac_op_reduce_sum_square, &fac_op_mean, &fac_op_sum, NULL };
+    static const fac_op *const names[] = { &fac_op_cast,
+                                           &fac_op_bit_cast,
+                                           &fac_op_reshape,
+                                           &fac_op_shape,
+                                           &fac_op_if,
+                                           &fac_op_stop,
+                                           &fac_op_dropout,
+                                           &fac_op_top_k,
+                                           &fac_op_scatter_elements,
+                                           &fac_op_scatter_nd,
+                                           &fac_op_lstm,
+                                           &fac_op_gru,
+                                           &fac_op_rnn,
+                                           &fac_op_split,
+                                           &fac_op_reduce_l1,
+                                           &fac_op_reduce_l2,
+                                           &fac_op_reduce_log_sum,
+                                           &fac_op_reduce_log_sum_exp,
+                                           &fac_op_reduce_max,
+                                           &fac_op_reduce_min,
+                                           &fac_op_reduce_prod,
+                                           &fac_op_reduce_sum_square,
+                                           &fac_op_mean,
+                                           &fac_op_sum,
+                                           NULL };
     return !op->save || op->save == fac_onnx_plain || op->map || fac_op_is_one_of(op, names);
 }
 
@@ -452,5 +509,6 @@ bool fac_export_can(fac_export *ex, const fac_node *n) {
 fac_status fac_export_node(fac_export *ex, const fac_node *n, fac_error *err) {
     bool said = say(ex, n);
     if (ex->failed) return fac_raise(err, FAC_E_NOMEM, "no memory for the nodes");
-    return said ? FAC_OK : fac_raise(err, FAC_E_INTERNAL, "%s could be written, and then not", n->op->name);
+    return said ? FAC_OK
+                : fac_raise(err, FAC_E_INTERNAL, "%s could be written, and then not", n->op->name);
 }

@@ -32,7 +32,7 @@ static void unpack(const fac_type *type, const uint8_t *from, uint8_t *to) {
 }
 
 fac_status fac_onnx_small_open(const fac_type *type, const uint8_t *from, fac_tensor **out,
-                           fac_error *err) {
+                               fac_error *err) {
     fac_tensor *t;
     void *data;
     FAC_TRY(fac_tensor_new_on(NULL, NULL, *type, false, &t, err));
@@ -63,8 +63,8 @@ fac_status fac_onnx_small_pack(const fac_tensor *t, fac_tensor **out, fac_error 
     if (!status) status = fac_tensor_begin_write(made, &to, err);
     if (!status) {
         if (bytes) memset(to, 0, bytes);
-        pack(fac_tensor_data(plain), fac_dims_count(&t->type.dims), fac_onnx_small_each(t->type.dtype),
-             to);
+        pack(fac_tensor_data(plain), fac_dims_count(&t->type.dims),
+             fac_onnx_small_each(t->type.dtype), to);
         *out = made;
     } else {
         fac_tensor_free(made);

@@ -1,4 +1,5 @@
-/* Elements of 4 and 2 bits: a byte each in memory, packed in files, the first one in the low bits. */
+/* Elements of 4 and 2 bits: a byte each in memory, packed in files, the first one in the low bits.
+ */
 #ifndef FACULA_ONNX_SMALL_H
 #define FACULA_ONNX_SMALL_H
 #include "facula/tensor.h"
@@ -9,7 +10,7 @@ int fac_onnx_small_each(fac_dtype dtype);
 size_t fac_onnx_small_bytes(const fac_type *type);
 /* The tensor of packed bytes.  FAC_E_NOMEM. */
 fac_status fac_onnx_small_open(const fac_type *type, const uint8_t *from, fac_tensor **out,
-                           fac_error *err);
+                               fac_error *err);
 /* u8[bytes], packed, of a tensor.  FAC_E_NOMEM. */
 fac_status fac_onnx_small_pack(const fac_tensor *t, fac_tensor **out, fac_error *err);
 #endif

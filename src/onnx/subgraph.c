@@ -1,5 +1,6 @@
-/* Subgraphs and functions as bodies of nodes: graphs of their own, closed.  What a subgraph reads from outside becomes a further
- * input, but for constants, which are copied: they may steer shapes. */
+/* Subgraphs and functions as bodies of nodes: graphs of their own, closed.  What a subgraph reads
+ * from outside becomes a further input, but for constants, which are copied: they may steer shapes.
+ */
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -9,7 +10,9 @@
 #include "op_list.h"
 #include "graph/list.h"
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for a subgraph"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for a subgraph");
+}
 
 /* ---- what is read from outside ---- */
 
@@ -36,7 +39,8 @@ static fac_value *put_outer(fac_graph *g, const fac_value *v) {
     char name[32];
     size_t k = g->ninputs;
     const bool own = v->name && !fac_table_get(&g->names, v->name);
-    do snprintf(name, sizeof name, "outer.%zu", k++); while (fac_table_get(&g->names, name));
+    do snprintf(name, sizeof name, "outer.%zu", k++);
+    while (fac_table_get(&g->names, name));
     fac_value *in = fac_input(g, own ? v->name : name, v->type.dtype, v->type.dims);
     if (v->known) fac_knows(in, v->known);
     if (in && in->leaf == FAC_INPUT) in->guess = v->guess;
@@ -47,24 +51,32 @@ fac_status fac_import_outer(fac_body *b, const char *name, fac_value **out, fac_
     fac_value *v;
     FAC_TRY(fac_body_value(b->around, name, NULL, 0, &v, err));
     if (v && !b->reads) return *out = v, FAC_OK;
-    if (!v) return fac_raise(err, FAC_E_UNSUPPORTED, "a subgraph reads \"%s\", which is absent", name);
+    if (!v)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "a subgraph reads \"%s\", which is absent", name);
     if (fac_is_list(v))
         return fac_raise(err, FAC_E_UNSUPPORTED,
                          "a subgraph that data decides about reads the sequence \"%s\"", name);
     const int place = place_of(b->reads, v);
     fac_value *inside;
-    if (v->leaf == FAC_CONST && v->tensor) inside = fac_const(b->g, v->tensor);
-    else if (place >= 0) inside = b->g->inputs[b->g->ninputs - (size_t)b->reads->n + (size_t)place];
-    else if (!add_outer(b->around->g, b->reads, v)) return no_memory(err);
-    else inside = put_outer(b->g, v);
+    if (v->leaf == FAC_CONST && v->tensor)
+        inside = fac_const(b->g, v->tensor);
+    else if (place >= 0)
+        inside = b->g->inputs[b->g->ninputs - (size_t)b->reads->n + (size_t)place];
+    else if (!add_outer(b->around->g, b->reads, v))
+        return no_memory(err);
+    else
+        inside = put_outer(b->g, v);
     FAC_TRY(fac_graph_check(b->g, err));
-    FAC_TRY(fac_body_define(b, name, (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true, .value = inside }, err));
+    FAC_TRY(fac_body_define(
+        b, name, (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true, .value = inside },
+        err));
     *out = inside;
     return FAC_OK;
 }
 
 void fac_onnx_body_complete(fac_graph *body, int formal, const fac_onnx_outer *outer) {
-    for (int k = (int)body->ninputs - formal; k < outer->n && !body->error.status; k++) put_outer(body, outer->v[k]);
+    for (int k = (int)body->ninputs - formal; k < outer->n && !body->error.status; k++)
+        put_outer(body, outer->v[k]);
 }
 
 /* ---- outputs of closed graphs ---- */
@@ -103,7 +115,9 @@ static const fac_proto_graph *graph_of(const fac_onnx_node *n, const char *attr)
 int fac_onnx_body_inputs(const fac_onnx_node *n, const char *attr) {
     const fac_proto_graph *g = graph_of(n, attr);
     if (g && g->in.n <= FAC_MANY) return (int)g->in.n;
-    if (g) fac_fail_graph(((const fac_import_node *)n->self)->body->g, FAC_E_FORMAT, "a subgraph with %zu inputs", g->in.n);
+    if (g)
+        fac_fail_graph(((const fac_import_node *)n->self)->body->g, FAC_E_FORMAT,
+                       "a subgraph with %zu inputs", g->in.n);
     return -1;
 }
 
@@ -127,17 +141,21 @@ static fac_status define_values(fac_body *b, const fac_proto_graph *from, int ni
     return FAC_OK;
 }
 
-static fac_status define_inputs(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
+static fac_status define_inputs(fac_body *b, const fac_proto_graph *from, int nin,
+                                const fac_type *in, fac_error *err) {
     if (from->in.n != (size_t)nin)
-        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu inputs; it must have %d", from->in.n, nin);
+        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu inputs; it must have %d",
+                         from->in.n, nin);
     for (int k = 0; k < nin; k++) {
         const fac_proto_value *v = &from->in.at[k];
         const fac_dtype declared = fac_proto_dtype(v->type.dense.type);
         if (!*v->name) return fac_raise(err, FAC_E_FORMAT, "input %d of a subgraph has no name", k);
         if (v->type.dense.type && declared != in[k].dtype)
-            return fac_raise(err, FAC_E_DTYPE, "input \"%s\" of a subgraph is %s, what feeds it is %s", v->name,
+            return fac_raise(err, FAC_E_DTYPE,
+                             "input \"%s\" of a subgraph is %s, what feeds it is %s", v->name,
                              fac_dtype_get(declared)->name, fac_dtype_get(in[k].dtype)->name);
-        FAC_TRY(fac_body_define(b, v->name, (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true }, err));
+        FAC_TRY(fac_body_define(b, v->name,
+                                (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true }, err));
         fac_definition *d = fac_table_get(&b->names, v->name);
         d->value = fac_input(b->g, v->name, in[k].dtype, in[k].dims);
         FAC_TRY(fac_graph_check(b->g, err));
@@ -147,21 +165,25 @@ static fac_status define_inputs(fac_body *b, const fac_proto_graph *from, int ni
 
 static fac_status define_tensors(fac_body *b, const fac_proto_graph *from, fac_error *err) {
     if (b->depth > FAC_BODY_DEPTH)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "subgraphs are nested more than %d deep", FAC_BODY_DEPTH);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "subgraphs are nested more than %d deep",
+                         FAC_BODY_DEPTH);
     if (!from->out.n) return fac_raise(err, FAC_E_FORMAT, "a subgraph has no outputs");
     for (size_t k = 0; k < from->tensors.n; k++) {
         const fac_proto_tensor *t = &from->tensors.at[k];
-        if (!*t->name) return fac_raise(err, FAC_E_FORMAT, "initializer %zu of a subgraph has no name", k);
-        FAC_TRY(fac_body_define(b, t->name, (fac_definition){ .maker = FAC_MADE_BY_TENSOR, .tensor = t }, err));
+        if (!*t->name)
+            return fac_raise(err, FAC_E_FORMAT, "initializer %zu of a subgraph has no name", k);
+        FAC_TRY(fac_body_define(b, t->name,
+                                (fac_definition){ .maker = FAC_MADE_BY_TENSOR, .tensor = t }, err));
     }
     return FAC_OK;
 }
 
-static fac_status build(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
+static fac_status build(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in,
+                        fac_error *err) {
     FAC_TRY(define_inputs(b, from, nin, in, err));
     FAC_TRY(define_tensors(b, from, err));
     fac_onnx_body_complete(b->g, nin, b->reads);
-    FAC_TRY(fac_graph_check(b->g, err));            /* else inputs are missing that are counted on */
+    FAC_TRY(fac_graph_check(b->g, err)); /* else inputs are missing that are counted on */
     FAC_TRY(fac_body_build(b, err));
     for (size_t k = 0; k < from->out.n; k++) {
         fac_value *v;
@@ -178,12 +200,16 @@ static fac_graph *inner_graph(const fac_graph *around) {
     return g;
 }
 
-fac_graph *fac_onnx_body(const fac_onnx_node *n, const char *attr, int nin, const fac_type *in, fac_onnx_outer *outer) {
+fac_graph *fac_onnx_body(const fac_onnx_node *n, const char *attr, int nin, const fac_type *in,
+                         fac_onnx_outer *outer) {
     fac_body *around = ((const fac_import_node *)n->self)->body;
     const fac_proto_graph *from = graph_of(n, attr);
     if (!from || around->g->error.status) return NULL;
-    fac_body b = { around->im, &from->nodes, around->opsets, around->function, around->call, around->outer, around->depth + 1,
-                   { 0 }, inner_graph(around->g), around, outer };
+    fac_body b = {
+        around->im,    &from->nodes,      around->opsets, around->function,       around->call,
+        around->outer, around->depth + 1, { 0 },          inner_graph(around->g), around,
+        outer
+    };
     fac_error err = { 0 };
     fac_status status = b.g ? build(&b, from, nin, in, &err) : no_memory(&err);
     fac_body_close(&b);
@@ -216,8 +242,9 @@ void fac_onnx_body_with(const fac_onnx_node *n, const char *attr, int nin, fac_v
     fac_body *around = ((const fac_import_node *)n->self)->body;
     const fac_proto_graph *from = graph_of(n, attr);
     if (!from || around->g->error.status) return;
-    fac_body b = { around->im, &from->nodes, around->opsets, around->function, around->call, around->outer, around->depth + 1,
-                   { 0 }, around->g, around, NULL };
+    fac_body b = { around->im,    &from->nodes,      around->opsets, around->function, around->call,
+                   around->outer, around->depth + 1, { 0 },          around->g,        around,
+                   NULL };
     fac_error err = { 0 };
     fac_status status = build_here(&b, from, &(place){ nin, nout, in, out }, &err);
     fac_body_close(&b);
@@ -238,7 +265,8 @@ bool fac_import_keeps(const fac_body *b, const fac_proto_function *f) {
 static fac_status build_function(fac_body *b, fac_value *const in[], size_t nin, fac_error *err) {
     const fac_proto_function *f = b->function;
     fac_arena *arena = &b->im->arena;
-    fac_value **inside = fac_arena_alloc(arena, nin, sizeof *inside), **made = fac_arena_alloc(arena, f->out.n, sizeof *made);
+    fac_value **inside = fac_arena_alloc(arena, nin, sizeof *inside),
+              **made = fac_arena_alloc(arena, f->out.n, sizeof *made);
     if (!inside || !made) return no_memory(err);
     for (size_t k = 0; k < nin; k++) {
         char name[32];
@@ -256,14 +284,27 @@ static fac_status build_function(fac_body *b, fac_value *const in[], size_t nin,
     return finish(b->g, err);
 }
 
-fac_status fac_import_call(fac_body *outer, const fac_proto_function *f, const fac_proto_node *n, fac_value *const in[],
-                           fac_value *out[], fac_error *err) {
-    fac_body b = { outer->im, &f->nodes, &f->opsets, f, n, outer, outer->depth + 1, { 0 }, inner_graph(outer->g), NULL, NULL };
+fac_status fac_import_call(fac_body *outer, const fac_proto_function *f, const fac_proto_node *n,
+                           fac_value *const in[], fac_value *out[], fac_error *err) {
+    fac_body b = { outer->im,
+                   &f->nodes,
+                   &f->opsets,
+                   f,
+                   n,
+                   outer,
+                   outer->depth + 1,
+                   { 0 },
+                   inner_graph(outer->g),
+                   NULL,
+                   NULL };
     fac_arena *arena = &outer->im->arena;
-    fac_value **given = fac_arena_alloc(arena, n->in.n, sizeof *given), **made = fac_arena_alloc(arena, f->out.n, sizeof *made);
-    fac_status status = b.g && given && made ? build_function(&b, in, n->in.n, err) : no_memory(err);
+    fac_value **given = fac_arena_alloc(arena, n->in.n, sizeof *given),
+              **made = fac_arena_alloc(arena, f->out.n, sizeof *made);
+    fac_status status =
+        b.g && given && made ? build_function(&b, in, n->in.n, err) : no_memory(err);
     if (!status && n->out.n > f->out.n)
-        status = fac_raise(err, FAC_E_FORMAT, "%zu outputs of function \"%s\", which has %zu", n->out.n, f->name, f->out.n);
+        status = fac_raise(err, FAC_E_FORMAT, "%zu outputs of function \"%s\", which has %zu",
+                           n->out.n, f->name, f->out.n);
     if (status) {
         fac_graph_free(b.g);
         return status;

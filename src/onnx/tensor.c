@@ -1,5 +1,5 @@
-/* TensorProto to tensor.  A weight is held once: fac_tensor_from_file borrows it from the mapped file, or copies it and lets
- * go of the file's pages. */
+/* TensorProto to tensor.  A weight is held once: fac_tensor_from_file borrows it from the mapped
+ * file, or copies it and lets go of the file's pages. */
 #include <string.h>
 #include "base/error.h"
 #include "onnx/small.h"
@@ -8,17 +8,44 @@
 
 /* ---- element types ---- */
 
-static const struct { fac_dtype dtype; const char *name; } types[] = {
-    { FAC_NONE, "undefined" }, { FAC_F32, "float" }, { FAC_U8, "uint8" }, { FAC_I8, "int8" }, { FAC_U16, "uint16" },
-    { FAC_I16, "int16" }, { FAC_I32, "int32" }, { FAC_I64, "int64" }, { FAC_TEXT, "string" }, { FAC_BOOL, "bool" },
-    { FAC_F16, "float16" }, { FAC_F64, "double" }, { FAC_U32, "uint32" }, { FAC_U64, "uint64" }, { FAC_NONE, "complex64" },
-    { FAC_NONE, "complex128" }, { FAC_BF16, "bfloat16" }, { FAC_F8E4M3, "float8e4m3fn" }, { FAC_F8E4M3UZ, "float8e4m3fnuz" },
-    { FAC_F8E5M2, "float8e5m2" }, { FAC_F8E5M2UZ, "float8e5m2fnuz" }, { FAC_U4, "uint4" }, { FAC_I4, "int4" },
-    { FAC_F4E2M1, "float4e2m1" }, { FAC_F8E8M0, "float8e8m0" }, { FAC_U2, "uint2" }, { FAC_I2, "int2" } };
+static const struct {
+    fac_dtype dtype;
+    const char *name;
+} types[] = { { FAC_NONE, "undefined" },
+              { FAC_F32, "float" },
+              { FAC_U8, "uint8" },
+              { FAC_I8, "int8" },
+              { FAC_U16, "uint16" },
+              { FAC_I16, "int16" },
+              { FAC_I32, "int32" },
+              { FAC_I64, "int64" },
+              { FAC_TEXT, "string" },
+              { FAC_BOOL, "bool" },
+              { FAC_F16, "float16" },
+              { FAC_F64, "double" },
+              { FAC_U32, "uint32" },
+              { FAC_U64, "uint64" },
+              { FAC_NONE, "complex64" },
+              { FAC_NONE, "complex128" },
+              { FAC_BF16, "bfloat16" },
+              { FAC_F8E4M3, "float8e4m3fn" },
+              { FAC_F8E4M3UZ, "float8e4m3fnuz" },
+              { FAC_F8E5M2, "float8e5m2" },
+              { FAC_F8E5M2UZ, "float8e5m2fnuz" },
+              { FAC_U4, "uint4" },
+              { FAC_I4, "int4" },
+              { FAC_F4E2M1, "float4e2m1" },
+              { FAC_F8E8M0, "float8e8m0" },
+              { FAC_U2, "uint2" },
+              { FAC_I2, "int2" } };
 enum { TYPES = sizeof types / sizeof *types };
 
-fac_dtype   fac_proto_dtype(int64_t type) { return type >= 0 && type < TYPES ? types[type].dtype : FAC_NONE; }
-const char *fac_proto_dtype_name(int64_t type) { return type >= 0 && type < TYPES ? types[type].name : "unknown"; }
+fac_dtype fac_proto_dtype(int64_t type) {
+    return type >= 0 && type < TYPES ? types[type].dtype : FAC_NONE;
+}
+const char *fac_proto_dtype_name(int64_t type) {
+    return type >= 0 && type < TYPES ? types[type].name : "unknown";
+}
 
 int64_t fac_proto_dtype_number(fac_dtype dtype) {
     for (int k = 1; k < TYPES; k++)
@@ -42,11 +69,17 @@ void fac_source_close(fac_source_files *s) {
     *s = (fac_source_files){ 0 };
 }
 
-fac_bytes fac_source_bytes(const fac_source_files *s) { return (fac_bytes){ fac_file_data(s->file), fac_file_size(s->file) }; }
+fac_bytes fac_source_bytes(const fac_source_files *s) {
+    return (fac_bytes){ fac_file_data(s->file), fac_file_size(s->file) };
+}
 
 /* ---- dims ---- */
 
-typedef struct counted_dims { fac_dims dims; size_t n; bool negative; } counted_dims;
+typedef struct counted_dims {
+    fac_dims dims;
+    size_t n;
+    bool negative;
+} counted_dims;
 
 static bool add_dim(void *self, uint64_t bits, fac_bytes unused) {
     counted_dims *c = self;
@@ -62,13 +95,16 @@ static fac_status type_of(const fac_proto_tensor *t, fac_type *out, fac_error *e
     fac_dtype dtype = fac_proto_dtype(t->type);
     if (t->type == 0) return fac_raise(err, FAC_E_FORMAT, "no element type");
     if (dtype == FAC_NONE)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "element type %s (%lld) is not supported", fac_proto_dtype_name(t->type),
-                         (long long)t->type);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "element type %s (%lld) is not supported",
+                         fac_proto_dtype_name(t->type), (long long)t->type);
     if (fac_proto_has(t->has, FAC_PROTO_TENSOR_SEGMENT))
-        return fac_raise(err, FAC_E_UNSUPPORTED, "not a plain tensor: segments, sequences and optionals are not supported");
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "not a plain tensor: segments, sequences and optionals are not supported");
     FAC_TRY(fac_proto_each(t->self, FAC_PROTO_TENSOR_DIMS, FAC_PROTO_VARINTS, add_dim, &c, err));
     if (c.negative) return fac_raise(err, FAC_E_FORMAT, "a negative dim");
-    if (c.n > FAC_DIMS) return fac_raise(err, FAC_E_UNSUPPORTED, "%zu dims, at most %d are supported", c.n, FAC_DIMS);
+    if (c.n > FAC_DIMS)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%zu dims, at most %d are supported", c.n,
+                         FAC_DIMS);
     c.dims.n = (int)c.n;
     *out = (fac_type){ dtype, c.dims };
     bool fits = fac_dims_count(&c.dims) >= 0 && fac_type_bytes(out) != SIZE_MAX;
@@ -92,61 +128,84 @@ static fac_status from_flags(const fac_type *type, fac_bytes b, fac_tensor **out
     return FAC_OK;
 }
 
-static fac_status from_bytes(const fac_type *type, fac_file *file, fac_bytes b, fac_tensor **out, fac_error *err) {
+static fac_status from_bytes(const fac_type *type, fac_file *file, fac_bytes b, fac_tensor **out,
+                             fac_error *err) {
     size_t need = fac_onnx_small_bytes(type);
-    if (b.n != need) return fac_raise(err, FAC_E_FORMAT, "%zu bytes of data where its type needs %zu", b.n, need);
+    if (b.n != need)
+        return fac_raise(err, FAC_E_FORMAT, "%zu bytes of data where its type needs %zu", b.n,
+                         need);
     if (!need) return fac_tensor_new(NULL, type->dtype, type->dims, out, err);
     if (type->dtype == FAC_BOOL) return from_flags(type, b, out, err);
     if (fac_onnx_small_each(type->dtype) > 1) return fac_onnx_small_open(type, b.p, out, err);
-    return fac_tensor_from_file(file, (size_t)(b.p - (const uint8_t *)fac_file_data(file)), *type, NULL, out, err);
+    return fac_tensor_from_file(file, (size_t)(b.p - (const uint8_t *)fac_file_data(file)), *type,
+                                NULL, out, err);
 }
 
 /* ---- contents as numbers: varints, unpacked arrays ---- */
 
-typedef struct sink { uint8_t *to; size_t element, n, room; bool flag; } sink;
+typedef struct sink {
+    uint8_t *to;
+    size_t element, n, room;
+    bool flag;
+} sink;
 
 static bool add_number(void *self, uint64_t bits, fac_bytes unused) {
     sink *s = self;
     (void)unused;
     if (s->flag) bits = bits != 0;
-    if (s->n < s->room) memcpy(s->to + s->n * s->element, &bits, s->element);      /* little endian: the low bytes */
+    if (s->n < s->room)
+        memcpy(s->to + s->n * s->element, &bits, s->element); /* little endian: the low bytes */
     return s->n++ < s->room;
 }
 
 static void storage_of(fac_dtype dtype, int *field, fac_proto_wire *wire) {
     *wire = FAC_PROTO_VARINTS;
     switch (dtype) {
-    case FAC_F32: *field = FAC_PROTO_TENSOR_FLOATS, *wire = FAC_PROTO_FIXED32S; break;
-    case FAC_F64: *field = FAC_PROTO_TENSOR_DOUBLES, *wire = FAC_PROTO_FIXED64S; break;
-    case FAC_I64: *field = FAC_PROTO_TENSOR_INT64S; break;
-    case FAC_U64: case FAC_U32: *field = FAC_PROTO_TENSOR_UINT64S; break;
-    default: *field = FAC_PROTO_TENSOR_INT32S;          /* 16-bit floats as their bits */
+    case FAC_F32:
+        *field = FAC_PROTO_TENSOR_FLOATS, *wire = FAC_PROTO_FIXED32S;
+        break;
+    case FAC_F64:
+        *field = FAC_PROTO_TENSOR_DOUBLES, *wire = FAC_PROTO_FIXED64S;
+        break;
+    case FAC_I64:
+        *field = FAC_PROTO_TENSOR_INT64S;
+        break;
+    case FAC_U64:
+    case FAC_U32:
+        *field = FAC_PROTO_TENSOR_UINT64S;
+        break;
+    default:
+        *field = FAC_PROTO_TENSOR_INT32S; /* 16-bit floats as their bits */
     }
 }
 
 static fac_status wrong_count(size_t got, size_t need, fac_error *err) {
-    return fac_raise(err, FAC_E_FORMAT, "%s%zu elements of data where its dims need %zu", got > need ? "more than " : "",
-                     got > need ? need : got, need);
+    return fac_raise(err, FAC_E_FORMAT, "%s%zu elements of data where its dims need %zu",
+                     got > need ? "more than " : "", got > need ? need : got, need);
 }
 
-static fac_status numbers(const fac_type *type, fac_file *file, const fac_proto_tensor *t, fac_tensor **out,
-                               fac_error *err) {
+static fac_status numbers(const fac_type *type, fac_file *file, const fac_proto_tensor *t,
+                          fac_tensor **out, fac_error *err) {
     size_t count = (size_t)fac_dims_count(&type->dims);
     int field = 0;
     fac_proto_wire wire;
     storage_of(type->dtype, &field, &wire);
-    fac_bytes chunk = wire == FAC_PROTO_VARINTS ? (fac_bytes){ 0 } : fac_proto_chunk(t->self, field);
+    fac_bytes chunk =
+        wire == FAC_PROTO_VARINTS ? (fac_bytes){ 0 } : fac_proto_chunk(t->self, field);
     if (chunk.p) return from_bytes(type, file, chunk, out, err);
-    if (count > t->self.n) return wrong_count(0, count, err);       /* an element takes at least a byte */
+    if (count > t->self.n) return wrong_count(0, count, err); /* an element takes at least a byte */
     fac_tensor *made;
     void *data;
     FAC_TRY(fac_tensor_new_on(NULL, NULL, *type, false, &made, err));
     fac_status status = fac_tensor_begin_write(made, &data, err);
-    sink s = { data, (size_t)fac_dtype_get(type->dtype)->block_bytes, 0, count, type->dtype == FAC_BOOL };
+    sink s = { data, (size_t)fac_dtype_get(type->dtype)->block_bytes, 0, count,
+               type->dtype == FAC_BOOL };
     if (!status) status = fac_proto_each(t->self, field, wire, add_number, &s, err);
     if (!status && s.n != count) status = wrong_count(s.n, count, err);
-    if (status) fac_tensor_free(made);
-    else *out = made;
+    if (status)
+        fac_tensor_free(made);
+    else
+        *out = made;
     return status;
 }
 
@@ -164,7 +223,12 @@ static fac_status from_numbers(const fac_type *type, fac_file *file, const fac_p
 
 /* ---- contents as texts ---- */
 
-typedef struct texts { fac_arena arena; char **at; size_t n, room; bool failed, zero; } texts;
+typedef struct texts {
+    fac_arena arena;
+    char **at;
+    size_t n, room;
+    bool failed, zero;
+} texts;
 
 static bool add_text(void *self, uint64_t unused, fac_bytes b) {
     texts *t = self;
@@ -178,24 +242,31 @@ static bool add_text(void *self, uint64_t unused, fac_bytes b) {
     return s != NULL;
 }
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for texts"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for texts");
+}
 
-static fac_status fill_texts(const fac_type *type, const fac_proto_tensor *t, texts *all, fac_tensor **out, fac_error *err) {
+static fac_status fill_texts(const fac_type *type, const fac_proto_tensor *t, texts *all,
+                             fac_tensor **out, fac_error *err) {
     fac_tensor *made;
     all->at = fac_arena_alloc(&all->arena, all->room, sizeof *all->at);
     if (!all->at) return no_memory(err);
     FAC_TRY(fac_proto_each(t->self, FAC_PROTO_TENSOR_TEXTS, FAC_PROTO_WINDOWS, add_text, all, err));
     if (all->failed) return no_memory(err);
     if (all->n != all->room) return wrong_count(all->n, all->room, err);
-    if (all->zero) return fac_raise(err, FAC_E_UNSUPPORTED, "texts with a zero byte are not supported");
+    if (all->zero)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "texts with a zero byte are not supported");
     FAC_TRY(fac_tensor_new(NULL, FAC_TEXT, type->dims, &made, err));
     fac_status status = fac_tensor_write(made, all->at, fac_type_bytes(type), err);
-    if (status) fac_tensor_free(made);
-    else *out = made;
+    if (status)
+        fac_tensor_free(made);
+    else
+        *out = made;
     return status;
 }
 
-static fac_status from_texts(const fac_type *type, const fac_proto_tensor *t, fac_tensor **out, fac_error *err) {
+static fac_status from_texts(const fac_type *type, const fac_proto_tensor *t, fac_tensor **out,
+                             fac_error *err) {
     texts all = { .room = (size_t)fac_dims_count(&type->dims) };
     if (all.room > t->self.n) return wrong_count(0, all.room, err);
     fac_status status = fill_texts(type, t, &all, out, err);
@@ -203,7 +274,8 @@ static fac_status from_texts(const fac_type *type, const fac_proto_tensor *t, fa
     return status;
 }
 
-fac_status fac_proto_to_tensor(fac_source_files *s, const fac_proto_tensor *t, fac_tensor **out, fac_error *err) {
+fac_status fac_proto_to_tensor(fac_source_files *s, const fac_proto_tensor *t, fac_tensor **out,
+                               fac_error *err) {
     fac_type type;
     FAC_TRY(type_of(t, &type, err));
     bool text = type.dtype == FAC_TEXT;
@@ -215,7 +287,9 @@ fac_status fac_proto_to_tensor(fac_source_files *s, const fac_proto_tensor *t, f
         FAC_TRY(fac_source_external(s, t, fac_onnx_small_bytes(&type), &file, &b, err));
         return from_bytes(&type, file, b, out, err);
     }
-    if (t->location != 0) return fac_raise(err, FAC_E_UNSUPPORTED, "data location %lld is not known", (long long)t->location);
+    if (t->location != 0)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "data location %lld is not known",
+                         (long long)t->location);
     if (text) return from_texts(&type, t, out, err);
     if (t->raw.p) return from_bytes(&type, s->file, t->raw, out, err);
     return from_numbers(&type, s->file, t, out, err);

@@ -4,7 +4,10 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 
-typedef struct fac_arg_attrs { int64_t axis; bool keep, select_last_index; } fac_arg_attrs;
+typedef struct fac_arg_attrs {
+    int64_t axis;
+    bool keep, select_last_index;
+} fac_arg_attrs;
 extern const fac_attr fac_arg_table[];
 extern const fac_onnx_attr fac_arg_spellings[];
 

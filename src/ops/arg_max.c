@@ -4,9 +4,9 @@
 #include "op_list.h"
 
 #if FAC_INTERFACE
-/* y = index of the largest x along one axis (a negative one counts from the end), the first of equals, NaN before all; the
- * axis stays as 1 if `keep`.  Floats and integers -> i64.  The op has an attribute select_last_index: the last of equals.
- * FAC_E_SHAPE when the axis is empty. */
+/* y = index of the largest x along one axis (a negative one counts from the end), the first of
+ * equals, NaN before all; the axis stays as 1 if `keep`.  Floats and integers -> i64.  The op has
+ * an attribute select_last_index: the last of equals. FAC_E_SHAPE when the axis is empty. */
 fac_value *fac_arg_max(fac_value *x, int64_t axis, bool keep);
 #endif
 
@@ -22,15 +22,27 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 
 static const fac_onnx onnx[] = { { "", "ArgMax", 1, 0, fac_arg_spellings, load, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "arg_max(f32[3,4,5]) axis=1 keep", -1, 1, 0 }, { "arg_max(f32[3,4,5]) axis=-1", -1, 1, 0 },
-    { "arg_max(i8[3,40]) axis=1 select_last_index", -3, 3, 0 }, { "arg_max(u8[30,4]) axis=0", 0, 3, 0 },
-    { "arg_max(f32[2,3,0]) axis=1", 0, 0, 0 }, { 0 } };
+static const fac_case cases[] = { { "arg_max(f32[3,4,5]) axis=1 keep", -1, 1, 0 },
+                                  { "arg_max(f32[3,4,5]) axis=-1", -1, 1, 0 },
+                                  { "arg_max(i8[3,40]) axis=1 select_last_index", -3, 3, 0 },
+                                  { "arg_max(u8[30,4]) axis=0", 0, 3, 0 },
+                                  { "arg_max(f32[2,3,0]) axis=1", 0, 0, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_arg_max = {
-    .name = "arg_max", .doc = "index of the largest element along one axis", .in = fac_ports_num_x, .out = fac_ports_y,
-    .attrs = fac_arg_table, .attrs_size = sizeof(fac_arg_attrs), .is = FAC_OP_NO_GRAD, .infer = fac_arg_infer, .ref = ref,
-    .cost = fac_arg_cost, .onnx = onnx, .save = fac_onnx_plain, .cases = cases,
+    .name = "arg_max",
+    .doc = "index of the largest element along one axis",
+    .in = fac_ports_num_x,
+    .out = fac_ports_y,
+    .attrs = fac_arg_table,
+    .attrs_size = sizeof(fac_arg_attrs),
+    .is = FAC_OP_NO_GRAD,
+    .infer = fac_arg_infer,
+    .ref = ref,
+    .cost = fac_arg_cost,
+    .onnx = onnx,
+    .save = fac_onnx_plain,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_arg_max(fac_value *x, int64_t axis, bool keep) {

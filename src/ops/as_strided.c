@@ -56,19 +56,26 @@ static void expand(const fac_node *n, fac_value *out[]) {
 
 static const fac_case cases[] = {
     { "as_strided(f32[4,5]) sizes=3,2 strides=5,2 offset=1", -4, 4, 0 },
-    { "as_strided(f32[10]) sizes=4,3 strides=2,1", -4, 4, 0 },              /* overlapping */
+    { "as_strided(f32[10]) sizes=4,3 strides=2,1", -4, 4, 0 }, /* overlapping */
     { "as_strided(i64[2,3]) sizes=3,2 strides=1,3", -9, 9, 0 },
     { "as_strided(f16[6]) sizes=2,2 strides=0,1", -4, 4, 0 },
     { "as_strided(bool[6]) sizes=0,2 strides=3,1", 0, 1, 0 },
-    { "as_strided(f32[7]) offset=3", -4, 4, 0 }, { 0 }
+    { "as_strided(f32[7]) offset=3", -4, 4, 0 },
+    { 0 }
 };
 
 const fac_op fac_op_as_strided = {
-    .name = "as_strided", .doc = "a window of any strides", .in = fac_ports_any_x,
+    .name = "as_strided",
+    .doc = "a window of any strides",
+    .in = fac_ports_any_x,
     .out = fac_ports_y,
-    .attrs = fac_strided_table, .attrs_size = sizeof(fac_strided), .infer = infer, .move = move,
+    .attrs = fac_strided_table,
+    .attrs_size = sizeof(fac_strided),
+    .infer = infer,
+    .move = move,
     .view = view,
-    .expand = expand, .cases = cases,
+    .expand = expand,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 
@@ -95,8 +102,9 @@ static bool permuted(const fac_dims *x, const fac_strided *w, fac_dims *order) {
     order->n = x->n;
     for (int k = 0; k < x->n; k++) {
         int from = 0;
-        while (from < x->n && (used[from] || x->d[from] != w->sizes.d[k]
-                               || step[from] != w->strides.d[k])) from++;
+        while (from < x->n &&
+               (used[from] || x->d[from] != w->sizes.d[k] || step[from] != w->strides.d[k]))
+            from++;
         if (from == x->n) return false;
         used[from] = true;
         order->d[k] = from;
@@ -113,8 +121,8 @@ fac_value *fac_as_strided(fac_value *x, fac_dims sizes, fac_dims strides, int64_
         if (row_major(&w)) return fac_reshape_sizes(x, sizes);
         if (permuted(&dims, &w, &order)) return fac_transpose(x, order);
     }
-    if (sizes.n == strides.n && count > 0 && offset >= 0 && offset < all && count <= all - offset
-        && row_major(&w)) {
+    if (sizes.n == strides.n && count > 0 && offset >= 0 && offset < all && count <= all - offset &&
+        row_major(&w)) {
         fac_value *flat = fac_reshape(x, fac_shape(-1));
         fac_value *part = fac_slice(flat, 0, offset, offset + count, 1);
         return fac_reshape_sizes(part, sizes);

@@ -10,7 +10,8 @@ fac_value *fac_as_strided_assign(fac_value *x, fac_value *y, fac_dims sizes, fac
 #endif
 
 static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 },
-                               { "y", FAC_NUMBERS | FAC_BOOLS, 0 }, { 0 } };
+                               { "y", FAC_NUMBERS | FAC_BOOLS, 0 },
+                               { 0 } };
 
 /* Strides sorted by size: each reaches past all that is below it.  So windows of views lie, and
  * no two elements in one place. */
@@ -36,8 +37,8 @@ static bool infer(fac_node *n) {
     if (!fac_strided_check(n)) return false;
     if (x->dtype != y->dtype) return fac_fail(n, FAC_E_DTYPE, "x and y must have one dtype");
     if (!fac_broadcast(n, &w->sizes, &y->dims, &both)) return false;
-    if (!fac_dims_equal(&both, &w->sizes)) return fac_fail(n, FAC_E_SHAPE,
-                                                           "y does not broadcast to the window");
+    if (!fac_dims_equal(&both, &w->sizes))
+        return fac_fail(n, FAC_E_SHAPE, "y does not broadcast to the window");
     if (fac_dims_count(&w->sizes) > 0 && !apart(w))
         return fac_fail(n, FAC_E_ARGUMENT, "elements of the window may lie in one place");
     n->out[0]->type = *x;
@@ -61,14 +62,20 @@ static const fac_case cases[] = {
     { "as_strided_assign(i64[2,3], i64[2]) sizes=3,2 strides=1,3", -9, 9, 0 },
     { "as_strided_assign(f16[6], f16[]) sizes=2 strides=3", -4, 4, 0 },
     { "as_strided_assign(bool[6], bool[]) sizes=0,2 strides=3,1", 0, 1, 0 },
-    { "as_strided_assign(f32[7], f32[]) offset=3", -4, 4, 0 }, { 0 }
+    { "as_strided_assign(f32[7], f32[]) offset=3", -4, 4, 0 },
+    { 0 }
 };
 
 const fac_op fac_op_as_strided_assign = {
-    .name = "as_strided_assign", .doc = "x with a window of any strides replaced", .in = in,
+    .name = "as_strided_assign",
+    .doc = "x with a window of any strides replaced",
+    .in = in,
     .out = fac_ports_y,
-    .attrs = fac_strided_table, .attrs_size = sizeof(fac_strided), .infer = infer,
-    .expand = expand, .cases = cases,
+    .attrs = fac_strided_table,
+    .attrs_size = sizeof(fac_strided),
+    .infer = infer,
+    .expand = expand,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_as_strided_assign(fac_value *x, fac_value *y, fac_dims sizes, fac_dims strides,

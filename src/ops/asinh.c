@@ -2,7 +2,7 @@
 #include "ops/map_grad.h"
 
 #if FAC_INTERFACE
-fac_value *fac_asinh(fac_value *x);                             /* inverse hyperbolic sine */
+fac_value *fac_asinh(fac_value *x); /* inverse hyperbolic sine */
 #endif
 
 MAP1(ASINH(x))
@@ -14,12 +14,18 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static const fac_onnx onnx[] = { { "", "Asinh", 9, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "asinh(f32[2,37])", -9, 9, 1e-6 }, { "asinh(f64[5])", -9, 9, 1e-12 }, { "asinh(f16[9])", -9, 9, 2e-3 },
-    { "asinh(bf16[9])", -9, 9, 1e-2 }, { "asinh(f32[0,3])", 0, 0, 0 }, { "asinh(f32[])", -9, 9, 1e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "asinh(f32[2,37])", -9, 9, 1e-6 },
+                                  { "asinh(f64[5])", -9, 9, 1e-12 },
+                                  { "asinh(f16[9])", -9, 9, 2e-3 },
+                                  { "asinh(bf16[9])", -9, 9, 1e-2 },
+                                  { "asinh(f32[0,3])", 0, 0, 0 },
+                                  { "asinh(f32[])", -9, 9, 1e-6 },
+                                  { 0 } };
 
-const fac_op fac_op_asinh = { MAP1_OP("asinh", "inverse hyperbolic sine"), .grad = grad,
-    .mixed = FAC_MIXED_SENSITIVE, .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
+const fac_op fac_op_asinh = {
+    MAP1_OP("asinh", "inverse hyperbolic sine"),
+    .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE,
+    .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_asinh(fac_value *x) { return fac_emit(&fac_op_asinh, NULL, 1, &x); }

@@ -12,11 +12,11 @@ static fac_value *divisors(const fac_node *n, const fac_pool_geom *g) {
     for (int64_t o = 0; to && o < d; o++)
         for (int64_t p = 0; p < h; p++)
             for (int64_t q = 0; q < w; q++)
-                *to++ = fac_pool_divisor(g, 0, o) * fac_pool_divisor(g, 1, p) * fac_pool_divisor(g,
-                    2, q);
+                *to++ = fac_pool_divisor(g, 0, o) * fac_pool_divisor(g, 1, p) *
+                        fac_pool_divisor(g, 2, q);
     if (!status) status = fac_tensor_convert(t, n->in[0]->type.dtype, &own, &err);
-    fac_value *v = status ? fac_fail_graph(n->graph, status, "%s", err.text)
-        : fac_const(n->graph, own);
+    fac_value *v =
+        status ? fac_fail_graph(n->graph, status, "%s", err.text) : fac_const(n->graph, own);
     fac_tensor_free(t);
     fac_tensor_free(own);
     return v;
@@ -35,10 +35,10 @@ void fac_avg_pool_define(const fac_node *n, fac_value *out[]) {
     const fac_window *w = g.window;
     const fac_conv3d_opts o = { .stride = { w[0].stride, w[1].stride, w[2].stride },
                                 .dilation = { w[0].dilation, w[1].dilation, w[2].dilation },
-                                .pad = { w[0].pad, w[1].pad, w[2].pad, end_of(&w[0]),
-                                         end_of(&w[1]), end_of(&w[2]) } };
+                                .pad = { w[0].pad, w[1].pad, w[2].pad, end_of(&w[0]), end_of(&w[1]),
+                                         end_of(&w[2]) } };
     fac_value *x = fac_reshape(n->in[0], fac_shape(g.N * g.C, 1, w[0].in, w[1].in, w[2].in));
-    fac_value *ones = fac_expand(fac_define_number(x, 1),
-                                 fac_shape(1, 1, w[0].kernel, w[1].kernel, w[2].kernel));
+    fac_value *ones =
+        fac_expand(fac_define_number(x, 1), fac_shape(1, 1, w[0].kernel, w[1].kernel, w[2].kernel));
     out[0] = fac_reshape(fac_div(fac_conv3d(x, ones, NULL, &o), divisors(n, &g)), y);
 }

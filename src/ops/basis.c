@@ -4,16 +4,16 @@
 #if FAC_INTERFACE
 /* Of a basis, see fac_quantize_basis. */
 typedef struct fac_basis_opts {
-    int64_t axis;           /* of the channels, where each has a basis of its own */
-    bool    positive;       /* digits are 0 and 1 (after a relu), not -1 and 1    */
+    int64_t axis;  /* of the channels, where each has a basis of its own */
+    bool positive; /* digits are 0 and 1 (after a relu), not -1 and 1    */
 } fac_basis_opts;
 #endif
 
-const fac_attr fac_basis_table[] = {
-    { "axis", FAC_A_INT, offsetof(fac_basis_opts, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL,
-      "the axis of channels" },
-    { "positive", FAC_A_FLAG, offsetof(fac_basis_opts, positive), 0, 0, 0, 0, NULL,
-      "digits are 0 and 1, not -1 and 1" }, { 0 } };
+const fac_attr fac_basis_table[] = { { "axis", FAC_A_INT, offsetof(fac_basis_opts, axis), 0, 0,
+                                       -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis of channels" },
+                                     { "positive", FAC_A_FLAG, offsetof(fac_basis_opts, positive),
+                                       0, 0, 0, 0, NULL, "digits are 0 and 1, not -1 and 1" },
+                                     { 0 } };
 const fac_port fac_basis_in[] = { { "x", FAC_FLOATS, 0 }, { "basis", FAC_FLOATS, 0 }, { 0 } };
 
 static double rounded(double x, bool single) { return single ? (double)(float)x : x; }
@@ -60,9 +60,12 @@ fac_basis_grid fac_basis_grid_of(const fac_dims *x, const fac_dims *basis, int64
     }
     const int a = fac_axis(axis, x->n);
     for (int k = 0; k < x->n; k++) {
-        if (k < a) g.outer *= x->d[k];
-        else if (k > a) g.inner *= x->d[k];
-        else g.channels = x->d[k];
+        if (k < a)
+            g.outer *= x->d[k];
+        else if (k > a)
+            g.inner *= x->d[k];
+        else
+            g.channels = x->d[k];
     }
     return g;
 }

@@ -12,10 +12,10 @@ enum { FAC_BASIS_BITS = 4, FAC_BASIS_LEVELS = 1 << FAC_BASIS_BITS };
 
 /* The levels in rising order, the code of each, and the thresholds between them. */
 typedef struct fac_basis {
-    int      bits, levels;
-    double   v[FAC_BASIS_BITS], level[FAC_BASIS_LEVELS], threshold[FAC_BASIS_LEVELS - 1];
+    int bits, levels;
+    double v[FAC_BASIS_BITS], level[FAC_BASIS_LEVELS], threshold[FAC_BASIS_LEVELS - 1];
     unsigned code[FAC_BASIS_LEVELS];
-    bool     positive;
+    bool positive;
 } fac_basis;
 
 /* Of `bits` numbers that lie `stride` apart.  single: sums are rounded to f32, as kernels make
@@ -36,7 +36,10 @@ static inline double fac_basis_digit(const fac_basis *b, unsigned code, int j) {
 
 /* Dims of x as [outer, channels, inner] around the axis; one channel where the basis has one dim.
  * */
-typedef struct fac_basis_grid { int64_t outer, channels, inner; int bits; } fac_basis_grid;
+typedef struct fac_basis_grid {
+    int64_t outer, channels, inner;
+    int bits;
+} fac_basis_grid;
 fac_basis_grid fac_basis_grid_of(const fac_dims *x, const fac_dims *basis, int64_t axis);
 
 /* Whether basis fits to x: [K], or [K, channels]; false after fac_fail. */

@@ -1,5 +1,5 @@
-/* The gradient of batch normalization with an activation behind it, relu or relu6, in one pass over memory less.  Made by
- * src/passes/norm_epilogue.c; has no prototype. */
+/* The gradient of batch normalization with an activation after it, relu or relu6, in one pass over
+ * memory less.  Made by src/passes/norm_epilogue.c; has no prototype. */
 #include <math.h>
 #include "facula/op.h"
 #include "facula/ops.h"
@@ -7,16 +7,27 @@
 #include "ops/cost.h"
 #include "ops/map_grad.h"
 
-/* batch_norm_grad(x, dy where lo < y < hi and 0 elsewhere, scale); y, the result of the activation, has the shape of x. */
-typedef struct attrs { double epsilon, lo, hi; } attrs;
-static const fac_attr table[] = {
-    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
-    { "lo", FAC_A_REAL, offsetof(attrs, lo), 0, 0, 0, 0, NULL, "nothing passes where y is not above it" },
-    { "hi", FAC_A_REAL, offsetof(attrs, hi), 0, 0, 0, 0, NULL, "nothing passes where y is not below it" }, { 0 } };
-static const fac_port in[] = {
-    { "x", FAC_FLOATS, 0 }, { "dy", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, 0 }, { "y", FAC_FLOATS, 0 }, { 0 } };
-static const fac_port out[] = { { "dx", FAC_FLOATS, 0 }, { "dscale", FAC_FLOATS, FAC_OPTIONAL },
-                                { "dbias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+/* batch_norm_grad(x, dy where lo < y < hi and 0 elsewhere, scale); y, the result of the activation,
+ * has the shape of x. */
+typedef struct attrs {
+    double epsilon, lo, hi;
+} attrs;
+static const fac_attr table[] = { { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0,
+                                    NULL, "added to the variance" },
+                                  { "lo", FAC_A_REAL, offsetof(attrs, lo), 0, 0, 0, 0, NULL,
+                                    "nothing passes where y is not above it" },
+                                  { "hi", FAC_A_REAL, offsetof(attrs, hi), 0, 0, 0, 0, NULL,
+                                    "nothing passes where y is not below it" },
+                                  { 0 } };
+static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
+                               { "dy", FAC_FLOATS, 0 },
+                               { "scale", FAC_FLOATS, 0 },
+                               { "y", FAC_FLOATS, 0 },
+                               { 0 } };
+static const fac_port out[] = { { "dx", FAC_FLOATS, 0 },
+                                { "dscale", FAC_FLOATS, FAC_OPTIONAL },
+                                { "dbias", FAC_FLOATS, FAC_OPTIONAL },
+                                { 0 } };
 
 static bool infer(fac_node *n) {
     const fac_type *x = &n->in[0]->type, *scale = &n->in[2]->type;
@@ -51,12 +62,25 @@ static void expand(const fac_node *n, fac_value *to[]) {
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 12, to); }
 
 static const fac_case cases[] = {
-    { "batch_norm_act_grad(f32[2,3,4,5], f32[2,3,4,5], f32[3], f32[2,3,4,5]) epsilon=1e-5 hi=1", -2, 2, 1e-5 },
-    { "batch_norm_act_grad(f32[6,7], f32[6,7], f32[7], f32[6,7]) epsilon=0.01 lo=-1 hi=9", -2, 2, 1e-5 }, { 0 } };
+    { "batch_norm_act_grad(f32[2,3,4,5], f32[2,3,4,5], f32[3], f32[2,3,4,5]) epsilon=1e-5 hi=1", -2,
+      2, 1e-5 },
+    { "batch_norm_act_grad(f32[6,7], f32[6,7], f32[7], f32[6,7]) epsilon=0.01 lo=-1 hi=9", -2, 2,
+      1e-5 },
+    { 0 }
+};
 
 extern const fac_op fac_op_batch_norm_act_grad;
 const fac_op fac_op_batch_norm_act_grad = {
-    .name = "batch_norm_act_grad", .doc = "the gradient of batch normalization and an activation", .in = in, .out = out,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .expand = expand, .cost = cost, .cases = cases,
+    .name = "batch_norm_act_grad",
+    .doc = "the gradient of batch normalization and an activation",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .cost = cost,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

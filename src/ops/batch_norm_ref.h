@@ -4,5 +4,6 @@
 #include "facula/op.h"
 
 /* Inputs 0, 1, 2 of r are x, dy, scale; y (NULL: no mask) says where dy counts: lo < y < hi. */
-void fac_batch_norm_grad_ref(const fac_ref *r, double epsilon, const double *y, double lo, double hi);
+void fac_batch_norm_grad_ref(const fac_ref *r, double epsilon, const double *y, double lo,
+                             double hi);
 #endif

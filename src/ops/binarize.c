@@ -31,21 +31,25 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     (void)n, (void)g;
     y[0] = fac_mul(fac_binarize(in[0]), in[1]);
 }
-static const fac_onnx onnx[] = {
-    { "qonnx.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 },
-    { "finn.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 }, { 0 } };
+static const fac_onnx onnx[] = { { "qonnx.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 },
+                                 { "finn.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 },
+                                 { 0 } };
 
-static const fac_case cases[] = {
-    { "binarize(f32[2,37])", -4, 4, 0 }, { "binarize(f64[5])", -4, 4, 0 }, { "binarize(f16[9])",
-                                                                             -4, 4, 0 },
-    { "binarize(bf16[9])", -4, 4, 0 }, { "binarize(f32[0,3])", 0, 0, 0 }, { "binarize(f32[])", -4,
-                                                                            4, 0 },
-    { 0 } };
+static const fac_case cases[] = { { "binarize(f32[2,37])", -4, 4, 0 },
+                                  { "binarize(f64[5])", -4, 4, 0 },
+                                  { "binarize(f16[9])", -4, 4, 0 },
+                                  { "binarize(bf16[9])", -4, 4, 0 },
+                                  { "binarize(f32[0,3])", 0, 0, 0 },
+                                  { "binarize(f32[])", -4, 4, 0 },
+                                  { 0 } };
 
 extern const fac_op fac_op_binarize;
 const fac_op fac_op_binarize = {
     MAP_OP("binarize", "-1 or 1", fac_ports_x, fac_infer_same),
-    .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD | FAC_OP_PICKS, .define = define, .steps = fac_steps_zero,
-    .save = save, .rounding = { .rule = FAC_ROUND_WHOLE },
+    .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD | FAC_OP_PICKS,
+    .define = define,
+    .steps = fac_steps_zero,
+    .save = save,
+    .rounding = { .rule = FAC_ROUND_WHOLE },
 };
 fac_value *fac_binarize(fac_value *x) { return fac_emit(&fac_op_binarize, NULL, 1, &x); }

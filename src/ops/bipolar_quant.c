@@ -1,5 +1,6 @@
 /* QONNX's BipolarQuant as a node of its own, for files: -scale where x < 0, else scale.
- *   x any dims   scale broadcasts to it.   Has no prototype: fac_mul of fac_binarize is the same. */
+ *   x any dims   scale broadcasts to it.   Has no prototype: fac_mul of fac_binarize is the same.
+ */
 #include "facula/ops.h"
 #include "ops/cost.h"
 #include "ops/qonnx.h"
@@ -32,10 +33,19 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 2, to); }
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, 0 }, { 0 } };
 static const fac_case cases[] = { { "bipolar_quant(f32[2,5], f32[])", -1, 1, 0 },
                                   { "bipolar_quant(f32[4,3,2,2], f32[4,1,1,1])", -1, 1, 0 },
-                                  { "bipolar_quant(f32[0,3], f32[3])", 0, 0, 0 }, { 0 } };
+                                  { "bipolar_quant(f32[0,3], f32[3])", 0, 0, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_bipolar_quant = {
-    .name = "bipolar_quant", .doc = "BipolarQuant of QONNX: -scale or scale", .in = in,
-    .out = fac_ports_y, .infer = infer, .expand = expand, .cost = cost, .save = save,
-    .cases = cases, .is = FAC_OP_NO_GRAD, .rounding = { .rule = FAC_ROUND_NONE },
+    .name = "bipolar_quant",
+    .doc = "BipolarQuant of QONNX: -scale or scale",
+    .in = in,
+    .out = fac_ports_y,
+    .infer = infer,
+    .expand = expand,
+    .cost = cost,
+    .save = save,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -11,9 +11,12 @@
 fac_value *fac_bit_cast(fac_value *x, fac_dtype to);
 #endif
 
-typedef struct attrs { fac_dtype to; } attrs;
+typedef struct attrs {
+    fac_dtype to;
+} attrs;
 static const fac_attr table[] = {
-    { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" }, { 0 } };
+    { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" }, { 0 }
+};
 static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS | FAC_SMALL, 0 }, { 0 } };
 static const fac_port out[] = { { "y", FAC_NUMBERS | FAC_BOOLS | FAC_SMALL, 0 }, { 0 } };
 
@@ -56,7 +59,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out_) {
-    if (fac_dtype_get(n->in[0]->type.dtype)->bits < 8 || n->out[0]->type.dtype == FAC_BOOL) return false;
+    if (fac_dtype_get(n->in[0]->type.dtype)->bits < 8 || n->out[0]->type.dtype == FAC_BOOL)
+        return false;
     *out_ = *in_;
     return true;
 }
@@ -64,14 +68,24 @@ static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out_) {
 static const fac_onnx onnx[] = { { "", "BitCast", 26, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "bit_cast(f32[2,7]) to=i32", -9, 9, 0 }, { "bit_cast(i32[9]) to=u32", -9, 9, 0 },
-    { "bit_cast(i16[9]) to=u16", -9, 9, 0 }, { "bit_cast(u8[]) to=i8", 0, 255, 0 },
-    { "bit_cast(u64[0,3]) to=i64", 0, 0, 0 }, { 0 } };
+    { "bit_cast(i16[9]) to=u16", -9, 9, 0 },   { "bit_cast(u8[]) to=i8", 0, 255, 0 },
+    { "bit_cast(u64[0,3]) to=i64", 0, 0, 0 },  { 0 }
+};
 
 extern const fac_op fac_op_bit_cast;
 const fac_op fac_op_bit_cast = {
-    .name = "bit_cast", .doc = "the same bits as another dtype", .in = in, .out = out,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .view = view,
-    .onnx = onnx, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "bit_cast",
+    .doc = "the same bits as another dtype",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .ref = ref,
+    .view = view,
+    .onnx = onnx,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_bit_cast(fac_value *x, fac_dtype to) {

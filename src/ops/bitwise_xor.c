@@ -1,7 +1,8 @@
 #include "ops/map.h"
 
 #if FAC_INTERFACE
-fac_value *fac_bitwise_xor(fac_value *a, fac_value *b);         /* bits of exactly one; integers, NumPy broadcasting */
+fac_value *fac_bitwise_xor(fac_value *a,
+                           fac_value *b); /* bits of exactly one; integers, NumPy broadcasting */
 #endif
 
 MAP2_INT(x ^ y)
@@ -11,14 +12,19 @@ static const fac_port ports[] = { { "x", FAC_INTS, 0 }, { "y", FAC_INTS, 0 }, { 
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, NULL); }
 
 static const fac_onnx onnx[] = { { "", "BitwiseXor", 18, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "bitwise_xor(i64[2,30], i64[30])", -99, 99, 0 }, { "bitwise_xor(u8[90], u8[])", 0, 255, 0 },
-    { "bitwise_xor(i8[4,1], i8[3])", -128, 127, 0 }, { "bitwise_xor(u64[9], u64[9])", 0, 999, 0 },
-    { "bitwise_xor(i32[0,3], i32[3])", 0, 0, 0 }, { "bitwise_xor(u16[], u16[])", 0, 65535, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "bitwise_xor(i64[2,30], i64[30])", -99, 99, 0 },
+                                  { "bitwise_xor(u8[90], u8[])", 0, 255, 0 },
+                                  { "bitwise_xor(i8[4,1], i8[3])", -128, 127, 0 },
+                                  { "bitwise_xor(u64[9], u64[9])", 0, 999, 0 },
+                                  { "bitwise_xor(i32[0,3], i32[3])", 0, 0, 0 },
+                                  { "bitwise_xor(u16[], u16[])", 0, 65535, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_bitwise_xor = {
-    MAP_OP("bitwise_xor", "bits of exactly one", ports, infer), .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("bitwise_xor", "bits of exactly one", ports, infer),
+    .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
-fac_value *fac_bitwise_xor(fac_value *a, fac_value *b) { return fac_emit(&fac_op_bitwise_xor, NULL, 2, (fac_value *[]){ a, b }); }
+fac_value *fac_bitwise_xor(fac_value *a, fac_value *b) {
+    return fac_emit(&fac_op_bitwise_xor, NULL, 2, (fac_value *[]){ a, b });
+}

@@ -1,4 +1,5 @@
-/* Ops that are what their body says: `fused`, a chain of elementwise ops, and `group`, independent nodes. */
+/* Ops that are what their body says: `fused`, a chain of elementwise ops, and `group`, independent
+ * nodes. */
 #ifndef FACULA_OPS_BODIES_H
 #define FACULA_OPS_BODIES_H
 #include "facula/op.h"

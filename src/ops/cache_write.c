@@ -1,4 +1,5 @@
-/* Rows written into a cache: what a step of decoding adds to its keys and values.  ONNX TensorScatter. */
+/* Rows written into a cache: what a step of decoding adds to its keys and values.  ONNX
+ * TensorScatter. */
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
@@ -7,21 +8,27 @@
 #include "base/error.h"
 
 #if FAC_INTERFACE
-/* y = cache, but row t of `rows` of sequence b stands at row at[b] + t:  cache B,G,T,D   rows B,G,Q,D   at integers [B].
- * A row that would stand outside of the cache is an error of the run, before anything is written.  As the next contents of a
- * parameter, fac_update(cache, y), it is written in place when everything else that reads the old contents has run. */
+/* y = cache, but row t of `rows` of sequence b stands at row at[b] + t:  cache B,G,T,D   rows
+ * B,G,Q,D   at integers [B]. A row that would stand outside of the cache is an error of the run,
+ * before anything is written.  As the next contents of a parameter, fac_update(cache, y), it is
+ * written in place when everything else that reads the old contents has run. */
 fac_value *fac_cache_write(fac_value *cache, fac_value *rows, fac_value *at);
 #endif
 
-static const fac_port in[] = { { "cache", FAC_NUMBERS, 0 }, { "rows", FAC_NUMBERS, 0 }, { "at", FAC_INTS, 0 }, { 0 } };
+static const fac_port in[] = {
+    { "cache", FAC_NUMBERS, 0 }, { "rows", FAC_NUMBERS, 0 }, { "at", FAC_INTS, 0 }, { 0 }
+};
 
 static bool infer(fac_node *n) {
     const fac_type *c = &n->in[0]->type, *r = &n->in[1]->type, *at = &n->in[2]->type;
     if (c->dtype != r->dtype) return fac_fail(n, FAC_E_DTYPE, "cache and rows must have one dtype");
-    if (c->dims.n != 4 || r->dims.n != 4) return fac_fail(n, FAC_E_SHAPE, "cache and rows must have four dims");
+    if (c->dims.n != 4 || r->dims.n != 4)
+        return fac_fail(n, FAC_E_SHAPE, "cache and rows must have four dims");
     for (int k = 0; k < 4; k++)
-        if (k != 2 && fac_differ(c->dims.d[k], r->dims.d[k])) return fac_fail(n, FAC_E_SHAPE, "cache and rows differ in dim %d", k);
-    if (c->dims.d[2] >= 0 && r->dims.d[2] > c->dims.d[2]) return fac_fail(n, FAC_E_SHAPE, "more rows than the cache has");
+        if (k != 2 && fac_differ(c->dims.d[k], r->dims.d[k]))
+            return fac_fail(n, FAC_E_SHAPE, "cache and rows differ in dim %d", k);
+    if (c->dims.d[2] >= 0 && r->dims.d[2] > c->dims.d[2])
+        return fac_fail(n, FAC_E_SHAPE, "more rows than the cache has");
     if (at->dims.n != 1 || fac_differ(at->dims.d[0], c->dims.d[0]))
         return fac_fail(n, FAC_E_SHAPE, "at must have one number for each sequence");
     n->out[0]->type = *c;
@@ -30,8 +37,10 @@ static bool infer(fac_node *n) {
 
 static void copy(const fac_array *from, int64_t a, fac_array *to, int64_t b, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
-        if (to->f) to->f[b + k] = from->f[a + k];
-        else to->i[b + k] = from->i[a + k];
+        if (to->f)
+            to->f[b + k] = from->f[a + k];
+        else
+            to->i[b + k] = from->i[a + k];
     }
 }
 
@@ -40,11 +49,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t width = c[3], all = c[0] * c[1] * c[2] * width;
     for (int64_t b = 0; b < c[0]; b++)
         if (r->in[2].i[b] < 0 || r->in[2].i[b] > c[2] - rows[2])
-            return fac_raise(err, FAC_E_ARGUMENT, "cache_write: %lld rows at %lld of a cache of %lld", (long long)rows[2],
-                             (long long)r->in[2].i[b], (long long)c[2]);
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "cache_write: %lld rows at %lld of a cache of %lld",
+                             (long long)rows[2], (long long)r->in[2].i[b], (long long)c[2]);
     copy(&r->in[0], 0, &r->out[0], 0, all);
     for (int64_t h = 0; h < c[0] * c[1]; h++)
-        copy(&r->in[1], h * rows[2] * width, &r->out[0], (h * c[2] + r->in[2].i[h / c[1]]) * width, rows[2] * width);
+        copy(&r->in[1], h * rows[2] * width, &r->out[0], (h * c[2] + r->in[2].i[h / c[1]]) * width,
+             rows[2] * width);
     return FAC_OK;
 }
 
@@ -53,7 +64,8 @@ static fac_value *places(const fac_node *n, fac_value *like) {
     fac_graph *g = like->graph;
     fac_value *size = fac_squeeze(fac_slice(fac_shape_of(n->in[1]), 0, 2, 3, 1), fac_shape(0));
     fac_value *steps = fac_arange(fac_number(g, FAC_I64, 0), size, fac_number(g, FAC_I64, 1));
-    fac_value *at = fac_add(fac_unsqueeze(fac_cast(n->in[2], FAC_I64), fac_shape(1, 2, 3)), fac_unsqueeze(steps, fac_shape(0, 1, 3)));
+    fac_value *at = fac_add(fac_unsqueeze(fac_cast(n->in[2], FAC_I64), fac_shape(1, 2, 3)),
+                            fac_unsqueeze(steps, fac_shape(0, 1, 3)));
     return fac_expand_to(at, fac_shape_of(n->in[1]));
 }
 
@@ -74,15 +86,22 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "cache_write(f32[2,3,6,5], f32[2,3,2,5], i64[2])", 0, 4, 0 },
-    { "cache_write(f16[1,2,9,4], f16[1,2,1,4], i32[1])", 0, 4, 0 },
-    { "cache_write(f32[3,1,4,8], f32[3,1,0,8], i64[3])", 0, 4, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "cache_write(f32[2,3,6,5], f32[2,3,2,5], i64[2])", 0, 4, 0 },
+                                  { "cache_write(f16[1,2,9,4], f16[1,2,1,4], i32[1])", 0, 4, 0 },
+                                  { "cache_write(f32[3,1,4,8], f32[3,1,0,8], i64[3])", 0, 4, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_cache_write = {
-    .name = "cache_write", .doc = "rows written into a cache from a position on", .in = in, .out = fac_ports_y,
-    .is = FAC_OP_PARTS, .infer = infer, .ref = ref, .grad = grad, .save = save, .cases = cases,
+    .name = "cache_write",
+    .doc = "rows written into a cache from a position on",
+    .in = in,
+    .out = fac_ports_y,
+    .is = FAC_OP_PARTS,
+    .infer = infer,
+    .ref = ref,
+    .grad = grad,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_cache_write(fac_value *cache, fac_value *rows, fac_value *at) {

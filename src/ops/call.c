@@ -5,14 +5,19 @@
 #include "graph/onnx_write.h"
 
 #if FAC_INTERFACE
-/* What the body makes of in[0..n), which are its inputs, in order: a closed graph, without parameters.  out[] receives its
- * outputs.  g takes over the body.  name (may be NULL): of the function, in ONNX files. */
-void fac_call(fac_graph *g, const char *name, fac_graph *body, int n, fac_value *const in[], fac_value *out[]);
+/* What the body makes of in[0..n), which are its inputs, in order: a closed graph, without
+ * parameters.  out[] receives its outputs.  g takes over the body.  name (may be NULL): of the
+ * function, in ONNX files. */
+void fac_call(fac_graph *g, const char *name, fac_graph *body, int n, fac_value *const in[],
+              fac_value *out[]);
 #endif
 
-typedef struct attrs { const char *name; } attrs;
-static const fac_attr table[] = {
-    { "name", FAC_A_TEXT, offsetof(attrs, name), 0, 0, 0, 0, NULL, "of the function, in ONNX files" }, { 0 } };
+typedef struct attrs {
+    const char *name;
+} attrs;
+static const fac_attr table[] = { { "name", FAC_A_TEXT, offsetof(attrs, name), 0, 0, 0, 0, NULL,
+                                    "of the function, in ONNX files" },
+                                  { 0 } };
 static const fac_port in[] = { { "x", FAC_ANY, FAC_OPTIONAL | FAC_VARIADIC }, { 0 } };
 static const fac_port out[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 
@@ -24,7 +29,8 @@ static bool infer(fac_node *n) {
         if (!n->in[i]) return fac_fail(n, FAC_E_ARGUMENT, "input %d is missing", i);
         feed[i] = fac_flow_same(n->in[i]);
     }
-    const bool ok = fac_flow_open(&f, n, 0, n->nin, feed) && fac_node_outputs(n, (int)f.body->noutputs);
+    const bool ok =
+        fac_flow_open(&f, n, 0, n->nin, feed) && fac_node_outputs(n, (int)f.body->noutputs);
     for (int k = 0; ok && k < n->nout; k++) {
         const fac_value *y = f.body->outputs[k].value;
         n->out[k]->type = fac_flow_type(&f, (size_t)k);
@@ -35,7 +41,9 @@ static bool infer(fac_node *n) {
 }
 
 static int64_t expands(const fac_node *n) { return fac_flow_nodes(n->body[0]) + 1; }
-static void expand(const fac_node *n, fac_value *y[]) { fac_flow_inline(n, n->body[0], NULL, n->in, y); }
+static void expand(const fac_node *n, fac_value *y[]) {
+    fac_flow_inline(n, n->body[0], NULL, n->in, y);
+}
 
 static void cost(const fac_node *n, fac_cost *c) {
     *c = (fac_cost){ 0 };
@@ -52,16 +60,30 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 static const fac_case cases[] = {
     { "call(f32[2,3], f32[3]) {t0 = mul(x0, x1); t1 = exp(t0); t1}", -2, 2, 1e-6 },
     { "call(f32[2], f32[2]) {t0 = add(x0, x1); t1 = tanh(x1); t0, t1}", -2, 2, 1e-6 },
-    { "call(f32[3]) name=outer {t0 = call(x0) {t0 = mul(x0, x0); t0}; t1 = sin(t0); t1}", -2, 2, 1e-6 }, { 0 } };
+    { "call(f32[3]) name=outer {t0 = call(x0) {t0 = mul(x0, x0); t0}; t1 = sin(t0); t1}", -2, 2,
+      1e-6 },
+    { 0 }
+};
 
 const fac_op fac_op_call = {
-    .name = "call", .doc = "what its body makes of the inputs", .in = in, .out = out, .attrs = table, .attrs_size = sizeof(attrs),
-    .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer, .expand = expand, .expands = expands, .cost = cost, .save = save,
+    .name = "call",
+    .doc = "what its body makes of the inputs",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_BODIES | FAC_OP_FLOW,
+    .infer = infer,
+    .expand = expand,
+    .expands = expands,
+    .cost = cost,
+    .save = save,
     .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 
-void fac_call(fac_graph *g, const char *name, fac_graph *body, int n, fac_value *const in_[], fac_value *out_[]) {
+void fac_call(fac_graph *g, const char *name, fac_graph *body, int n, fac_value *const in_[],
+              fac_value *out_[]) {
     const int count = body ? (int)body->noutputs : 0;
     fac_value *y = fac_emit_body(g, &fac_op_call, &(attrs){ name }, n, n, in_, body, NULL);
     fac_flow_outputs(y, count, out_);

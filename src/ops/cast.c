@@ -5,20 +5,26 @@
 #include "tensor/tensor_internal.h"
 
 #if FAC_INTERFACE
-/* x as another dtype, as fac_tensor_convert does it: floats to integers truncate and wrap, anything to bool is != 0, floats
- * round to nearest even; numbers to text and back as ONNX prints them.  Weights in blocks become floats; nothing becomes blocks. */
+/* x as another dtype, as fac_tensor_convert does it: floats to integers truncate and wrap, anything
+ * to bool is != 0, floats round to nearest even; numbers to text and back as ONNX prints them.
+ * Weights in blocks become floats; nothing becomes blocks. */
 fac_value *fac_cast(fac_value *x, fac_dtype to);
 #endif
 
 static const fac_port ports[] = { { "x", FAC_ANY | FAC_BLOCKS, 0 }, { 0 } };
-typedef struct attrs { fac_dtype to; bool unsaturated; int rounding; } attrs;
+typedef struct attrs {
+    fac_dtype to;
+    bool unsaturated;
+    int rounding;
+} attrs;
 enum { UP, DOWN, NEAREST };
 static const char *const roundings[] = { "up", "down", "nearest", NULL };
 static const fac_attr table[] = {
     { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" },
     { "unsaturated", FAC_A_FLAG, offsetof(attrs, unsaturated), 0, 0, 0, 0, NULL,
       "8-bit floats: what is too large becomes infinity or NaN" },
-    { "rounding", FAC_A_ENUM, offsetof(attrs, rounding), 0, 0, 0, 0, roundings, "to f8e8m0" }, { 0 }
+    { "rounding", FAC_A_ENUM, offsetof(attrs, rounding), 0, 0, 0, 0, roundings, "to f8e8m0" },
+    { 0 }
 };
 
 static bool in_blocks(fac_dtype t) { return fac_dtype_get(t)->kind == 'q'; }
@@ -27,14 +33,19 @@ static bool infer(fac_node *n) {
     fac_dtype from = n->in[0]->type.dtype, to = ((const attrs *)n->attrs)->to;
     fac_contents c;
     if (to == FAC_NONE) return fac_fail(n, FAC_E_ARGUMENT, "the attribute 'to' is missing");
-    if (in_blocks(to) && from != to) return fac_fail(n, FAC_E_DTYPE, "nothing is rounded to blocks in a graph");
+    if (in_blocks(to) && from != to)
+        return fac_fail(n, FAC_E_DTYPE, "nothing is rounded to blocks in a graph");
     n->out[0]->type = (fac_type){ to, n->in[0]->type.dims };
-    bool widens = to == FAC_I64 || to == from || (to == FAC_I32 && from != FAC_U32 && from != FAC_U64);
+    bool widens =
+        to == FAC_I64 || to == from || (to == FAC_I32 && from != FAC_U32 && from != FAC_U64);
     if (!fac_known(n->in[0], &c)) return true;
-    for (int k = 0; k < c.n; k++) {     /* i64 sizes become i32 in many files; a size that does not fit is not known any more */
+    for (int k = 0; k < c.n; k++) { /* i64 sizes become i32 in many files; a size that does not fit
+                                       is not known any more */
         fac_item x = fac_contents_get(&c, k);
-        if (to == FAC_BOOL && !x.symbolic) fac_contents_put(&c, k, (fac_item){ x.v != 0, false });
-        else if (!widens || (to == FAC_I32 && !x.symbolic && x.v != (int32_t)x.v)) return true;
+        if (to == FAC_BOOL && !x.symbolic)
+            fac_contents_put(&c, k, (fac_item){ x.v != 0, false });
+        else if (!widens || (to == FAC_I32 && !x.symbolic && x.v != (int32_t)x.v))
+            return true;
     }
     return fac_knows_items(n, &c);
 }
@@ -42,10 +53,21 @@ static bool infer(fac_node *n) {
 /* The largest number, and from where on numbers are beyond it. */
 static bool small_limits(fac_dtype t, double *most, double *beyond) {
     switch (t) {
-    case FAC_F8E4M3:   *most = 448, *beyond = 464; return true;
-    case FAC_F8E4M3UZ: *most = 240, *beyond = 248; return true;
-    case FAC_F8E5M2: case FAC_F8E5M2UZ: *most = 57344, *beyond = 61440; return true;
-    default: return false;
+    case FAC_F8E4M3:
+        *most = 448;
+        *beyond = 464;
+        return true;
+    case FAC_F8E4M3UZ:
+        *most = 240;
+        *beyond = 248;
+        return true;
+    case FAC_F8E5M2:
+    case FAC_F8E5M2UZ:
+        *most = 57344;
+        *beyond = 61440;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -66,7 +88,8 @@ static double power(int rounding, double x) {
     return ldexp(1, e);
 }
 
-/* Between the two types that the reference driver computes in; what it converts before and after does the rest. */
+/* Between the two types that the reference driver computes in; what it converts before and after
+ * does the rest. */
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_array *x = &r->in[0];
     fac_array *y = &r->out[0];
@@ -84,7 +107,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     } else if (y->type.dtype == FAC_BOOL && x->f) {
         for (int64_t i = 0; i < n; i++) y->i[i] = x->f[i] != 0;
     } else {
-        fac_convert(to, y->f ? (void *)y->f : (void *)y->i, from, x->f ? (const void *)x->f : (const void *)x->i, (size_t)n);
+        fac_convert(to, y->f ? (void *)y->f : (void *)y->i, from,
+                    x->f ? (const void *)x->f : (const void *)x->i, (size_t)n);
     }
     return FAC_OK;
 }
@@ -95,14 +119,15 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
     return true;
 }
 
-static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     if (!in_blocks(n->in[0]->type.dtype)) dx[0] = fac_cast(dy[0], n->in[0]->type.dtype);
 }
 
 static void cost(const fac_node *n, fac_cost *c) {
     int64_t count = fac_dims_count(&n->out[0]->type.dims);
     size_t in = fac_type_bytes(&n->in[0]->type), out = fac_type_bytes(&n->out[0]->type);
-    *c = (fac_cost){ 0, count > 0 ? (double)count : 0, in == SIZE_MAX ? 0 : (double)in, out == SIZE_MAX ? 0 : (double)out };
+    *c = (fac_cost){ 0, count > 0 ? (double)count : 0, in == SIZE_MAX ? 0 : (double)in,
+                     out == SIZE_MAX ? 0 : (double)out };
 }
 
 extern const fac_op fac_op_cast;
@@ -122,11 +147,16 @@ static fac_value *loaded(const fac_onnx_node *n, fac_graph *g, fac_value *x, fac
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     out[0] = loaded(n, g, in[0], fac_onnx_dtype(n, "to", FAC_NONE));
 }
-static void load_like(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+static void load_like(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
+                      fac_value *out[]) {
     out[0] = loaded(n, g, in[0], fac_value_type(in[1]).dtype);
 }
-static const fac_onnx_attr names[] = { { "to", NULL }, { "saturate", NULL }, { "round_mode", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, load, 0 }, { "", "CastLike", 15, 0, names, load_like, 2 }, { 0 } };
+static const fac_onnx_attr names[] = {
+    { "to", NULL }, { "saturate", NULL }, { "round_mode", NULL }, { 0 }
+};
+static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, load, 0 },
+                                 { "", "CastLike", 15, 0, names, load_like, 2 },
+                                 { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const fac_dtype from = n->in[0]->type.dtype;
@@ -142,22 +172,46 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     if (a->to == FAC_F8E8M0) fac_onnx_put_text(w, "round_mode", roundings[a->rounding]);
     return true;
 }
-static const fac_case cases[] = {
-    { "cast(f32[2,30]) to=f16", -4, 4, 1e-3 }, { "cast(f16[9]) to=f32", -4, 4, 0 }, { "cast(f32[9]) to=bf16", -4, 4, 1e-2 },
-    { "cast(f32[30]) to=i64", -9, 9, 0 }, { "cast(f64[30]) to=u8", -300, 300, 0 }, { "cast(i64[30]) to=f32", -99, 99, 0 },
-    { "cast(f32[30]) to=bool", -1, 1, 0 }, { "cast(bool[30]) to=f32", 0, 1, 0 }, { "cast(i64[30]) to=i8", -999, 999, 0 },
-    { "cast(i32[30]) to=u64", -9, 9, 0 }, { "cast(f32[9]) to=f32", -4, 4, 0 }, { "cast(f32[0,3]) to=i32", 0, 0, 0 },
-    { "cast(u8[]) to=f64", 0, 255, 0 }, { "cast(f32[99]) to=f8e4m3", -600, 600, 0.1 },
-    { "cast(f16[99]) to=f8e5m2uz unsaturated", -600, 600, 0.2 }, { "cast(f8e4m3uz[9]) to=f32", -9, 9, 0 },
-    { "cast(f32[9]) to=i4", -8, 7, 0 }, { "cast(u2[9]) to=i64", 0, 3, 0 },
-    { "cast(f32[9]) to=f4e2m1", -9, 9, 0.5 }, { "cast(f32[9]) to=f8e8m0 rounding=nearest", 1, 9, 1 },
-    { 0 }
-};
+static const fac_case cases[] = { { "cast(f32[2,30]) to=f16", -4, 4, 1e-3 },
+                                  { "cast(f16[9]) to=f32", -4, 4, 0 },
+                                  { "cast(f32[9]) to=bf16", -4, 4, 1e-2 },
+                                  { "cast(f32[30]) to=i64", -9, 9, 0 },
+                                  { "cast(f64[30]) to=u8", -300, 300, 0 },
+                                  { "cast(i64[30]) to=f32", -99, 99, 0 },
+                                  { "cast(f32[30]) to=bool", -1, 1, 0 },
+                                  { "cast(bool[30]) to=f32", 0, 1, 0 },
+                                  { "cast(i64[30]) to=i8", -999, 999, 0 },
+                                  { "cast(i32[30]) to=u64", -9, 9, 0 },
+                                  { "cast(f32[9]) to=f32", -4, 4, 0 },
+                                  { "cast(f32[0,3]) to=i32", 0, 0, 0 },
+                                  { "cast(u8[]) to=f64", 0, 255, 0 },
+                                  { "cast(f32[99]) to=f8e4m3", -600, 600, 0.1 },
+                                  { "cast(f16[99]) to=f8e5m2uz unsaturated", -600, 600, 0.2 },
+                                  { "cast(f8e4m3uz[9]) to=f32", -9, 9, 0 },
+                                  { "cast(f32[9]) to=i4", -8, 7, 0 },
+                                  { "cast(u2[9]) to=i64", 0, 3, 0 },
+                                  { "cast(f32[9]) to=f4e2m1", -9, 9, 0.5 },
+                                  { "cast(f32[9]) to=f8e8m0 rounding=nearest", 1, 9, 1 },
+                                  { 0 } };
 
 const fac_op fac_op_cast = {
-    .name = "cast", .doc = "x as another dtype", .in = ports, .out = fac_ports_y, .attrs = table,
-        .attrs_size = sizeof(attrs),
-    .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
+    .name = "cast",
+    .doc = "x as another dtype",
+    .in = ports,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_KNOWS,
+    .infer = infer,
+    .ref = ref,
+    .view = view,
+    .cost = cost,
+    .onnx = onnx,
+    .save = save,
+    .grad = grad,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_MOVES },
 };
-fac_value *fac_cast(fac_value *x, fac_dtype to) { return fac_emit(&fac_op_cast, &(attrs){ .to = to }, 1, &x); }
+fac_value *fac_cast(fac_value *x, fac_dtype to) {
+    return fac_emit(&fac_op_cast, &(attrs){ .to = to }, 1, &x);
+}

@@ -1,4 +1,5 @@
-/* Recurrent layers into ONNX: RNN, GRU and LSTM, with time as the first dim and the gates in ONNX's order. */
+/* Recurrent layers into ONNX: RNN, GRU and LSTM, with time as the first dim and the gates in ONNX's
+ * order. */
 #include "base/memory.h"
 #include "graph/onnx_write.h"
 #include "ops/onnx_put.h"
@@ -10,12 +11,15 @@ static const int *torch_order(int64_t gates) {
     return gates == 4 ? lstm : gates == 3 ? gru : rnn;
 }
 
-/* Axis 1 of w, r or b, which has `parts` blocks of H rows, in ONNX's order of the gates; NULL when memory is gone. */
-static const char *reordered(const fac_onnx_writer *w, const fac_value *v, int64_t gates, int64_t H, int64_t parts) {
+/* Axis 1 of w, r or b, which has `parts` blocks of H rows, in ONNX's order of the gates; NULL when
+ * memory is gone. */
+static const char *reordered(const fac_onnx_writer *w, const fac_value *v, int64_t gates, int64_t H,
+                             int64_t parts) {
     int64_t *rows = fac_alloc((size_t)(parts * H), sizeof *rows);
     if (!rows) return NULL;
     for (int64_t k = 0; k < parts; k++)
-        for (int64_t i = 0; i < H; i++) rows[k * H + i] = (k / gates * gates + torch_order(gates)[k % gates]) * H + i;
+        for (int64_t i = 0; i < H; i++)
+            rows[k * H + i] = (k / gates * gates + torch_order(gates)[k % gates]) * H + i;
     const char *list = fac_onnx_list(w, (int)(parts * H), rows);
     fac_release(rows);
     const char *y = fac_onnx_binary(w, "Gather", fac_onnx_name(w, v), list, NULL);
@@ -23,7 +27,8 @@ static const char *reordered(const fac_onnx_writer *w, const fac_value *v, int64
     return y;
 }
 
-static const char *turned(const fac_onnx_writer *w, const char *x, int n, const int64_t *perm, const char *y) {
+static const char *turned(const fac_onnx_writer *w, const char *x, int n, const int64_t *perm,
+                          const char *y) {
     y = fac_onnx_unary(w, "Transpose", x, y);
     fac_onnx_put_ints(w, "perm", n, perm);
     return y;
@@ -32,7 +37,8 @@ static const char *turned(const fac_onnx_writer *w, const char *x, int n, const 
 static const int64_t swap[] = { 1, 0, 2 };
 
 /* The operands as ONNX has them; false when memory is gone. */
-static bool operands(const fac_onnx_writer *w, const fac_node *n, int64_t H, int64_t gates, const char *in[]) {
+static bool operands(const fac_onnx_writer *w, const fac_node *n, int64_t H, int64_t gates,
+                     const char *in[]) {
     const fac_recurrent_opts *o = n->attrs;
     for (int k = 0; k < n->nin; k++) {
         const fac_value *v = n->in[k];
@@ -52,7 +58,8 @@ static bool operands(const fac_onnx_writer *w, const fac_node *n, int64_t H, int
 }
 
 /* Names of the activations, and the numbers of those that take some. */
-static void put_activations(const fac_onnx_writer *w, const fac_recurrent_opts *o, const fac_cell_kind *kind) {
+static void put_activations(const fac_onnx_writer *w, const fac_recurrent_opts *o,
+                            const fac_cell_kind *kind) {
     enum { MOST = 2 * FAC_CELL_ACTIVATIONS };
     const char *names[MOST];
     double alphas[MOST], betas[MOST];
@@ -71,7 +78,8 @@ static void put_activations(const fac_onnx_writer *w, const fac_recurrent_opts *
     if (nbeta) fac_onnx_put_reals(w, "activation_beta", nbeta, betas);
 }
 
-static void put_attributes(const fac_onnx_writer *w, const fac_node *n, int64_t H, const fac_cell_kind *kind) {
+static void put_attributes(const fac_onnx_writer *w, const fac_node *n, int64_t H,
+                           const fac_cell_kind *kind) {
     const fac_recurrent_opts *o = n->attrs;
     fac_onnx_put_int(w, "hidden_size", H);
     fac_onnx_put_text(w, "direction", fac_direction_names[o->direction]);
@@ -81,7 +89,8 @@ static void put_attributes(const fac_onnx_writer *w, const fac_node *n, int64_t 
     if (o->linear_before_reset) fac_onnx_put_int(w, "linear_before_reset", 1);
 }
 
-/* The outputs come with time and directions first; those of a layer with the batch first are turned behind it. */
+/* The outputs come with time and directions first; those of a layer with the batch first are turned
+ * after it. */
 bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_kind *kind) {
     enum { MOST = 1 << 20 };
     static const int64_t batch_in_front[] = { 2, 0, 1, 3 };

@@ -8,11 +8,12 @@
 fac_value *fac_celu(fac_value *x, double alpha);
 #endif
 
-typedef struct attrs { double alpha; } attrs;
-static const fac_attr table[] = {
-    { "alpha", FAC_A_REAL, offsetof(attrs, alpha), 0, 0, 0, 0, NULL, "minus the limit for x to -inf; not 0" },
-    { 0 }
-};
+typedef struct attrs {
+    double alpha;
+} attrs;
+static const fac_attr table[] = { { "alpha", FAC_A_REAL, offsetof(attrs, alpha), 0, 0, 0, 0, NULL,
+                                    "minus the limit for x to -inf; not 0" },
+                                  { 0 } };
 
 MAP1_P1(x < (T)0 ? P(0) * EXPM1(x / P(0)) : x)
 
@@ -34,16 +35,19 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype dtype = n->in[0]->type.dtype;
     if (dtype == FAC_F32) return fac_onnx_plain(w, n);
     const char *alpha = fac_onnx_number(w, dtype, ((const attrs *)n->attrs)->alpha);
-    const char *y = fac_onnx_unary(w, "Elu", fac_onnx_binary(w, "Div", fac_onnx_name(w, n->in[0]), alpha, NULL), NULL);
+    const char *y = fac_onnx_unary(
+        w, "Elu", fac_onnx_binary(w, "Div", fac_onnx_name(w, n->in[0]), alpha, NULL), NULL);
     fac_onnx_binary(w, "Mul", y, alpha, fac_onnx_name(w, n->out[0]));
     return true;
 }
 
-static const fac_case cases[] = {
-    { "celu(f32[2,37]) alpha=2", -4, 4, 1e-6 }, { "celu(f64[5]) alpha=2", -4, 4, 1e-12 },
-    { "celu(f16[9]) alpha=2", -4, 4, 2e-3 }, { "celu(bf16[9]) alpha=2", -4, 4, 1e-2 }, { "celu(f32[0,3]) alpha=2", 0, 0, 0 },
-    { "celu(f32[]) alpha=2", -4, 4, 1e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "celu(f32[2,37]) alpha=2", -4, 4, 1e-6 },
+                                  { "celu(f64[5]) alpha=2", -4, 4, 1e-12 },
+                                  { "celu(f16[9]) alpha=2", -4, 4, 2e-3 },
+                                  { "celu(bf16[9]) alpha=2", -4, 4, 1e-2 },
+                                  { "celu(f32[0,3]) alpha=2", 0, 0, 0 },
+                                  { "celu(f32[]) alpha=2", -4, 4, 1e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0], *alpha = fac_define_number(x, ((const attrs *)n->attrs)->alpha);
@@ -52,9 +56,13 @@ static void define(const fac_node *n, fac_value *out[]) {
 }
 
 const fac_op fac_op_celu = {
-    MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
-    .save = save, .grad = grad,
-    .define = define, .steps = fac_steps_zero,
+    MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"),
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .save = save,
+    .grad = grad,
+    .define = define,
+    .steps = fac_steps_zero,
     .rounding = { .rule = FAC_ROUND_MONOTONE },
 };
 fac_value *fac_celu(fac_value *x, double alpha) {

@@ -11,12 +11,14 @@ fac_value *fac_class_count(fac_value *x) {
 fac_value *fac_class_right(fac_value *x, fac_value *labels) {
     const fac_dims front = fac_shape(0);
     fac_value *parts[2];
-    for (int i = 0; i < 2; i++) parts[i] = fac_unsqueeze(fac_number(x->graph, x->type.dtype, i), front);
+    for (int i = 0; i < 2; i++)
+        parts[i] = fac_unsqueeze(fac_number(x->graph, x->type.dtype, i), front);
     return fac_one_hot(labels, fac_class_count(x), fac_concat(parts, 2, 0), fac_class_axis(x));
 }
 
 fac_value *fac_class_counts(const fac_value *x, fac_value *labels, const fac_class_loss *a) {
-    fac_value *ignored = fac_equal(labels, fac_number(x->graph, labels->type.dtype, (double)fac_class_ignored(a)));
+    fac_value *ignored =
+        fac_equal(labels, fac_number(x->graph, labels->type.dtype, (double)fac_class_ignored(a)));
     return fac_cast(fac_not(ignored), x->type.dtype);
 }
 
@@ -24,12 +26,15 @@ fac_value *fac_class_crossed(fac_value *log_probs, fac_value *target, double smo
     const fac_dims axis = fac_shape(fac_class_axis(log_probs));
     fac_value *each = fac_neg(fac_sum(fac_mul(log_probs, target), axis, false));
     if (smoothing == 0) return each;
-    return fac_add(fac_grad_times(each, 1 - smoothing), fac_grad_times(fac_neg(fac_mean(log_probs, axis, false)), smoothing));
+    return fac_add(fac_grad_times(each, 1 - smoothing),
+                   fac_grad_times(fac_neg(fac_mean(log_probs, axis, false)), smoothing));
 }
 
-fac_value *fac_class_each(fac_value *log_probs, fac_value *labels, const fac_class_loss *a, fac_value **counts) {
+fac_value *fac_class_each(fac_value *log_probs, fac_value *labels, const fac_class_loss *a,
+                          fac_value **counts) {
     *counts = fac_class_counts(log_probs, labels, a);
-    return fac_mul(fac_class_crossed(log_probs, fac_class_right(log_probs, labels), a->smoothing), *counts);
+    return fac_mul(fac_class_crossed(log_probs, fac_class_right(log_probs, labels), a->smoothing),
+                   *counts);
 }
 
 bool fac_class_fits(fac_node *n) {

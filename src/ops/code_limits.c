@@ -14,17 +14,21 @@
 #include "ops/code_limits.h"
 #include "ops/cost.h"
 
-static const fac_port in[] = {
-    { "w_basis", FAC_FLOATS, 0 }, { "x_basis", FAC_FLOATS, FAC_OPTIONAL },
-    { "scale", FAC_FLOATS, FAC_OPTIONAL }, { "b", FAC_FLOATS, FAC_OPTIONAL },
-    { "y_basis", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port in[] = { { "w_basis", FAC_FLOATS, 0 },
+                               { "x_basis", FAC_FLOATS, FAC_OPTIONAL },
+                               { "scale", FAC_FLOATS, FAC_OPTIONAL },
+                               { "b", FAC_FLOATS, FAC_OPTIONAL },
+                               { "y_basis", FAC_FLOATS, FAC_OPTIONAL },
+                               { 0 } };
 enum { W, X, SCALE, B, Y };
 static const fac_port out[] = { { "y", FAC_INTS, 0 }, { 0 } };
 
 #define AT(field) offsetof(fac_code_limits_attrs, field)
 static const fac_attr table[] = {
     { "reach", FAC_A_INT, AT(reach), 0, 1, 1, INT_MAX / 4, NULL, "no sum is larger" },
-    { "relu", FAC_A_FLAG, AT(relu), 0, 0, 0, 0, NULL, "results below 0 are 0" }, { 0 } };
+    { "relu", FAC_A_FLAG, AT(relu), 0, 0, 0, 0, NULL, "results below 0 are 0" },
+    { 0 }
+};
 #undef AT
 
 static bool is_row(const fac_value *v, int64_t n) {
@@ -39,8 +43,7 @@ static bool infer(fac_node *n) {
     if (!is_row(n->in[X], 1)) return fac_fail(n, FAC_E_SHAPE, "x_basis must have one number");
     if (!is_row(n->in[SCALE], w->d[1]) || !is_row(n->in[B], w->d[1]))
         return fac_fail(n, FAC_E_SHAPE, "scale and b must have a number for each channel");
-    if (y && (y->type.dims.n != 1 || y->type.dims.d[0] < 1
-              || y->type.dims.d[0] > FAC_BASIS_BITS))
+    if (y && (y->type.dims.n != 1 || y->type.dims.d[0] < 1 || y->type.dims.d[0] > FAC_BASIS_BITS))
         return fac_fail(n, FAC_E_SHAPE, "y_basis must have 1 to %d numbers", FAC_BASIS_BITS);
     const int64_t levels = y ? (int64_t)1 << y->type.dims.d[0] : 2;
     n->out[0]->type = (fac_type){ FAC_I32, fac_shape(levels, w->d[1]) };
@@ -48,9 +51,9 @@ static bool infer(fac_node *n) {
 }
 
 typedef struct line {
-    double    factor, scale, b, threshold;
-    bool      relu, sign;
-    int64_t   turn;
+    double factor, scale, b, threshold;
+    bool relu, sign;
+    int64_t turn;
 } line;
 
 /* d turned over where v falls with it: larger ones have larger results. */
@@ -68,8 +71,10 @@ static int64_t least(const line *l, int64_t reach) {
     if (!exceeds(l, high)) return INT_MAX;
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
-        if (exceeds(l, middle)) high = middle;
-        else low = middle;
+        if (exceeds(l, middle))
+            high = middle;
+        else
+            low = middle;
     }
     return high;
 }
@@ -82,8 +87,10 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     fac_basis basis;
     fac_code_levels(&of[Y], true, &basis);
     for (int64_t k = 0; k < K; k++) {
-        line l = { .factor = of[W].f[k] * (of[X].f ? of[X].f[0] : 1), .scale = 1,
-                   .relu = a->relu, .sign = !of[Y].f };
+        line l = { .factor = of[W].f[k] * (of[X].f ? of[X].f[0] : 1),
+                   .scale = 1,
+                   .relu = a->relu,
+                   .sign = !of[Y].f };
         if (of[SCALE].f) l.scale = of[SCALE].f[k];
         if (of[B].f) l.b = of[B].f[k];
         l.turn = l.factor * l.scale < 0 ? -1 : 0;
@@ -101,10 +108,21 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 64, to); }
 static const fac_case cases[] = {
     { "code_limits(f32[1,7], f32{0.5}, f32[7], f32[7], f32{0.5, 1}) reach=90", -1, 1, 0 },
     { "code_limits(f32[1,5], -, -, f32[5]) reach=27 relu", -1, 1, 0 },
-    { "code_limits(f32[1,3], f32{0.25}, -, -, f32{1, -0.5, 2}) reach=1000", -1, 1, 0 }, { 0 } };
+    { "code_limits(f32[1,3], f32{0.25}, -, -, f32{1, -0.5, 2}) reach=1000", -1, 1, 0 },
+    { 0 }
+};
 
 const fac_op fac_op_code_limits = {
-    .name = "code_limits", .doc = "where sums of one base change their code", .in = in, .out = out,
-    .attrs = table, .attrs_size = sizeof(fac_code_limits_attrs), .infer = infer, .ref = ref,
-    .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD, .rounding = { .rule = FAC_ROUND_NONE },
+    .name = "code_limits",
+    .doc = "where sums of one base change their code",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(fac_code_limits_attrs),
+    .infer = infer,
+    .ref = ref,
+    .cost = cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

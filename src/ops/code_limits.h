@@ -5,7 +5,7 @@
 
 typedef struct fac_code_limits_attrs {
     int64_t reach;
-    bool    relu;
+    bool relu;
 } fac_code_limits_attrs;
 extern const fac_op fac_op_code_limits;
 #endif

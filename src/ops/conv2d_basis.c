@@ -11,10 +11,13 @@
 #include "ops/constant.h"
 #include "ops/conv_basis.h"
 
-static const fac_port in[] = {
-    { "x", FAC_NUMBERS, 0 }, { "bits", FAC_INTS, 0 }, { "b", FAC_FLOATS, FAC_OPTIONAL },
-    { "x_basis", FAC_FLOATS, FAC_OPTIONAL }, { "w_basis", FAC_FLOATS, 0 },
-    { "scale", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port in[] = { { "x", FAC_NUMBERS, 0 },
+                               { "bits", FAC_INTS, 0 },
+                               { "b", FAC_FLOATS, FAC_OPTIONAL },
+                               { "x_basis", FAC_FLOATS, FAC_OPTIONAL },
+                               { "w_basis", FAC_FLOATS, 0 },
+                               { "scale", FAC_FLOATS, FAC_OPTIONAL },
+                               { 0 } };
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
     return fac_conv_basis_ref(r, &r->out[0], err);
@@ -74,28 +77,43 @@ static void expand(const fac_node *n, fac_value *y[]) {
 }
 
 static const fac_case cases[] = {
-    { "conv2d_basis(f32[1,3,5,5], u8[1,4,4], -, f32{0.5}, f32[1,4]) pad=1,1,1,1 dims=4,3,3,3",
-      -1, 1, 1e-5 },
+    { "conv2d_basis(f32[1,3,5,5], u8[1,4,4], -, f32{0.5}, f32[1,4]) pad=1,1,1,1 dims=4,3,3,3", -1,
+      1, 1e-5 },
     { "conv2d_basis(f32[2,33,7,6], u8[1,18,25], f32[18], f32{0.25, 0.5}, f32[1,18], f32[18]) "
-      "stride=2,1 pad=1,1,2,0 dims=18,33,3,2", -1, 1, 1e-4 },
+      "stride=2,1 pad=1,1,2,0 dims=18,33,3,2",
+      -1, 1, 1e-4 },
     { "conv2d_basis(f32[1,16,9,9], u8[1,32,18], f32[32], -, f32[1,32]) pad=1,1,1,1 "
-      "dims=32,16,3,3", -1, 1, 1e-4 },
+      "dims=32,16,3,3",
+      -1, 1, 1e-4 },
     { "conv2d_basis(f32[1,32,8,7], u8[2,16,18], -, f32{0.25, 0.5}, f32[2,16]) dilation=2,2 "
-      "pad=2,2,2,2 groups=2 dims=16,16,3,3 relu", -1, 1, 1e-4 },
+      "pad=2,2,2,2 groups=2 dims=16,16,3,3 relu",
+      -1, 1, 1e-4 },
     { "conv2d_basis(f32[1,40,4,4], u8[3,9,5], -, f32{0.25, 0.5, 1}, f32[3,9]) dims=9,40,1,1", -1, 2,
       1e-4 },
     { "conv2d_basis(f64[1,3,5,5], u8[2,4,4], -, f64{0.5}, f64[2,4]) dims=4,3,3,3", -1, 1, 1e-12 },
     { "conv2d_basis(u32[2,2,6,5,2], u8[1,8,41], f32[8], f32{0.5, 1}, f32[1,8]) pad=1,1,1,1 "
-      "dims=8,36,3,3", 0, 15, 1e-4 },
-    { "conv2d_basis(u32[1,1,5,5,1], u8[2,6,36], -, -, f32[2,6]) pad=1,1,1,1 dims=6,32,3,3", 0,
-      3, 1e-4 },
+      "dims=8,36,3,3",
+      0, 15, 1e-4 },
+    { "conv2d_basis(u32[1,1,5,5,1], u8[2,6,36], -, -, f32[2,6]) pad=1,1,1,1 dims=6,32,3,3", 0, 3,
+      1e-4 },
     { "conv2d_basis(f32[0,3,5,5], u8[1,4,4], -, f32{0.5}, f32[1,4]) dims=4,3,3,3", 0, 0, 0 },
-        { 0 } };
+    { 0 }
+};
 
 const fac_op fac_op_conv2d_basis = {
-    .name = "conv2d_basis", .doc = "convolution of levels of few bits", .in = in,
-    .out = fac_ports_y, .attrs = fac_conv_basis_table, .attrs_size = sizeof(fac_conv_basis_attrs),
-    .infer = fac_conv_basis_infer, .ref = ref, .expand = expand, .cost = fac_conv_basis_cost,
-    .cases = cases, .is = FAC_OP_NO_GRAD, .layer = FAC_CLASS_CONV, .images = FAC_IMAGES_FIRST,
+    .name = "conv2d_basis",
+    .doc = "convolution of levels of few bits",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = fac_conv_basis_table,
+    .attrs_size = sizeof(fac_conv_basis_attrs),
+    .infer = fac_conv_basis_infer,
+    .ref = ref,
+    .expand = expand,
+    .cost = fac_conv_basis_cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .layer = FAC_CLASS_CONV,
+    .images = FAC_IMAGES_FIRST,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -13,11 +13,16 @@
 #include "op_list.h"
 #include "ops/conv_basis.h"
 
-static const fac_port in[] = {
-    { "x", FAC_NUMBERS, 0 }, { "bits", FAC_INTS, 0 }, { "b", FAC_FLOATS, FAC_OPTIONAL },
-    { "x_basis", FAC_FLOATS, FAC_OPTIONAL }, { "w_basis", FAC_FLOATS, 0 },
-    { "scale", FAC_FLOATS, FAC_OPTIONAL }, { "z", FAC_FLOATS, FAC_OPTIONAL },
-    { "y_basis", FAC_FLOATS, FAC_OPTIONAL }, { "limits", FAC_INTS, FAC_OPTIONAL }, { 0 } };
+static const fac_port in[] = { { "x", FAC_NUMBERS, 0 },
+                               { "bits", FAC_INTS, 0 },
+                               { "b", FAC_FLOATS, FAC_OPTIONAL },
+                               { "x_basis", FAC_FLOATS, FAC_OPTIONAL },
+                               { "w_basis", FAC_FLOATS, 0 },
+                               { "scale", FAC_FLOATS, FAC_OPTIONAL },
+                               { "z", FAC_FLOATS, FAC_OPTIONAL },
+                               { "y_basis", FAC_FLOATS, FAC_OPTIONAL },
+                               { "limits", FAC_INTS, FAC_OPTIONAL },
+                               { 0 } };
 static const fac_port out[] = { { "q", FAC_INTS, 0 }, { "y", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
 static bool infer(fac_node *n) {
@@ -27,8 +32,8 @@ static bool infer(fac_node *n) {
     const fac_type y = n->out[0]->type;
     if (z && (z->type.dtype != y.dtype || !fac_dims_equal(&z->type.dims, &y.dims)))
         return fac_fail(n, FAC_E_SHAPE, "z must be like the result");
-    if (basis && (basis->type.dims.n != 1 || basis->type.dims.d[0] < 1
-                  || basis->type.dims.d[0] > FAC_BASIS_BITS))
+    if (basis && (basis->type.dims.n != 1 || basis->type.dims.d[0] < 1 ||
+                  basis->type.dims.d[0] > FAC_BASIS_BITS))
         return fac_fail(n, FAC_E_SHAPE, "y_basis must have one dim of 1 to %d numbers",
                         FAC_BASIS_BITS);
     if (basis && basis->type.dtype != y.dtype)
@@ -38,8 +43,8 @@ static bool infer(fac_node *n) {
     const fac_dims want = fac_shape((int64_t)1 << planes, d->d[1]);
     if (limits && (limits->type.dtype != FAC_I32 || !fac_dims_equal(&limits->type.dims, &want)))
         return fac_fail(n, FAC_E_SHAPE, "limits must be i32, a row for each level");
-    n->out[0]->type = (fac_type){
-        FAC_U32, fac_shape(planes, d->d[0], d->d[2], d->d[3], fac_words_of(d->d[1])) };
+    n->out[0]->type =
+        (fac_type){ FAC_U32, fac_shape(planes, d->d[0], d->d[2], d->d[3], fac_words_of(d->d[1])) };
     n->out[1]->type = y;
     return true;
 }
@@ -93,21 +98,34 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 static const fac_case cases[] = {
     { "conv2d_codes(f32[1,3,5,5], u8[1,4,4], -, f32{0.5}, f32[1,4], -, -, f32{0.25}) pad=1,1,1,1 "
-      "dims=4,3,3,3", -1, 1, 1e-5 },
+      "dims=4,3,3,3",
+      -1, 1, 1e-5 },
     { "conv2d_codes(u32[2,2,6,5,2], u8[2,40,41], f32[40], f32{0.5, 1}, f32[2,40], f32[40], "
-      "f32[2,40,6,5], f32{0.5, 1}) pad=1,1,1,1 dims=40,36,3,3 y_relu", 0, 15, 1e-4 },
+      "f32[2,40,6,5], f32{0.5, 1}) pad=1,1,1,1 dims=40,36,3,3 y_relu",
+      0, 15, 1e-4 },
     { "conv2d_codes(u32[1,1,5,5,1], u8[1,6,36], -, -, f32[1,6]) pad=1,1,1,1 dims=6,32,3,3", 0, 255,
       1e-4 },
     { "conv2d_codes(f32[1,16,9,9], u8[1,32,18], f32[32], -, f32[1,32], -, f32[1,32,9,9]) "
-      "pad=1,1,1,1 dims=32,16,3,3 q_relu", -1, 1, 1e-4 },
+      "pad=1,1,1,1 dims=32,16,3,3 q_relu",
+      -1, 1, 1e-4 },
     { "conv2d_codes(f64[1,3,5,5], u8[2,4,4], -, f64{0.5}, f64[2,4], -, -, f64{0.5}) dims=4,3,3,3",
       -1, 1, 1e-12 },
     { "conv2d_codes(f32[0,3,5,5], u8[1,4,4], -, f32{0.5}, f32[1,4]) dims=4,3,3,3", 0, 0, 0 },
-        { 0 } };
+    { 0 }
+};
 
 const fac_op fac_op_conv2d_codes = {
-    .name = "conv2d_codes", .doc = "convolution of levels of few bits, quantized again", .in = in,
-    .out = out, .attrs = fac_conv_basis_table, .attrs_size = sizeof(fac_conv_basis_attrs),
-    .infer = infer, .ref = ref, .cost = fac_conv_basis_cost, .cases = cases, .is = FAC_OP_NO_GRAD,
-    .layer = FAC_CLASS_CONV, .rounding = { .rule = FAC_ROUND_NONE },
+    .name = "conv2d_codes",
+    .doc = "convolution of levels of few bits, quantized again",
+    .in = in,
+    .out = out,
+    .attrs = fac_conv_basis_table,
+    .attrs_size = sizeof(fac_conv_basis_attrs),
+    .infer = infer,
+    .ref = ref,
+    .cost = fac_conv_basis_cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .layer = FAC_CLASS_CONV,
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -20,7 +20,8 @@ const fac_attr fac_conv_basis_table[] = {
     { "relu", FAC_A_FLAG, AT(relu), 0, 0, 0, 0, NULL, "x below 0 is 0" },
     { "y_relu", FAC_A_FLAG, AT(y_relu), 0, 0, 0, 0, NULL, "y below 0 is 0" },
     { "q_relu", FAC_A_FLAG, AT(q_relu), 0, 0, 0, 0, NULL, "codes of y below 0 are those of 0" },
-    { 0 } };
+    { 0 }
+};
 #undef AT
 
 static bool is_codes(const fac_type *x) { return x->dtype == FAC_U32; }
@@ -60,7 +61,10 @@ double fac_code_level(const fac_basis *b, unsigned code) {
 /* ---- types ---- */
 
 /* The node as a conv2d of numbers. */
-typedef struct as_conv { fac_node node; fac_value x, w, *ins[3]; } as_conv;
+typedef struct as_conv {
+    fac_node node;
+    fac_value x, w, *ins[3];
+} as_conv;
 static void as_conv_of(const fac_node *n, as_conv *to) {
     const fac_conv_basis_attrs *a = n->attrs;
     const fac_dtype dtype = n->in[FAC_CB_W_BASIS]->type.dtype;
@@ -122,8 +126,8 @@ bool fac_conv_basis_infer(fac_node *n) {
     if (bits->dtype != FAC_U8 || bits->dims.n != 3 || wb->dims.n != 2)
         return fac_fail(n, FAC_E_SHAPE, "expected bits u8 M,K,B and w_basis M,K");
     const fac_dims want = fac_shape(wb->dims.d[0], d->d[0], (row + 7) / 8);
-    if (!fac_dims_equal(&want, &bits->dims) || wb->dims.d[1] != d->d[0] || wb->dims.d[0] < 1
-        || wb->dims.d[0] > FAC_BASIS_BITS)
+    if (!fac_dims_equal(&want, &bits->dims) || wb->dims.d[1] != d->d[0] || wb->dims.d[0] < 1 ||
+        wb->dims.d[0] > FAC_BASIS_BITS)
         return fac_fail(n, FAC_E_SHAPE, "bits and w_basis do not fit the weight");
     if (!x_fits(n)) return false;
     as_conv_of(n, &conv);
@@ -196,7 +200,8 @@ fac_status fac_conv_basis_ref(const fac_ref *r, const fac_array *y, fac_error *e
     if (!numbers)
         return fac_raise(err, FAC_E_NOMEM, "conv2d_basis: no memory for what is quantized");
     fac_array of[3] = { { .type = { dtype, image }, .f = numbers },
-                        { .type = { dtype, a->dims }, .f = numbers + pixels }, { .f = NULL } };
+                        { .type = { dtype, a->dims }, .f = numbers + pixels },
+                        { .f = NULL } };
     fac_array to = *y;
     spread(r, &image, numbers);
     fac_unpack(&r->in[FAC_CB_BITS], &r->in[FAC_CB_W_BASIS], &of[1]);

@@ -2,7 +2,7 @@
  * on.
  *
  * Codes of numbers are planes of words: u32 A,N,H,W,(C + 31) / 32, and bit c % 32 of word c / 32 is
- * digit j of channel c in plane j.  Bits behind the last channel are 0. */
+ * digit j of channel c in plane j.  Bits after the last channel are 0. */
 #ifndef FACULA_OPS_CONV_BASIS_H
 #define FACULA_OPS_CONV_BASIS_H
 #include "ops/basis.h"
@@ -11,16 +11,26 @@
 enum { FAC_WORD_BITS = 32 };
 
 /* Ports; the last three of conv2d_codes alone. */
-enum { FAC_CB_X, FAC_CB_BITS, FAC_CB_B, FAC_CB_X_BASIS, FAC_CB_W_BASIS, FAC_CB_SCALE,
-       FAC_CB_PORTS, FAC_CB_Z = FAC_CB_PORTS, FAC_CB_Y_BASIS, FAC_CB_LIMITS,
-       FAC_CC_PORTS };
+enum {
+    FAC_CB_X,
+    FAC_CB_BITS,
+    FAC_CB_B,
+    FAC_CB_X_BASIS,
+    FAC_CB_W_BASIS,
+    FAC_CB_SCALE,
+    FAC_CB_PORTS,
+    FAC_CB_Z = FAC_CB_PORTS,
+    FAC_CB_Y_BASIS,
+    FAC_CB_LIMITS,
+    FAC_CC_PORTS
+};
 
 /* The convolution's own first: what reads those of conv2d reads them here. */
 typedef struct fac_conv_basis_attrs {
     fac_conv2d_opts conv;
-    fac_dims        dims;           /* of the weight: K, C/groups, R, S */
-    bool            relu;           /* of x, before it is quantized     */
-    bool            y_relu, q_relu; /* conv2d_codes: of y; of y before it becomes codes */
+    fac_dims dims;       /* of the weight: K, C/groups, R, S */
+    bool relu;           /* of x, before it is quantized     */
+    bool y_relu, q_relu; /* conv2d_codes: of y; of y before it becomes codes */
 } fac_conv_basis_attrs;
 extern const fac_op fac_op_conv2d_basis, fac_op_conv2d_codes;
 
@@ -42,13 +52,13 @@ bool fac_conv_basis_geometry(const fac_node *n, fac_conv_geom *g);
 
 /* The levels of a basis of positive digits; basis->f NULL: of signs, one plane whose digits are -1
  * and 1. */
-void     fac_code_levels(const fac_array *basis, bool single, fac_basis *to);
+void fac_code_levels(const fac_array *basis, bool single, fac_basis *to);
 unsigned fac_code_of(const fac_basis *b, double x);
-double   fac_code_level(const fac_basis *b, unsigned code);
+double fac_code_level(const fac_basis *b, unsigned code);
 
 /* Shared by both ops. */
 extern const fac_attr fac_conv_basis_table[];
-bool       fac_conv_basis_infer(fac_node *n);
+bool fac_conv_basis_infer(fac_node *n);
 fac_status fac_conv_basis_ref(const fac_ref *r, const fac_array *y, fac_error *err);
-void       fac_conv_basis_cost(const fac_node *n, fac_cost *to);
+void fac_conv_basis_cost(const fac_node *n, fac_cost *to);
 #endif

@@ -17,13 +17,10 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 static const fac_onnx onnx[] = { { 0 } };
 static const fac_case cases[] = {
-    { "copysign(f32[2,30], f32[30])", -4, 4, 0 },
-    { "copysign(f32[4,1], f32[])", -4, 4, 0 },
-    { "copysign(f64[5], f64[5])", -4, 4, 0 },
-    { "copysign(f16[9], f16[9])", -4, 4, 0 },
-    { "copysign(bf16[9], bf16[])", -4, 4, 0 },
-    { "copysign(f32[0,3], f32[3])", 0, 0, 0 },
-    { "copysign(f32[], f32[])", -4, 4, 0 }, { 0 }
+    { "copysign(f32[2,30], f32[30])", -4, 4, 0 }, { "copysign(f32[4,1], f32[])", -4, 4, 0 },
+    { "copysign(f64[5], f64[5])", -4, 4, 0 },     { "copysign(f16[9], f16[9])", -4, 4, 0 },
+    { "copysign(bf16[9], bf16[])", -4, 4, 0 },    { "copysign(f32[0,3], f32[3])", 0, 0, 0 },
+    { "copysign(f32[], f32[])", -4, 4, 0 },       { 0 }
 };
 
 const fac_op fac_op_copysign = {

@@ -1,5 +1,5 @@
-/* What the cost functions of the ops share.  A size that is still a symbol counts as 0: costs of unspecialized graphs are
- * lower bounds. */
+/* What the cost functions of the ops share.  A size that is still a symbol counts as 0: costs of
+ * unspecialized graphs are lower bounds. */
 #ifndef FACULA_OPS_COST_H
 #define FACULA_OPS_COST_H
 #include "facula/op.h"
@@ -15,13 +15,15 @@ static inline double fac_cost_operand(const fac_value *v) {
     return bytes == SIZE_MAX ? 0 : (double)bytes;
 }
 
-/* Every input is read once and every output written once, but for optional outputs that no node reads. */
+/* Every input is read once and every output written once, but for optional outputs that no node
+ * reads. */
 static inline void fac_cost_bytes(const fac_node *n, fac_cost *cost) {
     cost->read = cost->written = 0;
     for (int i = 0; i < n->nin; i++) cost->read += fac_cost_operand(n->in[i]);
     const fac_port *port = n->op->out;
     for (int i = 0; i < n->nout; i++) {
-        if (!(port->is & FAC_OPTIONAL) || n->out[i]->uses) cost->written += fac_cost_operand(n->out[i]);
+        if (!(port->is & FAC_OPTIONAL) || n->out[i]->uses)
+            cost->written += fac_cost_operand(n->out[i]);
         if (port[1].name) port++;
     }
 }

@@ -4,16 +4,20 @@
 #include "ops/lines.h"
 #include "ops/shape.h"
 
-const fac_attr fac_cum_table[] = {
-    { "exclusive", FAC_A_FLAG, offsetof(fac_cum_attrs, exclusive), 0, 0, 0, 0, NULL, "without the element itself" },
-    { "reverse", FAC_A_FLAG, offsetof(fac_cum_attrs, reverse), 0, 0, 0, 0, NULL, "from the last element to the first" }, { 0 } };
+const fac_attr fac_cum_table[] = { { "exclusive", FAC_A_FLAG, offsetof(fac_cum_attrs, exclusive), 0,
+                                     0, 0, 0, NULL, "without the element itself" },
+                                   { "reverse", FAC_A_FLAG, offsetof(fac_cum_attrs, reverse), 0, 0,
+                                     0, 0, NULL, "from the last element to the first" },
+                                   { 0 } };
 const fac_port fac_cum_in[] = { { "x", FAC_NUMBERS, 0 }, { "axis", FAC_INTS, FAC_HOST }, { 0 } };
 
 bool fac_cum_infer(fac_node *n) {
     fac_contents axis;
-    if (fac_dims_count(&n->in[1]->type.dims) != 1) return fac_fail(n, FAC_E_SHAPE, "axis must be one number");
+    if (fac_dims_count(&n->in[1]->type.dims) != 1)
+        return fac_fail(n, FAC_E_SHAPE, "axis must be one number");
     if (fac_host_numbers(n, 1, &axis) && fac_axis(axis.v[0], n->in[0]->type.dims.n) < 0)
-        return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)axis.v[0], n->in[0]->type.dims.n);
+        return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)axis.v[0],
+                        n->in[0]->type.dims.n);
     n->out[0]->type = n->in[0]->type;
     return true;
 }

@@ -6,8 +6,8 @@
 /* y = (x - zero) scale in scale's dtype, or in `to`; x and zero integers or 8-bit floats of one
  * dtype.  Scales by tensor, axis and block as in fac_quantize_linear. */
 typedef struct fac_dequantize_opts {
-    int64_t   axis, block;      /* block 0: no blocks */
-    fac_dtype to;               /* FAC_NONE: scale's  */
+    int64_t axis, block; /* block 0: no blocks */
+    fac_dtype to;        /* FAC_NONE: scale's  */
 } fac_dequantize_opts;
 fac_value *fac_dequantize_linear(fac_value *x, fac_value *scale, fac_value *zero,
                                  const fac_dequantize_opts *opts);
@@ -18,11 +18,13 @@ static const fac_attr table[] = {
     { "axis", FAC_A_INT, AT(axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis of scales" },
     { "block", FAC_A_INT, AT(block), 0, 0, 0, 1e9, NULL, "elements of a scale along the axis" },
     { "to", FAC_A_DTYPE, AT(to), 0, 0, 0, 0, NULL, "the dtype of y, scale's if there is none" },
-    { 0 } };
+    { 0 }
+};
 #undef AT
 static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_SMALL, 0 },
                                { "scale", FAC_FLOATS | FAC_SMALL, 0 },
-                               { "zero", FAC_NUMBERS | FAC_SMALL, FAC_OPTIONAL }, { 0 } };
+                               { "zero", FAC_NUMBERS | FAC_SMALL, FAC_OPTIONAL },
+                               { 0 } };
 
 static bool infer(fac_node *n) {
     const fac_dequantize_opts *o = n->attrs;
@@ -34,7 +36,8 @@ static bool infer(fac_node *n) {
         return fac_fail(n, FAC_E_DTYPE, "x and zero must have one dtype");
     if (fac_dtype_get(to)->kind != 'f' || fac_dtype_is_stored(to))
         return fac_fail(n, FAC_E_DTYPE, "to %s: expected floats", fac_dtype_get(to)->name);
-    if (!fac_grid_fits(n, &n->in[0]->type.dims, n->in[1], n->in[2], o->axis, o->block)) return false;
+    if (!fac_grid_fits(n, &n->in[0]->type.dims, n->in[1], n->in[2], o->axis, o->block))
+        return false;
     n->out[0]->type = (fac_type){ to, n->in[0]->type.dims };
     return true;
 }
@@ -88,10 +91,12 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 }
 
 static const fac_onnx_attr names[] = {
-    { "axis", NULL }, { "block_size", NULL }, { "output_dtype", NULL }, { 0 } };
+    { "axis", NULL }, { "block_size", NULL }, { "output_dtype", NULL }, { 0 }
+};
 static const fac_onnx_attr ms_names[] = { { "axis", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "DequantizeLinear", 10, 0, names, load, 2 },
-    { "com.microsoft", "DequantizeLinear", 1, 0, ms_names, load, 2 }, { 0 } };
+                                 { "com.microsoft", "DequantizeLinear", 1, 0, ms_names, load, 2 },
+                                 { 0 } };
 static const fac_case cases[] = {
     { "dequantize_linear(u8[3,7], f32{0.1}, u8{128})", 0, 255, 0 },
     { "dequantize_linear(i8[2,3,5], f32{0.5, 1, 2}, i8{0, 1, -3}) axis=1", -128, 127, 0 },
@@ -100,13 +105,24 @@ static const fac_case cases[] = {
     { "dequantize_linear(u4[4,6], f32[4,3]) axis=1 block=2", 0, 9, 0 },
     { "dequantize_linear(f8e4m3[9], f32{2})", -90, 90, 0 },
     { "dequantize_linear(i16[9], f16{0.5})", -90, 90, 0 },
-    { "dequantize_linear(u8[0,3], f32{1})", 0, 0, 0 }, { 0 } };
+    { "dequantize_linear(u8[0,3], f32{1})", 0, 0, 0 },
+    { 0 }
+};
 
 extern const fac_op fac_op_dequantize_linear;
 const fac_op fac_op_dequantize_linear = {
-    .name = "dequantize_linear", .doc = "few bits to numbers: (x - zero) scale", .in = in,
-    .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_dequantize_opts), .infer = infer,
-    .ref = ref, .expand = expand, .onnx = onnx, .save = save, .cases = cases,
+    .name = "dequantize_linear",
+    .doc = "few bits to numbers: (x - zero) scale",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(fac_dequantize_opts),
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

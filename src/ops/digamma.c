@@ -38,14 +38,15 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 static const fac_onnx onnx[] = { { 0 } };
 static const fac_case cases[] = {
-    { "digamma(f32[2,37])", 0.3, 9, 4e-6 }, { "digamma(f64[5])", 0.3, 9, 1e-11 },
+    { "digamma(f32[2,37])", 0.3, 9, 4e-6 },   { "digamma(f64[5])", 0.3, 9, 1e-11 },
     { "digamma(f64[40])", -3.9, -3.1, 1e-9 }, { "digamma(f16[9])", 0.3, 9, 8e-3 },
-    { "digamma(bf16[9])", 0.3, 9, 4e-2 }, { "digamma(f32[0,3])", 0, 0, 0 },
-    { "digamma(f32[])", 0.3, 9, 4e-6 }, { 0 }
+    { "digamma(bf16[9])", 0.3, 9, 4e-2 },     { "digamma(f32[0,3])", 0, 0, 0 },
+    { "digamma(f32[])", 0.3, 9, 4e-6 },       { 0 }
 };
 
 const fac_op fac_op_digamma = {
-    MAP1_OP("digamma", "slope of the logarithm of the gamma function"), .grad = grad,
+    MAP1_OP("digamma", "slope of the logarithm of the gamma function"),
+    .grad = grad,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_digamma(fac_value *x) { return fac_emit(&fac_op_digamma, NULL, 1, &x); }

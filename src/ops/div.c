@@ -4,7 +4,8 @@
 #include "ops/map_grad.h"
 
 #if FAC_INTERFACE
-/* a / b; integers truncate towards zero, a / 0 = 0, the smallest number / -1 wraps; NumPy broadcasting, one dtype. */
+/* a / b; integers truncate towards zero, a / 0 = 0, the smallest number / -1 wraps; NumPy
+ * broadcasting, one dtype. */
 fac_value *fac_div(fac_value *a, fac_value *b);
 #endif
 
@@ -25,12 +26,14 @@ static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, symbols); }
 
 static const fac_onnx onnx[] = { { "", "Div", 7, 0, NULL, NULL, 0 },
-    { "", "Div", 1, 6, fac_names_first, fac_load_first, 2 }, { 0 } };
+                                 { "", "Div", 1, 6, fac_names_first, fac_load_first, 2 },
+                                 { 0 } };
 static const fac_case cases[] = {
     { "div(f32[2,3], f32[3])", 0.5, 4, 1e-6 }, { "div(f32[4,1], f32[2,1,3])", 0.5, 4, 1e-6 },
-    { "div(i64[200], i64[200])", -9, 9, 0 }, { "div(i8[300], i8[300])", -128, 127, 0 },
-    { "div(u64[200], u64[200])", 0, 99, 0 }, { "div(i32[20], i32[])", -99, 99, 0 }, { "div(f16[5], f16[5])", 0.5, 4, 1e-3 },
-    { "div(f32[0,3], f32[3])", 0, 0, 0 }, { "div(f64[], f64[])", 0.5, 4, 1e-12 }, { 0 }
+    { "div(i64[200], i64[200])", -9, 9, 0 },   { "div(i8[300], i8[300])", -128, 127, 0 },
+    { "div(u64[200], u64[200])", 0, 99, 0 },   { "div(i32[20], i32[])", -99, 99, 0 },
+    { "div(f16[5], f16[5])", 0.5, 4, 1e-3 },   { "div(f32[0,3], f32[3])", 0, 0, 0 },
+    { "div(f64[], f64[])", 0.5, 4, 1e-12 },    { 0 }
 };
 
 static void define(const fac_node *n, fac_value *out[]) {
@@ -38,9 +41,12 @@ static void define(const fac_node *n, fac_value *out[]) {
 }
 
 const fac_op fac_op_div = {
-    MAP_OP("div", "x / y; integers truncate, x / 0 = 0", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("div", "x / y; integers truncate, x / 0 = 0", fac_ports_num_xy, infer),
+    .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
     .grad = grad,
     .define = define,
     .rounding = { .rule = FAC_ROUND_DIV },
 };
-fac_value *fac_div(fac_value *a, fac_value *b) { return fac_emit(&fac_op_div, NULL, 2, (fac_value *[]){ a, b }); }
+fac_value *fac_div(fac_value *a, fac_value *b) {
+    return fac_emit(&fac_op_div, NULL, 2, (fac_value *[]){ a, b });
+}

@@ -9,7 +9,8 @@ fac_value *fac_dynamic_quantize_linear(fac_value *x);
 #endif
 
 static const fac_port out[] = {
-    { "y", FAC_INTS, 0 }, { "scale", FAC_FLOATS, 0 }, { "zero", FAC_INTS, 0 }, { 0 } };
+    { "y", FAC_INTS, 0 }, { "scale", FAC_FLOATS, 0 }, { "zero", FAC_INTS, 0 }, { 0 }
+};
 
 static bool infer(fac_node *n) {
     if (n->in[0]->type.dtype != FAC_F32) return fac_fail(n, FAC_E_DTYPE, "x must be f32");
@@ -54,17 +55,24 @@ static void expand(const fac_node *n, fac_value *y[]) {
 }
 
 static const fac_onnx onnx[] = { { "", "DynamicQuantizeLinear", 11, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "dynamic_quantize_linear(f32[3,7])", -9, 9, 1 },
-    { "dynamic_quantize_linear(f32[33])", 1, 9, 1 },
-    { "dynamic_quantize_linear(f32[])", -9, -1, 1 },
-    { "dynamic_quantize_linear(f32[0,3])", 0, 0, 0 }, { 0 } };
+static const fac_case cases[] = { { "dynamic_quantize_linear(f32[3,7])", -9, 9, 1 },
+                                  { "dynamic_quantize_linear(f32[33])", 1, 9, 1 },
+                                  { "dynamic_quantize_linear(f32[])", -9, -1, 1 },
+                                  { "dynamic_quantize_linear(f32[0,3])", 0, 0, 0 },
+                                  { 0 } };
 
 extern const fac_op fac_op_dynamic_quantize_linear;
 const fac_op fac_op_dynamic_quantize_linear = {
-    .name = "dynamic_quantize_linear", .doc = "numbers to u8 with the range that they have",
-    .in = fac_ports_x, .out = out, .infer = infer, .ref = ref, .expand = expand, .onnx = onnx,
-    .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "dynamic_quantize_linear",
+    .doc = "numbers to u8 with the range that they have",
+    .in = fac_ports_x,
+    .out = out,
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .onnx = onnx,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_dynamic_quantize_linear(fac_value *x) {

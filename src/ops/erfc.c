@@ -4,7 +4,7 @@
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
-fac_value *fac_erfc(fac_value *x);      /* 1 - erf x, exact where erf is nearly 1 */
+fac_value *fac_erfc(fac_value *x); /* 1 - erf x, exact where erf is nearly 1 */
 #endif
 
 MAP1(ERFC(x))
@@ -24,19 +24,24 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "erfc(f32[2,37])", -4, 4, 2e-6 }, { "erfc(f64[5])", -4, 4, 1e-11 },
-    { "erfc(f16[9])", -4, 4, 4e-3 }, { "erfc(bf16[9])", -4, 4, 2e-2 },
-    { "erfc(f32[0,3])", 0, 0, 0 }, { "erfc(f32[])", -4, 4, 2e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "erfc(f32[2,37])", -4, 4, 2e-6 },
+                                  { "erfc(f64[5])", -4, 4, 1e-11 },
+                                  { "erfc(f16[9])", -4, 4, 4e-3 },
+                                  { "erfc(bf16[9])", -4, 4, 2e-2 },
+                                  { "erfc(f32[0,3])", 0, 0, 0 },
+                                  { "erfc(f32[])", -4, 4, 2e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     out[0] = fac_sub(fac_define_number(n->in[0], 1), fac_erf(n->in[0]));
 }
 
 const fac_op fac_op_erfc = {
-    MAP1_OP("erfc", "complementary error function"), .grad = grad,
-    .save = save, .define = define, .steps = fac_steps_flat,
+    MAP1_OP("erfc", "complementary error function"),
+    .grad = grad,
+    .save = save,
+    .define = define,
+    .steps = fac_steps_flat,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_erfc(fac_value *x) { return fac_emit(&fac_op_erfc, NULL, 1, &x); }

@@ -4,7 +4,7 @@
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
-fac_value *fac_exp2(fac_value *x);                              /* 2^x */
+fac_value *fac_exp2(fac_value *x); /* 2^x */
 #endif
 
 MAP1(EXP2(x))
@@ -22,19 +22,20 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "exp2(f32[2,37])", -6, 6, 2e-6 }, { "exp2(f64[5])", -6, 6, 1e-11 },
-    { "exp2(f16[9])", -6, 6, 4e-3 }, { "exp2(bf16[9])", -6, 6, 2e-2 },
-    { "exp2(f32[0,3])", 0, 0, 0 }, { "exp2(f32[])", -6, 6, 2e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "exp2(f32[2,37])", -6, 6, 2e-6 },
+                                  { "exp2(f64[5])", -6, 6, 1e-11 },
+                                  { "exp2(f16[9])", -6, 6, 4e-3 },
+                                  { "exp2(bf16[9])", -6, 6, 2e-2 },
+                                  { "exp2(f32[0,3])", 0, 0, 0 },
+                                  { "exp2(f32[])", -6, 6, 2e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     out[0] = fac_exp(fac_mul(n->in[0], fac_define_number(n->in[0], 0.69314718055994530942)));
 }
 
 const fac_op fac_op_exp2 = {
-    MAP1_OP("exp2", "2 to the power x"), .grad = grad,
-    .save = save, .define = define,
+    MAP1_OP("exp2", "2 to the power x"),    .grad = grad, .save = save, .define = define,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_exp2(fac_value *x) { return fac_emit(&fac_op_exp2, NULL, 1, &x); }

@@ -4,7 +4,7 @@
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
-fac_value *fac_expm1(fac_value *x);                             /* e^x - 1, exact near 0 */
+fac_value *fac_expm1(fac_value *x); /* e^x - 1, exact near 0 */
 #endif
 
 MAP1(EXPM1(x))
@@ -22,19 +22,23 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "expm1(f32[2,37])", -4, 4, 2e-6 }, { "expm1(f64[5])", -4, 4, 1e-11 },
-    { "expm1(f16[9])", -4, 4, 4e-3 }, { "expm1(bf16[9])", -4, 4, 2e-2 },
-    { "expm1(f32[0,3])", 0, 0, 0 }, { "expm1(f32[])", -4, 4, 2e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "expm1(f32[2,37])", -4, 4, 2e-6 },
+                                  { "expm1(f64[5])", -4, 4, 1e-11 },
+                                  { "expm1(f16[9])", -4, 4, 4e-3 },
+                                  { "expm1(bf16[9])", -4, 4, 2e-2 },
+                                  { "expm1(f32[0,3])", 0, 0, 0 },
+                                  { "expm1(f32[])", -4, 4, 2e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     out[0] = fac_sub(fac_exp(n->in[0]), fac_define_number(n->in[0], 1));
 }
 
 const fac_op fac_op_expm1 = {
-    MAP1_OP("expm1", "e^x - 1"), .grad = grad,
-    .save = save, .define = define,
+    MAP1_OP("expm1", "e^x - 1"),
+    .grad = grad,
+    .save = save,
+    .define = define,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_expm1(fac_value *x) { return fac_emit(&fac_op_expm1, NULL, 1, &x); }

@@ -5,11 +5,15 @@
 fac_value *fac_eye_like(fac_value *x, fac_dtype dtype, int64_t k);
 #endif
 
-typedef struct attrs { fac_dtype dtype; int64_t k; } attrs;
-static const fac_attr table[] = {
-    { "dtype", FAC_A_DTYPE, offsetof(attrs, dtype), 0, 0, 0, 0, NULL, "of the result; none: x's" },
-    { "k", FAC_A_INT, offsetof(attrs, k), 0, 0, 0, 0, NULL, "the diagonal: 0 the main one, above it positive" }, { 0 }
-};
+typedef struct attrs {
+    fac_dtype dtype;
+    int64_t k;
+} attrs;
+static const fac_attr table[] = { { "dtype", FAC_A_DTYPE, offsetof(attrs, dtype), 0, 0, 0, 0, NULL,
+                                    "of the result; none: x's" },
+                                  { "k", FAC_A_INT, offsetof(attrs, k), 0, 0, 0, 0, NULL,
+                                    "the diagonal: 0 the main one, above it positive" },
+                                  { 0 } };
 static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, FAC_SHAPE_ONLY }, { 0 } };
 
 static bool infer(fac_node *n) {
@@ -21,25 +25,37 @@ static bool infer(fac_node *n) {
 }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
-    const int64_t rows = r->out[0].type.dims.d[0], columns = r->out[0].type.dims.d[1], k = ((const attrs *)r->attrs)->k;
+    const int64_t rows = r->out[0].type.dims.d[0], columns = r->out[0].type.dims.d[1],
+                  k = ((const attrs *)r->attrs)->k;
     (void)err;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
-            if (r->out[0].f) r->out[0].f[i * columns + j] = j - i == k;
-            else r->out[0].i[i * columns + j] = j - i == k;
+            if (r->out[0].f)
+                r->out[0].f[i * columns + j] = j - i == k;
+            else
+                r->out[0].i[i * columns + j] = j - i == k;
         }
     return FAC_OK;
 }
 
 static const fac_onnx onnx[] = { { "", "EyeLike", 9, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "eye_like(f32[3,4]) k=1", -4, 4, 0 }, { "eye_like(i32[4,3]) dtype=f64 k=-2", -4, 4, 0 },
-    { "eye_like(f32[0,3]) dtype=i64", 0, 0, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "eye_like(f32[3,4]) k=1", -4, 4, 0 },
+                                  { "eye_like(i32[4,3]) dtype=f64 k=-2", -4, 4, 0 },
+                                  { "eye_like(f32[0,3]) dtype=i64", 0, 0, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_eye_like = {
-    .name = "eye_like", .doc = "ones on a diagonal, zeros elsewhere", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
+    .name = "eye_like",
+    .doc = "ones on a diagonal, zeros elsewhere",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .ref = ref,
+    .onnx = onnx,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_eye_like(fac_value *x, fac_dtype dtype, int64_t k) {

@@ -19,7 +19,9 @@ static bool infer(fac_node *n) {
 }
 
 /* All that the M step needs of the numbers: how many each level has, and their sum. */
-typedef struct cells { double count[FAC_BASIS_LEVELS], sum[FAC_BASIS_LEVELS]; } cells;
+typedef struct cells {
+    double count[FAC_BASIS_LEVELS], sum[FAC_BASIS_LEVELS];
+} cells;
 
 static void gather(const fac_basis *b, const double *x, int64_t n, cells *to) {
     for (int64_t i = 0; i < n; i++) {
@@ -85,20 +87,29 @@ static void cost(const fac_node *n, fac_cost *to) {
     fac_cost_each(n, ldexp(1, (int)n->in[1]->type.dims.d[0]), to);
 }
 
-static const fac_case cases[] = {
-    { "fit_basis(f32[30,37], f32{0.5})", -2, 2, 1e-5 },
-    { "fit_basis(f32[30,37], f32{0.5, 1}) positive", 0, 3, 1e-5 },
-    { "fit_basis(f32[4,5,3,3], f32[1,4])", -1, 1, 1e-5 },
-    { "fit_basis(f32[2,5,30], f32[1,5]) axis=1", -1, 1, 1e-5 },
-    { "fit_basis(f64[99], f64{0.25, 0.5, 1})", -2, 2, 1e-9 },
-    { "fit_basis(f32[0,3], f32{0.5, 1})", 0, 0, 1e-5 }, { 0 } };
+static const fac_case cases[] = { { "fit_basis(f32[30,37], f32{0.5})", -2, 2, 1e-5 },
+                                  { "fit_basis(f32[30,37], f32{0.5, 1}) positive", 0, 3, 1e-5 },
+                                  { "fit_basis(f32[4,5,3,3], f32[1,4])", -1, 1, 1e-5 },
+                                  { "fit_basis(f32[2,5,30], f32[1,5]) axis=1", -1, 1, 1e-5 },
+                                  { "fit_basis(f64[99], f64{0.25, 0.5, 1})", -2, 2, 1e-9 },
+                                  { "fit_basis(f32[0,3], f32{0.5, 1})", 0, 0, 1e-5 },
+                                  { 0 } };
 
 extern const fac_op fac_op_fit_basis;
 const fac_op fac_op_fit_basis = {
-    .name = "fit_basis", .doc = "a step towards the best basis of some numbers (LQ-Nets' QEM)",
-    .in = fac_basis_in, .out = fac_ports_y, .attrs = fac_basis_table,
-    .attrs_size = sizeof(fac_basis_opts), .infer = infer, .ref = ref, .cost = cost, .cases = cases,
-    .is = FAC_OP_NO_GRAD, .mixed = FAC_MIXED_WIDE, .rounding = { .rule = FAC_ROUND_NONE },
+    .name = "fit_basis",
+    .doc = "a step towards the best basis of some numbers (LQ-Nets' QEM)",
+    .in = fac_basis_in,
+    .out = fac_ports_y,
+    .attrs = fac_basis_table,
+    .attrs_size = sizeof(fac_basis_opts),
+    .infer = infer,
+    .ref = ref,
+    .cost = cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .mixed = FAC_MIXED_WIDE,
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_fit_basis(fac_value *x, fac_value *basis, const fac_basis_opts *opts) {
     return fac_emit(&fac_op_fit_basis, opts, 2, (fac_value *[]){ x, basis });

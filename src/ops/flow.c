@@ -6,7 +6,7 @@
 #include "op_list.h"
 #include "ops/shape.h"
 
-#define FREE (FAC_FLOW_OPEN + 1)        /* in fac_flow.bound: nothing is known of the symbol */
+#define FREE (FAC_FLOW_OPEN + 1) /* in fac_flow.bound: nothing is known of the symbol */
 
 /* ---- what symbols of a body stand for ---- */
 
@@ -27,7 +27,8 @@ static bool reserve(fac_flow *f, size_t symbols) {
 static void bind(fac_flow *f, int64_t inside, int64_t outside) {
     if (!fac_is_symbol(f->body, inside)) return;
     int64_t *is = &f->bound[fac_symbol_index(inside)];
-    if (*is == FREE || *is == FAC_FLOW_OPEN || (!is_number(*is) && is_number(outside))) *is = outside;
+    if (*is == FREE || *is == FAC_FLOW_OPEN || (!is_number(*is) && is_number(outside)))
+        *is = outside;
 }
 
 /* Known contents matter to a body only where they steer its shapes. */
@@ -37,14 +38,16 @@ static const fac_contents *known_of(const fac_flow_feed *feed, bool steers) {
 
 static bool same_known(const fac_contents *a, const fac_contents *b) {
     if (!a || !b) return a == b;
-    return a->n == b->n && a->symbolic == b->symbolic && !memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v);
+    return a->n == b->n && a->symbolic == b->symbolic &&
+           !memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v);
 }
 
 /* How often a symbol stands in the inputs of the body. */
 static int places(const fac_graph *body, int64_t symbol) {
     int count = 0;
     for (size_t i = 0; i < body->ninputs; i++)
-        for (int k = 0; k < body->inputs[i]->type.dims.n; k++) count += body->inputs[i]->type.dims.d[k] == symbol;
+        for (int k = 0; k < body->inputs[i]->type.dims.n; k++)
+            count += body->inputs[i]->type.dims.d[k] == symbol;
     return count;
 }
 
@@ -53,12 +56,17 @@ static int64_t inside(const fac_flow *f, int64_t have, int64_t feed) {
     const bool symbol = fac_is_symbol(f->body, have);
     if (feed == FAC_FLOW_OPEN) return symbol && places(f->body, have) == 1 ? have : FAC_FLOW_OPEN;
     if (is_number(feed)) return feed;
-    return symbol && is_number(f->bound[fac_symbol_index(have)]) ? f->bound[fac_symbol_index(have)] : have;
+    return symbol && is_number(f->bound[fac_symbol_index(have)]) ? f->bound[fac_symbol_index(have)]
+                                                                 : have;
 }
 
 /* ---- a body with other types ---- */
 
-typedef struct retype { const fac_flow *f; const fac_flow_feed *feed; const bool *steers; } retype;
+typedef struct retype {
+    const fac_flow *f;
+    const fac_flow_feed *feed;
+    const bool *steers;
+} retype;
 
 static fac_value *retype_input(const retype *r, fac_graph *to, size_t i) {
     const fac_value *v = r->f->body->inputs[i];
@@ -82,8 +90,10 @@ static fac_value *retype_leaf(void *self, fac_graph *to, const fac_value *v) {
         c.symbolic = 0;
         for (int k = 0; k < c.n; k++) {
             if (!fac_is_symbol(r->f->body, c.v[k])) continue;
-            if (is_number(r->f->bound[fac_symbol_index(c.v[k])])) c.v[k] = r->f->bound[fac_symbol_index(c.v[k])];
-            else c.symbolic |= 1u << k;
+            if (is_number(r->f->bound[fac_symbol_index(c.v[k])]))
+                c.v[k] = r->f->bound[fac_symbol_index(c.v[k])];
+            else
+                c.symbolic |= 1u << k;
         }
         return c.symbolic ? fac_symbols_const(to, &c) : fac_ints_long(to, c.v, c.n);
     }
@@ -95,9 +105,11 @@ static fac_value *retype_leaf(void *self, fac_graph *to, const fac_value *v) {
 static bool needs_retype(const fac_flow *f, const fac_flow_feed *feed, const bool *steers) {
     for (size_t i = 0; i < f->body->ninputs; i++) {
         const fac_value *v = f->body->inputs[i];
-        if (!same_known(v->known, known_of(&feed[i], steers[i])) || v->guess != feed[i].guess) return true;
+        if (!same_known(v->known, known_of(&feed[i], steers[i])) || v->guess != feed[i].guess)
+            return true;
         for (int k = 0; k < v->type.dims.n; k++)
-            if (inside(f, v->type.dims.d[k], feed[i].type.dims.d[k]) != v->type.dims.d[k]) return true;
+            if (inside(f, v->type.dims.d[k], feed[i].type.dims.d[k]) != v->type.dims.d[k])
+                return true;
     }
     return false;
 }
@@ -107,10 +119,11 @@ static bool put_types(fac_flow *f, const fac_flow_feed *feed, const bool *steers
     retype r = { f, feed, steers };
     f->own = fac_graph_rebuild(f->body, &(fac_rebuild){ .self = &r, .leaf = retype_leaf }, NULL);
     if (!f->own) return fac_fail(f->n, FAC_E_NOMEM, "no memory for its body");
-    if (f->own->error.status) return fac_fail(f->n, f->own->error.status, "body: %s", f->own->error.text);
+    if (f->own->error.status)
+        return fac_fail(f->n, f->own->error.status, "body: %s", f->own->error.text);
     f->body = f->own;
     if (!reserve(f, f->own->nsymbols)) return false;
-    for (size_t i = 0; i < f->body->ninputs; i++)       /* new symbols stand where sizes are open */
+    for (size_t i = 0; i < f->body->ninputs; i++) /* new symbols stand where sizes are open */
         for (int k = 0; k < f->body->inputs[i]->type.dims.n; k++)
             bind(f, f->body->inputs[i]->type.dims.d[k], feed[i].type.dims.d[k]);
     return true;
@@ -119,18 +132,23 @@ static bool put_types(fac_flow *f, const fac_flow_feed *feed, const bool *steers
 /* ---- a body and what feeds it ---- */
 
 static bool check(fac_node *n, const fac_graph *body, int count, const fac_flow_feed *feed) {
-    if (!body || !body->noutputs) return fac_fail(n, FAC_E_ARGUMENT, "it is what its body says, and has none with an output");
-    if (body->nparams) return fac_fail(n, FAC_E_ARGUMENT, "its body has parameters; they must be inputs of the node");
+    if (!body || !body->noutputs)
+        return fac_fail(n, FAC_E_ARGUMENT, "it is what its body says, and has none with an output");
+    if (body->nparams)
+        return fac_fail(n, FAC_E_ARGUMENT,
+                        "its body has parameters; they must be inputs of the node");
     if (body->ninputs != (size_t)count)
-        return fac_fail(n, FAC_E_ARGUMENT, "its body has %zu inputs, it needs %d", body->ninputs, count);
+        return fac_fail(n, FAC_E_ARGUMENT, "its body has %zu inputs, it needs %d", body->ninputs,
+                        count);
     for (int i = 0; i < count; i++) {
         const fac_type *want = &body->inputs[i]->type, *have = &feed[i].type;
         if (want->dtype != have->dtype)
             return fac_fail(n, FAC_E_DTYPE, "input %d of its body is %s, what feeds it is %s", i,
                             fac_dtype_get(want->dtype)->name, fac_dtype_get(have->dtype)->name);
         if (want->dims.n != have->dims.n && body->inputs[i]->guess == FAC_CERTAIN)
-            return fac_fail(n, FAC_E_SHAPE, "input %d of its body has %d dims, what feeds it has %d", i, want->dims.n,
-                            have->dims.n);
+            return fac_fail(n, FAC_E_SHAPE,
+                            "input %d of its body has %d dims, what feeds it has %d", i,
+                            want->dims.n, have->dims.n);
     }
     return true;
 }
@@ -150,8 +168,10 @@ bool fac_flow_open(fac_flow *f, fac_node *n, int k, int count, const fac_flow_fe
 }
 
 void fac_flow_close(fac_flow *f, bool keep) {
-    if (keep && f->own) f->n->body[f->k] = f->own;
-    else fac_graph_free(f->own);
+    if (keep && f->own)
+        f->n->body[f->k] = f->own;
+    else
+        fac_graph_free(f->own);
     fac_release(f->bound);
     f->own = NULL;
     f->bound = NULL;

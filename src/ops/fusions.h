@@ -31,7 +31,7 @@ bool fac_save_bernoulli(const fac_onnx_writer *w, const fac_node *n);
 fac_onnx_loader fac_load_affine, fac_load_scale, fac_load_scaled_tanh, fac_load_parametric_softplus,
     fac_load_image_scaler, fac_load_crop;
 
-/* The rest of them behind the projection, B,S,(D + D + E); mask, past, bias may be absent. */
+/* The rest of them after the projection, B,S,(D + D + E); mask, past, bias may be absent. */
 void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value *mask,
                 fac_value *past, fac_value *bias, fac_value *y[]);
 

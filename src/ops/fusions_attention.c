@@ -128,8 +128,8 @@ void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value 
         fac_concat((fac_value *[]){ fac_unsqueeze(key, first), fac_unsqueeze(value, first) }, 2, 0);
 }
 
-/* Inputs x B,S,N, weights N,(D + D + E), bias, mask, past 2,B,H,P,D, a bias of scores; outputs y and
- * present, both 2,B,H,P + S,D. */
+/* Inputs x B,S,N, weights N,(D + D + E), bias, mask, past 2,B,H,P,D, a bias of scores; outputs y
+ * and present, both 2,B,H,P + S,D. */
 void fac_load_ms_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                            fac_value *y[]) {
     fac_value *all = plus(fac_matmul(x[0], x[1]), fac_load_in(n, x, 2));

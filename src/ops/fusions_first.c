@@ -3,7 +3,8 @@
 #include "ops/fusions.h"
 
 const fac_onnx_attr fac_names_first[] = {
-    { "axis", NULL }, { "broadcast", NULL }, { "consumed_inputs", NULL }, { 0 } };
+    { "axis", NULL }, { "broadcast", NULL }, { "consumed_inputs", NULL }, { 0 }
+};
 
 /* b as it broadcasts to a: its dims begin at `axis` of a, or end where a's end. */
 static fac_value *aligned(const fac_onnx_node *n, fac_value *a, fac_value *b) {
@@ -11,9 +12,11 @@ static fac_value *aligned(const fac_onnx_node *n, fac_value *a, fac_value *b) {
     if (!fac_onnx_has(n, "axis") || !fac_onnx_int(n, "broadcast", 0) || !have) return b;
     const int axis = fac_axis(fac_onnx_int(n, "axis", 0), of);
     if (axis < 0 || axis + have > of)
-        return fac_fail_graph(a->graph, FAC_E_FORMAT, "%s: the second operand has %d dim%s, which "
-                              "do not fit from axis %lld of the first, of %d", n->type, have,
-                              have == 1 ? "" : "s", (long long)fac_onnx_int(n, "axis", 0), of);
+        return fac_fail_graph(a->graph, FAC_E_FORMAT,
+                              "%s: the second operand has %d dim%s, which "
+                              "do not fit from axis %lld of the first, of %d",
+                              n->type, have, have == 1 ? "" : "s",
+                              (long long)fac_onnx_int(n, "axis", 0), of);
     fac_dims after = { .n = of - axis - have };
     for (int k = 0; k < after.n; k++) after.d[k] = have + k;
     return after.n ? fac_unsqueeze(b, after) : b;
@@ -21,10 +24,13 @@ static fac_value *aligned(const fac_onnx_node *n, fac_value *a, fac_value *b) {
 
 /* Add and its like, comparisons and logic. */
 void fac_load_first(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
-    static const struct { const char *type; fac_value *(*make)(fac_value *, fac_value *); } all[] = {
-        { "Add", fac_add }, { "Sub", fac_sub }, { "Mul", fac_mul }, { "Div", fac_div },
-        { "Pow", fac_pow }, { "Less", fac_less }, { "Greater", fac_greater },
-        { "Equal", fac_equal }, { "And", fac_and }, { "Or", fac_or }, { "Xor", fac_xor } };
+    static const struct {
+        const char *type;
+        fac_value *(*make)(fac_value *, fac_value *);
+    } all[] = { { "Add", fac_add },         { "Sub", fac_sub },     { "Mul", fac_mul },
+                { "Div", fac_div },         { "Pow", fac_pow },     { "Less", fac_less },
+                { "Greater", fac_greater }, { "Equal", fac_equal }, { "And", fac_and },
+                { "Or", fac_or },           { "Xor", fac_xor } };
     fac_value *b = aligned(n, x[0], x[1]);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (!strcmp(n->type, all[k].type)) y[0] = all[k].make(x[0], b);

@@ -7,9 +7,10 @@ const fac_onnx_attr fac_names_qsoftmax[] = { { "axis", NULL }, { "opset", NULL }
 const fac_onnx_attr fac_names_concat[] = { { "axis", NULL }, { 0 } };
 const fac_onnx_attr fac_names_channels_last[] = { { "channels_last", NULL }, { 0 } };
 const fac_onnx_attr fac_names_qpool[] = {
-    { "auto_pad", NULL }, { "ceil_mode", NULL }, { "count_include_pad", NULL },
-    { "kernel_shape", NULL }, { "pads", NULL }, { "strides", NULL }, { "dilations", NULL },
-    { "channels_last", NULL }, { 0 } };
+    { "auto_pad", NULL },     { "ceil_mode", NULL },     { "count_include_pad", NULL },
+    { "kernel_shape", NULL }, { "pads", NULL },          { "strides", NULL },
+    { "dilations", NULL },    { "channels_last", NULL }, { 0 }
+};
 
 static fac_value *numbers(fac_value *q, fac_value *scale, fac_value *zero) {
     return fac_dequantize_linear(q, scale, zero, NULL);
@@ -44,8 +45,10 @@ void fac_load_qlinear_softmax(const fac_onnx_node *n, fac_graph *g, fac_value *c
     const int k = fac_axis(axis, v->type.dims.n);
     if (k < 0)
         v = fac_fail_graph(g, FAC_E_FORMAT, "QLinearSoftmax: axis %lld", (long long)axis);
-    else if (opset >= 13 || k == v->type.dims.n - 1) v = fac_softmax(v, k);
-    else v = fac_reshape_like(fac_softmax(fac_flatten(v, k), 1), v);
+    else if (opset >= 13 || k == v->type.dims.n - 1)
+        v = fac_softmax(v, k);
+    else
+        v = fac_reshape_like(fac_softmax(fac_flatten(v, k), 1), v);
     y[0] = closed(n, x, v);
 }
 
@@ -85,14 +88,16 @@ void fac_load_qlinear_concat(const fac_onnx_node *n, fac_graph *g, fac_value *co
     fac_value *part[FAC_ONNX_ROOM];
     const int parts = (n->nin - 2) / 3;
     if (n->nin < 5 || (n->nin - 2) % 3 || parts > FAC_ONNX_ROOM) {
-        y[0] = fac_fail_graph(g, FAC_E_FORMAT, "QLinearConcat: %d inputs, expected 2 and 3 for each "
-                              "part", n->nin);
+        y[0] = fac_fail_graph(g, FAC_E_FORMAT,
+                              "QLinearConcat: %d inputs, expected 2 and 3 for each "
+                              "part",
+                              n->nin);
         return;
     }
     for (int k = 2; k < n->nin; k++)
         if (!x[k]) {
-            y[0] = fac_fail_graph(g, FAC_E_FORMAT, "QLinearConcat lacks input %d: each part needs three",
-                                  k + 1);
+            y[0] = fac_fail_graph(g, FAC_E_FORMAT,
+                                  "QLinearConcat lacks input %d: each part needs three", k + 1);
             return;
         }
     for (int k = 0; k < parts; k++) {

@@ -2,18 +2,29 @@
 #include "ops/fusions_quant.h"
 #include "ops/window.h"
 
-const fac_onnx_attr fac_names_quant_conv[] = { { "kernel_shape", NULL }, { "strides", "stride" },
-    { "pads", "pad" }, { "dilations", "dilation" }, { "group", "groups" }, { "auto_pad", NULL },
-    { 0 } };
+const fac_onnx_attr fac_names_quant_conv[] = { { "kernel_shape", NULL },
+                                               { "strides", "stride" },
+                                               { "pads", "pad" },
+                                               { "dilations", "dilation" },
+                                               { "group", "groups" },
+                                               { "auto_pad", NULL },
+                                               { 0 } };
 const fac_onnx_attr fac_names_qgemm[] = {
-    { "alpha", NULL }, { "transA", NULL }, { "transB", NULL }, { 0 } };
-const fac_onnx_attr fac_names_qattention[] = { { "num_heads", NULL }, { "unidirectional", NULL },
-    { "scale", NULL }, { "mask_filter_value", NULL }, { "do_rotary", NULL },
-    { "past_present_share_buffer", NULL }, { 0 } };
+    { "alpha", NULL }, { "transA", NULL }, { "transB", NULL }, { 0 }
+};
+const fac_onnx_attr fac_names_qattention[] = { { "num_heads", NULL },
+                                               { "unidirectional", NULL },
+                                               { "scale", NULL },
+                                               { "mask_filter_value", NULL },
+                                               { "do_rotary", NULL },
+                                               { "past_present_share_buffer", NULL },
+                                               { 0 } };
 
-const fac_onnx_attr fac_names_lstm[] = { { "hidden_size", NULL }, { "direction", NULL },
-    { "activations", NULL }, { "activation_alpha", NULL }, { "activation_beta", NULL },
-    { "clip", NULL }, { "input_forget", NULL }, { "layout", NULL }, { 0 } };
+const fac_onnx_attr fac_names_lstm[] = {
+    { "hidden_size", NULL },      { "direction", NULL },       { "activations", NULL },
+    { "activation_alpha", NULL }, { "activation_beta", NULL }, { "clip", NULL },
+    { "input_forget", NULL },     { "layout", NULL },          { 0 }
+};
 
 /* ---- convolutions ---- */
 
@@ -31,8 +42,11 @@ static fac_value *differs(const fac_onnx_node *n, fac_graph *g, const fac_window
 static fac_value *lines(fac_value *in[], int x, int w, const fac_window_onnx *v, int64_t groups,
                         fac_quant_conv *make) {
     const fac_dims row = fac_shape(2);
-    const fac_conv2d_opts o = { { 1, v->stride[0] }, { 0, v->pad[0], 0, v->pad[1] },
-                                { 1, v->dilation[0] }, groups, v->auto_pad };
+    const fac_conv2d_opts o = { { 1, v->stride[0] },
+                                { 0, v->pad[0], 0, v->pad[1] },
+                                { 1, v->dilation[0] },
+                                groups,
+                                v->auto_pad };
     in[x] = fac_unsqueeze(in[x], row);
     in[w] = fac_unsqueeze(in[w], row);
     return fac_squeeze(make(in, &o), row);
@@ -55,7 +69,9 @@ fac_value *fac_load_quant_conv(const fac_onnx_node *n, fac_graph *g, fac_value *
     if (rank == 1) return lines(in, x, w, &v, groups, make);
     const fac_conv2d_opts o = { { v.stride[0], v.stride[1] },
                                 { v.pad[0], v.pad[1], v.pad[2], v.pad[3] },
-                                { v.dilation[0], v.dilation[1] }, groups, v.auto_pad };
+                                { v.dilation[0], v.dilation[1] },
+                                groups,
+                                v.auto_pad };
     return make(in, &o);
 }
 
@@ -70,9 +86,10 @@ static fac_value *swapped(fac_value *x, bool swap) {
 }
 
 /* f32(a b) (a_scale b_scale) + bias */
-static fac_value *to_float(fac_value *acc, fac_value *a_scale, fac_value *b_scale, fac_value *bias) {
-    fac_value *y = fac_mul(fac_cast(acc, a_scale->type.dtype),
-                           fac_mul(scalar(a_scale), scalar(b_scale)));
+static fac_value *to_float(fac_value *acc, fac_value *a_scale, fac_value *b_scale,
+                           fac_value *bias) {
+    fac_value *y =
+        fac_mul(fac_cast(acc, a_scale->type.dtype), fac_mul(scalar(a_scale), scalar(b_scale)));
     return bias ? fac_add(y, bias) : y;
 }
 
@@ -87,9 +104,11 @@ void fac_load_qgemm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], 
     const bool row = !c || c->type.dims.n == 1 || (c->type.dims.n == 2 && c->type.dims.d[0] == 1);
     if (y_scale && row) {
         if (c && c->type.dims.n == 2) c = fac_squeeze(c, fac_shape(0));
-        const fac_qlinear_scales s = { a_scale, fac_zero_or(g, x[2], a->type.dtype), x[4],
-                                       fac_zero_or(g, x[5], b->type.dtype), y_scale,
-                                       fac_zero_or(g, fac_load_in(n, x, 8), a->type.dtype) };
+        const fac_qlinear_scales s = {
+            a_scale, fac_zero_or(g, x[2], a->type.dtype),
+            x[4],    fac_zero_or(g, x[5], b->type.dtype),
+            y_scale, fac_zero_or(g, fac_load_in(n, x, 8), a->type.dtype)
+        };
         y[0] = fac_qlinear_matmul(a, b, c, &s);
         return;
     }

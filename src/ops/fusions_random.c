@@ -6,8 +6,10 @@
 #include "ops/fusions.h"
 
 const fac_onnx_attr fac_names_random[] = {
-    { "dtype", NULL }, { "seed", NULL }, { "shape", NULL }, { "low", NULL }, { "high", NULL },
-    { "mean", NULL }, { "scale", NULL }, { "sample_size", NULL }, { 0 } };
+    { "dtype", NULL }, { "seed", NULL },        { "shape", NULL },
+    { "low", NULL },   { "high", NULL },        { "mean", NULL },
+    { "scale", NULL }, { "sample_size", NULL }, { 0 }
+};
 
 static fac_value *counter_of(const fac_onnx_node *n, fac_graph *g) {
     const double seed = fac_onnx_real(n, "seed", 0);
@@ -104,12 +106,14 @@ void fac_load_multinomial(const fac_onnx_node *n, fac_graph *g, fac_value *const
     const int64_t size = fac_onnx_int(n, "sample_size", 1), stream = g->streams++;
     const fac_dtype t = fac_onnx_dtype(n, "dtype", FAC_I32);
     if (x[0]->type.dims.n != 2 || size < 0) {
-        y[0] = fac_fail_graph(g, FAC_E_SHAPE, "Multinomial: x must be batch, classes, and the sample "
+        y[0] = fac_fail_graph(g, FAC_E_SHAPE,
+                              "Multinomial: x must be batch, classes, and the sample "
                               "size not negative");
         return;
     }
     fac_value *p = fac_cum_sum(fac_softmax(fac_cast(x[0], FAC_F32), 1), 1, false, false);
-    fac_value *parts[] = { fac_slice(fac_shape_of(x[0]), 0, 0, 1, 1), fac_ints(g, fac_shape(size)) };
+    fac_value *parts[] = { fac_slice(fac_shape_of(x[0]), 0, 0, 1, 1),
+                           fac_ints(g, fac_shape(size)) };
     fac_value *u = fac_uniform(counter_of(n, g), stream, fac_concat(parts, 2, 0), FAC_F32);
     /* the last class is what is left, whatever the sum rounds to */
     fac_value *before = fac_unsqueeze(fac_slice(p, 1, 0, -1, 1), fac_shape(1));

@@ -4,30 +4,36 @@
 #include "ops/lines.h"
 #include "ops/shape.h"
 
-typedef struct attrs { int64_t axis; } attrs;                   /* as those of gather */
-static const fac_attr table[] = {
-    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis of x that the indices count" },
-    { 0 }
+typedef struct attrs {
+    int64_t axis;
+} attrs; /* as those of gather */
+static const fac_attr table[] = { { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS,
+                                    FAC_DIMS - 1, NULL, "the axis of x that the indices count" },
+                                  { 0 } };
+static const fac_port in[] = {
+    { "x", FAC_ANY, FAC_SHAPE_ONLY }, { "indices", FAC_INTS, 0 }, { "dy", FAC_FLOATS, 0 }, { 0 }
 };
-static const fac_port in[] = { { "x", FAC_ANY, FAC_SHAPE_ONLY }, { "indices", FAC_INTS, 0 }, { "dy", FAC_FLOATS, 0 }, { 0 } };
 
 extern const fac_op fac_op_gather, fac_op_gather_grad;
 
 static bool infer(fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims;
     if (fac_axis(((const attrs *)n->attrs)->axis, x->n) < 0)
-        return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)((const attrs *)n->attrs)->axis, x->n);
+        return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims",
+                        (long long)((const attrs *)n->attrs)->axis, x->n);
     if (n->in[2]->type.dims.n != x->n - 1 + n->in[1]->type.dims.n)
         return fac_fail(n, FAC_E_SHAPE, "dy must have %d dims", x->n - 1 + n->in[1]->type.dims.n);
     const fac_dims *picks = &n->in[1]->type.dims, *dy = &n->in[2]->type.dims;
     const int axis = fac_axis(((const attrs *)n->attrs)->axis, x->n);
     for (int k = 0; k < dy->n; k++) {
         int64_t want = k < axis ? x->d[k] : 0;
-        if (k >= axis && k < axis + picks->n) want = picks->d[k - axis];
-        else if (k >= axis) want = x->d[k - picks->n + 1];
+        if (k >= axis && k < axis + picks->n)
+            want = picks->d[k - axis];
+        else if (k >= axis)
+            want = x->d[k - picks->n + 1];
         if (want >= 0 && dy->d[k] >= 0 && want != dy->d[k])
-            return fac_fail(n, FAC_E_SHAPE, "dim %d of dy is %lld, what was gathered has %lld", k, (long long)dy->d[k],
-                            (long long)want);
+            return fac_fail(n, FAC_E_SHAPE, "dim %d of dy is %lld, what was gathered has %lld", k,
+                            (long long)dy->d[k], (long long)want);
     }
     n->out[0]->type = (fac_type){ n->in[2]->type.dtype, *x };
     return true;
@@ -55,15 +61,23 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[2] = fac_emit(&fac_op_gather, n->attrs, 2, (fac_value *[]){ dy[0], n->in[1] });
 }
 
-static const fac_case cases[] = {
-    { "gather_grad(f32[5,3], i64[2,2], f32[2,2,3])", -5, 4, 1e-5 },
-    { "gather_grad(f32[3,5,2], i64[4], f32[3,4,2]) axis=1", -5, 4, 1e-5 },
-    { "gather_grad(f32[3,5], i32[], f32[3]) axis=1", -5, 4, 1e-5 },
-    { "gather_grad(f16[2,5], i64[0], f16[2,0]) axis=-1", -5, 4, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "gather_grad(f32[5,3], i64[2,2], f32[2,2,3])", -5, 4, 1e-5 },
+                                  { "gather_grad(f32[3,5,2], i64[4], f32[3,4,2]) axis=1", -5, 4,
+                                    1e-5 },
+                                  { "gather_grad(f32[3,5], i32[], f32[3]) axis=1", -5, 4, 1e-5 },
+                                  { "gather_grad(f16[2,5], i64[0], f16[2,0]) axis=-1", -5, 4, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_gather_grad = {
-    .name = "gather_grad", .doc = "dy summed where gather picked it from", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cases = cases,
+    .name = "gather_grad",
+    .doc = "dy summed where gather picked it from",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .ref = ref,
+    .grad = grad,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

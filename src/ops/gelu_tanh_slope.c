@@ -4,14 +4,17 @@
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
-/* s + x s (1 - s) w, s = 1 / (1 + e^-u), u = sqrt(8 / pi) (x + 0.044715 x^3), w = du / dx: what gelu_tanh rises by */
+/* s + x s (1 - s) w, s = 1 / (1 + e^-u), u = sqrt(8 / pi) (x + 0.044715 x^3), w = du / dx: what
+ * gelu_tanh rises by */
 fac_value *fac_gelu_tanh_slope(fac_value *x);
 #endif
 
-static const double C = 1.59576912160573071176, C3 = 0.07135481627260025;      /* sqrt(8 / pi), and 0.044715 of it */
+static const double C = 1.59576912160573071176,
+                    C3 = 0.07135481627260025; /* sqrt(8 / pi), and 0.044715 of it */
 
-/* With e = e^-|u| <= 1, which stays exact where 1 - s would cancel:  s is 1 or e, s (1 - s) is e / (1 + e), both over 1 + e.  x^2
- * comes last: where it is infinite x alone was enough for e to be 0. */
+/* With e = e^-|u| <= 1, which stays exact where 1 - s would cancel:  s is 1 or e, s (1 - s) is e /
+ * (1 + e), both over 1 + e.  x^2 comes last: where it is infinite x alone was enough for e to be 0.
+ */
 MAP1(((x > 0 ? 1 : EXP(-ABS(x) * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x))) +
       x * EXP(-ABS(x) * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x)) *
           (1 / (1 + EXP(-ABS(x) * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x)))) *
@@ -33,8 +36,10 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype t = n->in[0]->type.dtype;
     const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
     const char *square = fac_onnx_binary(w, "Mul", x, x, NULL), *c = fac_onnx_number(w, t, C);
-    const char *u = fac_onnx_binary(w, "Add", fac_onnx_binary(w, "Mul", square, fac_onnx_number(w, t, C3), NULL), c, NULL);
-    const char *du = fac_onnx_binary(w, "Add", fac_onnx_binary(w, "Mul", square, fac_onnx_number(w, t, 3 * C3), NULL), c, NULL);
+    const char *u = fac_onnx_binary(
+        w, "Add", fac_onnx_binary(w, "Mul", square, fac_onnx_number(w, t, C3), NULL), c, NULL);
+    const char *du = fac_onnx_binary(
+        w, "Add", fac_onnx_binary(w, "Mul", square, fac_onnx_number(w, t, 3 * C3), NULL), c, NULL);
     u = fac_onnx_binary(w, "Mul", x, u, NULL);
     const char *s = fac_onnx_unary(w, "Sigmoid", u, NULL);
     const char *rest = fac_onnx_unary(w, "Sigmoid", fac_onnx_unary(w, "Neg", u, NULL), NULL);
@@ -45,13 +50,18 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 
 static const fac_onnx onnx[] = { { 0 } };
 static const fac_case cases[] = {
-    { "gelu_tanh_slope(f32[2,37])", -6, 6, 2e-6 }, { "gelu_tanh_slope(f64[5])", -5, 5, 1e-12 },
-    { "gelu_tanh_slope(f16[9])", -5, 5, 4e-3 }, { "gelu_tanh_slope(bf16[9])", -5, 5, 2e-2 },
-    { "gelu_tanh_slope(f32[0,3])", 0, 0, 0 }, { "gelu_tanh_slope(f32[])", -5, 5, 2e-6 },
+    { "gelu_tanh_slope(f32[2,37])", -6, 6, 2e-6 },     { "gelu_tanh_slope(f64[5])", -5, 5, 1e-12 },
+    { "gelu_tanh_slope(f16[9])", -5, 5, 4e-3 },        { "gelu_tanh_slope(bf16[9])", -5, 5, 2e-2 },
+    { "gelu_tanh_slope(f32[0,3])", 0, 0, 0 },          { "gelu_tanh_slope(f32[])", -5, 5, 2e-6 },
     { "gelu_tanh_slope(f32[40])", -1e12, 1e12, 2e-6 }, { 0 }
 };
 
-const fac_op fac_op_gelu_tanh_slope = { MAP1_OP("gelu_tanh_slope", "the derivative of gelu_tanh"), .save = save, .grad = grad,
+const fac_op fac_op_gelu_tanh_slope = {
+    MAP1_OP("gelu_tanh_slope", "the derivative of gelu_tanh"),
+    .save = save,
+    .grad = grad,
     .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 0.8 },
 };
-fac_value *fac_gelu_tanh_slope(fac_value *x) { return fac_emit(&fac_op_gelu_tanh_slope, NULL, 1, &x); }
+fac_value *fac_gelu_tanh_slope(fac_value *x) {
+    return fac_emit(&fac_op_gelu_tanh_slope, NULL, 1, &x);
+}

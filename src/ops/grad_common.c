@@ -2,9 +2,13 @@
 #include "ops/grad.h"
 #include "ops/reduce.h"
 
-fac_value *fac_grad_as(fac_value *v, fac_dtype dtype) { return fac_value_type(v).dtype == dtype ? v : fac_cast(v, dtype); }
+fac_value *fac_grad_as(fac_value *v, fac_dtype dtype) {
+    return fac_value_type(v).dtype == dtype ? v : fac_cast(v, dtype);
+}
 
-fac_value *fac_grad_spread(fac_value *v, fac_value *like) { return fac_expand_to(v, fac_shape_of(like)); }
+fac_value *fac_grad_spread(fac_value *v, fac_value *like) {
+    return fac_expand_to(v, fac_shape_of(like));
+}
 
 fac_value *fac_grad_of_channels(fac_value *v, const fac_value *x) {
     fac_dims behind = { .n = fac_value_type(x).dims.n - 2 };
@@ -26,7 +30,9 @@ fac_value *fac_grad_swap(fac_value *v) {
 }
 
 fac_value *fac_grad_times(fac_value *v, double number) {
-    return number == 1 ? v : fac_mul(v, fac_number(fac_value_graph(v), fac_value_type(v).dtype, number));
+    return number == 1
+               ? v
+               : fac_mul(v, fac_number(fac_value_graph(v), fac_value_type(v).dtype, number));
 }
 
 fac_value *fac_grad_plus(fac_value *a, fac_value *b) { return a && b ? fac_add(a, b) : a ? a : b; }
@@ -37,8 +43,10 @@ fac_value *fac_grad_unreduce(const fac_node *n, fac_value *v) {
     unsigned mask;
     if (a->keep) return v;
     if (!fac_reduce_axes(n, &mask))
-        return fac_fail_graph(n->graph, FAC_E_UNSUPPORTED, "%s: its gradient needs axes that are known, or keep", n->op->name);
-    for (int k = 0; k < n->in[0]->type.dims.n; k++) if (mask >> k & 1) axes.d[axes.n++] = k;
+        return fac_fail_graph(n->graph, FAC_E_UNSUPPORTED,
+                              "%s: its gradient needs axes that are known, or keep", n->op->name);
+    for (int k = 0; k < n->in[0]->type.dims.n; k++)
+        if (mask >> k & 1) axes.d[axes.n++] = k;
     return axes.n ? fac_unsqueeze(v, axes) : v;
 }
 
@@ -47,7 +55,8 @@ fac_standard fac_grad_standard(fac_value *x, fac_dims axes, double epsilon) {
     s.mean = axes.n ? fac_mean(x, axes, true) : x;
     fac_value *centred = fac_sub(x, s.mean), *squares = fac_mul(centred, centred);
     fac_value *var = axes.n ? fac_mean(squares, axes, true) : squares;
-    s.inverse = fac_reciprocal(fac_sqrt(fac_add(var, fac_number(fac_value_graph(x), fac_value_type(x).dtype, epsilon))));
+    s.inverse = fac_reciprocal(
+        fac_sqrt(fac_add(var, fac_number(fac_value_graph(x), fac_value_type(x).dtype, epsilon))));
     s.hat = fac_mul(centred, s.inverse);
     return s;
 }

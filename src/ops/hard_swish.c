@@ -3,22 +3,26 @@
 #include "ops/map_grad.h"
 
 #if FAC_INTERFACE
-fac_value *fac_hard_swish(fac_value *x);                        /* x min(max(x / 6 + 1/2, 0), 1) */
+fac_value *fac_hard_swish(fac_value *x); /* x min(max(x / 6 + 1/2, 0), 1) */
 #endif
 
-MAP1(x * MIN(MAX(x / (T)6 + (T)0.5, (T)0), (T)1))
+MAP1(x *MIN(MAX(x / (T)6 + (T)0.5, (T)0), (T)1))
 
 /* x / 3 + 1/2 between -3 and 3 */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_value *x = n->in[0], *bend = fac_mul(dy[0], fac_grad_shifted(fac_grad_times(x, 1.0 / 3), 0.5));
+    fac_value *x = n->in[0],
+              *bend = fac_mul(dy[0], fac_grad_shifted(fac_grad_times(x, 1.0 / 3), 0.5));
     dx[0] = fac_grad_where(fac_grad_above(x, -3), fac_where(fac_grad_below(x, 3), bend, dy[0]));
 }
 
 static const fac_onnx onnx[] = { { "", "HardSwish", 14, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "hard_swish(f32[2,37])", -5, 5, 1e-6 }, { "hard_swish(f64[5])", -5, 5, 1e-12 }, { "hard_swish(f16[9])", -5, 5, 2e-3 },
-    { "hard_swish(bf16[9])", -5, 5, 1e-2 }, { "hard_swish(f32[0,3])", 0, 0, 0 }, { "hard_swish(f32[])", -5, 5, 1e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "hard_swish(f32[2,37])", -5, 5, 1e-6 },
+                                  { "hard_swish(f64[5])", -5, 5, 1e-12 },
+                                  { "hard_swish(f16[9])", -5, 5, 2e-3 },
+                                  { "hard_swish(bf16[9])", -5, 5, 1e-2 },
+                                  { "hard_swish(f32[0,3])", 0, 0, 0 },
+                                  { "hard_swish(f32[])", -5, 5, 1e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0], *zero = fac_define_number(x, 0), *one = fac_define_number(x, 1);
@@ -33,8 +37,11 @@ static int steps(const fac_node *n, double at[]) {
 }
 
 const fac_op fac_op_hard_swish = {
-    MAP1_OP("hard_swish", "x min(max(x / 6 + 1/2, 0), 1)"), .grad = grad, .define = define,
-        .steps = steps,
-    .torch = "Hardswish", .rounding = { FAC_ROUND_SMOOTH, 1.5, true },
+    MAP1_OP("hard_swish", "x min(max(x / 6 + 1/2, 0), 1)"),
+    .grad = grad,
+    .define = define,
+    .steps = steps,
+    .torch = "Hardswish",
+    .rounding = { FAC_ROUND_SMOOTH, 1.5, true },
 };
 fac_value *fac_hard_swish(fac_value *x) { return fac_emit(&fac_op_hard_swish, NULL, 1, &x); }

@@ -7,8 +7,8 @@
 #include "ops/order.h"
 
 #if FAC_INTERFACE
-/* y_i = 1 where x_i is the (first) largest along one axis, else 0; a negative axis counts from the end.
- * f32 f64 f16 bf16. */
+/* y_i = 1 where x_i is the (first) largest along one axis, else 0; a negative axis counts from the
+ * end. f32 f64 f16 bf16. */
 fac_value *fac_hardmax(fac_value *x, int64_t axis);
 #endif
 
@@ -34,18 +34,26 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 
 static const fac_onnx onnx[] = { { "", "Hardmax", 1, 0, NULL, load, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "hardmax(f32[2,5]) axis=1", -4, 4, 0 }, { "hardmax(f32[3,4,5]) axis=0", -4, 4, 0 },
-    { "hardmax(f32[3,0,2]) axis=1", 0, 0, 0 }, { 0 } };
+static const fac_case cases[] = { { "hardmax(f32[2,5]) axis=1", -4, 4, 0 },
+                                  { "hardmax(f32[3,4,5]) axis=0", -4, 4, 0 },
+                                  { "hardmax(f32[3,0,2]) axis=1", 0, 0, 0 },
+                                  { 0 } };
 
 extern const fac_op fac_op_hardmax;
 const fac_op fac_op_hardmax = {
-    .name = "hardmax", .doc = "1 at the first largest element along one axis, else 0",
-    .in = fac_ports_x, .out = fac_ports_y,
-    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .is = FAC_OP_NO_GRAD
-        | FAC_OP_PICKS,
-    .infer = fac_softmax_infer, .ref = ref, .cost = cost, .onnx = onnx,
-    .save = fac_onnx_plain, .cases = cases,
+    .name = "hardmax",
+    .doc = "1 at the first largest element along one axis, else 0",
+    .in = fac_ports_x,
+    .out = fac_ports_y,
+    .attrs = fac_softmax_table,
+    .attrs_size = sizeof(fac_softmax_attrs),
+    .is = FAC_OP_NO_GRAD | FAC_OP_PICKS,
+    .infer = fac_softmax_infer,
+    .ref = ref,
+    .cost = cost,
+    .onnx = onnx,
+    .save = fac_onnx_plain,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_hardmax(fac_value *x, int64_t axis) {

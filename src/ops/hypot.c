@@ -20,26 +20,25 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 static const fac_onnx onnx[] = { { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *a = fac_onnx_name(w, n->in[0]), *b = fac_onnx_name(w, n->in[1]);
-    fac_onnx_unary(w, "Sqrt", fac_onnx_binary(w, "Add", fac_onnx_binary(w, "Mul", a, a, NULL),
-                                              fac_onnx_binary(w, "Mul", b, b, NULL), NULL),
+    fac_onnx_unary(w, "Sqrt",
+                   fac_onnx_binary(w, "Add", fac_onnx_binary(w, "Mul", a, a, NULL),
+                                   fac_onnx_binary(w, "Mul", b, b, NULL), NULL),
                    fac_onnx_name(w, n->out[0]));
     return true;
 }
 
 static const fac_case cases[] = {
-    { "hypot(f32[2,30], f32[30])", 0.5, 4, 2e-6 },
-    { "hypot(f32[4,1], f32[])", 0.5, 4, 2e-6 },
-    { "hypot(f64[5], f64[5])", 0.5, 4, 1e-11 },
-    { "hypot(f16[9], f16[9])", 0.5, 4, 4e-3 },
-    { "hypot(bf16[9], bf16[])", 0.5, 4, 2e-2 },
-    { "hypot(f32[0,3], f32[3])", 0, 0, 0 },
-    { "hypot(f32[], f32[])", 0.5, 4, 2e-6 }, { 0 }
+    { "hypot(f32[2,30], f32[30])", 0.5, 4, 2e-6 }, { "hypot(f32[4,1], f32[])", 0.5, 4, 2e-6 },
+    { "hypot(f64[5], f64[5])", 0.5, 4, 1e-11 },    { "hypot(f16[9], f16[9])", 0.5, 4, 4e-3 },
+    { "hypot(bf16[9], bf16[])", 0.5, 4, 2e-2 },    { "hypot(f32[0,3], f32[3])", 0, 0, 0 },
+    { "hypot(f32[], f32[])", 0.5, 4, 2e-6 },       { 0 }
 };
 
 const fac_op fac_op_hypot = {
     MAP_OP("hypot", "length of (x, y)", fac_ports_xy, fac_infer_broadcast),
     .is = FAC_OP_INPLACE,
-    .grad = grad, .save = save,
+    .grad = grad,
+    .save = save,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_hypot(fac_value *a, fac_value *b) {

@@ -8,14 +8,16 @@
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
-/* What then_body makes of cond, in[0..n) where cond (a bool scalar) is true, else what else_body makes of them: closed graphs
- * with these inputs and as many outputs, of equal types; sizes may differ, and are known when the graph runs then.  g takes them
- * over. */
-void fac_if(fac_graph *g, fac_value *cond, fac_graph *then_body, fac_graph *else_body, int n, fac_value *const in[],
-            fac_value *out[]);
+/* What then_body makes of cond, in[0..n) where cond (a bool scalar) is true, else what else_body
+ * makes of them: closed graphs with these inputs and as many outputs, of equal types; sizes may
+ * differ, and are known when the graph runs then.  g takes them over. */
+void fac_if(fac_graph *g, fac_value *cond, fac_graph *then_body, fac_graph *else_body, int n,
+            fac_value *const in[], fac_value *out[]);
 #endif
 
-static const fac_port in[] = { { "cond", FAC_BOOLS, 0 }, { "x", FAC_ANY, FAC_OPTIONAL | FAC_VARIADIC }, { 0 } };
+static const fac_port in[] = { { "cond", FAC_BOOLS, 0 },
+                               { "x", FAC_ANY, FAC_OPTIONAL | FAC_VARIADIC },
+                               { 0 } };
 static const fac_port out[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 
 /* Which body: 0 or 1; -1 unknown before the run. */
@@ -40,10 +42,11 @@ static bool join(fac_node *n, fac_flow f[2], int k) {
     const fac_guess guess = y->guess;
     take(n, f, 0, k);
     if (y->type.dtype != b.dtype)
-        return fac_fail(n, FAC_E_UNSUPPORTED, "output %d is %s or %s", k, fac_dtype_get(y->type.dtype)->name,
-                        fac_dtype_get(b.dtype)->name);
+        return fac_fail(n, FAC_E_UNSUPPORTED, "output %d is %s or %s", k,
+                        fac_dtype_get(y->type.dtype)->name, fac_dtype_get(b.dtype)->name);
     if (guess > y->guess) y->guess = guess;
-    if (y->type.dims.n != b.dims.n || y->guess == FAC_RANKLESS) return fac_rankless(y, b.dtype), true;
+    if (y->type.dims.n != b.dims.n || y->guess == FAC_RANKLESS)
+        return fac_rankless(y, b.dtype), true;
     for (int j = 0; j < b.dims.n; j++)
         if (y->type.dims.d[j] != b.dims.d[j]) y->type.dims.d[j] = fac_symbol(n->graph, NULL);
     return true;
@@ -52,11 +55,14 @@ static bool join(fac_node *n, fac_flow f[2], int k) {
 static bool put_types(fac_node *n, fac_flow f[2]) {
     const int which = chosen(n);
     if (n->body[0]->noutputs != n->body[1]->noutputs)
-        return fac_fail(n, FAC_E_ARGUMENT, "its bodies have %zu and %zu outputs", n->body[0]->noutputs, n->body[1]->noutputs);
+        return fac_fail(n, FAC_E_ARGUMENT, "its bodies have %zu and %zu outputs",
+                        n->body[0]->noutputs, n->body[1]->noutputs);
     if (!fac_node_outputs(n, (int)n->body[0]->noutputs)) return false;
     for (int k = 0; k < n->nout; k++) {
-        if (which >= 0) take(n, f, which, k);
-        else if (!join(n, f, k)) return false;
+        if (which >= 0)
+            take(n, f, which, k);
+        else if (!join(n, f, k))
+            return false;
     }
     return true;
 }
@@ -71,10 +77,13 @@ static bool infer(fac_node *n) {
         feed[i] = fac_flow_same(n->in[i]);
     }
     const fac_dims *d = &n->in[0]->type.dims;
-    if (d->n > 1 || (d->n == 1 && d->d[0] >= 0 && d->d[0] != 1)) return fac_fail(n, FAC_E_SHAPE, "cond must be one element");
-    const int which = chosen(n);            /* the other body need not even fit these sizes */
-    for (int k = 0; k < 2 && ok; k++) ok = (which >= 0 && which != k) || fac_flow_open(&f[k], n, k, n->nin, feed);
-    ok = ok && ((n->body[0] && n->body[1]) || fac_fail(n, FAC_E_ARGUMENT, "it lacks a body")) && put_types(n, f);
+    if (d->n > 1 || (d->n == 1 && d->d[0] >= 0 && d->d[0] != 1))
+        return fac_fail(n, FAC_E_SHAPE, "cond must be one element");
+    const int which = chosen(n); /* the other body need not even fit these sizes */
+    for (int k = 0; k < 2 && ok; k++)
+        ok = (which >= 0 && which != k) || fac_flow_open(&f[k], n, k, n->nin, feed);
+    ok = ok && ((n->body[0] && n->body[1]) || fac_fail(n, FAC_E_ARGUMENT, "it lacks a body")) &&
+         put_types(n, f);
     for (int k = 0; k < 2; k++)
         if (f[k].n) fac_flow_close(&f[k], ok);
     return ok;
@@ -89,8 +98,10 @@ static int64_t expands(const fac_node *n) {
 
 static void expand(const fac_node *n, fac_value *y[]) {
     const int which = chosen(n);
-    if (which >= 0) fac_flow_inline(n, n->body[which], NULL, n->in, y);
-    else fac_fail((fac_node *)n, FAC_E_UNSUPPORTED, "its condition is not known before the run");
+    if (which >= 0)
+        fac_flow_inline(n, n->body[which], NULL, n->in, y);
+    else
+        fac_fail((fac_node *)n, FAC_E_UNSUPPORTED, "its condition is not known before the run");
 }
 
 /* "dy.0"; in the gradient of a gradient that is taken, and it is "dy.0_2". */
@@ -98,7 +109,8 @@ static fac_value *input_for_dy(fac_graph *g, int j, const fac_value *y) {
     char want[24];
     snprintf(want, sizeof want, "dy.%d", j);
     const char *name = fac_graph_fresh(g, want);
-    return name ? fac_input(g, name, y->type.dtype, y->type.dims) : fac_graph_raise(g, FAC_E_NOMEM, "no memory for a name");
+    return name ? fac_input(g, name, y->type.dtype, y->type.dims)
+                : fac_graph_raise(g, FAC_E_NOMEM, "no memory for a name");
 }
 
 /* The body's gradient: from its inputs and dy[] to what is needed of dx[]. */
@@ -106,7 +118,8 @@ static fac_graph *grad_body(const fac_node *n, int k, fac_value *const dy[]) {
     fac_graph *g = fac_graph_clone(n->body[k]);
     if (!g || g->error.status) return g;
     const size_t inputs = g->ninputs;
-    fac_value *loss = NULL, **wrt = fac_arena_alloc(&g->arena, 2 * inputs + 1, sizeof *wrt), **dx = wrt + inputs;
+    fac_value *loss = NULL, **wrt = fac_arena_alloc(&g->arena, 2 * inputs + 1, sizeof *wrt),
+              **dx = wrt + inputs;
     int count = 0;
     for (int j = 0; wrt && j < n->nout; j++) {
         if (!dy[j]) continue;
@@ -117,8 +130,10 @@ static fac_graph *grad_body(const fac_node *n, int k, fac_value *const dy[]) {
     for (size_t i = 0; wrt && i < inputs; i++)
         if (fac_needs(n, (int)i)) wrt[count++] = g->inputs[i];
     while (g->noutputs) g->outputs[--g->noutputs].value->roots--;
-    if (!wrt) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a gradient");
-    else if (loss) fac_grad(loss, count, wrt, dx);
+    if (!wrt)
+        fac_graph_raise(g, FAC_E_NOMEM, "no memory for a gradient");
+    else if (loss)
+        fac_grad(loss, count, wrt, dx);
     for (int i = 0; i < count && !g->error.status; i++) {
         char name[24];
         snprintf(name, sizeof name, "dx.%d", i);
@@ -131,7 +146,8 @@ static fac_graph *grad_body(const fac_node *n, int k, fac_value *const dy[]) {
 /* An if of the gradients, where the condition is data. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_graph *g = n->graph, *body[2];
-    fac_value **all = fac_arena_alloc(&g->arena, (size_t)(2 * n->nin + n->nout), sizeof *all), **made = all + n->nin + n->nout;
+    fac_value **all = fac_arena_alloc(&g->arena, (size_t)(2 * n->nin + n->nout), sizeof *all),
+              **made = all + n->nin + n->nout;
     int count = 0, k = 0;
     if (!all) {
         fac_graph_raise(g, FAC_E_NOMEM, "if: no memory for its gradient");
@@ -141,7 +157,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     for (int j = 0; j < n->nout; j++)
         if (dy[j]) all[count++] = dy[j];
     for (int i = 0; i < 2; i++)
-        if (!(body[i] = grad_body(n, i, dy))) fac_graph_raise(g, FAC_E_NOMEM, "if: no memory for its gradient");
+        if (!(body[i] = grad_body(n, i, dy)))
+            fac_graph_raise(g, FAC_E_NOMEM, "if: no memory for its gradient");
     fac_if(g, n->in[0], body[0], body[1], count, all, made);
     for (int i = 0; i < n->nin; i++)
         if (fac_needs(n, i)) dx[i] = made[k++];
@@ -167,15 +184,19 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
         fac_onnx_body_here(n, is ? "then_branch" : "else_branch", n->nout, y);
         return;
     }
-    fac_onnx_outer outer = { (fac_value *[8]){ ins[0] }, 1, 8 };      /* input 0 of the bodies: the condition */
-    if (fac_onnx_body_inputs(n, "then_branch") < 0 || fac_onnx_body_inputs(n, "else_branch") < 0) return;
+    fac_onnx_outer outer = { (fac_value *[8]){ ins[0] }, 1,
+                             8 }; /* input 0 of the bodies: the condition */
+    if (fac_onnx_body_inputs(n, "then_branch") < 0 || fac_onnx_body_inputs(n, "else_branch") < 0)
+        return;
     fac_graph *yes = fac_onnx_body(n, "then_branch", 0, NULL, &outer);
     fac_graph *no = yes ? fac_onnx_body(n, "else_branch", 0, NULL, &outer) : NULL;
     if (yes && no) fac_onnx_body_complete(yes, 0, &outer);
     fac_value **made = no ? fac_arena_alloc(&g->arena, yes->noutputs, sizeof *made) : NULL;
     if (!made || yes->noutputs != no->noutputs || yes->noutputs < (size_t)n->nout) {
-        if (no) fac_fail_graph(g, made ? FAC_E_FORMAT : FAC_E_NOMEM, "%d outputs of If, whose branches have %zu and %zu", n->nout,
-                               yes->noutputs, no->noutputs);
+        if (no)
+            fac_fail_graph(g, made ? FAC_E_FORMAT : FAC_E_NOMEM,
+                           "%d outputs of If, whose branches have %zu and %zu", n->nout,
+                           yes->noutputs, no->noutputs);
         fac_graph_free(yes);
         fac_graph_free(no);
         return;
@@ -197,16 +218,30 @@ static const fac_onnx_attr names[] = { { "then_branch", NULL }, { "else_branch",
 static const fac_onnx onnx[] = { { "", "If", 1, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "if(bool(1), f32[2,3], f32[3]) {t0 = mul(x1, x2); t0} {t0 = add(x1, x2); t0}", -2, 2, 1e-6 },
-    { "if(bool(0), f64[2], f64[2]) {t0 = mul(x1, x2); t0, x1} {t0 = exp(x1); t0, x2}", -2, 2, 1e-6 }, { 0 } };
+    { "if(bool(0), f64[2], f64[2]) {t0 = mul(x1, x2); t0, x1} {t0 = exp(x1); t0, x2}", -2, 2,
+      1e-6 },
+    { 0 }
+};
 
 const fac_op fac_op_if = {
-    .name = "if", .doc = "one body or the other", .in = in, .out = out, .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer,
-    .expand = expand, .expands = expands, .grad = grad, .cost = cost, .onnx = onnx, .save = save, .cases = cases,
+    .name = "if",
+    .doc = "one body or the other",
+    .in = in,
+    .out = out,
+    .is = FAC_OP_BODIES | FAC_OP_FLOW,
+    .infer = infer,
+    .expand = expand,
+    .expands = expands,
+    .grad = grad,
+    .cost = cost,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 
-void fac_if(fac_graph *g, fac_value *cond, fac_graph *then_body, fac_graph *else_body, int n, fac_value *const in_[],
-            fac_value *out_[]) {
+void fac_if(fac_graph *g, fac_value *cond, fac_graph *then_body, fac_graph *else_body, int n,
+            fac_value *const in_[], fac_value *out_[]) {
     const int count = then_body ? (int)then_body->noutputs : 0;
     fac_value **all = g && n >= 0 ? fac_arena_alloc(&g->arena, (size_t)n + 1, sizeof *all) : NULL;
     fac_value *y = g ? g->poison : NULL;

@@ -99,25 +99,25 @@ static fac_status host(const fac_node *n, fac_tensor *const in_[], fac_tensor *o
 static const fac_onnx onnx[] = { { "", "ImageDecoder", 20, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "image_decode(u8{80,54,32,49,32,49,32,50,53,53,10,1,2,3})", 0, 0, 0 },
-    { "image_decode(u8{80,54,32,49,32,49,32,50,53,53,10,1,2,3}) pixel_format=Grayscale", 0, 0,
-      0 },
+    { "image_decode(u8{80,54,32,49,32,49,32,50,53,53,10,1,2,3}) pixel_format=Grayscale", 0, 0, 0 },
     { "image_decode(u8[0]) pixel_format=BGR", 0, 0, 0 },
     { 0 }
 };
 
 extern const fac_op fac_op_image_decode;
-const fac_op fac_op_image_decode = { .name = "image_decode",
-                                     .doc = "photos from the bytes of their files",
-                                     .in = in,
-                                     .out = fac_ports_y,
-                                     .attrs = table,
-                                     .attrs_size = sizeof(attrs),
-                                     .is = FAC_OP_NO_GRAD | FAC_OP_DYNAMIC,
-                                     .infer = infer,
-                                     .host = host,
-                                     .onnx = onnx,
-                                     .save = fac_onnx_plain,
-                                     .cases = cases,
+const fac_op fac_op_image_decode = {
+    .name = "image_decode",
+    .doc = "photos from the bytes of their files",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD | FAC_OP_DYNAMIC,
+    .infer = infer,
+    .host = host,
+    .onnx = onnx,
+    .save = fac_onnx_plain,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

@@ -1,4 +1,5 @@
-/* Instance normalization (Ulyanov, Vedaldi, Lempitsky, 2016): group normalization with a group for each channel. */
+/* Instance normalization (Ulyanov, Vedaldi, Lempitsky, 2016): group normalization with a group for
+ * each channel. */
 #include <math.h>
 #include "facula/op.h"
 #include "facula/ops.h"
@@ -9,16 +10,21 @@
 #include "op_list.h"
 
 #if FAC_INTERFACE
-/* y[n,c,...] = (x[n,c,...] - mean) / sqrt(var + epsilon) scale[c] + bias[c],  mean and var over each plane x[n,c].
- *   x N,C,...   scale and bias C, or NULL.   f32 f64 f16 bf16. */
+/* y[n,c,...] = (x[n,c,...] - mean) / sqrt(var + epsilon) scale[c] + bias[c],  mean and var over
+ * each plane x[n,c]. x N,C,...   scale and bias C, or NULL.   f32 f64 f16 bf16. */
 fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon);
 #endif
 
-typedef struct attrs { double epsilon; } attrs;
-static const fac_attr table[] = {
-    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" }, { 0 } };
-static const fac_port in[] = {
-    { "x", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, FAC_OPTIONAL }, { "bias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+typedef struct attrs {
+    double epsilon;
+} attrs;
+static const fac_attr table[] = { { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0,
+                                    NULL, "added to the variance" },
+                                  { 0 } };
+static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
+                               { "scale", FAC_FLOATS, FAC_OPTIONAL },
+                               { "bias", FAC_FLOATS, FAC_OPTIONAL },
+                               { 0 } };
 
 static bool infer(fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims;
@@ -44,7 +50,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         double mean, var;
         fac_moments(x, plane, &mean, &var);
         double factor = (scale ? scale[c] : 1) / sqrt(var + ((const attrs *)r->attrs)->epsilon);
-        for (int64_t k = 0; k < plane; k++) r->out[0].f[i * plane + k] = (x[k] - mean) * factor + (bias ? bias[c] : 0);
+        for (int64_t k = 0; k < plane; k++)
+            r->out[0].f[i * plane + k] = (x[k] - mean) * factor + (bias ? bias[c] : 0);
     }
     return FAC_OK;
 }
@@ -52,9 +59,11 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *x = n->in[0], *scale = n->in[1];
     fac_dims plane = { 0 }, over = { .n = 1 }, behind = { 0 };
-    for (int k = 2; k < x->type.dims.n; k++) plane.d[plane.n++] = over.d[over.n++] = k, behind.d[behind.n++] = k - 1;
+    for (int k = 2; k < x->type.dims.n; k++)
+        plane.d[plane.n++] = over.d[over.n++] = k, behind.d[behind.n++] = k - 1;
     fac_standard s = fac_grad_standard(x, plane, ((const attrs *)n->attrs)->epsilon);
-    if (fac_needs(n, 1)) dx[1] = fac_grad_as(fac_sum(fac_mul(dy[0], s.hat), over, false), scale->type.dtype);
+    if (fac_needs(n, 1))
+        dx[1] = fac_grad_as(fac_sum(fac_mul(dy[0], s.hat), over, false), scale->type.dtype);
     if (fac_needs(n, 2)) dx[2] = fac_grad_as(fac_sum(dy[0], over, false), n->in[2]->type.dtype);
     if (!fac_needs(n, 0)) return;
     fac_value *dhat = dy[0];
@@ -77,9 +86,11 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dims channels = { 1, { n->in[0]->type.dims.d[1] } };
     const fac_dtype dtype = n->in[0]->type.dtype;
     if ((!n->in[1] || !n->in[2]) && channels.d[0] < 0) return false;
-    const char *ins[] = { fac_onnx_name(w, n->in[0]),
-                         n->in[1] ? fac_onnx_name(w, n->in[1]) : fac_onnx_full(w, dtype, channels, 1),
-                         n->in[2] ? fac_onnx_name(w, n->in[2]) : fac_onnx_full(w, dtype, channels, 0) };
+    const char *ins[] = {
+        fac_onnx_name(w, n->in[0]),
+        n->in[1] ? fac_onnx_name(w, n->in[1]) : fac_onnx_full(w, dtype, channels, 1),
+        n->in[2] ? fac_onnx_name(w, n->in[2]) : fac_onnx_full(w, dtype, channels, 0)
+    };
     fac_onnx_put(w, "InstanceNormalization", 3, ins, fac_onnx_name(w, n->out[0]));
     fac_onnx_put_real(w, "epsilon", ((const attrs *)n->attrs)->epsilon);
     return true;
@@ -88,7 +99,9 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 static const fac_case cases[] = {
     { "instance_norm(f32[2,3,4,5], f32[3], f32[3]) epsilon=1e-5", -1, 1, 1e-5 },
     { "instance_norm(f32[2,3,7], -, -) epsilon=0.01", -1, 1, 1e-5 },
-    { "instance_norm(f32[0,3,7], f32[3], f32[3]) epsilon=1e-5", 0, 0, 0 }, { 0 } };
+    { "instance_norm(f32[0,3,7], f32[3], f32[3]) epsilon=1e-5", 0, 0, 0 },
+    { 0 }
+};
 
 static void define(const fac_node *n, fac_value *out[]) {
     const fac_dims d = n->in[0]->type.dims;
@@ -99,13 +112,26 @@ static void define(const fac_node *n, fac_value *out[]) {
 }
 
 const fac_op fac_op_instance_norm = {
-    .name = "instance_norm", .doc = "normalization of each plane of each sample", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
-    .save = save, .cases = cases,
+    .name = "instance_norm",
+    .doc = "normalization of each plane of each sample",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .ref = ref,
+    .grad = grad,
+    .cost = cost,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .define = define,
-    .layer = FAC_CLASS_INSTANCE_NORM, .torch = "InstanceNorm", .images = FAC_IMAGES_FIRST,
+    .layer = FAC_CLASS_INSTANCE_NORM,
+    .torch = "InstanceNorm",
+    .images = FAC_IMAGES_FIRST,
     .rounding = { .rule = FAC_ROUND_GROUP_NORM },
 };
 fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon) {
-    return fac_emit(&fac_op_instance_norm, &(attrs){ epsilon }, 3, (fac_value *[]){ x, scale, bias });
+    return fac_emit(&fac_op_instance_norm, &(attrs){ epsilon }, 3,
+                    (fac_value *[]){ x, scale, bias });
 }

@@ -8,7 +8,9 @@
 #define AT(field) offsetof(fac_int_quant_attrs, field)
 static const fac_attr table[] = {
     { "signed", FAC_A_FLAG, AT(is_signed), 0, 0, 0, 0, NULL, "integers below 0, too" },
-    { "narrow", FAC_A_FLAG, AT(narrow), 0, 0, 0, 0, NULL, "one integer less" }, { 0 } };
+    { "narrow", FAC_A_FLAG, AT(narrow), 0, 0, 0, 0, NULL, "one integer less" },
+    { 0 }
+};
 #undef AT
 
 static bool infer(fac_node *n) {
@@ -42,16 +44,30 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 6, to); }
 
-static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, 0 },
-                               { "zero", FAC_FLOATS, 0 }, { "bits", FAC_FLOATS, 0 }, { 0 } };
+static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
+                               { "scale", FAC_FLOATS, 0 },
+                               { "zero", FAC_FLOATS, 0 },
+                               { "bits", FAC_FLOATS, 0 },
+                               { 0 } };
 static const fac_case cases[] = {
     { "int_quant(f32[3,37], f32(0.25), f32(0), f32(3)) signed", -2, 2, 0 },
     { "int_quant(f32[9], f32(0.5), f32(1), f32(2))", -2, 2, 0 },
-    { "int_quant(f32[0,3], f32(0.5), f32(0), f32(4)) signed narrow", 0, 0, 0 }, { 0 } };
+    { "int_quant(f32[0,3], f32(0.5), f32(0), f32(4)) signed narrow", 0, 0, 0 },
+    { 0 }
+};
 
 const fac_op fac_op_int_quant = {
-    .name = "int_quant", .doc = "Quant of QONNX: integers of few bits, times a scale", .in = in,
-    .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_int_quant_attrs), .infer = infer,
-    .expand = expand, .cost = cost, .save = save, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "int_quant",
+    .doc = "Quant of QONNX: integers of few bits, times a scale",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(fac_int_quant_attrs),
+    .infer = infer,
+    .expand = expand,
+    .cost = cost,
+    .save = save,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -4,6 +4,7 @@
  * Coordinates and coefficients as ONNX defines them (Resize-19).  The cubic kernel is that of Keys,
  * 1981: a = -0.75 as in PyTorch.  With antialias kernels are stretched by 1 / scale, as Pillow does
  * it, so that no element of x is passed over. */
+#include <limits.h>
 #include <math.h>
 #include "ops/interpolate.h"
 #include "ops/shape.h"
@@ -107,7 +108,9 @@ static double stretch_of(const fac_interpolate_opts *o, const fac_interpolate_ax
 int fac_interpolate_taps(const fac_interpolate_opts *o, const fac_interpolate_axis *a) {
     const double stretch = stretch_of(o, a);
     if (stretch == 1 || o->mode == FAC_INTERPOLATE_NEAREST) return taps_of[o->mode];
-    return 2 * (int)ceil(taps_of[o->mode] / 2 / stretch);
+    const double reach = ceil(taps_of[o->mode] / 2 / stretch); /* to either side */
+    const double most = 4 * fmax((double)a->in, 0) + 4;        /* no element is further away */
+    return 2 * (int)fmin(reach, fmin(most, INT_MAX / 4.0));
 }
 
 /* Elements before the first and after the last are those; weights add up to 1. */

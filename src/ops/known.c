@@ -5,7 +5,9 @@
 #include <string.h>
 #include "graph/graph_internal.h"
 
-fac_item fac_contents_get(const fac_contents *c, int k) { return (fac_item){ c->v[k], (c->symbolic >> k & 1) != 0 }; }
+fac_item fac_contents_get(const fac_contents *c, int k) {
+    return (fac_item){ c->v[k], (c->symbolic >> k & 1) != 0 };
+}
 
 void fac_contents_put(fac_contents *c, int k, fac_item x) {
     c->v[k] = x.v;
@@ -15,14 +17,22 @@ void fac_contents_put(fac_contents *c, int k, fac_item x) {
 /* As the element type stores it: i32 arithmetic wraps at 32 bits. */
 static int64_t wrapped(fac_dtype dtype, int64_t v) {
     switch (dtype) {
-    case FAC_I8:   return (int8_t)v;
-    case FAC_I16:  return (int16_t)v;
-    case FAC_I32:  return (int32_t)v;
-    case FAC_U8:   return (uint8_t)v;
-    case FAC_U16:  return (uint16_t)v;
-    case FAC_U32:  return (uint32_t)v;
-    case FAC_BOOL: return v != 0;
-    default:       return v;
+    case FAC_I8:
+        return (int8_t)v;
+    case FAC_I16:
+        return (int16_t)v;
+    case FAC_I32:
+        return (int32_t)v;
+    case FAC_U8:
+        return (uint8_t)v;
+    case FAC_U16:
+        return (uint16_t)v;
+    case FAC_U32:
+        return (uint32_t)v;
+    case FAC_BOOL:
+        return v != 0;
+    default:
+        return v;
     }
 }
 
@@ -33,7 +43,8 @@ static bool is_small_integer(const fac_type *t) {
 
 bool fac_knows_items(fac_node *n, const fac_contents *c) {
     const fac_type *t = &n->out[0]->type;
-    if (is_small_integer(t) && (t->dims.n == 0 ? c->n == 1 : t->dims.d[0] == c->n)) fac_knows(n->out[0], c);
+    if (is_small_integer(t) && (t->dims.n == 0 ? c->n == 1 : t->dims.d[0] == c->n))
+        fac_knows(n->out[0], c);
     return true;
 }
 
@@ -59,8 +70,10 @@ bool fac_knows_map(fac_node *n, fac_knows_rule *rule) {
             arg[i] = &a[i].v;
             symbolic |= a[i].symbolic;
         }
-        if (!symbolic) loop(1, arg, n->attrs, &r.v);
-        else if (!rule || !rule(n->graph, a, &r)) return true;
+        if (!symbolic)
+            loop(1, arg, n->attrs, &r.v);
+        else if (!rule || !rule(n->graph, a, &r))
+            return true;
         if (!r.symbolic) r.v = wrapped(t->dtype, r.v);
         fac_contents_put(&y, k, r);
     }
@@ -77,14 +90,19 @@ int fac_host_length(const fac_value *v) {
     return d->n == 1 && d->d[0] >= 0 && d->d[0] <= FAC_KNOWN ? (int)d->d[0] : -1;
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------------- */
+/* ---- sizes
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static void size_print(fac_graph *g, int64_t a, char *to, size_t room) {
-    if (a < 0) snprintf(to, room, "%s", fac_symbol_name(g, a));
-    else snprintf(to, room, "%lld", (long long)a);
+    if (a < 0)
+        snprintf(to, room, "%s", fac_symbol_name(g, a));
+    else
+        snprintf(to, room, "%lld", (long long)a);
 }
 
-/* The symbol called "(a op b)".  Formulas that grow too long become a size of which nothing is known. */
+/* The symbol called "(a op b)".  Formulas that grow too long become a size of which nothing is
+ * known. */
 static int64_t derived(fac_graph *g, int64_t a, char op, int64_t b) {
     enum { LONG = 64 };
     char left[LONG], right[LONG], name[2 * LONG + 4];
@@ -98,7 +116,8 @@ static int64_t derived(fac_graph *g, int64_t a, char op, int64_t b) {
 static bool is_multiple(fac_graph *g, int64_t a, int64_t *size, int64_t *times) {
     char name[64];
     const char *is = a < 0 ? fac_symbol_name(g, a) : NULL, *star = is ? strrchr(is, '*') : NULL;
-    if (!star || *is != '(' || strlen(is) >= sizeof name || star[1] < '1' || star[1] > '9') return false;
+    if (!star || *is != '(' || strlen(is) >= sizeof name || star[1] < '1' || star[1] > '9')
+        return false;
     char *end;
     *times = strtoll(star + 1, &end, 10);
     if (strcmp(end, ")") || *times > INT32_MAX) return false;
@@ -133,7 +152,8 @@ int64_t fac_size_product(fac_graph *g, int64_t a, int64_t b) {
     if (a == 1) return b;
     if (b == 1) return a;
     int64_t size, times;
-    if (b > 1 && b <= INT32_MAX && is_multiple(g, a, &size, &times)) return derived(g, size, '*', times * b);
+    if (b > 1 && b <= INT32_MAX && is_multiple(g, a, &size, &times))
+        return derived(g, size, '*', times * b);
     if (a < 0 || b < 0) return derived(g, a, '*', b);
     return a > INT64_MAX / b ? INT64_MAX : a * b;
 }
@@ -141,6 +161,7 @@ int64_t fac_size_product(fac_graph *g, int64_t a, int64_t b) {
 int64_t fac_size_quotient(fac_graph *g, int64_t a, int64_t b) {
     int64_t size, times;
     if (b == 1 || a == 0) return a;
-    if (b > 1 && is_multiple(g, a, &size, &times) && times % b == 0) return fac_size_product(g, size, times / b);
+    if (b > 1 && is_multiple(g, a, &size, &times) && times % b == 0)
+        return fac_size_product(g, size, times / b);
     return a < 0 || b < 0 ? derived(g, a, '/', b) : a / b;
 }

@@ -10,23 +10,36 @@
 #include "ops/norm.h"
 
 #if FAC_INTERFACE
-/* y = (x - mean) / sqrt(var + epsilon) scale + bias;  mean and var over the dims axis.. of x (a negative axis counts from the
- * end).  scale and bias broadcast to those dims; both may be NULL.  Floats.  Outputs 1 and 2: mean and 1 / sqrt(var + epsilon),
- * with 1 in place of the dims they were taken over. */
-fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis, double epsilon);
+/* y = (x - mean) / sqrt(var + epsilon) scale + bias;  mean and var over the dims axis.. of x (a
+ * negative axis counts from the end).  scale and bias broadcast to those dims; both may be NULL.
+ * Floats.  Outputs 1 and 2: mean and 1 / sqrt(var + epsilon), with 1 in place of the dims they were
+ * taken over. */
+fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis,
+                          double epsilon);
 #endif
 
 extern const fac_op fac_op_layer_norm;
 
-typedef struct attrs { int64_t axis; double epsilon; fac_dtype stash; } attrs;
-static const fac_attr table[] = {
-    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the first normalized dim" },
-    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
-    { "stash", FAC_A_DTYPE, offsetof(attrs, stash), 0, 0, 0, 0, NULL, "of mean and inv_std; none: f32, for f64 f64" }, { 0 } };
-static const fac_port in[] = {
-    { "x", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, FAC_OPTIONAL }, { "bias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
-static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "mean", FAC_FLOATS, FAC_OPTIONAL },
-                                { "inv_std", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+typedef struct attrs {
+    int64_t axis;
+    double epsilon;
+    fac_dtype stash;
+} attrs;
+static const fac_attr table[] = { { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS,
+                                    FAC_DIMS - 1, NULL, "the first normalized dim" },
+                                  { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0,
+                                    NULL, "added to the variance" },
+                                  { "stash", FAC_A_DTYPE, offsetof(attrs, stash), 0, 0, 0, 0, NULL,
+                                    "of mean and inv_std; none: f32, for f64 f64" },
+                                  { 0 } };
+static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
+                               { "scale", FAC_FLOATS, FAC_OPTIONAL },
+                               { "bias", FAC_FLOATS, FAC_OPTIONAL },
+                               { 0 } };
+static const fac_port out[] = { { "y", FAC_FLOATS, 0 },
+                                { "mean", FAC_FLOATS, FAC_OPTIONAL },
+                                { "inv_std", FAC_FLOATS, FAC_OPTIONAL },
+                                { 0 } };
 
 static bool infer(fac_node *n) {
     const attrs *a = n->attrs;
@@ -35,9 +48,13 @@ static bool infer(fac_node *n) {
     if (axis < 0) return false;
     for (int k = 1; k < n->nports; k++)
         if (n->in[k] && !fac_norm_fits(&n->in[k]->type.dims, &x->dims, axis))
-            return fac_fail(n, FAC_E_SHAPE, "%s does not broadcast to the dims of x from %d on", in[k].name, axis);
+            return fac_fail(n, FAC_E_SHAPE, "%s does not broadcast to the dims of x from %d on",
+                            in[k].name, axis);
     n->out[0]->type = *x;
-    fac_type rest = { a->stash != FAC_NONE ? a->stash : x->dtype == FAC_F64 ? FAC_F64 : FAC_F32, x->dims };
+    fac_type rest = { a->stash != FAC_NONE  ? a->stash
+                      : x->dtype == FAC_F64 ? FAC_F64
+                                            : FAC_F32,
+                      x->dims };
     for (int k = axis; k < rest.dims.n; k++) rest.dims.d[k] = 1;
     for (int k = 1; k < n->nout; k++) n->out[k]->type = rest;
     return true;
@@ -73,7 +90,8 @@ static bool grad_of_rows(const fac_node *n, fac_value *const dy[], fac_value *dx
     const attrs *a = n->attrs;
     const int rank = n->in[0]->type.dims.n, axis = rank ? fac_axis(a->axis, rank) : -1;
     if (axis < 0 || !dy[0] || (n->nout > 1 && dy[1]) || (n->nout > 2 && dy[2])) return false;
-    if (!fac_norm_covers(n, 1, axis) || !fac_norm_covers(n, 2, axis) || !fac_needs(n, 0)) return false;   /* sums alone are ops of their own */
+    if (!fac_norm_covers(n, 1, axis) || !fac_norm_covers(n, 2, axis) || !fac_needs(n, 0))
+        return false; /* sums alone are ops of their own */
     dx[0] = fac_layer_norm_grad(n->in[0], dy[0], n->in[1], a->axis, a->epsilon);
     if (fac_needs(n, 1)) dx[1] = fac_value_other(dx[0], 1);
     if (fac_needs(n, 2)) dx[2] = fac_value_other(dx[0], 2);
@@ -92,13 +110,17 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     for (int k = fac_axis(a->axis, rank ? rank : 1); k < rank; k++) over.d[over.n++] = k;
     fac_standard s = fac_grad_standard(x, over, a->epsilon);
     if (dy[0]) {
-        if (fac_needs(n, 1)) dx[1] = fac_grad_as(fac_sum_like(fac_mul(dy[0], s.hat), scale), scale->type.dtype);
+        if (fac_needs(n, 1))
+            dx[1] = fac_grad_as(fac_sum_like(fac_mul(dy[0], s.hat), scale), scale->type.dtype);
         if (fac_needs(n, 2)) dx[2] = fac_grad_as(fac_sum_like(dy[0], bias), bias->type.dtype);
-        if (fac_needs(n, 0)) dx[0] = fac_grad_unstandard(&s, scale ? fac_mul(dy[0], fac_grad_as(scale, dtype)) : dy[0]);
+        if (fac_needs(n, 0))
+            dx[0] =
+                fac_grad_unstandard(&s, scale ? fac_mul(dy[0], fac_grad_as(scale, dtype)) : dy[0]);
     }
     if (!fac_needs(n, 0)) return;
     if (n->nout > 1 && dy[1])
-        dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_grad_share(fac_grad_as(dy[1], dtype), x, s.mean), x));
+        dx[0] = fac_grad_plus(
+            dx[0], fac_grad_spread(fac_grad_share(fac_grad_as(dy[1], dtype), x, s.mean), x));
     if (n->nout > 2 && dy[2]) {
         fac_value *d = fac_mul(fac_grad_as(dy[2], dtype), fac_mul(s.inverse, s.inverse));
         dx[0] = fac_grad_plus(dx[0], fac_neg(fac_mul(fac_grad_share(d, x, s.mean), s.hat)));
@@ -109,24 +131,31 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 7, to); }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     (void)g;
-    attrs a = { fac_onnx_int(n, "axis", -1), fac_onnx_real(n, "epsilon", 1e-5), fac_onnx_dtype(n, "stash_type", FAC_F32) };
-    y[0] = fac_emit(&fac_op_layer_norm, &a, 3, (fac_value *[]){ x[0], x[1], n->nin > 2 ? x[2] : NULL });
+    attrs a = { fac_onnx_int(n, "axis", -1), fac_onnx_real(n, "epsilon", 1e-5),
+                fac_onnx_dtype(n, "stash_type", FAC_F32) };
+    y[0] = fac_emit(&fac_op_layer_norm, &a, 3,
+                    (fac_value *[]){ x[0], x[1], n->nin > 2 ? x[2] : NULL });
     for (int k = 1; k < n->nout && k < 3; k++) y[k] = fac_value_other(y[0], k);
 }
 
 static const fac_onnx_attr spellings[] = { { "stash_type", "stash" }, { 0 } };
-static const fac_onnx onnx[] = {
-    { "", "LayerNormalization", 17, 0, spellings, load, 2 },
-    { "com.microsoft", "SkipLayerNormalization", 1, 0, fac_names_norm, fac_load_skip_layer_norm, 3 },
-    { "com.microsoft", "EmbedLayerNormalization", 1, 0, fac_names_norm, fac_load_embed_layer_norm, 1 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "LayerNormalization", 17, 0, spellings, load, 2 },
+                                 { "com.microsoft", "SkipLayerNormalization", 1, 0, fac_names_norm,
+                                   fac_load_skip_layer_norm, 3 },
+                                 { "com.microsoft", "EmbedLayerNormalization", 1, 0, fac_names_norm,
+                                   fac_load_embed_layer_norm, 1 },
+                                 { 0 } };
 /* ONNX must have a scale, and statistics in f32 or bf16. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const fac_type *x = &n->in[0]->type;
     fac_dims normal = { 0 };
-    for (int k = fac_axis(a->axis, x->dims.n ? x->dims.n : 1); k < x->dims.n; k++) normal.d[normal.n++] = x->dims.d[k];
-    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
-    const char *y = fac_onnx_name(w, n->out[0]), *mean = fac_onnx_name(w, n->out[1]), *inv_std = fac_onnx_name(w, n->out[2]);
+    for (int k = fac_axis(a->axis, x->dims.n ? x->dims.n : 1); k < x->dims.n; k++)
+        normal.d[normal.n++] = x->dims.d[k];
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]),
+                          fac_onnx_name(w, n->in[2]) };
+    const char *y = fac_onnx_name(w, n->out[0]), *mean = fac_onnx_name(w, n->out[1]),
+               *inv_std = fac_onnx_name(w, n->out[2]);
     const fac_dtype stash = n->out[1]->type.dtype;
     const bool told = mean || inv_std;
     if (w->opset < 17 || (told && stash != FAC_F32 && stash != FAC_BF16)) return false;
@@ -148,7 +177,9 @@ static const fac_case cases[] = {
     { "layer_norm(f32[2,3,4], f32[1], f32[3,1]) axis=1 epsilon=1e-5", -1, 1, 1e-5 },
     { "layer_norm(f32[4,6], -, -) axis=0 epsilon=0.01", -1, 1, 1e-5 },
     { "layer_norm(f32[0,8], f32[8], f32[8]) axis=-1 epsilon=1e-5", 0, 0, 0 },
-    { "layer_norm(f16[2,8], f16[8], f16[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-2 }, { 0 } };
+    { "layer_norm(f16[2,8], f16[8], f16[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-2 },
+    { 0 }
+};
 
 static void define(const fac_node *n, fac_value *y[]) {
     const attrs *a = n->attrs;
@@ -162,12 +193,26 @@ static void define(const fac_node *n, fac_value *y[]) {
 }
 
 const fac_op fac_op_layer_norm = {
-    .name = "layer_norm", .doc = "normalization of each sample over its last dims", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
-    .save = save, .cases = cases,
+    .name = "layer_norm",
+    .doc = "normalization of each sample over its last dims",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .ref = ref,
+    .grad = grad,
+    .cost = cost,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .define = define,
-    .layer = FAC_CLASS_LAYER_NORM, .torch = "LayerNorm", .rounding = { .rule = FAC_ROUND_LAYER_NORM },
+    .layer = FAC_CLASS_LAYER_NORM,
+    .torch = "LayerNorm",
+    .rounding = { .rule = FAC_ROUND_LAYER_NORM },
 };
-fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis, double epsilon) {
-    return fac_emit(&fac_op_layer_norm, &(attrs){ axis, epsilon, FAC_NONE }, 3, (fac_value *[]){ x, scale, bias });
+fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis,
+                          double epsilon) {
+    return fac_emit(&fac_op_layer_norm, &(attrs){ axis, epsilon, FAC_NONE }, 3,
+                    (fac_value *[]){ x, scale, bias });
 }

@@ -2,7 +2,7 @@
 #include "ops/map.h"
 
 #if FAC_INTERFACE
-fac_value *fac_less_or_equal(fac_value *a, fac_value *b);       /* bool: a <= b; NumPy broadcasting */
+fac_value *fac_less_or_equal(fac_value *a, fac_value *b); /* bool: a <= b; NumPy broadcasting */
 #endif
 
 MAP2_NUM(x <= y)
@@ -16,15 +16,19 @@ static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
 static bool infer(fac_node *n) { return fac_infer_compare(n) && fac_knows_map(n, symbols); }
 
 static const fac_onnx onnx[] = { { "", "LessOrEqual", 12, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "less_or_equal(f32[2,30], f32[30])", -4, 4, 0 }, { "less_or_equal(f32[4,1], f32[3])", -4, 4, 0 },
-    { "less_or_equal(i64[90], i64[90])", -3, 3, 0 }, { "less_or_equal(u64[9], u64[9])", 0, 9, 0 },
-    { "less_or_equal(u8[90], u8[])", 0, 9, 0 }, { "less_or_equal(f16[9], f16[9])", -4, 4, 0 },
-    { "less_or_equal(f32[0,3], f32[3])", 0, 0, 0 }, { "less_or_equal(f64[], f64[])", -4, 4, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "less_or_equal(f32[2,30], f32[30])", -4, 4, 0 },
+                                  { "less_or_equal(f32[4,1], f32[3])", -4, 4, 0 },
+                                  { "less_or_equal(i64[90], i64[90])", -3, 3, 0 },
+                                  { "less_or_equal(u64[9], u64[9])", 0, 9, 0 },
+                                  { "less_or_equal(u8[90], u8[])", 0, 9, 0 },
+                                  { "less_or_equal(f16[9], f16[9])", -4, 4, 0 },
+                                  { "less_or_equal(f32[0,3], f32[3])", 0, 0, 0 },
+                                  { "less_or_equal(f64[], f64[])", -4, 4, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_less_or_equal = {
-    MAP_OP("less_or_equal", "is x <= y?", fac_ports_num_xy, infer), .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
+    MAP_OP("less_or_equal", "is x <= y?", fac_ports_num_xy, infer),
+    .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
     .steps = fac_steps_beside,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

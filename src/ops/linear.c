@@ -8,29 +8,40 @@
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
-/* y[..., o] = b[o] + sum over i of x[..., i] w[o, i];   x ...,I   w O,I   b O or NULL   y ...,O.  f32 f64 f16 bf16.
- * w may be f16 or bf16 where x is f32, and weights in blocks (FAC_Q8_0 ...): of those x may be rounded to 8 bits in blocks of 32 by kernels, unless the program's
- * precision is highest. */
+/* y[..., o] = b[o] + sum over i of x[..., i] w[o, i];   x ...,I   w O,I   b O or NULL   y ...,O.
+ * f32 f64 f16 bf16. w may be f16 or bf16 where x is f32, and weights in blocks (FAC_Q8_0 ...): of
+ * those x may be rounded to 8 bits in blocks of 32 by kernels, unless the program's precision is
+ * highest. */
 fac_value *fac_linear(fac_value *x, fac_value *w, fac_value *b);
 #endif
 
-static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "w", FAC_FLOATS | FAC_BLOCKS, 0 }, { "b", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
+                               { "w", FAC_FLOATS | FAC_BLOCKS, 0 },
+                               { "b", FAC_FLOATS, FAC_OPTIONAL },
+                               { 0 } };
 
 /* Weights that are kept smaller than what is computed: in blocks, or halves where x is f32. */
 static bool is_stored(fac_dtype w, fac_dtype x) {
     return fac_dtype_get(w)->kind == 'q' || (x == FAC_F32 && (w == FAC_F16 || w == FAC_BF16));
 }
-static bool in_blocks(const fac_node *n) { return is_stored(n->in[1]->type.dtype, n->in[0]->type.dtype); }
+static bool in_blocks(const fac_node *n) {
+    return is_stored(n->in[1]->type.dtype, n->in[0]->type.dtype);
+}
 
 static bool infer(fac_node *n) {
-    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->in[2] ? &n->in[2]->type : NULL;
-    if (x->dims.n < 1 || w->dims.n != 2) return fac_fail(n, FAC_E_SHAPE, "x must have at least one dim and w two");
-    if ((x->dtype != w->dtype && !in_blocks(n)) || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
+    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type,
+                   *b = n->in[2] ? &n->in[2]->type : NULL;
+    if (x->dims.n < 1 || w->dims.n != 2)
+        return fac_fail(n, FAC_E_SHAPE, "x must have at least one dim and w two");
+    if ((x->dtype != w->dtype && !in_blocks(n)) || (b && b->dtype != x->dtype))
+        return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
     int64_t i = x->dims.d[x->dims.n - 1], o = w->dims.d[0];
     if (i >= 0 && w->dims.d[1] >= 0 && i != w->dims.d[1])
-        return fac_fail(n, FAC_E_SHAPE, "w takes %lld features, x has %lld", (long long)w->dims.d[1], (long long)i);
+        return fac_fail(n, FAC_E_SHAPE, "w takes %lld features, x has %lld",
+                        (long long)w->dims.d[1], (long long)i);
     if (b && (b->dims.n != 1 || (b->dims.d[0] != o && b->dims.d[0] >= 0 && o >= 0)))
-        return fac_fail(n, FAC_E_SHAPE, "b must have one number for each of the %lld features", (long long)o);
+        return fac_fail(n, FAC_E_SHAPE, "b must have one number for each of the %lld features",
+                        (long long)o);
     fac_type y = *x;
     y.dims.d[y.dims.n - 1] = o;
     n->out[0]->type = y;
@@ -61,14 +72,16 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *rows = last == 1 ? dy[0] : fac_flatten(dy[0], last);
     fac_value *w = in_blocks(n) ? fac_cast(n->in[1], dy[0]->type.dtype) : n->in[1];
     if (fac_needs(n, 0)) dx[0] = fac_matmul(dy[0], w);
-    if (fac_needs(n, 1)) dx[1] = fac_matmul(fac_grad_swap(rows), last == 1 ? n->in[0] : fac_flatten(n->in[0], last));
+    if (fac_needs(n, 1))
+        dx[1] = fac_matmul(fac_grad_swap(rows), last == 1 ? n->in[0] : fac_flatten(n->in[0], last));
     if (fac_needs(n, 2)) dx[2] = fac_sum(rows, fac_shape(0), false);
 }
 
 /* Rows are ONNX's Gemm; more dims a product with the transpose. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     if (in_blocks(n)) return false;
-    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]),
+                          fac_onnx_name(w, n->in[2]) };
     const char *y = fac_onnx_name(w, n->out[0]);
     if (n->in[0]->type.dims.n == 2) {
         fac_onnx_put(w, "Gemm", 3, ins, y);
@@ -82,18 +95,33 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "linear(f32[5,7], f32[3,7], f32[3])", -1, 1, 1e-5 },  { "linear(f32[2,3,4], f32[6,4])", -1, 1, 1e-5 },
-    { "linear(f32[9], f32[4,9], f32[4])", -1, 1, 1e-5 },    { "linear(f32[0,7], f32[3,7], f32[3])", -1, 1, 0 },
-    { "linear(f32[2,0], f32[3,0], f32[3])", -1, 1, 0 },     { "linear(f32[1,512], f32[130,512], f32[130])", -1, 1, 2e-5 },
-    { "linear(f16[5,7], f16[3,7], f16[3])", -1, 1, 4e-3 },  { "linear(f32[3,20], f32[12,20], f32[12])", -1, 1, 1e-5 }, { 0 } };
+static const fac_case cases[] = { { "linear(f32[5,7], f32[3,7], f32[3])", -1, 1, 1e-5 },
+                                  { "linear(f32[2,3,4], f32[6,4])", -1, 1, 1e-5 },
+                                  { "linear(f32[9], f32[4,9], f32[4])", -1, 1, 1e-5 },
+                                  { "linear(f32[0,7], f32[3,7], f32[3])", -1, 1, 0 },
+                                  { "linear(f32[2,0], f32[3,0], f32[3])", -1, 1, 0 },
+                                  { "linear(f32[1,512], f32[130,512], f32[130])", -1, 1, 2e-5 },
+                                  { "linear(f16[5,7], f16[3,7], f16[3])", -1, 1, 4e-3 },
+                                  { "linear(f32[3,20], f32[12,20], f32[12])", -1, 1, 1e-5 },
+                                  { 0 } };
 
 extern const fac_op fac_op_linear;
 const fac_op fac_op_linear = {
-    .name = "linear", .doc = "x times the transpose of w, plus b: a fully connected layer", .in = in, .out = fac_ports_y,
-    .infer = infer, .ref = ref, .save = save, .grad = grad, .cost = cost, .cases = cases,
+    .name = "linear",
+    .doc = "x times the transpose of w, plus b: a fully connected layer",
+    .in = in,
+    .out = fac_ports_y,
+    .infer = infer,
+    .ref = ref,
+    .save = save,
+    .grad = grad,
+    .cost = cost,
+    .cases = cases,
     .is = FAC_OP_RING,
-    .layer = FAC_CLASS_LINEAR, .torch = "Linear", .mixed = FAC_MIXED_PRODUCT, .images = FAC_IMAGES_FIRST,
+    .layer = FAC_CLASS_LINEAR,
+    .torch = "Linear",
+    .mixed = FAC_MIXED_PRODUCT,
+    .images = FAC_IMAGES_FIRST,
     .rounding = { .rule = FAC_ROUND_PRODUCT },
 };
 fac_value *fac_linear(fac_value *x, fac_value *w, fac_value *b) {

@@ -4,7 +4,7 @@
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
-fac_value *fac_log10(fac_value *x);                             /* logarithm to base 10 */
+fac_value *fac_log10(fac_value *x); /* logarithm to base 10 */
 #endif
 
 MAP1(LOG10(x))
@@ -19,24 +19,24 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
     const fac_dtype t = fac_value_type(n->in[0]).dtype;
     fac_onnx_binary(w, "Mul", fac_onnx_unary(w, "Log", x, NULL),
-                    fac_onnx_number(w, t, 0.43429448190325182765),
-                    y);
+                    fac_onnx_number(w, t, 0.43429448190325182765), y);
     return true;
 }
 
-static const fac_case cases[] = {
-    { "log10(f32[2,37])", 0.01, 100, 2e-6 }, { "log10(f64[5])", 0.01, 100, 1e-11 },
-    { "log10(f16[9])", 0.01, 100, 4e-3 }, { "log10(bf16[9])", 0.01, 100, 2e-2 },
-    { "log10(f32[0,3])", 0, 0, 0 }, { "log10(f32[])", 0.01, 100, 2e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "log10(f32[2,37])", 0.01, 100, 2e-6 },
+                                  { "log10(f64[5])", 0.01, 100, 1e-11 },
+                                  { "log10(f16[9])", 0.01, 100, 4e-3 },
+                                  { "log10(bf16[9])", 0.01, 100, 2e-2 },
+                                  { "log10(f32[0,3])", 0, 0, 0 },
+                                  { "log10(f32[])", 0.01, 100, 2e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     out[0] = fac_mul(fac_log(n->in[0]), fac_define_number(n->in[0], 0.43429448190325182765));
 }
 
 const fac_op fac_op_log10 = {
-    MAP1_OP("log10", "logarithm to base 10"), .grad = grad,
-    .save = save, .define = define,
+    MAP1_OP("log10", "logarithm to base 10"), .grad = grad, .save = save, .define = define,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_log10(fac_value *x) { return fac_emit(&fac_op_log10, NULL, 1, &x); }

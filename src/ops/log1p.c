@@ -4,7 +4,7 @@
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
-fac_value *fac_log1p(fac_value *x);                             /* ln(1 + x), exact near 0 */
+fac_value *fac_log1p(fac_value *x); /* ln(1 + x), exact near 0 */
 #endif
 
 MAP1(LOG1P(x))
@@ -22,19 +22,20 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "log1p(f32[2,37])", -0.9, 9, 2e-6 }, { "log1p(f64[5])", -0.9, 9, 1e-11 },
-    { "log1p(f16[9])", -0.9, 9, 4e-3 }, { "log1p(bf16[9])", -0.9, 9, 2e-2 },
-    { "log1p(f32[0,3])", 0, 0, 0 }, { "log1p(f32[])", -0.9, 9, 2e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "log1p(f32[2,37])", -0.9, 9, 2e-6 },
+                                  { "log1p(f64[5])", -0.9, 9, 1e-11 },
+                                  { "log1p(f16[9])", -0.9, 9, 4e-3 },
+                                  { "log1p(bf16[9])", -0.9, 9, 2e-2 },
+                                  { "log1p(f32[0,3])", 0, 0, 0 },
+                                  { "log1p(f32[])", -0.9, 9, 2e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     out[0] = fac_log(fac_add(n->in[0], fac_define_number(n->in[0], 1)));
 }
 
 const fac_op fac_op_log1p = {
-    MAP1_OP("log1p", "ln(1 + x)"), .grad = grad,
-    .save = save, .define = define,
+    MAP1_OP("log1p", "ln(1 + x)"),          .grad = grad, .save = save, .define = define,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_log1p(fac_value *x) { return fac_emit(&fac_op_log1p, NULL, 1, &x); }

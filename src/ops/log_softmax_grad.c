@@ -5,7 +5,8 @@
 #include "ops/softmax.h"
 
 #if FAC_INTERFACE
-/* dx = dy - exp(y) sum of dy along one axis, y being the result of log_softmax; a negative axis counts from the end. */
+/* dx = dy - exp(y) sum of dy along one axis, y being the result of log_softmax; a negative axis
+ * counts from the end. */
 fac_value *fac_log_softmax_grad(fac_value *y, fac_value *dy, int64_t axis);
 #endif
 
@@ -22,15 +23,25 @@ static const fac_case cases[] = {
     { "log_softmax_grad(f32[7,100], f32[7,100]) axis=-1", -1, 0, 1e-5 },
     { "log_softmax_grad(f32[2,1,6], f32[2,1,6]) axis=1", -2, 1, 1e-5 },
     { "log_softmax_grad(f32[2,5,1], f32[2,5,1]) axis=1", -2, 1, 1e-5 },
-    { "log_softmax_grad(f32[3,0], f32[3,0]) axis=-1", 0, 0, 0 }, { 0 } };
+    { "log_softmax_grad(f32[3,0], f32[3,0]) axis=-1", 0, 0, 0 },
+    { 0 }
+};
 
 extern const fac_op fac_op_log_softmax_grad;
 const fac_op fac_op_log_softmax_grad = {
-    .name = "log_softmax_grad", .doc = "the gradient of log_softmax", .in = fac_softmax_grad_in, .out = fac_softmax_grad_out,
-    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .infer = fac_softmax_grad_infer, .expand = expand,
-    .cost = cost, .cases = cases,
+    .name = "log_softmax_grad",
+    .doc = "the gradient of log_softmax",
+    .in = fac_softmax_grad_in,
+    .out = fac_softmax_grad_out,
+    .attrs = fac_softmax_table,
+    .attrs_size = sizeof(fac_softmax_attrs),
+    .infer = fac_softmax_grad_infer,
+    .expand = expand,
+    .cost = cost,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_log_softmax_grad(fac_value *y, fac_value *dy, int64_t axis) {
-    return fac_emit(&fac_op_log_softmax_grad, &(fac_softmax_attrs){ axis }, 2, (fac_value *[]){ y, dy });
+    return fac_emit(&fac_op_log_softmax_grad, &(fac_softmax_attrs){ axis }, 2,
+                    (fac_value *[]){ y, dy });
 }

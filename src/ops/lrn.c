@@ -13,12 +13,17 @@
 fac_value *fac_lrn(fac_value *x, int64_t size, double alpha, double beta, double bias);
 #endif
 
-typedef struct attrs { int64_t size; double alpha, beta, bias; } attrs;
+typedef struct attrs {
+    int64_t size;
+    double alpha, beta, bias;
+} attrs;
 static const fac_attr table[] = {
     { "size", FAC_A_INT, offsetof(attrs, size), 0, 1, 1, INT_MAX, NULL, "channels in the sum" },
     { "alpha", FAC_A_REAL, offsetof(attrs, alpha), 0, 0, 0, 0, NULL, "factor of the mean square" },
     { "beta", FAC_A_REAL, offsetof(attrs, beta), 0, 0, 0, 0, NULL, "exponent" },
-    { "bias", FAC_A_REAL, offsetof(attrs, bias), 0, 0, 0, 0, NULL, "added to it" }, { 0 } };
+    { "bias", FAC_A_REAL, offsetof(attrs, bias), 0, 0, 0, 0, NULL, "added to it" },
+    { 0 }
+};
 
 static bool infer(fac_node *n) {
     if (n->in[0]->type.dims.n < 2) return fac_fail(n, FAC_E_SHAPE, "x must have a channel dim");
@@ -30,11 +35,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const attrs *a = r->attrs;
     const fac_dims *d = &r->in[0].type.dims;
-    int64_t channels = d->d[1], plane = 1, before = (a->size - 1) / 2, behind = a->size - 1 - before;
+    int64_t channels = d->d[1], plane = 1, before = (a->size - 1) / 2,
+            behind = a->size - 1 - before;
     for (int k = 2; k < d->n; k++) plane *= d->d[k];
     for (int64_t i = 0; i < d->d[0]; i++)
         for (int64_t c = 0; c < channels; c++) {
-            int64_t first = c > before ? c - before : 0, last = c + behind < channels ? c + behind : channels - 1;
+            int64_t first = c > before ? c - before : 0,
+                    last = c + behind < channels ? c + behind : channels - 1;
             for (int64_t k = 0; k < plane; k++) {
                 const double *x = r->in[0].f + i * channels * plane + k;
                 double sum = 0;
@@ -46,17 +53,20 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* The mean over a window of neighbouring channels (beside the edges: zeros), as an average pool of N,1,C,all others; or that of
- * the window turned around, which is its transpose. */
+/* The mean over a window of neighbouring channels (beside the edges: zeros), as an average pool of
+ * N,1,C,all others; or that of the window turned around, which is its transpose. */
 static fac_value *neighbours(const fac_node *n, fac_value *v, bool turned) {
-    int64_t size = ((const attrs *)n->attrs)->size, before = (size - 1) / 2, behind = size - 1 - before;
-    fac_pool2d_opts o = { .stride = { 1, 1 }, .pad = { turned ? behind : before, 0, turned ? before : behind, 0 },
+    int64_t size = ((const attrs *)n->attrs)->size, before = (size - 1) / 2,
+            behind = size - 1 - before;
+    fac_pool2d_opts o = { .stride = { 1, 1 },
+                          .pad = { turned ? behind : before, 0, turned ? before : behind, 0 },
                           .count_include_pad = true };
     v = fac_unsqueeze(fac_reshape(v, fac_shape(0, 0, -1)), fac_shape(1));
     return fac_reshape_like(fac_avg_pool2d(v, size, 1, &o), n->in[0]);
 }
 
-/* base = bias + alpha mean of x^2:   dx = dy base^-beta - 2 alpha beta x mean'(dy x base^(-beta - 1)) */
+/* base = bias + alpha mean of x^2:   dx = dy base^-beta - 2 alpha beta x mean'(dy x base^(-beta -
+ * 1)) */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const attrs *a = n->attrs;
     fac_value *x = n->in[0];
@@ -73,9 +83,11 @@ static void cost(const fac_node *n, fac_cost *to) {
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
-    if (!fac_onnx_has(n, "size")) out[0] = fac_fail_graph(g, FAC_E_FORMAT, "LRN without size");
-    else out[0] = fac_lrn(in[0], fac_onnx_int(n, "size", 0), fac_onnx_real(n, "alpha", 1e-4), fac_onnx_real(n, "beta", 0.75),
-                          fac_onnx_real(n, "bias", 1));
+    if (!fac_onnx_has(n, "size"))
+        out[0] = fac_fail_graph(g, FAC_E_FORMAT, "LRN without size");
+    else
+        out[0] = fac_lrn(in[0], fac_onnx_int(n, "size", 0), fac_onnx_real(n, "alpha", 1e-4),
+                         fac_onnx_real(n, "beta", 0.75), fac_onnx_real(n, "bias", 1));
 }
 
 static const fac_onnx onnx[] = { { "", "LRN", 1, 0, NULL, load, 0 }, { 0 } };
@@ -83,7 +95,9 @@ static const fac_case cases[] = {
     { "lrn(f32[2,7,3,4]) size=5 alpha=0.5 beta=0.75 bias=1", -2, 2, 1e-5 },
     { "lrn(f32[1,6,5,5]) size=4 alpha=0.0002 beta=0.5 bias=2", -2, 2, 1e-5 },
     { "lrn(f32[2,3]) size=9 alpha=1 beta=0.75 bias=1", -2, 2, 1e-5 },
-    { "lrn(f32[0,3,2,2]) size=3 alpha=1 beta=0.75 bias=1", 0, 0, 0 }, { 0 } };
+    { "lrn(f32[0,3,2,2]) size=3 alpha=1 beta=0.75 bias=1", 0, 0, 0 },
+    { 0 }
+};
 
 /* The sum over a window of channels is a convolution of N,1,C,all others with ones. */
 static void define(const fac_node *n, fac_value *out[]) {
@@ -96,21 +110,31 @@ static void define(const fac_node *n, fac_value *out[]) {
     fac_value *squares = fac_reshape(fac_mul(x, x), fac_shape(d.d[0], 1, d.d[1], -1));
     fac_value *ones = fac_expand(fac_define_number(x, 1), fac_shape(1, 1, a->size, 1));
     fac_value *sum = fac_reshape(fac_conv2d(squares, ones, NULL, &o), d);
-    fac_value *mean = fac_mul(sum,
-                              fac_div(fac_define_number(x, a->alpha),
-                                      fac_define_number(x, (double)a->size)));
+    fac_value *mean = fac_mul(
+        sum, fac_div(fac_define_number(x, a->alpha), fac_define_number(x, (double)a->size)));
     fac_value *base = fac_add(mean, fac_define_number(x, a->bias));
     out[0] = fac_div(x, fac_pow(base, fac_define_number(x, a->beta)));
 }
 
 extern const fac_op fac_op_lrn;
 const fac_op fac_op_lrn = {
-    .name = "lrn", .doc = "local response normalization across neighbouring channels", .in = fac_ports_x, .out = fac_ports_y,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .name = "lrn",
+    .doc = "local response normalization across neighbouring channels",
+    .in = fac_ports_x,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .ref = ref,
+    .grad = grad,
+    .cost = cost,
+    .onnx = onnx,
     .save = fac_onnx_plain,
     .cases = cases,
     .define = define,
-    .torch = "LocalResponseNorm", .images = FAC_IMAGES_FIRST, .rounding = { .rule = FAC_ROUND_LRN },
+    .torch = "LocalResponseNorm",
+    .images = FAC_IMAGES_FIRST,
+    .rounding = { .rule = FAC_ROUND_LRN },
 };
 fac_value *fac_lrn(fac_value *x, int64_t size, double alpha, double beta, double bias) {
     return fac_emit(&fac_op_lrn, &(attrs){ size, alpha, beta, bias }, 1, &x);

@@ -24,8 +24,7 @@ static const fac_attr table[] = {
     { "bands", FAC_A_REAL, offsetof(attrs, bands), 0, 0, 0, 1, NULL, "part of the rows, at most" },
     { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL,
       "which of the noises of a counter" },
-    { "training", FAC_A_FLAG, offsetof(attrs, training), 0, 0, 0, 0, NULL,
-      "mask, by the counter" },
+    { "training", FAC_A_FLAG, offsetof(attrs, training), 0, 0, 0, 0, NULL, "mask, by the counter" },
     { 0 }
 };
 static const fac_port ports[] = { { "x", FAC_FLOATS, 0 },
@@ -34,8 +33,7 @@ static const fac_port ports[] = { { "x", FAC_FLOATS, 0 },
 
 static bool infer(fac_node *n) {
     const attrs *a = n->attrs;
-    if (n->in[0]->type.dims.n < 3)
-        return fac_fail(n, FAC_E_SHAPE, "x must be B,...,M,T");
+    if (n->in[0]->type.dims.n < 3) return fac_fail(n, FAC_E_SHAPE, "x must be B,...,M,T");
     if (!(a->time >= 0 && a->time < 1 && a->bands >= 0 && a->bands < 1))
         return fac_fail(n, FAC_E_ARGUMENT, "time and bands are parts, in 0..1");
     if (a->training && (!n->in[1] || n->in[1]->type.dims.n != 0))
@@ -48,8 +46,8 @@ static bool infer(fac_node *n) {
 static fac_value *drawn(const fac_node *n, int k) {
     enum { DRAWS = 4 };
     fac_value *x = n->in[0], *batch = fac_slice(fac_shape_of(x), 0, 0, 1, 1);
-    fac_value *shape = fac_concat((fac_value *[]){ batch, fac_ints(n->graph, fac_shape(DRAWS)) },
-                                  2, 0);
+    fac_value *shape =
+        fac_concat((fac_value *[]){ batch, fac_ints(n->graph, fac_shape(DRAWS)) }, 2, 0);
     fac_value *u = fac_uniform(n->in[1], ((const attrs *)n->attrs)->stream, shape, FAC_F32);
     fac_dims ones = { .n = x->type.dims.n };
     for (int d = 0; d < ones.n; d++) ones.d[d] = d ? 1 : -1;
@@ -61,11 +59,11 @@ static fac_value *stretch(const fac_node *n, int axis, double part, int first) {
     fac_graph *g = n->graph;
     fac_value *sizes = fac_slice(fac_shape_of(n->in[0]), 0, axis, axis + 1, 1);
     fac_value *size = fac_reshape(sizes, (fac_dims){ 0 }), *real = fac_cast(size, FAC_F32);
-    fac_value *length = fac_floor(
-        fac_mul(fac_mul(drawn(n, first), fac_number(g, FAC_F32, part)), real));
+    fac_value *length =
+        fac_floor(fac_mul(fac_mul(drawn(n, first), fac_number(g, FAC_F32, part)), real));
     fac_value *start = fac_floor(fac_mul(drawn(n, first + 1), fac_sub(real, length)));
-    fac_value *places = fac_cast(
-        fac_arange(fac_number(g, FAC_I64, 0), size, fac_number(g, FAC_I64, 1)), FAC_F32);
+    fac_value *places =
+        fac_cast(fac_arange(fac_number(g, FAC_I64, 0), size, fac_number(g, FAC_I64, 1)), FAC_F32);
     fac_dims along = { .n = n->in[0]->type.dims.n };
     for (int d = 0; d < along.n; d++) along.d[d] = d == axis ? -1 : 1;
     places = fac_reshape(places, along);

@@ -10,8 +10,7 @@
 #include "ops/cost.h"
 #include "ops/max_pool_codes.h"
 
-static const fac_port in[] = {
-    { "x", FAC_INTS, 0 }, { "basis", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port in[] = { { "x", FAC_INTS, 0 }, { "basis", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
 /* By max_pool2d's rules, for images whose channels are words. */
 static bool infer(fac_node *n) {
@@ -32,8 +31,7 @@ static bool infer(fac_node *n) {
     pool.nin = pool.nports = 1;
     if (!fac_pool_infer(&pool)) return false;
     const fac_dims y = n->out[0]->type.dims;
-    n->out[0]->type =
-        (fac_type){ FAC_U32, fac_shape(d->d[0], y.d[0], y.d[2], y.d[3], y.d[1]) };
+    n->out[0]->type = (fac_type){ FAC_U32, fac_shape(d->d[0], y.d[0], y.d[2], y.d[3], y.d[1]) };
     return true;
 }
 
@@ -85,8 +83,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         const int64_t q = at % d->d[3], p = at / d->d[3] % d->d[2], k = at / d->d[3] / d->d[2];
         const unsigned code = b.code[largest(r, &g, &b, k, p, q, c)];
         for (int j = 0; j < b.bits; j++)
-            r->out[0].i[fac_code_at(d, j, k, p, q, c / FAC_WORD_BITS)] |=
-                (int64_t)(code >> j & 1) << c % FAC_WORD_BITS;
+            r->out[0].i[fac_code_at(d, j, k, p, q, c / FAC_WORD_BITS)] |= (int64_t)(code >> j & 1)
+                                                                          << c % FAC_WORD_BITS;
     }
     return FAC_OK;
 }
@@ -100,11 +98,22 @@ static const fac_case cases[] = {
       0 },
     { "max_pool_codes(u32[3,1,5,5,1], f32{1, -0.25, 0.5}) kernel=2,2", 0, 4e9, 0 },
     { "max_pool_codes(u32[1,3,6,6,1]) kernel=2,2 stride=2,2", 0, 4e9, 0 },
-    { "max_pool_codes(u32[1,0,6,6,1]) kernel=2,2", 0, 0, 0 }, { 0 } };
+    { "max_pool_codes(u32[1,0,6,6,1]) kernel=2,2", 0, 0, 0 },
+    { 0 }
+};
 
 const fac_op fac_op_max_pool_codes = {
-    .name = "max_pool_codes", .doc = "the largest level of codes in each window", .in = in,
-    .out = fac_ports_y, .attrs = fac_pool2d_table, .attrs_size = sizeof(fac_pool2d_attrs),
-    .infer = infer, .ref = ref, .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD,
-    .layer = FAC_CLASS_MAX_POOL, .rounding = { .rule = FAC_ROUND_NONE },
+    .name = "max_pool_codes",
+    .doc = "the largest level of codes in each window",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = fac_pool2d_table,
+    .attrs_size = sizeof(fac_pool2d_attrs),
+    .infer = infer,
+    .ref = ref,
+    .cost = cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .layer = FAC_CLASS_MAX_POOL,
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

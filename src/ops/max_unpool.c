@@ -113,7 +113,7 @@ static void expand(const fac_node *n, fac_value *out[]) {
     fac_value *x = fac_reshape_exactly(n->in[0], flat), *at = fac_reshape_exactly(n->in[1], flat);
     fac_value *zeros = fac_full(fac_ints(g, fac_shape(fac_dims_count(&own))), x->type.dtype, 0);
     out[0] = fac_shaped(fac_scatter_elements(zeros, at, x, 0, FAC_SCATTER_NONE), own);
-    for (int k = 0; k < y->n; k++) {            /* the sizes that were asked for may be larger */
+    for (int k = 0; k < y->n; k++) { /* the sizes that were asked for may be larger */
         if (y->d[k] == own.d[k]) continue;
         fac_value *more = fac_ints(g, fac_shape(0, y->d[k] - own.d[k]));
         out[0] = fac_pad(out[0], more, NULL, fac_ints(g, fac_shape(k)), FAC_PAD_CONSTANT);

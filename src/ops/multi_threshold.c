@@ -8,7 +8,9 @@
 #define AT(field) offsetof(fac_multi_threshold_attrs, field)
 static const fac_attr table[] = {
     { "out_scale", FAC_A_REAL, AT(out_scale), 0, 1, 0, 0, NULL, "of the count" },
-    { "out_bias", FAC_A_REAL, AT(out_bias), 0, 0, 0, 0, NULL, "added to it" }, { 0 } };
+    { "out_bias", FAC_A_REAL, AT(out_bias), 0, 0, 0, 0, NULL, "added to it" },
+    { 0 }
+};
 #undef AT
 
 static bool infer(fac_node *n) {
@@ -48,11 +50,22 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 4, to); }
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "thresholds", FAC_FLOATS, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "multi_threshold(f32[2,5], f32[5,3]) out_scale=0.5", -1, 1, 0 },
-    { "multi_threshold(f32[2,3,4,4], f32[1,3]) out_scale=2 out_bias=-1", -1, 1, 0 }, { 0 } };
+    { "multi_threshold(f32[2,3,4,4], f32[1,3]) out_scale=2 out_bias=-1", -1, 1, 0 },
+    { 0 }
+};
 
 const fac_op fac_op_multi_threshold = {
-    .name = "multi_threshold", .doc = "MultiThreshold of QONNX: how many thresholds lie below",
-    .in = in, .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_multi_threshold_attrs),
-    .infer = infer, .expand = expand, .cost = cost, .save = save, .cases = cases,
-    .is = FAC_OP_NO_GRAD, .rounding = { .rule = FAC_ROUND_NONE },
+    .name = "multi_threshold",
+    .doc = "MultiThreshold of QONNX: how many thresholds lie below",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(fac_multi_threshold_attrs),
+    .infer = infer,
+    .expand = expand,
+    .cost = cost,
+    .save = save,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .rounding = { .rule = FAC_ROUND_NONE },
 };

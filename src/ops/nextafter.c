@@ -44,16 +44,25 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 1, to); }
 
-static const fac_case cases[] = {
-    { "nextafter(f32[2,30], f32[2,30])", -4, 4, 0 }, { "nextafter(f64[5], f64[5])", -4, 4, 0 },
-    { "nextafter(f32[2,30], f32[30])", -4, 4, 0 }, { "nextafter(f64[4,1], f64[2,1,3])", -4, 4, 0 },
-    { "nextafter(f32[0,3], f32[3])", 0, 0, 0 }, { "nextafter(f32[0,3], f32[0,3])", 0, 0, 0 }, { "nextafter(f32[], f32[])", -4, 4, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "nextafter(f32[2,30], f32[2,30])", -4, 4, 0 },
+                                  { "nextafter(f64[5], f64[5])", -4, 4, 0 },
+                                  { "nextafter(f32[2,30], f32[30])", -4, 4, 0 },
+                                  { "nextafter(f64[4,1], f64[2,1,3])", -4, 4, 0 },
+                                  { "nextafter(f32[0,3], f32[3])", 0, 0, 0 },
+                                  { "nextafter(f32[0,3], f32[0,3])", 0, 0, 0 },
+                                  { "nextafter(f32[], f32[])", -4, 4, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_nextafter = {
-    .name = "nextafter", .doc = "the next number after x towards y", .in = fac_ports_xy,
+    .name = "nextafter",
+    .doc = "the next number after x towards y",
+    .in = fac_ports_xy,
     .out = fac_ports_y,
-    .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .cost = cost, .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .ref = ref,
+    .cost = cost,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_nextafter(fac_value *a, fac_value *b) {

@@ -1,9 +1,14 @@
-/* What the losses of classes have in common: which labels count, and what becomes of the losses of all samples. */
+/* What the losses of classes have in common: which labels count, and what becomes of the losses of
+ * all samples. */
 #ifndef FACULA_OPS_NLL_LOSS_H
 #define FACULA_OPS_NLL_LOSS_H
 #include "facula/op.h"
 
-typedef struct fac_nll_attrs { int reduction; bool ignore; int64_t ignore_index; } fac_nll_attrs;
+typedef struct fac_nll_attrs {
+    int reduction;
+    bool ignore;
+    int64_t ignore_index;
+} fac_nll_attrs;
 enum { FAC_NLL_MEAN, FAC_NLL_SUM, FAC_NLL_NONE };
 extern const fac_attr fac_nll_table[];
 extern const fac_port fac_nll_ports[];

@@ -22,7 +22,8 @@ static inline bool fac_norm_covers(const fac_node *n, int i, int axis) {
     return good;
 }
 
-/* The types of a gradient of rows: of x, dy and a scale that may be absent, dx and sums over the dims before `axis`. */
+/* The types of a gradient of rows: of x, dy and a scale that may be absent, dx and sums over the
+ * dims before `axis`. */
 static inline bool fac_norm_grad_infer(fac_node *n, int64_t from) {
     const fac_type *x = &n->in[0]->type;
     const int axis = x->dims.n ? fac_axis(from, x->dims.n) : -1;
@@ -33,9 +34,14 @@ static inline bool fac_norm_grad_infer(fac_node *n, int64_t from) {
         if (!n->in[i]) continue;
         const fac_dims *have = &n->in[i]->type.dims, *want = i == 1 ? &x->dims : &row;
         bool differ = have->n != want->n;
-        for (int k = 0; k < have->n && !differ; k++) differ = have->d[k] >= 0 && want->d[k] >= 0 && have->d[k] != want->d[k];
-        if (n->in[i]->type.dtype != x->dtype) return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype");
-        if (differ) return fac_fail(n, FAC_E_SHAPE, i == 1 ? "x and dy differ" : "scale must have the normalized dims of x");
+        for (int k = 0; k < have->n && !differ; k++)
+            differ = have->d[k] >= 0 && want->d[k] >= 0 && have->d[k] != want->d[k];
+        if (n->in[i]->type.dtype != x->dtype)
+            return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype");
+        if (differ)
+            return fac_fail(n, FAC_E_SHAPE,
+                            i == 1 ? "x and dy differ"
+                                   : "scale must have the normalized dims of x");
     }
     n->out[0]->type = *x;
     for (int k = 1; k < n->nout; k++) n->out[k]->type = (fac_type){ x->dtype, row };

@@ -1,7 +1,7 @@
 #include "ops/map.h"
 
 #if FAC_INTERFACE
-fac_value *fac_not(fac_value *x);                               /* bool: the opposite */
+fac_value *fac_not(fac_value *x); /* bool: the opposite */
 #endif
 
 MAP1_INT(x == (T)0)
@@ -14,7 +14,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_not = {
-    MAP_OP("not", "the opposite", fac_ports_bool_x, infer), .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("not", "the opposite", fac_ports_bool_x, infer),
+    .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_not(fac_value *x) { return fac_emit(&fac_op_not, NULL, 1, &x); }

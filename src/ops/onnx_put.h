@@ -3,14 +3,16 @@
 #define FACULA_OPS_ONNX_PUT_H
 #include "facula/op.h"
 
-static inline const char *fac_onnx_unary(const fac_onnx_writer *w, const char *type, const char *x, const char *y) {
+static inline const char *fac_onnx_unary(const fac_onnx_writer *w, const char *type, const char *x,
+                                         const char *y) {
     return fac_onnx_put(w, type, 1, &x, y);
 }
-static inline const char *fac_onnx_binary(const fac_onnx_writer *w, const char *type, const char *a, const char *b,
-                                          const char *y) {
+static inline const char *fac_onnx_binary(const fac_onnx_writer *w, const char *type, const char *a,
+                                          const char *b, const char *y) {
     return fac_onnx_put(w, type, 2, (const char *[]){ a, b }, y);
 }
-static inline const char *fac_onnx_cast(const fac_onnx_writer *w, const char *x, fac_dtype to, const char *y) {
+static inline const char *fac_onnx_cast(const fac_onnx_writer *w, const char *x, fac_dtype to,
+                                        const char *y) {
     y = fac_onnx_put(w, "Cast", 1, &x, y);
     fac_onnx_put_dtype(w, "to", to);
     return y;

@@ -1,4 +1,5 @@
-/* How reference kernels compare numbers: NaN is above everything, as in NumPy and torch, and u64 arrives as a bit pattern. */
+/* How reference kernels compare numbers: NaN is above everything, as in NumPy and torch, and u64
+ * arrives as a bit pattern. */
 #ifndef FACULA_OPS_ORDER_H
 #define FACULA_OPS_ORDER_H
 #include <math.h>
@@ -14,7 +15,8 @@ static inline bool fac_above(const fac_array *x, int64_t a, int64_t b) {
     return x->f ? fac_real_above(x->f[a], x->f[b]) : fac_int_above(x->type.dtype, x->i[a], x->i[b]);
 }
 static inline bool fac_below(const fac_array *x, int64_t a, int64_t b) {
-    return x->f ? fac_real_above(-x->f[a], -x->f[b]) : fac_int_above(x->type.dtype, x->i[b], x->i[a]);
+    return x->f ? fac_real_above(-x->f[a], -x->f[b])
+                : fac_int_above(x->type.dtype, x->i[b], x->i[a]);
 }
 
 /* The identities of max and min over integers; floats have the infinities. */

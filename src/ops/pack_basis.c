@@ -5,7 +5,7 @@
 
 #if FAC_INTERFACE
 /* The codes of x by a basis whose digits are -1 and 1, as planes of bits: bit k % 8 of y[j,c,k /
- * 8] says that element k of channel c has v_j added.  Bits behind the last element are 0.
+ * 8] says that element k of channel c has v_j added.  Bits after the last element are 0.
  *   x C,...   basis K,C   y u8 K,C,(elements of a channel + 7) / 8.   No gradient. */
 fac_value *fac_pack_basis(fac_value *x, fac_value *basis);
 #endif
@@ -45,16 +45,23 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 4, to); }
 
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "basis", FAC_FLOATS, 0 }, { 0 } };
 static const fac_port out[] = { { "y", FAC_INTS, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "pack_basis(f32[4,3,3,3], f32[2,4])", -1, 1, 0 }, { "pack_basis(f32[5,7], f32[1,5])", -1, 1,
-                                                          0 },
-    { "pack_basis(f64[2,8], f64[4,2])", -1, 1, 0 }, { "pack_basis(f32[0,3], f32[2,0])", 0, 0, 0 },
-        { 0 } };
+static const fac_case cases[] = { { "pack_basis(f32[4,3,3,3], f32[2,4])", -1, 1, 0 },
+                                  { "pack_basis(f32[5,7], f32[1,5])", -1, 1, 0 },
+                                  { "pack_basis(f64[2,8], f64[4,2])", -1, 1, 0 },
+                                  { "pack_basis(f32[0,3], f32[2,0])", 0, 0, 0 },
+                                  { 0 } };
 
 extern const fac_op fac_op_pack_basis;
 const fac_op fac_op_pack_basis = {
-    .name = "pack_basis", .doc = "codes of a basis as planes of bits", .in = in, .out = out,
-    .infer = infer, .ref = ref, .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "pack_basis",
+    .doc = "codes of a basis as planes of bits",
+    .in = in,
+    .out = out,
+    .infer = infer,
+    .ref = ref,
+    .cost = cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
 };
 fac_value *fac_pack_basis(fac_value *x, fac_value *basis) {
     return fac_emit(&fac_op_pack_basis, NULL, 2, (fac_value *[]){ x, basis });

@@ -8,29 +8,35 @@
 
 #if FAC_INTERFACE
 /* y = sat(rne(f32(acc) m[k]) + y_zero),  m = f32(x_scale w_scale[k]) / y_scale,
- * acc = fac_conv_integer(x, w, b, x_zero, w_zero).  Scales are f32, zero points and y bytes; x_scale,
- * x_zero, y_scale, y_zero one number, w_scale, w_zero one or one for each of K.  b i32 K or NULL, in
- * units of x_scale w_scale[k].  y has y_zero's dtype. */
+ * acc = fac_conv_integer(x, w, b, x_zero, w_zero).  Scales are f32, zero points and y bytes;
+ * x_scale, x_zero, y_scale, y_zero one number, w_scale, w_zero one or one for each of K.  b i32 K
+ * or NULL, in units of x_scale w_scale[k].  y has y_zero's dtype. */
 fac_value *fac_qlinear_conv(fac_value *x, fac_value *w, fac_value *b, const fac_qlinear_scales *s,
                             const fac_conv2d_opts *opts);
 #endif
 
 enum { X_SCALE = 3, X_ZERO, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO };
-static const fac_port in[] = { { "x", FAC_INTS, 0 }, { "w", FAC_INTS, 0 },
-    { "b", FAC_INTS, FAC_OPTIONAL }, { "x_scale", FAC_FLOATS, 0 }, { "x_zero", FAC_INTS, 0 },
-    { "w_scale", FAC_FLOATS, 0 }, { "w_zero", FAC_INTS, 0 }, { "y_scale", FAC_FLOATS, 0 },
-    { "y_zero", FAC_INTS, 0 }, { 0 } };
+static const fac_port in[] = { { "x", FAC_INTS, 0 },
+                               { "w", FAC_INTS, 0 },
+                               { "b", FAC_INTS, FAC_OPTIONAL },
+                               { "x_scale", FAC_FLOATS, 0 },
+                               { "x_zero", FAC_INTS, 0 },
+                               { "w_scale", FAC_FLOATS, 0 },
+                               { "w_zero", FAC_INTS, 0 },
+                               { "y_scale", FAC_FLOATS, 0 },
+                               { "y_zero", FAC_INTS, 0 },
+                               { 0 } };
 static const fac_port out[] = { { "y", FAC_INTS, 0 }, { 0 } };
 
 static bool infer(fac_node *n) {
     const int64_t K = n->in[1]->type.dims.n ? n->in[1]->type.dims.d[0] : 0;
     for (int k = X_SCALE; k <= Y_ZERO; k += 2)
         if (n->in[k]->type.dtype != FAC_F32) return fac_fail(n, FAC_E_DTYPE, "scales must be f32");
-    return fac_quant_bytes(n, Y_ZERO, "y_zero")
-        && fac_quant_conv_infer(n, n->in[Y_ZERO]->type.dtype)
-        && fac_quant_scalar(n, X_SCALE, "x_scale") && fac_quant_scalar(n, X_ZERO, "x_zero")
-        && fac_quant_scalar(n, Y_SCALE, "y_scale") && fac_quant_scalar(n, Y_ZERO, "y_zero")
-        && fac_quant_each(n, W_SCALE, K, "w_scale") && fac_quant_each(n, W_ZERO, K, "w_zero");
+    return fac_quant_bytes(n, Y_ZERO, "y_zero") &&
+           fac_quant_conv_infer(n, n->in[Y_ZERO]->type.dtype) &&
+           fac_quant_scalar(n, X_SCALE, "x_scale") && fac_quant_scalar(n, X_ZERO, "x_zero") &&
+           fac_quant_scalar(n, Y_SCALE, "y_scale") && fac_quant_scalar(n, Y_ZERO, "y_zero") &&
+           fac_quant_each(n, W_SCALE, K, "w_scale") && fac_quant_each(n, W_ZERO, K, "w_zero");
 }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
@@ -40,7 +46,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t n = fac_dims_count(d), plane = d->d[2] * d->d[3];
     const bool each = fac_dims_count(&ws->type.dims) > 1;
     double *sum = fac_alloc((size_t)n + 1, sizeof *sum), least, most;
-    if (!sum) return fac_raise(err, FAC_E_NOMEM, "qlinear_conv: no memory for %lld sums", (long long)n);
+    if (!sum)
+        return fac_raise(err, FAC_E_NOMEM, "qlinear_conv: no memory for %lld sums", (long long)n);
     fac_quant_range(y->type.dtype, &least, &most);
     const fac_status status = fac_quant_conv_sums(r, X_ZERO, W_ZERO, sum, err);
     for (int64_t e = 0; e < n && !status; e++) {
@@ -85,21 +92,34 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     y[0] = fac_load_quant_conv(n, g, ins, 0, 1, make);
 }
 
-static const fac_onnx onnx[] = {
-    { "", "QLinearConv", 10, 0, fac_names_quant_conv, load, 8 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "QLinearConv", 10, 0, fac_names_quant_conv, load, 8 },
+                                 { 0 } };
 #define SCALES ", f32{0.02}, u8{7}, f32{0.01}, i8{0}, f32{0.5}, u8{9})"
 static const fac_case cases[] = {
     { "qlinear_conv(u8[1,3,5,5], i8[4,3,3,3], i32[4]" SCALES " pad=1,1,1,1", -99, 99, 0 },
     { "qlinear_conv(u8[2,4,7,6], i8[6,2,3,2], -" SCALES " stride=2,1 groups=2", -99, 99, 0 },
     { "qlinear_conv(u8[1,8,9,7], i8[8,1,3,3], i32[8]" SCALES " pad=1,1,1,1 groups=8", -99, 99, 0 },
     { "qlinear_conv(i8[1,5,4,4], i8[3,5,1,1], -, f32{0.02}, i8{-3}, f32{0.01, 0.1, 0.02}, "
-      "i8{1, 0, -2}, f32{0.5}, i8{-9})", -99, 99, 0 },
-    { "qlinear_conv(u8[0,3,5,5], i8[4,3,3,3], -" SCALES, 0, 0, 0 }, { 0 } };
+      "i8{1, 0, -2}, f32{0.5}, i8{-9})",
+      -99, 99, 0 },
+    { "qlinear_conv(u8[0,3,5,5], i8[4,3,3,3], -" SCALES, 0, 0, 0 },
+    { 0 }
+};
 
 const fac_op fac_op_qlinear_conv = {
-    .name = "qlinear_conv", .doc = "convolution of bytes to bytes", .in = in, .out = out,
-    .attrs = fac_conv2d_table, .attrs_size = sizeof(fac_conv2d_opts), .infer = infer, .ref = ref,
-    .expand = expand, .cost = fac_conv_cost, .onnx = onnx, .save = save, .cases = cases,
+    .name = "qlinear_conv",
+    .doc = "convolution of bytes to bytes",
+    .in = in,
+    .out = out,
+    .attrs = fac_conv2d_table,
+    .attrs_size = sizeof(fac_conv2d_opts),
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .cost = fac_conv_cost,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

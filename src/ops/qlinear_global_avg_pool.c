@@ -4,15 +4,16 @@
 #include "ops/quant.h"
 
 #if FAC_INTERFACE
-/* y[n,c,1...] = sat(rne((sum of x[n,c,...] - n x_zero) f32(x_scale / (y_scale n))) + y_zero), sums in
- * i32, n elements in a plane.  x and y bytes, scales f32, each one number. */
+/* y[n,c,1...] = sat(rne((sum of x[n,c,...] - n x_zero) f32(x_scale / (y_scale n))) + y_zero), sums
+ * in i32, n elements in a plane.  x and y bytes, scales f32, each one number. */
 fac_value *fac_qlinear_global_avg_pool(fac_value *x, fac_value *x_scale, fac_value *x_zero,
                                        fac_value *y_scale, fac_value *y_zero);
 #endif
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO, PORTS };
-static const fac_port in[] = { { "x", FAC_INTS, 0 }, { "x_scale", FAC_FLOATS, 0 },
-    { "x_zero", FAC_INTS, 0 }, { "y_scale", FAC_FLOATS, 0 }, { "y_zero", FAC_INTS, 0 }, { 0 } };
+static const fac_port in[] = { { "x", FAC_INTS, 0 },      { "x_scale", FAC_FLOATS, 0 },
+                               { "x_zero", FAC_INTS, 0 }, { "y_scale", FAC_FLOATS, 0 },
+                               { "y_zero", FAC_INTS, 0 }, { 0 } };
 static const fac_port out[] = { { "y", FAC_INTS, 0 }, { 0 } };
 
 static bool infer(fac_node *n) {
@@ -50,8 +51,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     for (int64_t p = 0; p < planes; p++, x += n) {
         int64_t sum = -n * r->in[X_ZERO].i[0];
         for (int64_t k = 0; k < n; k++) sum += x[k];
-        r->out[0].i[p] = (int64_t)fac_quant_put((float)sum * m, (double)r->in[Y_ZERO].i[0], least,
-                                                most);
+        r->out[0].i[p] =
+            (int64_t)fac_quant_put((float)sum * m, (double)r->in[Y_ZERO].i[0], least, most);
     }
     return FAC_OK;
 }
@@ -74,17 +75,29 @@ static void expand(const fac_node *n, fac_value *y[]) {
 static void cost(const fac_node *n, fac_cost *c) { fac_cost_each(n, 1, c); }
 
 static const fac_onnx onnx[] = { { "com.microsoft", "QLinearGlobalAveragePool", 1, 0,
-                                   fac_names_channels_last, fac_load_qlinear_global, 5 }, { 0 } };
+                                   fac_names_channels_last, fac_load_qlinear_global, 5 },
+                                 { 0 } };
 static const fac_case cases[] = {
     { "qlinear_global_avg_pool(u8[2,3,5,4], f32{0.1}, u8{128}, f32{0.3}, u8{9})", 0, 255, 0 },
     { "qlinear_global_avg_pool(i8[1,7,9], f32{0.1}, i8{-3}, f32{0.05}, i8{0})", -128, 127, 0 },
-    { "qlinear_global_avg_pool(u8[0,3,4], f32{0.1}, u8{1}, f32{0.3}, u8{9})", 0, 0, 0 }, { 0 } };
+    { "qlinear_global_avg_pool(u8[0,3,4], f32{0.1}, u8{1}, f32{0.3}, u8{9})", 0, 0, 0 },
+    { 0 }
+};
 
 extern const fac_op fac_op_qlinear_global_avg_pool;
 const fac_op fac_op_qlinear_global_avg_pool = {
-    .name = "qlinear_global_avg_pool", .doc = "means of whole planes of bytes", .in = in, .out = out,
-    .infer = infer, .ref = ref, .expand = expand, .expands = expands, .cost = cost, .onnx = onnx,
-    .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "qlinear_global_avg_pool",
+    .doc = "means of whole planes of bytes",
+    .in = in,
+    .out = out,
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .expands = expands,
+    .cost = cost,
+    .onnx = onnx,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_global_avg_pool(fac_value *x, fac_value *x_scale, fac_value *x_zero,

@@ -7,18 +7,24 @@
 
 #if FAC_INTERFACE
 /* y = sat(rne(f32(acc + b[j]) m[i,j]) + y_zero),  m = f32(a_scale[i] b_scale[j]) / y_scale,
- * acc = fac_matmul_integer(a, b, a_zero, b_zero).  scales->x_* belong to a, w_* to b: one number, or
- * one for each row of a or column of b.  bias i32 for each column, or NULL.  Scales f32; f16 and bf16
- * round as those do.  y has y_zero's dtype. */
+ * acc = fac_matmul_integer(a, b, a_zero, b_zero).  scales->x_* belong to a, w_* to b: one number,
+ * or one for each row of a or column of b.  bias i32 for each column, or NULL.  Scales f32; f16 and
+ * bf16 round as those do.  y has y_zero's dtype. */
 fac_value *fac_qlinear_matmul(fac_value *a, fac_value *b, fac_value *bias,
                               const fac_qlinear_scales *scales);
 #endif
 
 enum { A, B, BIAS, A_SCALE, A_ZERO, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO };
-static const fac_port in[] = { { "a", FAC_INTS, 0 }, { "b", FAC_INTS, 0 },
-    { "bias", FAC_INTS, FAC_OPTIONAL }, { "a_scale", FAC_FLOATS, 0 }, { "a_zero", FAC_INTS, 0 },
-    { "b_scale", FAC_FLOATS, 0 }, { "b_zero", FAC_INTS, 0 }, { "y_scale", FAC_FLOATS, 0 },
-    { "y_zero", FAC_INTS, 0 }, { 0 } };
+static const fac_port in[] = { { "a", FAC_INTS, 0 },
+                               { "b", FAC_INTS, 0 },
+                               { "bias", FAC_INTS, FAC_OPTIONAL },
+                               { "a_scale", FAC_FLOATS, 0 },
+                               { "a_zero", FAC_INTS, 0 },
+                               { "b_scale", FAC_FLOATS, 0 },
+                               { "b_zero", FAC_INTS, 0 },
+                               { "y_scale", FAC_FLOATS, 0 },
+                               { "y_zero", FAC_INTS, 0 },
+                               { 0 } };
 static const fac_port out[] = { { "y", FAC_INTS, 0 }, { 0 } };
 
 static bool infer(fac_node *n) {
@@ -27,13 +33,13 @@ static bool infer(fac_node *n) {
     const fac_dims *b = &n->in[B]->type.dims;
     if (n->in[BIAS] && n->in[BIAS]->type.dtype != FAC_I32)
         return fac_fail(n, FAC_E_DTYPE, "bias must be i32");
-    return fac_quant_each(n, BIAS, b->n > 1 ? b->d[b->n - 1] : 1, "bias")
-        && fac_quant_product_each(n, A_SCALE, 0, "a_scale")
-        && fac_quant_product_each(n, A_ZERO, 0, "a_zero")
-        && fac_quant_product_each(n, B_SCALE, 1, "b_scale")
-        && fac_quant_product_each(n, B_ZERO, 1, "b_zero")
-        && fac_quant_product_each(n, Y_SCALE, 0, "y_scale")
-        && fac_quant_product_each(n, Y_ZERO, 0, "y_zero");
+    return fac_quant_each(n, BIAS, b->n > 1 ? b->d[b->n - 1] : 1, "bias") &&
+           fac_quant_product_each(n, A_SCALE, 0, "a_scale") &&
+           fac_quant_product_each(n, A_ZERO, 0, "a_zero") &&
+           fac_quant_product_each(n, B_SCALE, 1, "b_scale") &&
+           fac_quant_product_each(n, B_ZERO, 1, "b_zero") &&
+           fac_quant_product_each(n, Y_SCALE, 0, "y_scale") &&
+           fac_quant_product_each(n, Y_ZERO, 0, "y_zero");
 }
 
 /* Of element e of y. */
@@ -51,14 +57,15 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     fac_quant_range(y->type.dtype, &least, &most);
     FAC_TRY(fac_quant_product_sums(r, A_ZERO, B_ZERO, y->i, err));
     for (int64_t e = 0; e < n; e++) {
-        const double s = fac_quant_round(t, number_at(&x[A_SCALE], d, 0, e)
-                                            * number_at(&x[B_SCALE], d, 1, e));
+        const double s =
+            fac_quant_round(t, number_at(&x[A_SCALE], d, 0, e) * number_at(&x[B_SCALE], d, 1, e));
         const double m = fac_quant_round(t, s / number_at(&x[Y_SCALE], d, 0, e));
-        const int64_t bias = x[BIAS].i ? x[BIAS].i[fac_dims_count(&x[BIAS].type.dims) > 1
-                                                     ? e % d->d[d->n - 1] : 0] : 0;
+        const int64_t bias =
+            x[BIAS].i ? x[BIAS].i[fac_dims_count(&x[BIAS].type.dims) > 1 ? e % d->d[d->n - 1] : 0]
+                      : 0;
         const float acc = (float)(int32_t)(y->i[e] + bias);
-        y->i[e] = (int64_t)fac_quant_put(acc * (float)m, number_at(&x[Y_ZERO], d, 0, e), least,
-                                         most);
+        y->i[e] =
+            (int64_t)fac_quant_put(acc * (float)m, number_at(&x[Y_ZERO], d, 0, e), least, most);
     }
     return FAC_OK;
 }
@@ -89,21 +96,35 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx onnx[] = { { "", "QLinearMatMul", 10, 0, NULL, load, 8 },
-    { "com.microsoft", "QGemm", 1, 0, fac_names_qgemm, fac_load_qgemm, 6 }, { 0 } };
+                                 { "com.microsoft", "QGemm", 1, 0, fac_names_qgemm, fac_load_qgemm,
+                                   6 },
+                                 { 0 } };
 #define SCALES ", f32{0.02}, u8{7}, f32{0.01}, i8{0}, f32{0.5}, u8{9})"
 static const fac_case cases[] = {
     { "qlinear_matmul(u8[5,7], i8[7,3], i32[3]" SCALES, -99, 99, 0 },
     { "qlinear_matmul(u8[2,1,4,6], i8[3,6,5], -" SCALES, -99, 99, 0 },
     { "qlinear_matmul(i8[4,9], i8[9,3], -, f32{0.02}, i8{-3}, f32{0.01, 0.1, 0.02}, "
-      "i8{1, 0, -2}, f32{0.5}, i8{-9})", -99, 99, 0 },
+      "i8{1, 0, -2}, f32{0.5}, i8{-9})",
+      -99, 99, 0 },
     { "qlinear_matmul(u8[65,129], i8[129,33], i32[33]" SCALES, -99, 99, 0 },
-    { "qlinear_matmul(u8[0,3], i8[3,3], -" SCALES, 0, 0, 0 }, { 0 } };
+    { "qlinear_matmul(u8[0,3], i8[3,3], -" SCALES, 0, 0, 0 },
+    { 0 }
+};
 
 extern const fac_op fac_op_qlinear_matmul;
 const fac_op fac_op_qlinear_matmul = {
-    .name = "qlinear_matmul", .doc = "the product of bytes to bytes", .in = in, .out = out,
-    .infer = infer, .ref = ref, .expand = expand, .cost = fac_quant_product_cost, .onnx = onnx,
-    .save = save, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "qlinear_matmul",
+    .doc = "the product of bytes to bytes",
+    .in = in,
+    .out = out,
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .cost = fac_quant_product_cost,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_matmul(fac_value *a, fac_value *b, fac_value *bias,

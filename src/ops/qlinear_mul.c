@@ -35,17 +35,26 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 static const fac_onnx onnx[] = { { "com.microsoft", "QLinearMul", 1, 0, NULL, load, 7 }, { 0 } };
 static const fac_case cases[] = {
-    { "qlinear_mul(u8[3,7], f32{0.1}, u8{128}, u8[3,7], f32{0.2}, u8{3}, f32{0.3}, u8{9})", 0, 255, 0 },
-    { "qlinear_mul(i8[2,3,5], f32{0.1}, i8{-3}, i8[3,1], f32{0.25}, i8{0}, f32{0.5}, i8{-9})",
-      -128, 127, 0 },
+    { "qlinear_mul(u8[3,7], f32{0.1}, u8{128}, u8[3,7], f32{0.2}, u8{3}, f32{0.3}, u8{9})", 0, 255,
+      0 },
+    { "qlinear_mul(i8[2,3,5], f32{0.1}, i8{-3}, i8[3,1], f32{0.25}, i8{0}, f32{0.5}, i8{-9})", -128,
+      127, 0 },
     { "qlinear_mul(u8[0,3], f32{0.1}, u8{1}, u8[3], f32{0.2}, u8{3}, f32{0.3}, u8{9})", 0, 0, 0 },
-    { 0 } };
+    { 0 }
+};
 
 extern const fac_op fac_op_qlinear_mul;
 const fac_op fac_op_qlinear_mul = {
-    .name = "qlinear_mul", .doc = "products of bytes that stand for numbers",
-    .in = fac_quant_pair_in, .out = fac_quant_pair_out, .infer = fac_quant_pair_infer, .ref = ref,
-    .expand = expand, .onnx = onnx, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "qlinear_mul",
+    .doc = "products of bytes that stand for numbers",
+    .in = fac_quant_pair_in,
+    .out = fac_quant_pair_out,
+    .infer = fac_quant_pair_infer,
+    .ref = ref,
+    .expand = expand,
+    .onnx = onnx,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_mul(fac_value *a, fac_value *b, const fac_qlinear_scales *s) {

@@ -12,7 +12,7 @@
 #include "ops/qonnx.h"
 
 #define QONNX FAC_QONNX
-#define FINN  "finn.custom_op.general"
+#define FINN "finn.custom_op.general"
 enum { UNROLLED = 16 };
 
 static fac_value *number(const fac_value *like, double x) { return fac_define_number(like, x); }
@@ -39,8 +39,8 @@ static fac_value *rounded(const fac_onnx_node *n, fac_value *x, const char *usua
 
 /* The largest and least integers of so many bits, which may be computed. */
 static fac_value *most_of(fac_value *bits, bool sign, bool narrow) {
-    fac_value *two = number(bits, 2), *all = fac_pow(two, sign ? fac_sub(bits, number(bits,
-                                                                                      1)) : bits);
+    fac_value *two = number(bits, 2),
+              *all = fac_pow(two, sign ? fac_sub(bits, number(bits, 1)) : bits);
     return fac_sub(all, number(bits, !sign && narrow ? 2 : 1));
 }
 static fac_value *least_of(fac_value *bits, bool sign, bool narrow) {
@@ -56,8 +56,8 @@ static fac_value *clipped(fac_value *q, fac_value *bits, bool sign, bool narrow)
 /* Bits are an initializer, as a rule. */
 static bool is_one(const fac_value *bits) {
     float x;
-    const bool single = bits->tensor && bits->type.dtype == FAC_F32
-        && fac_dims_count(&bits->type.dims) == 1;
+    const bool single =
+        bits->tensor && bits->type.dtype == FAC_F32 && fac_dims_count(&bits->type.dims) == 1;
     return single && !fac_tensor_read(bits->tensor, &x, sizeof x, NULL) && x == 1;
 }
 
@@ -67,16 +67,20 @@ static void load_quant(const fac_onnx_node *n, fac_graph *g, fac_value *const in
     const bool sign = fac_onnx_int(n, "signed", 1) != 0, narrow = fac_onnx_int(n, "narrow", 0) != 0;
     (void)g;
     fac_value *q = fac_add(fac_div(x, scale), zero);
-    if (sign && is_one(bits)) q = fac_binarize(q);          /* as the package has it */
-    else q = rounded(n, clipped(q, bits, sign, narrow), "ROUND");
+    if (sign && is_one(bits))
+        q = fac_binarize(q); /* as the package has it */
+    else
+        q = rounded(n, clipped(q, bits, sign, narrow), "ROUND");
     y[0] = fac_mul(fac_sub(q, zero), scale);
 }
 
 fac_value *fac_qonnx_quant(fac_value *x, fac_value *scale, fac_value *zero, fac_value *bits,
                            bool is_signed, bool narrow) {
     fac_value *q = fac_add(fac_div(x, scale), zero);
-    if (is_signed && is_one(bits)) q = fac_binarize(q);     /* as the package has it */
-    else q = fac_round(clipped(q, bits, is_signed, narrow));
+    if (is_signed && is_one(bits))
+        q = fac_binarize(q); /* as the package has it */
+    else
+        q = fac_round(clipped(q, bits, is_signed, narrow));
     return fac_mul(fac_sub(q, zero), scale);
 }
 
@@ -105,7 +109,7 @@ static void load_trunc_scaled(const fac_onnx_node *n, fac_graph *g, fac_value *c
 
 /* ---- MultiThreshold ---- */
 
-/* Thresholds first..end - 1 of each channel so that they broadcast against x with a dim behind
+/* Thresholds first..end - 1 of each channel so that they broadcast against x with a dim after
  * it. */
 static fac_value *spread(fac_value *t, const fac_value *x, int axis) {
     const int64_t channels = t->type.dims.d[0], many = t->type.dims.d[1];
@@ -122,8 +126,8 @@ static fac_value *one_by_one(fac_value *x, fac_value *t, int axis) {
         fac_value *wide = spread(fac_slice(t, 1, k, k + 1, 1), x, axis);
         fac_dims d = wide->type.dims;
         d.n--;
-        fac_value *here = fac_cast(fac_greater_or_equal(x, fac_reshape_sizes(wide, d)),
-                                   x->type.dtype);
+        fac_value *here =
+            fac_cast(fac_greater_or_equal(x, fac_reshape_sizes(wide, d)), x->type.dtype);
         sum = sum ? fac_add(sum, here) : here;
     }
     return sum;
@@ -148,26 +152,33 @@ static void load_thresholds(const fac_onnx_node *n, fac_graph *g, fac_value *con
     const int axis = size && layout[size - 1] == 'C' && size > 2 ? rank - 1 : 1;
     const fac_dims *d = &t->type.dims;
     if (d->n != 2 || d->d[0] < 1 || d->d[1] < 1 || rank < 2) {
-        y[0] = fac_fail_graph(g, FAC_E_SHAPE, "%s needs x of 2 dims or more and thresholds of "
-                                              "known sizes C,T", n->type);
+        y[0] = fac_fail_graph(g, FAC_E_SHAPE,
+                              "%s needs x of 2 dims or more and thresholds of "
+                              "known sizes C,T",
+                              n->type);
         return;
     }
     const double scale = fac_onnx_real(n, "out_scale", 1), bias = fac_onnx_real(n, "out_bias", 0);
     y[0] = fac_qonnx_thresholds(x, t, axis, scale, bias);
 }
 
-static const fac_onnx_attr quant_names[] = { { "signed", NULL }, { "narrow", NULL },
-                                             { "rounding_mode", NULL }, { 0 } };
+static const fac_onnx_attr quant_names[] = {
+    { "signed", NULL }, { "narrow", NULL }, { "rounding_mode", NULL }, { 0 }
+};
 static const fac_onnx_attr trunc_names[] = { { "rounding_mode", NULL }, { 0 } };
-static const fac_onnx_attr threshold_names[] = { { "out_dtype", NULL }, { "out_scale", NULL },
+static const fac_onnx_attr threshold_names[] = { { "out_dtype", NULL },
+                                                 { "out_scale", NULL },
                                                  { "out_bias", NULL },
-                                                 { "data_layout", NULL }, { 0 } };
+                                                 { "data_layout", NULL },
+                                                 { 0 } };
 const fac_onnx fac_reads_qonnx[] = {
-    { QONNX, "Quant", 1, 0, quant_names, load_quant, 4 }, { QONNX, "IntQuant", 1, 0, quant_names,
-                                                            load_quant, 4 },
-    { FINN, "Quant", 1, 0, quant_names, load_quant, 4 }, { QONNX, "Trunc", 1, 1, trunc_names,
-                                                           load_trunc, 5 },
+    { QONNX, "Quant", 1, 0, quant_names, load_quant, 4 },
+    { QONNX, "IntQuant", 1, 0, quant_names, load_quant, 4 },
+    { FINN, "Quant", 1, 0, quant_names, load_quant, 4 },
+    { QONNX, "Trunc", 1, 1, trunc_names, load_trunc, 5 },
     { QONNX, "Trunc", 2, 0, quant_names, load_trunc_scaled, 6 },
     { FINN, "Trunc", 1, 0, trunc_names, load_trunc, 5 },
     { QONNX, "MultiThreshold", 1, 0, threshold_names, load_thresholds, 2 },
-    { FINN, "MultiThreshold", 1, 0, threshold_names, load_thresholds, 2 }, { 0 } };
+    { FINN, "MultiThreshold", 1, 0, threshold_names, load_thresholds, 2 },
+    { 0 }
+};

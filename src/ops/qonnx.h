@@ -12,7 +12,11 @@ fac_value *fac_qonnx_quant(fac_value *x, fac_value *scale, fac_value *zero, fac_
                            bool is_signed, bool narrow);
 
 /* Operators of QONNX: made for files by src/train/qonnx_form.c.  They have no prototypes. */
-typedef struct fac_multi_threshold_attrs { double out_scale, out_bias; } fac_multi_threshold_attrs;
-typedef struct fac_int_quant_attrs { bool is_signed, narrow; } fac_int_quant_attrs;
+typedef struct fac_multi_threshold_attrs {
+    double out_scale, out_bias;
+} fac_multi_threshold_attrs;
+typedef struct fac_int_quant_attrs {
+    bool is_signed, narrow;
+} fac_int_quant_attrs;
 extern const fac_op fac_op_bipolar_quant, fac_op_multi_threshold, fac_op_int_quant;
 #endif

@@ -27,8 +27,10 @@ static bool fits_blocks(fac_node *n, const fac_dims *x, const fac_dims *s, int a
         const int64_t size = k == axis && x->d[k] >= 0 ? (x->d[k] + block - 1) / block : x->d[k];
         fits = equal_or_open(size, s->d[k]);
     }
-    return fits || fac_fail(n, FAC_E_SHAPE, "scale must have a number for each block of %lld along "
-                            "axis %d", (long long)block, axis);
+    return fits || fac_fail(n, FAC_E_SHAPE,
+                            "scale must have a number for each block of %lld along "
+                            "axis %d",
+                            (long long)block, axis);
 }
 
 static bool fits(fac_node *n, const fac_dims *x, const fac_dims *s, int64_t axis, int64_t block) {
@@ -36,9 +38,11 @@ static bool fits(fac_node *n, const fac_dims *x, const fac_dims *s, int64_t axis
     const int a = fac_axis(axis, x->n);
     if (a < 0) return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)axis, x->n);
     if (block) return fits_blocks(n, x, s, a, block);
-    return (s->n == 1 && equal_or_open(s->d[0], x->d[a]))
-        || fac_fail(n, FAC_E_SHAPE, "scale must be one number or one for each of the %lld of axis "
-                    "%d", (long long)x->d[a], a);
+    return (s->n == 1 && equal_or_open(s->d[0], x->d[a])) ||
+           fac_fail(n, FAC_E_SHAPE,
+                    "scale must be one number or one for each of the %lld of axis "
+                    "%d",
+                    (long long)x->d[a], a);
 }
 
 bool fac_grid_fits(fac_node *n, const fac_dims *x, const fac_value *scale, const fac_value *zero,

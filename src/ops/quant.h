@@ -1,7 +1,7 @@
 /* Integers that stand for numbers: x = (q - zero) scale.  What the quantized ops share.
  *
- * Formulas are those of ONNX, in the arithmetic of ONNX Runtime: sums in i32, factors and results in
- * f32, rounding half to even. */
+ * Formulas are those of ONNX, in the arithmetic of ONNX Runtime: sums in i32, factors and results
+ * in f32, rounding half to even. */
 #ifndef FACULA_OPS_QUANT_H
 #define FACULA_OPS_QUANT_H
 #include <math.h>
@@ -12,9 +12,9 @@
 
 /* One scale for all of x, one for each index of an axis, or one for each `block` of them. */
 typedef struct fac_grid {
-    int64_t size, inner;    /* of the axis, and elements behind it   */
-    int64_t block, blocks;  /* 0: one for all                        */
-    bool    apart;          /* blocks differ outside of the axis too */
+    int64_t size, inner;   /* of the axis, and elements after it   */
+    int64_t block, blocks; /* 0: one for all                        */
+    bool apart;            /* blocks differ outside of the axis too */
 } fac_grid;
 
 static inline int64_t fac_grid_at(const fac_grid *g, int64_t e) {
@@ -67,10 +67,9 @@ bool fac_quant_each(fac_node *n, int input, int64_t count, const char *name);
 /* ---- quant_conv.c ---- */
 
 enum { FAC_QCONV_X, FAC_QCONV_W, FAC_QCONV_B };
-bool       fac_quant_conv_infer(fac_node *n, fac_dtype y);
+bool fac_quant_conv_infer(fac_node *n, fac_dtype y);
 /* What conv_integer gives, as doubles; the ports of the zero points, which may be absent. */
-fac_status fac_quant_conv_sums(const fac_ref *r, int x_zero, int w_zero, double *y,
-                               fac_error *err);
+fac_status fac_quant_conv_sums(const fac_ref *r, int x_zero, int w_zero, double *y, fac_error *err);
 /* 1 to 3 spatial dims to ops of two, or to products in f64: for ONNX's ConvInteger, QLinearConv. */
 typedef fac_value *fac_quant_conv(fac_value *const in[], const fac_conv2d_opts *o);
 

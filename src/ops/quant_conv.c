@@ -9,22 +9,30 @@ bool fac_quant_conv_infer(fac_node *n, fac_dtype y) {
     const fac_conv2d_opts *o = n->attrs;
     const fac_type *x = &n->in[FAC_QCONV_X]->type, *w = &n->in[FAC_QCONV_W]->type;
     const fac_value *b = n->in[FAC_QCONV_B];
-    if (!fac_quant_bytes(n, FAC_QCONV_X, "x") || !fac_quant_bytes(n, FAC_QCONV_W, "w")) return false;
+    if (!fac_quant_bytes(n, FAC_QCONV_X, "x") || !fac_quant_bytes(n, FAC_QCONV_W, "w"))
+        return false;
     if (b && b->type.dtype != FAC_I32) return fac_fail(n, FAC_E_DTYPE, "b must be i32");
     if (x->dims.n != 4 || w->dims.n != 4)
         return fac_fail(n, FAC_E_SHAPE, "x and w must have 4 dims");
     const int64_t C = x->dims.d[1], K = w->dims.d[0], c = w->dims.d[1];
     if (C >= 0 && c >= 0 && (c > C || c * o->groups != C))
-        return fac_fail(n, FAC_E_SHAPE, "w has %lld input channels in each of %lld groups, x has "
-                        "%lld channels", (long long)c, (long long)o->groups, (long long)C);
+        return fac_fail(n, FAC_E_SHAPE,
+                        "w has %lld input channels in each of %lld groups, x has "
+                        "%lld channels",
+                        (long long)c, (long long)o->groups, (long long)C);
     if (K >= 0 && K % o->groups)
         return fac_fail(n, FAC_E_SHAPE, "%lld output channels do not divide into %lld groups",
                         (long long)K, (long long)o->groups);
     if (!fac_conv_bias(n, K)) return false;
     fac_type to = { y, { 4, { x->dims.d[0], K } } };
     for (int k = 0; k < 2; k++) {
-        fac_window v = { x->dims.d[2 + k], w->dims.d[2 + k], o->stride[k], o->dilation[k],
-                         o->pad[k], o->pad[2 + k], 0 };
+        fac_window v = { x->dims.d[2 + k],
+                         w->dims.d[2 + k],
+                         o->stride[k],
+                         o->dilation[k],
+                         o->pad[k],
+                         o->pad[2 + k],
+                         0 };
         if (!fac_window_infer(n, names[k], &v, (fac_auto_pad)o->auto_pad, false)) return false;
         to.dims.d[2 + k] = v.out;
     }

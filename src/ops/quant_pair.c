@@ -2,9 +2,11 @@
 #include "ops/quant_pair.h"
 #include "ops/fusions.h"
 
-const fac_port fac_quant_pair_in[] = { { "a", FAC_INTS, 0 }, { "a_scale", FAC_FLOATS, 0 },
-    { "a_zero", FAC_INTS, 0 }, { "b", FAC_INTS, 0 }, { "b_scale", FAC_FLOATS, 0 },
-    { "b_zero", FAC_INTS, 0 }, { "y_scale", FAC_FLOATS, 0 }, { "y_zero", FAC_INTS, 0 }, { 0 } };
+const fac_port fac_quant_pair_in[] = {
+    { "a", FAC_INTS, 0 },         { "a_scale", FAC_FLOATS, 0 }, { "a_zero", FAC_INTS, 0 },
+    { "b", FAC_INTS, 0 },         { "b_scale", FAC_FLOATS, 0 }, { "b_zero", FAC_INTS, 0 },
+    { "y_scale", FAC_FLOATS, 0 }, { "y_zero", FAC_INTS, 0 },    { 0 }
+};
 const fac_port fac_quant_pair_out[] = { { "y", FAC_INTS, 0 }, { 0 } };
 
 bool fac_quant_pair_infer(fac_node *n) {
@@ -17,8 +19,9 @@ bool fac_quant_pair_infer(fac_node *n) {
             return fac_fail(n, FAC_E_DTYPE, "operands and zero points must have one dtype");
         if (scale && n->in[k]->type.dtype != FAC_F32)
             return fac_fail(n, FAC_E_DTYPE, "scales must be f32");
-        if (k != FAC_PAIR_A && k != FAC_PAIR_B
-            && !fac_quant_scalar(n, k, fac_quant_pair_in[k].name)) return false;
+        if (k != FAC_PAIR_A && k != FAC_PAIR_B &&
+            !fac_quant_scalar(n, k, fac_quant_pair_in[k].name))
+            return false;
     }
     if (!fac_quant_bytes(n, FAC_PAIR_A, "a")) return false;
     if (!fac_broadcast(n, &n->in[FAC_PAIR_A]->type.dims, &n->in[FAC_PAIR_B]->type.dims, &y))
@@ -73,7 +76,8 @@ fac_value *fac_quant_narrow(fac_value *x, fac_dtype to) {
 fac_value *fac_quant_pair_load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                                fac_pair_maker *make) {
     const fac_dtype t = x[0]->type.dtype;
-    const fac_qlinear_scales s = { x[1], fac_zero_or(g, x[2], t), x[4], fac_zero_or(g, x[5], t),
+    const fac_qlinear_scales s = { x[1], fac_zero_or(g, x[2], t),
+                                   x[4], fac_zero_or(g, x[5], t),
                                    x[6], fac_zero_or(g, fac_load_in(n, x, 7), t) };
     return make(x[0], x[3], &s);
 }

@@ -3,11 +3,22 @@
 #define FACULA_OPS_QUANT_PAIR_H
 #include "ops/quant.h"
 
-enum { FAC_PAIR_A, FAC_PAIR_A_SCALE, FAC_PAIR_A_ZERO, FAC_PAIR_B, FAC_PAIR_B_SCALE,
-       FAC_PAIR_B_ZERO, FAC_PAIR_Y_SCALE, FAC_PAIR_Y_ZERO, FAC_PAIR_PORTS };
+enum {
+    FAC_PAIR_A,
+    FAC_PAIR_A_SCALE,
+    FAC_PAIR_A_ZERO,
+    FAC_PAIR_B,
+    FAC_PAIR_B_SCALE,
+    FAC_PAIR_B_ZERO,
+    FAC_PAIR_Y_SCALE,
+    FAC_PAIR_Y_ZERO,
+    FAC_PAIR_PORTS
+};
 extern const fac_port fac_quant_pair_in[], fac_quant_pair_out[];
 
-typedef struct fac_pair { float a_scale, a_zero, b_scale, b_zero, y_scale, y_zero; } fac_pair;
+typedef struct fac_pair {
+    float a_scale, a_zero, b_scale, b_zero, y_scale, y_zero;
+} fac_pair;
 /* The sum or product in units of y, before it is rounded. */
 typedef double fac_pair_rule(const fac_pair *p, double a, double b);
 /* plus: y's zero point is added after rounding (1), or is in the rule (0). */

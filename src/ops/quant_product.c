@@ -18,8 +18,7 @@ static fac_dims batch_of(const fac_dims *d) {
 bool fac_quant_product_infer(fac_node *n, fac_dtype c) {
     const fac_dims *a = &n->in[0]->type.dims, *b = &n->in[1]->type.dims;
     if (!fac_quant_bytes(n, 0, "a") || !fac_quant_bytes(n, 1, "b")) return false;
-    if (a->n < 1 || b->n < 1)
-        return fac_fail(n, FAC_E_SHAPE, "a and b must have at least one dim");
+    if (a->n < 1 || b->n < 1) return fac_fail(n, FAC_E_SHAPE, "a and b must have at least one dim");
     const int64_t columns = a->d[a->n - 1], rows = b->n > 1 ? rows_of(b) : b->d[0];
     if (columns >= 0 && rows >= 0 && columns != rows)
         return fac_fail(n, FAC_E_SHAPE, "a has %lld columns, b %lld rows", (long long)columns,
@@ -40,7 +39,8 @@ bool fac_quant_product_each(fac_node *n, int port, int side, const char *name) {
     const int64_t want = side ? last_of(of) : rows_of(of);
     const int64_t have = d->n == 1 ? d->d[0] : d->n == of->n ? d->d[d->n - 2 + side] : -1;
     bool fits = d->n == 1 || (d->n == of->n && d->n > 1 && d->d[d->n - 1 - side] == 1);
-    for (int k = 0; fits && d->n > 1 && k < d->n - 2; k++) fits = d->d[k] == 1 || d->d[k] == of->d[k];
+    for (int k = 0; fits && d->n > 1 && k < d->n - 2; k++)
+        fits = d->d[k] == 1 || d->d[k] == of->d[k];
     fits &= have < 0 || want < 0 || have == want;
     return fits || fac_fail(n, FAC_E_SHAPE, "%s must be one number, or one for each of the %lld %s",
                             name, (long long)want, side ? "columns of b" : "rows of a");
@@ -71,8 +71,8 @@ int64_t fac_quant_product_at(const fac_dims *v, const fac_dims *of, int side, in
 static void less_zero(const fac_array *x, const fac_array *zero, int side, int64_t *to) {
     const int64_t n = fac_dims_count(&x->type.dims);
     for (int64_t e = 0; e < n; e++) {
-        const int64_t at = zero->i ? fac_quant_product_at(&zero->type.dims, &x->type.dims, side, e)
-                                   : 0;
+        const int64_t at =
+            zero->i ? fac_quant_product_at(&zero->type.dims, &x->type.dims, side, e) : 0;
         to[e] = x->i[e] - (zero->i ? zero->i[at] : 0);
     }
 }

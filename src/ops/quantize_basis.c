@@ -47,8 +47,10 @@ static fac_value *levels(fac_value *basis, bool positive) {
         fac_value *v = fac_slice(basis, 0, j, j + 1, 1);
         fac_value *zero = fac_number(v->graph, v->type.dtype, 0);
         fac_value *low, *high = all ? fac_add(all, v) : v;
-        if (all) low = positive ? all : fac_sub(all, v);
-        else low = positive ? fac_mul(v, zero) : fac_neg(v);
+        if (all)
+            low = positive ? all : fac_sub(all, v);
+        else
+            low = positive ? fac_mul(v, zero) : fac_neg(v);
         all = fac_concat((fac_value *[]){ low, high }, 2, 0);
     }
     return all;
@@ -92,23 +94,34 @@ static void cost(const fac_node *n, fac_cost *to) {
     fac_cost_each(n, ldexp(1, (int)n->in[1]->type.dims.d[0]), to);
 }
 
-static const fac_case cases[] = {
-    { "quantize_basis(f32[3,37], f32{0.5})", -2, 2, 0 },
-    { "quantize_basis(f32[3,37], f32{0.5, 1}) positive", -1, 3, 0 },
-    { "quantize_basis(f32[4,5,3,3], f32[2,4])", -1, 1, 0 },
-    { "quantize_basis(f32[2,5,3], f32[3,5]) axis=1", -1, 1, 0 },
-    { "quantize_basis(f32[9,7], f32{1, 0.5, 0.25, 2})", -4, 4, 0 },
-    { "quantize_basis(f32[9,7], f32[4,7]) axis=-1 positive", -1, 4, 0 },
-    { "quantize_basis(f64[9], f64{0.75, -0.25})", -2, 2, 0 },
-    { "quantize_basis(f32[], f32[1])", -2, 2, 0 },
-    { "quantize_basis(f32[0,3], f32[2,3]) axis=1", 0, 0, 0 }, { 0 } };
+static const fac_case cases[] = { { "quantize_basis(f32[3,37], f32{0.5})", -2, 2, 0 },
+                                  { "quantize_basis(f32[3,37], f32{0.5, 1}) positive", -1, 3, 0 },
+                                  { "quantize_basis(f32[4,5,3,3], f32[2,4])", -1, 1, 0 },
+                                  { "quantize_basis(f32[2,5,3], f32[3,5]) axis=1", -1, 1, 0 },
+                                  { "quantize_basis(f32[9,7], f32{1, 0.5, 0.25, 2})", -4, 4, 0 },
+                                  { "quantize_basis(f32[9,7], f32[4,7]) axis=-1 positive", -1, 4,
+                                    0 },
+                                  { "quantize_basis(f64[9], f64{0.75, -0.25})", -2, 2, 0 },
+                                  { "quantize_basis(f32[], f32[1])", -2, 2, 0 },
+                                  { "quantize_basis(f32[0,3], f32[2,3]) axis=1", 0, 0, 0 },
+                                  { 0 } };
 
 extern const fac_op fac_op_quantize_basis;
 const fac_op fac_op_quantize_basis = {
-    .name = "quantize_basis", .doc = "to the nearest level that a basis spans (LQ-Nets)",
-    .in = fac_basis_in, .out = fac_ports_y, .attrs = fac_basis_table,
-    .attrs_size = sizeof(fac_basis_opts), .infer = infer, .ref = ref, .expand = expand,
-    .expands = expands, .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD, .mixed = FAC_MIXED_WIDE,
+    .name = "quantize_basis",
+    .doc = "to the nearest level that a basis spans (LQ-Nets)",
+    .in = fac_basis_in,
+    .out = fac_ports_y,
+    .attrs = fac_basis_table,
+    .attrs_size = sizeof(fac_basis_opts),
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .expands = expands,
+    .cost = cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
+    .mixed = FAC_MIXED_WIDE,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_quantize_basis(fac_value *x, fac_value *basis, const fac_basis_opts *opts) {

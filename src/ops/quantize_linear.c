@@ -6,14 +6,14 @@
 
 #if FAC_INTERFACE
 /* y = sat(rne(x / scale) + zero), x floats or i32, zero and y integers of 2 to 16 bits; to 8-bit
- * floats sat(x / scale + zero).  One scale for all, one for each index of `axis` (scale has one dim),
- * or one for each `block` of them (scale has x's dims, along the axis fewer).
- * zero NULL: 0; y has zero's dtype, else `to`, else u8. */
+ * floats sat(x / scale + zero).  One scale for all, one for each index of `axis` (scale has one
+ * dim), or one for each `block` of them (scale has x's dims, along the axis fewer). zero NULL: 0; y
+ * has zero's dtype, else `to`, else u8. */
 typedef struct fac_quantize_opts {
-    int64_t   axis, block;      /* block 0: no blocks */
+    int64_t axis, block; /* block 0: no blocks */
     fac_dtype to;
-    bool      unsaturated;      /* 8-bit floats: what is too large becomes infinity or NaN  */
-    fac_dtype precision;        /* of the division; FAC_NONE: scale's dtype, f32 of an i32 x */
+    bool unsaturated;    /* 8-bit floats: what is too large becomes infinity or NaN  */
+    fac_dtype precision; /* of the division; FAC_NONE: scale's dtype, f32 of an i32 x */
 } fac_quantize_opts;
 fac_value *fac_quantize_linear(fac_value *x, fac_value *scale, fac_value *zero,
                                const fac_quantize_opts *opts);
@@ -25,10 +25,14 @@ static const fac_attr table[] = {
     { "block", FAC_A_INT, AT(block), 0, 0, 0, 1e9, NULL, "elements of a scale along the axis" },
     { "to", FAC_A_DTYPE, AT(to), 0, 0, 0, 0, NULL, "the dtype of y, if there is no zero" },
     { "unsaturated", FAC_A_FLAG, AT(unsaturated), 0, 0, 0, 0, NULL, "8-bit floats overflow" },
-    { "precision", FAC_A_DTYPE, AT(precision), 0, 0, 0, 0, NULL, "of the division" }, { 0 } };
+    { "precision", FAC_A_DTYPE, AT(precision), 0, 0, 0, 0, NULL, "of the division" },
+    { 0 }
+};
 #undef AT
-static const fac_port in[] = { { "x", FAC_NUMBERS, 0 }, { "scale", FAC_FLOATS | FAC_SMALL, 0 },
-                               { "zero", FAC_NUMBERS | FAC_SMALL, FAC_OPTIONAL }, { 0 } };
+static const fac_port in[] = { { "x", FAC_NUMBERS, 0 },
+                               { "scale", FAC_FLOATS | FAC_SMALL, 0 },
+                               { "zero", FAC_NUMBERS | FAC_SMALL, FAC_OPTIONAL },
+                               { 0 } };
 static const fac_port out[] = { { "y", FAC_NUMBERS | FAC_SMALL, 0 }, { 0 } };
 
 static fac_dtype type_of(const fac_node *n) {
@@ -49,7 +53,8 @@ static bool infer(fac_node *n) {
     if (n->in[2] && o->to && o->to != y)
         return fac_fail(n, FAC_E_DTYPE, "zero is %s, but the result is asked to be %s", t->name,
                         fac_dtype_get(o->to)->name);
-    if (!fac_grid_fits(n, &n->in[0]->type.dims, n->in[1], n->in[2], o->axis, o->block)) return false;
+    if (!fac_grid_fits(n, &n->in[0]->type.dims, n->in[1], n->in[2], o->axis, o->block))
+        return false;
     n->out[0]->type = (fac_type){ y, n->in[0]->type.dims };
     return true;
 }
@@ -78,8 +83,10 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         const int64_t k = fac_grid_at(&g, e);
         const double value = fac_quant_round(t, fac_quant_get(x, e));
         const double q = fac_quant_round(t, value / fac_quant_round(t, s->f[k]));
-        if (y->i) y->i[e] = (int64_t)fac_quant_put((float)q, fac_quant_get(z, k), least, most);
-        else y->f[e] = o->unsaturated ? overflown(q, y->type.dtype) : q + fac_quant_get(z, k);
+        if (y->i)
+            y->i[e] = (int64_t)fac_quant_put((float)q, fac_quant_get(z, k), least, most);
+        else
+            y->f[e] = o->unsaturated ? overflown(q, y->type.dtype) : q + fac_quant_get(z, k);
     }
     return FAC_OK;
 }
@@ -137,11 +144,14 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_onnx_attr names[] = { { "axis", NULL }, { "block_size", NULL },
-    { "output_dtype", NULL }, { "saturate", NULL }, { "precision", NULL }, { 0 } };
+static const fac_onnx_attr names[] = { { "axis", NULL },         { "block_size", NULL },
+                                       { "output_dtype", NULL }, { "saturate", NULL },
+                                       { "precision", NULL },    { 0 } };
 static const fac_onnx_attr ms_names[] = { { "axis", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "QuantizeLinear", 10, 0, names, load, 2 },
-    { "com.microsoft", "QuantizeLinear", 1, 0, ms_names, load, 2 }, FAC_QLINEAR_SPELLINGS, { 0 } };
+                                 { "com.microsoft", "QuantizeLinear", 1, 0, ms_names, load, 2 },
+                                 FAC_QLINEAR_SPELLINGS,
+                                 { 0 } };
 static const fac_case cases[] = {
     { "quantize_linear(f32[3,7], f32{0.1}, u8{128})", -9, 9, 0 },
     { "quantize_linear(f32[2,3,5], f32{0.5, 1, 2}, i8{0, 1, -3}) axis=1", -99, 99, 0 },
@@ -152,13 +162,24 @@ static const fac_case cases[] = {
     { "quantize_linear(f32[9], f32{1}) to=f8e4m3", -900, 900, 0 },
     { "quantize_linear(f16[9], f16{0.5}, u8{3})", -9, 90, 0 },
     { "quantize_linear(i32[5], f32{3}, i8{1})", -900, 900, 0 },
-    { "quantize_linear(f32[0,3], f32{1}, u8{0})", 0, 0, 0 }, { 0 } };
+    { "quantize_linear(f32[0,3], f32{1}, u8{0})", 0, 0, 0 },
+    { 0 }
+};
 
 extern const fac_op fac_op_quantize_linear;
 const fac_op fac_op_quantize_linear = {
-    .name = "quantize_linear", .doc = "numbers to few bits: x / scale + zero, rounded", .in = in,
-    .out = out, .attrs = table, .attrs_size = sizeof(fac_quantize_opts), .infer = infer, .ref = ref,
-    .expand = expand, .onnx = onnx, .save = save, .cases = cases,
+    .name = "quantize_linear",
+    .doc = "numbers to few bits: x / scale + zero, rounded",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(fac_quantize_opts),
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

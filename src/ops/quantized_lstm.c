@@ -4,35 +4,47 @@
 #include "ops/recurrent.h"
 
 #if FAC_INTERFACE
-/* fac_lstm with w D,4H,I and r D,4H,H of bytes, w = (w - w_zero) w_scale: x of all steps, and h of each
- * sequence in each step, are made u8 with the range that they have before the product.
- * Scales f32, zero points of w's and r's dtypes, D or D,4H each; zero points may be NULL. */
-typedef struct fac_lstm_bytes { fac_value *w_scale, *w_zero, *r_scale, *r_zero; } fac_lstm_bytes;
+/* fac_lstm with w D,4H,I and r D,4H,H of bytes, w = (w - w_zero) w_scale: x of all steps, and h of
+ * each sequence in each step, are made u8 with the range that they have before the product. Scales
+ * f32, zero points of w's and r's dtypes, D or D,4H each; zero points may be NULL. */
+typedef struct fac_lstm_bytes {
+    fac_value *w_scale, *w_zero, *r_scale, *r_zero;
+} fac_lstm_bytes;
 fac_value *fac_quantized_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b,
-                                     const fac_lstm_bytes *bytes, const fac_recurrent_opts *opts);
+                              const fac_lstm_bytes *bytes, const fac_recurrent_opts *opts);
 #endif
 
 enum { W_SCALE = FAC_CELL_INPUTS, W_ZERO, R_SCALE, R_ZERO, PORTS };
 static const fac_attr table[] = { FAC_CELL_ATTRS,
-    { "input_forget", FAC_A_FLAG, FAC_CELL_AT(input_forget), 0, 0, 0, 0, NULL,
-      "forget gate = 1 - input gate" }, { 0 } };
-static const fac_port in[] = {
-    { "x", FAC_FLOATS, 0 }, { "w", FAC_INTS, 0 }, { "r", FAC_INTS, 0 },
-    { "b", FAC_FLOATS, FAC_OPTIONAL }, { "lengths", FAC_INTS, FAC_OPTIONAL },
-    { "h0", FAC_FLOATS, FAC_OPTIONAL }, { "c0", FAC_FLOATS, FAC_OPTIONAL },
-    { "p", FAC_FLOATS, FAC_OPTIONAL }, { "w_scale", FAC_FLOATS, FAC_OPTIONAL },
-    { "w_zero", FAC_INTS, FAC_OPTIONAL }, { "r_scale", FAC_FLOATS, FAC_OPTIONAL },
-    { "r_zero", FAC_INTS, FAC_OPTIONAL }, { 0 } };
-static const fac_port out[] = {
-    { "y", FAC_FLOATS, 0 }, { "h", FAC_FLOATS, FAC_OPTIONAL }, { "c", FAC_FLOATS, FAC_OPTIONAL },
-    { 0 } };
+                                  { "input_forget", FAC_A_FLAG, FAC_CELL_AT(input_forget), 0, 0, 0,
+                                    0, NULL, "forget gate = 1 - input gate" },
+                                  { 0 } };
+static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
+                               { "w", FAC_INTS, 0 },
+                               { "r", FAC_INTS, 0 },
+                               { "b", FAC_FLOATS, FAC_OPTIONAL },
+                               { "lengths", FAC_INTS, FAC_OPTIONAL },
+                               { "h0", FAC_FLOATS, FAC_OPTIONAL },
+                               { "c0", FAC_FLOATS, FAC_OPTIONAL },
+                               { "p", FAC_FLOATS, FAC_OPTIONAL },
+                               { "w_scale", FAC_FLOATS, FAC_OPTIONAL },
+                               { "w_zero", FAC_INTS, FAC_OPTIONAL },
+                               { "r_scale", FAC_FLOATS, FAC_OPTIONAL },
+                               { "r_zero", FAC_INTS, FAC_OPTIONAL },
+                               { 0 } };
+static const fac_port out[] = { { "y", FAC_FLOATS, 0 },
+                                { "h", FAC_FLOATS, FAC_OPTIONAL },
+                                { "c", FAC_FLOATS, FAC_OPTIONAL },
+                                { 0 } };
 
 /* Of the cell's direction: a scalar, or one for each gate and feature. */
 static fac_value *part(const fac_cell *cell, int port) {
     fac_value *v = cell->node->in[port], *of[2];
     if (!v) return NULL;
-    if (cell->directions == 1) of[0] = v;
-    else fac_split(v, 0, cell->directions, of);
+    if (cell->directions == 1)
+        of[0] = v;
+    else
+        fac_split(v, 0, cell->directions, of);
     v = of[cell->direction];
     return v->type.dims.n == 2 ? fac_squeeze(v, fac_shape(0)) : fac_reshape(v, (fac_dims){ 0 });
 }
@@ -49,7 +61,8 @@ static fac_value *product_by_rows(const fac_cell *cell, fac_value *h, fac_value 
     fac_value *z = fac_clip(fac_round(fac_div(fac_neg(least), s)), zero, top);
     z = fac_cast(z, FAC_U8);
     fac_value *q = fac_quantize_linear(h, s, z, NULL);
-    fac_value *acc = fac_matmul_integer(q, fac_transpose(w, fac_shape(1, 0)), z, part(cell, R_ZERO));
+    fac_value *acc =
+        fac_matmul_integer(q, fac_transpose(w, fac_shape(1, 0)), z, part(cell, R_ZERO));
     fac_value *scale = fac_mul(fac_unsqueeze(s, fac_shape(1)), part(cell, R_SCALE));
     return fac_mul(fac_cast(acc, FAC_F32), scale);
 }
@@ -63,8 +76,11 @@ static fac_value *product(const fac_cell *cell, fac_value *x, fac_value *w, bool
     return fac_mul(fac_cast(acc, FAC_F32), fac_mul(fac_value_other(q, 1), part(cell, at)));
 }
 
-static const fac_cell_kind kind = { .gates = 4, .activations = 3, .usual = "Sigmoid Tanh Tanh",
-                                    .cell_state = true, .product = product };
+static const fac_cell_kind kind = { .gates = 4,
+                                    .activations = 3,
+                                    .usual = "Sigmoid Tanh Tanh",
+                                    .cell_state = true,
+                                    .product = product };
 
 static bool infer(fac_node *n) {
     const int D = fac_cell_directions(n->attrs);
@@ -98,21 +114,35 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     fac_cell_load(&as, g, &fac_op_quantized_lstm, ins, y);
 }
 static const fac_onnx onnx[] = {
-    { "com.microsoft", "DynamicQuantizeLSTM", 1, 0, fac_names_lstm, load, 3 }, { 0 } };
+    { "com.microsoft", "DynamicQuantizeLSTM", 1, 0, fac_names_lstm, load, 3 }, { 0 }
+};
 static const fac_case cases[] = {
     { "quantized_lstm(f32[3,2,4], i8[1,20,4], i8[1,20,5], f32[1,40], -, -, -, -, f32{0.02}, "
-      "i8{0}, f32{0.03}, i8{1})", -1, 1, 2e-2 },
+      "i8{0}, f32{0.03}, i8{1})",
+      -1, 1, 2e-2 },
     { "quantized_lstm(f32[2,1,3], u8[2,8,3], u8[2,8,2], -, -, -, -, -, f32{0.02, 0.1}, "
-      "u8{5, 6}, f32{0.03, 0.2}, u8{1, 2}) direction=bidirectional", 0, 2, 2e-2 }, { 0 } };
+      "u8{5, 6}, f32{0.03, 0.2}, u8{1, 2}) direction=bidirectional",
+      0, 2, 2e-2 },
+    { 0 }
+};
 
 const fac_op fac_op_quantized_lstm = {
-    .name = "quantized_lstm", .doc = "long short-term memory with weights of bytes",
-    .in = in, .out = out, .attrs = table, .attrs_size = sizeof(fac_recurrent_opts), .infer = infer,
-    .expand = expand, .cost = cost, .onnx = onnx, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "quantized_lstm",
+    .doc = "long short-term memory with weights of bytes",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(fac_recurrent_opts),
+    .infer = infer,
+    .expand = expand,
+    .cost = cost,
+    .onnx = onnx,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_quantized_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b,
-                                     const fac_lstm_bytes *s, const fac_recurrent_opts *opts) {
+                              const fac_lstm_bytes *s, const fac_recurrent_opts *opts) {
     return fac_emit(&fac_op_quantized_lstm, opts, PORTS,
                     (fac_value *[]){ x, w, r, b, NULL, NULL, NULL, NULL, s->w_scale, s->w_zero,
                                      s->r_scale, s->r_zero });

@@ -1,22 +1,24 @@
 #include "ops/random.h"
 
 #if FAC_INTERFACE
-/* i64[shape]: integers in [low, high), each as likely as any other but for (high - low) / 2^64. 
+/* i64[shape]: integers in [low, high), each as likely as any other but for (high - low) / 2^64.
  * low, high: one number each, i64, low < high.  The same on every device.  counter, stream,
  * shape: see fac_random_words. */
 fac_value *fac_randint(fac_value *counter, int64_t stream, fac_value *shape, fac_value *low,
                        fac_value *high);
 #endif
 
-typedef struct attrs { int64_t stream; } attrs;
-static const fac_attr table[] = {
-    { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL,
-      "which of the noises of a counter" }, { 0 }
-};
-static const fac_port in[] = {
-    { "counter", FAC_INTS, 0 }, { "shape", FAC_INTS, FAC_HOST }, { "low", FAC_INTS, 0 },
-    { "high", FAC_INTS, 0 }, { 0 }
-};
+typedef struct attrs {
+    int64_t stream;
+} attrs;
+static const fac_attr table[] = { { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL,
+                                    "which of the noises of a counter" },
+                                  { 0 } };
+static const fac_port in[] = { { "counter", FAC_INTS, 0 },
+                               { "shape", FAC_INTS, FAC_HOST },
+                               { "low", FAC_INTS, 0 },
+                               { "high", FAC_INTS, 0 },
+                               { 0 } };
 
 static bool infer(fac_node *n) {
     fac_contents low, high;
@@ -40,14 +42,19 @@ static void expand(const fac_node *n, fac_value *y[]) {
     y[0] = fac_cast(fac_add(low, fac_mod(bits, fac_sub(high, low))), FAC_I64);
 }
 
-static const fac_case cases[] = {
-    { "randint(i64[], i64{3,37}, i64{-3}, i64{9})", 0, 9, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "randint(i64[], i64{3,37}, i64{-3}, i64{9})", 0, 9, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_randint = {
-    .name = "randint", .doc = "random integers from low up to high", .in = in, .out = fac_ports_y,
+    .name = "randint",
+    .doc = "random integers from low up to high",
+    .in = in,
+    .out = fac_ports_y,
     .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .expand = expand,
     .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

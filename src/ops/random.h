@@ -1,15 +1,18 @@
-/* What the ops of random numbers share: they are made of random_bits by ordinary ops, so that they are
- * the same on every device. */
+/* What the ops of random numbers share: they are made of random_bits by ordinary ops, so that they
+ * are the same on every device. */
 #ifndef FACULA_OPS_RANDOM_H
 #define FACULA_OPS_RANDOM_H
 #include "facula/op.h"
 #include "facula/ops.h"
 
-typedef struct fac_random_attrs { int64_t stream; fac_dtype dtype; } fac_random_attrs;
-extern const fac_port fac_random_ports[];           /* counter, shape */
+typedef struct fac_random_attrs {
+    int64_t stream;
+    fac_dtype dtype;
+} fac_random_attrs;
+extern const fac_port fac_random_ports[]; /* counter, shape */
 
 /* The type of the result: dims of the shape; dtype. */
-bool       fac_random_infer(fac_node *n, fac_dtype dtype);
+bool fac_random_infer(fac_node *n, fac_dtype dtype);
 /* The noise of a node, u64, of its own stream or the next ones. */
 fac_value *fac_random_noise(const fac_node *n, int64_t stream);
 /* A second noise beside that of a stream. */

@@ -11,11 +11,12 @@
 fac_value *fac_random_words(fac_value *counter, int64_t stream, fac_value *shape);
 #endif
 
-typedef struct attrs { int64_t stream; } attrs;
-static const fac_attr table[] = {
-    { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL,
-      "which of the noises of a counter" }, { 0 }
-};
+typedef struct attrs {
+    int64_t stream;
+} attrs;
+static const fac_attr table[] = { { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL,
+                                    "which of the noises of a counter" },
+                                  { 0 } };
 
 static bool infer(fac_node *n) { return fac_random_infer(n, FAC_U64); }
 
@@ -24,24 +25,31 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t n = fac_dims_count(&r->out[0].type.dims);
     (void)err;
     for (int64_t i = 0; i < n; i++)
-        r->out[0].i[i] = (int64_t)fac_random_bits((uint64_t)r->in[0].i[0], (uint64_t)a->stream,
-                                                  (uint64_t)i);
+        r->out[0].i[i] =
+            (int64_t)fac_random_bits((uint64_t)r->in[0].i[0], (uint64_t)a->stream, (uint64_t)i);
     return FAC_OK;
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 0, to); }
 
-static const fac_case cases[] = {
-    { "random_bits(i64[], i64{3,37})", -9, 9, 0 },
-    { "random_bits(i32[], i64{5}) stream=3", 0, 99, 0 },
-    { "random_bits(i64[], i64{})", 0, 9, 0 }, { "random_bits(i64[], i64{0,3})", 0, 9, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "random_bits(i64[], i64{3,37})", -9, 9, 0 },
+                                  { "random_bits(i32[], i64{5}) stream=3", 0, 99, 0 },
+                                  { "random_bits(i64[], i64{})", 0, 9, 0 },
+                                  { "random_bits(i64[], i64{0,3})", 0, 9, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_random_bits = {
-    .name = "random_bits", .doc = "64 random bits an element", .in = fac_random_ports,
+    .name = "random_bits",
+    .doc = "64 random bits an element",
+    .in = fac_random_ports,
     .out = fac_ports_y,
-    .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
-    .cost = cost, .cases = cases,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .ref = ref,
+    .cost = cost,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_random_words(fac_value *counter, int64_t stream, fac_value *shape) {

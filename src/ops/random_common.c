@@ -2,9 +2,9 @@
 #include "ops/random.h"
 #include "ops/shape.h"
 
-const fac_port fac_random_ports[] = {
-    { "counter", FAC_INTS, 0 }, { "shape", FAC_INTS, FAC_HOST }, { 0 }
-};
+const fac_port fac_random_ports[] = { { "counter", FAC_INTS, 0 },
+                                      { "shape", FAC_INTS, FAC_HOST },
+                                      { 0 } };
 
 bool fac_random_infer(fac_node *n, fac_dtype dtype) {
     fac_contents c;

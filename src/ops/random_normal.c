@@ -7,12 +7,11 @@
 fac_value *fac_normal(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype);
 #endif
 
-static const fac_attr table[] = {
-    { "stream", FAC_A_INT, offsetof(fac_random_attrs, stream), 0, 0, 0, 0, NULL,
-      "which of the noises of a counter" },
-    { "dtype", FAC_A_DTYPE, offsetof(fac_random_attrs, dtype), 0, 0, 0, 0, NULL,
-      "floats; f32 when it is not said" }, { 0 }
-};
+static const fac_attr table[] = { { "stream", FAC_A_INT, offsetof(fac_random_attrs, stream), 0, 0,
+                                    0, 0, NULL, "which of the noises of a counter" },
+                                  { "dtype", FAC_A_DTYPE, offsetof(fac_random_attrs, dtype), 0, 0,
+                                    0, 0, NULL, "floats; f32 when it is not said" },
+                                  { 0 } };
 
 static fac_dtype type_of(const fac_node *n) {
     const fac_dtype t = ((const fac_random_attrs *)n->attrs)->dtype;
@@ -39,20 +38,30 @@ static void expand(const fac_node *n, fac_value *out[]) {
 
 static const fac_onnx onnx[] = {
     { "", "RandomNormal", 1, 0, fac_names_random, fac_load_normal, -1 },
-    { "", "RandomNormalLike", 1, 0, fac_names_random, fac_load_normal, 1 }, { 0 } };
-static const fac_case cases[] = {
-    { "random_normal(i64[], i64{3,37})", -9, 9, 4e-6 },
-    { "random_normal(i32[], i64{5}) stream=3 dtype=f64", 0, 99, 1e-11 },
-    { "random_normal(i64[], i64{9}) dtype=f16", 0, 9, 8e-3 },
-    { "random_normal(i64[], i64{9}) dtype=bf16", 0, 9, 4e-2 },
-    { "random_normal(i64[], i64{0,3})", 0, 9, 0 }, { 0 }
+    { "", "RandomNormalLike", 1, 0, fac_names_random, fac_load_normal, 1 },
+    { 0 }
 };
+static const fac_case cases[] = { { "random_normal(i64[], i64{3,37})", -9, 9, 4e-6 },
+                                  { "random_normal(i32[], i64{5}) stream=3 dtype=f64", 0, 99,
+                                    1e-11 },
+                                  { "random_normal(i64[], i64{9}) dtype=f16", 0, 9, 8e-3 },
+                                  { "random_normal(i64[], i64{9}) dtype=bf16", 0, 9, 4e-2 },
+                                  { "random_normal(i64[], i64{0,3})", 0, 9, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_random_normal = {
-    .name = "random_normal", .doc = "random numbers of a normal distribution",
-    .in = fac_random_ports, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(fac_random_attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
-    .onnx = onnx, .save = fac_save_normal, .cases = cases,
+    .name = "random_normal",
+    .doc = "random numbers of a normal distribution",
+    .in = fac_random_ports,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(fac_random_attrs),
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .expand = expand,
+    .onnx = onnx,
+    .save = fac_save_normal,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_normal(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype) {

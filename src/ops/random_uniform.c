@@ -8,12 +8,11 @@
 fac_value *fac_uniform(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype);
 #endif
 
-static const fac_attr table[] = {
-    { "stream", FAC_A_INT, offsetof(fac_random_attrs, stream), 0, 0, 0, 0, NULL,
-      "which of the noises of a counter" },
-    { "dtype", FAC_A_DTYPE, offsetof(fac_random_attrs, dtype), 0, 0, 0, 0, NULL,
-      "floats; f32 when it is not said" }, { 0 }
-};
+static const fac_attr table[] = { { "stream", FAC_A_INT, offsetof(fac_random_attrs, stream), 0, 0,
+                                    0, 0, NULL, "which of the noises of a counter" },
+                                  { "dtype", FAC_A_DTYPE, offsetof(fac_random_attrs, dtype), 0, 0,
+                                    0, 0, NULL, "floats; f32 when it is not said" },
+                                  { 0 } };
 
 static fac_dtype type_of(const fac_node *n) {
     const fac_dtype t = ((const fac_random_attrs *)n->attrs)->dtype;
@@ -34,20 +33,29 @@ static void expand(const fac_node *n, fac_value *out[]) {
 static const fac_onnx onnx[] = {
     { "", "RandomUniform", 1, 0, fac_names_random, fac_load_uniform, -1 },
     { "", "RandomUniformLike", 1, 0, fac_names_random, fac_load_uniform, 1 },
-    { "", "Multinomial", 7, 0, fac_names_random, fac_load_multinomial, 1 }, { 0 } };
-static const fac_case cases[] = {
-    { "random_uniform(i64[], i64{3,37})", -9, 9, 0 },
-    { "random_uniform(i32[], i64{5}) stream=3 dtype=f64", 0, 99, 0 },
-    { "random_uniform(i64[], i64{9}) dtype=f16", 0, 9, 0 },
-    { "random_uniform(i64[], i64{9}) dtype=bf16", 0, 9, 0 },
-    { "random_uniform(i64[], i64{0,3})", 0, 9, 0 }, { 0 }
+    { "", "Multinomial", 7, 0, fac_names_random, fac_load_multinomial, 1 },
+    { 0 }
 };
+static const fac_case cases[] = { { "random_uniform(i64[], i64{3,37})", -9, 9, 0 },
+                                  { "random_uniform(i32[], i64{5}) stream=3 dtype=f64", 0, 99, 0 },
+                                  { "random_uniform(i64[], i64{9}) dtype=f16", 0, 9, 0 },
+                                  { "random_uniform(i64[], i64{9}) dtype=bf16", 0, 9, 0 },
+                                  { "random_uniform(i64[], i64{0,3})", 0, 9, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_random_uniform = {
-    .name = "random_uniform", .doc = "random numbers in [0, 1)", .in = fac_random_ports,
-    .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(fac_random_attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
-    .onnx = onnx, .save = fac_save_uniform, .cases = cases,
+    .name = "random_uniform",
+    .doc = "random numbers in [0, 1)",
+    .in = fac_random_ports,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(fac_random_attrs),
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .expand = expand,
+    .onnx = onnx,
+    .save = fac_save_uniform,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_uniform(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype) {

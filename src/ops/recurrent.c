@@ -1,4 +1,5 @@
-/* A recurrent layer unrolled: the input of all steps is projected by one product, the rest is a chain of cells. */
+/* A recurrent layer unrolled: the input of all steps is projected by one product, the rest is a
+ * chain of cells. */
 #include "base/memory.h"
 #include "ops/grad.h"
 #include "ops/recurrent.h"
@@ -6,7 +7,8 @@
 /* Gradients follow at most 256 operands, so long lists are cut and joined in two steps. */
 enum { FEW = 128, MOST_STEPS = FEW * FEW };
 
-/* By splits only: their gradient is one concatenation, that of a slice is a tensor of zeros as large as x. */
+/* By splits only: their gradient is one concatenation, that of a slice is a tensor of zeros as
+ * large as x. */
 static void cut(fac_value *x, int axis, int n, fac_value *out[]) {
     if (n <= FEW) {
         fac_split(x, axis, n, out);
@@ -15,7 +17,8 @@ static void cut(fac_value *x, int axis, int n, fac_value *out[]) {
     fac_value *part[FEW];
     const int parts = (n + FEW - 1) / FEW, each = (n + parts - 1) / parts;
     fac_split(x, axis, parts, part);
-    for (int k = 0; k < parts; k++) fac_split(part[k], axis, k < parts - 1 ? each : n - k * each, out + k * each);
+    for (int k = 0; k < parts; k++)
+        fac_split(part[k], axis, k < parts - 1 ? each : n - k * each, out + k * each);
 }
 
 static fac_value *join(fac_value *const x[], int n, int axis) {
@@ -23,11 +26,14 @@ static fac_value *join(fac_value *const x[], int n, int axis) {
     if (n <= FEW) return fac_concat(x, n, axis);
     fac_value *part[FEW];
     const int parts = (n + FEW - 1) / FEW;
-    for (int k = 0; k < parts; k++) part[k] = fac_concat(x + k * FEW, n - k * FEW < FEW ? n - k * FEW : FEW, axis);
+    for (int k = 0; k < parts; k++)
+        part[k] = fac_concat(x + k * FEW, n - k * FEW < FEW ? n - k * FEW : FEW, axis);
     return fac_concat(part, parts, axis);
 }
 
-void fac_cell_split(const fac_cell *cell, fac_value *v, int axis, fac_value *gate[]) { fac_split(v, axis, cell->gates, gate); }
+void fac_cell_split(const fac_cell *cell, fac_value *v, int axis, fac_value *gate[]) {
+    fac_split(v, axis, cell->gates, gate);
+}
 
 static fac_value *product(const fac_cell *cell, fac_value *x, fac_value *w, bool recurrent) {
     if (cell->kind->product) return cell->kind->product(cell, x, w, recurrent);
@@ -57,8 +63,9 @@ static fac_value *or_zero(fac_value *v, const fac_value *like) {
 }
 
 /* One direction.  y[t] [B, H] for each step; returns the last state. */
-static fac_cell_state unroll(const fac_cell *cell, fac_cell_step *step, fac_value *const xw[], int steps, bool backward,
-                             fac_value *lengths, fac_cell_state s, fac_value *y[]) {
+static fac_cell_state unroll(const fac_cell *cell, fac_cell_step *step, fac_value *const xw[],
+                             int steps, bool backward, fac_value *lengths, fac_cell_state s,
+                             fac_value *y[]) {
     for (int k = 0; k < steps; k++) {
         const int t = backward ? steps - 1 - k : k;
         const fac_cell_state old = s;
@@ -73,8 +80,8 @@ static fac_cell_state unroll(const fac_cell *cell, fac_cell_step *step, fac_valu
     return s;
 }
 
-/* b is that of w and that of r, one behind the other.  A gru that resets behind the product scales the second with it, so
- * there it must stay apart. */
+/* b is that of w and that of r, one after the other.  A gru that resets after the product scales
+ * the second with it, so there it must stay apart. */
 static fac_value *input_bias(fac_value *b, bool apart, fac_value **recurrent) {
     *recurrent = NULL;
     if (!b) return NULL;
@@ -86,12 +93,12 @@ static fac_value *input_bias(fac_value *b, bool apart, fac_value **recurrent) {
 }
 
 typedef struct layer {
-    const fac_node           *n;
+    const fac_node *n;
     const fac_recurrent_opts *o;
-    const fac_cell_kind      *kind;
-    fac_cell_step            *step;
-    int                       steps, directions;
-    fac_value                *x;            /* T,B,I */
+    const fac_cell_kind *kind;
+    fac_cell_step *step;
+    int steps, directions;
+    fac_value *x; /* T,B,I */
 } layer;
 
 /* Direction d of the layer; its outputs have the dims of the op's with a 1 for the direction. */
@@ -101,19 +108,29 @@ static void run(const layer *l, int d, fac_value *y[], fac_cell_state *last) {
     for (int k = 0; k < l->n->nin && k < FAC_CELL_INPUTS; k++) in[k] = l->n->in[k];
     for (int k = FAC_CELL_W; k < FAC_CELL_INPUTS; k++)
         if (k != FAC_CELL_LENGTHS)
-            in[k] = of_direction(in[k], o->batch_first && (k == FAC_CELL_H0 || k == FAC_CELL_C0), d, l->directions);
+            in[k] = of_direction(in[k], o->batch_first && (k == FAC_CELL_H0 || k == FAC_CELL_C0), d,
+                                 l->directions);
 
-    fac_cell cell = { .opts = o, .kind = l->kind, .node = l->n, .direction = d,
-                      .directions = l->directions, .gates = l->kind->gates, .hidden = l->n->out[0]->type.dims.d[3], .r = in[FAC_CELL_R],
+    fac_cell cell = { .opts = o,
+                      .kind = l->kind,
+                      .node = l->n,
+                      .direction = d,
+                      .directions = l->directions,
+                      .gates = l->kind->gates,
+                      .hidden = l->n->out[0]->type.dims.d[3],
+                      .r = in[FAC_CELL_R],
                       .peephole = in[FAC_CELL_P] };
     fac_cell_activations(o, l->kind, d, cell.act);
     const bool behind = l->kind->candidate && o->linear_before_reset;
     if (l->kind->candidate && !behind)
-        fac_split_sizes(cell.r, 0, fac_ints(l->n->graph, fac_shape((cell.gates - 1) * cell.hidden, cell.hidden)), cell.r_part);
+        fac_split_sizes(
+            cell.r, 0,
+            fac_ints(l->n->graph, fac_shape((cell.gates - 1) * cell.hidden, cell.hidden)),
+            cell.r_part);
     fac_value *b = input_bias(in[FAC_CELL_B], behind, &cell.recurrent_bias);
     fac_value *xw = l->kind->product ? fac_grad_plus(product(&cell, l->x, in[FAC_CELL_W], false), b)
                                      : fac_linear(l->x, in[FAC_CELL_W], b);
-    cut(xw, 0, l->steps, y);            /* y[t] is xw of step t until the step is made */
+    cut(xw, 0, l->steps, y); /* y[t] is xw of step t until the step is made */
 
     const bool backward = o->direction == FAC_REVERSE || d == 1;
     *last = unroll(&cell, l->step, y, l->steps, backward, in[FAC_CELL_LENGTHS],
@@ -131,7 +148,8 @@ static void nothing(const layer *l, fac_value *out[]) {
 }
 
 /* The outputs of both directions side by side: y, h, and c of an lstm. */
-static void assemble(const layer *l, fac_value **y, const fac_cell_state last[2], fac_value *out[]) {
+static void assemble(const layer *l, fac_value **y, const fac_cell_state last[2],
+                     fac_value *out[]) {
     const bool first = l->o->batch_first;
     const fac_dims step = first ? fac_shape(1, 2) : fac_shape(0, 1), state = fac_shape(first);
     fac_value *ys[2], *h[2], *c[2];
@@ -147,13 +165,16 @@ static void assemble(const layer *l, fac_value **y, const fac_cell_state last[2]
     if (l->kind->cell_state) out[2] = join(c, l->directions, first);
 }
 
-void fac_cell_expand(const fac_node *n, const fac_cell_kind *kind, fac_cell_step *step, fac_value *out[]) {
+void fac_cell_expand(const fac_node *n, const fac_cell_kind *kind, fac_cell_step *step,
+                     fac_value *out[]) {
     const fac_recurrent_opts *o = n->attrs;
     const int64_t steps = n->in[0]->type.dims.d[o->batch_first];
     layer l = { .n = n, .o = o, .kind = kind, .step = step, .directions = fac_cell_directions(o) };
     if (steps < 0 || steps > MOST_STEPS || n->out[0]->type.dims.d[3] < 0) {
-        fac_value *bad = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED, "%s is computed step by step: it needs a known number of "
-                                        "steps, at most %d, and of features", n->op->name, MOST_STEPS);
+        fac_value *bad = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED,
+                                        "%s is computed step by step: it needs a known number of "
+                                        "steps, at most %d, and of features",
+                                        n->op->name, MOST_STEPS);
         for (int k = 0; k < n->nout; k++) out[k] = bad;
         return;
     }
@@ -165,7 +186,8 @@ void fac_cell_expand(const fac_node *n, const fac_cell_kind *kind, fac_cell_step
     l.x = o->batch_first ? fac_transpose(n->in[0], fac_shape(1, 0, 2)) : n->in[0];
     fac_value **y = fac_alloc((size_t)(l.directions * l.steps), sizeof *y);
     if (!y) {
-        out[0] = fac_fail_graph(n->graph, FAC_E_NOMEM, "%s: no memory for %d steps", n->op->name, l.steps);
+        out[0] = fac_fail_graph(n->graph, FAC_E_NOMEM, "%s: no memory for %d steps", n->op->name,
+                                l.steps);
         return;
     }
     fac_cell_state last[2] = { { NULL, NULL }, { NULL, NULL } };

@@ -28,14 +28,17 @@ static fac_value *p_norm(fac_value *x, int64_t p, fac_dims axes) {
 }
 
 /* x / its norm along an axis; zeros where that is 0. */
-static void load_normalize(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+static void load_normalize(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
+                           fac_value *y[]) {
     const fac_dims axis = fac_shape(fac_onnx_int(n, "axis", -1));
-    fac_value *norm = p_norm(x[0], fac_onnx_int(n, "p", 2), axis), *zero = fac_number(g, x[0]->type.dtype, 0);
+    fac_value *norm = p_norm(x[0], fac_onnx_int(n, "p", 2), axis),
+              *zero = fac_number(g, x[0]->type.dtype, 0);
     fac_value *none = fac_equal(norm, zero), *one = fac_number(g, x[0]->type.dtype, 1);
     y[0] = fac_where(none, zero, fac_div(x[0], fac_where(none, one, norm)));
 }
 
-static void load_global_pool(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+static void load_global_pool(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
+                             fac_value *y[]) {
     (void)g;
     fac_dims axes = { 0 };
     for (int k = 2; k < x[0]->type.dims.n; k++) axes.d[axes.n++] = k;
@@ -44,17 +47,31 @@ static void load_global_pool(const fac_onnx_node *n, fac_graph *g, fac_value *co
 
 static const fac_onnx_attr normalize_names[] = { { "axis", NULL }, { "p", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "ReduceL2", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 },
-                                 { "", "LpNormalization", 1, 0, normalize_names, load_normalize, 0 },
-                                 { "", "GlobalLpPool", 2, 0, normalize_names, load_global_pool, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "reduce_l2(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 }, { "reduce_l2(f32[3,4], -)", -1, 1, 1e-6 },
-    { "reduce_l2(f32[2,0,3], i64{1})", 0, 0, 0 },          { "reduce_l2(i32[3,4], i64{0})", -9, 9, 0 }, { 0 } };
+                                 { "", "LpNormalization", 1, 0, normalize_names, load_normalize,
+                                   0 },
+                                 { "", "GlobalLpPool", 2, 0, normalize_names, load_global_pool, 0 },
+                                 { 0 } };
+static const fac_case cases[] = { { "reduce_l2(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 },
+                                  { "reduce_l2(f32[3,4], -)", -1, 1, 1e-6 },
+                                  { "reduce_l2(f32[2,0,3], i64{1})", 0, 0, 0 },
+                                  { "reduce_l2(i32[3,4], i64{0})", -9, 9, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_reduce_l2 = {
-    .name = "reduce_l2", .doc = "the Euclidean norm over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out,
-    .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .expand = expand, .cost = cost,
-    .onnx = onnx, .save = fac_reduce_save, .cases = cases,
-    .images = FAC_IMAGES_UNREDUCED, .rounding = { .rule = FAC_ROUND_NONE },
+    .name = "reduce_l2",
+    .doc = "the Euclidean norm over axes",
+    .in = fac_reduce_num_in,
+    .out = fac_reduce_num_out,
+    .attrs = fac_reduce_table,
+    .attrs_size = sizeof(fac_reduce_attrs),
+    .infer = fac_reduce_infer,
+    .expand = expand,
+    .cost = cost,
+    .onnx = onnx,
+    .save = fac_reduce_save,
+    .cases = cases,
+    .images = FAC_IMAGES_UNREDUCED,
+    .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_reduce_l2(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_l2, x, axes, keep);

@@ -16,15 +16,28 @@ static void expand(const fac_node *n, fac_value *out[]) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 2, to); }
 
-static const fac_onnx onnx[] = { { "", "ReduceSumSquare", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "reduce_sum_square(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 }, { "reduce_sum_square(f32[3,4], -)", -1, 1, 1e-6 },
-    { "reduce_sum_square(f32[2,0,3], i64{1})", 0, 0, 0 },          { "reduce_sum_square(i32[3,4], i64{0})", -9, 9, 0 }, { 0 } };
+static const fac_onnx onnx[] = {
+    { "", "ReduceSumSquare", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 }, { 0 }
+};
+static const fac_case cases[] = { { "reduce_sum_square(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 },
+                                  { "reduce_sum_square(f32[3,4], -)", -1, 1, 1e-6 },
+                                  { "reduce_sum_square(f32[2,0,3], i64{1})", 0, 0, 0 },
+                                  { "reduce_sum_square(i32[3,4], i64{0})", -9, 9, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_reduce_sum_square = {
-    .name = "reduce_sum_square", .doc = "the sum of squares over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out,
-    .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .expand = expand, .cost = cost,
-    .onnx = onnx, .save = fac_reduce_save, .cases = cases,
+    .name = "reduce_sum_square",
+    .doc = "the sum of squares over axes",
+    .in = fac_reduce_num_in,
+    .out = fac_reduce_num_out,
+    .attrs = fac_reduce_table,
+    .attrs_size = sizeof(fac_reduce_attrs),
+    .infer = fac_reduce_infer,
+    .expand = expand,
+    .cost = cost,
+    .onnx = onnx,
+    .save = fac_reduce_save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_reduce_sum_square(fac_value *x, fac_dims axes, bool keep) {

@@ -2,27 +2,37 @@
 #include "graph/graph_internal.h"
 
 #if FAC_INTERFACE
-/* The elements of x in the same order under other dims; a view where possible.  A dim of 0 copies x's dim at that place, one
- * dim may be -1: what is left.  dims may be symbols. */
+/* The elements of x in the same order under other dims; a view where possible.  A dim of 0 copies
+ * x's dim at that place, one dim may be -1: what is left.  dims may be symbols. */
 fac_value *fac_reshape(fac_value *x, fac_dims dims);
-fac_value *fac_reshape_to(fac_value *x, fac_value *shape);      /* the same, dims from an i64[n] */
-fac_value *fac_reshape_exactly(fac_value *x, fac_value *shape); /* the same, but a dim of 0 is a size */
-fac_value *fac_reshape_sizes(fac_value *x, fac_dims dims);      /* exactly these sizes, of which any may be 0; symbols, no -1 */
-fac_value *fac_reshape_like(fac_value *x, fac_value *like);     /* the dims of like, of which no data are needed */
+fac_value *fac_reshape_to(fac_value *x, fac_value *shape); /* the same, dims from an i64[n] */
+fac_value *fac_reshape_exactly(fac_value *x,
+                               fac_value *shape); /* the same, but a dim of 0 is a size */
+fac_value *fac_reshape_sizes(
+    fac_value *x, fac_dims dims); /* exactly these sizes, of which any may be 0; symbols, no -1 */
+fac_value *fac_reshape_like(fac_value *x,
+                            fac_value *like); /* the dims of like, of which no data are needed */
 #endif
 
-typedef struct attrs { bool allowzero; } attrs;
-static const fac_attr table[] = {
-    { "allowzero", FAC_A_FLAG, offsetof(attrs, allowzero), 0, 0, 0, 0, NULL, "a dim of 0 is a size and does not copy x's" }, { 0 }
-};
+typedef struct attrs {
+    bool allowzero;
+} attrs;
+static const fac_attr table[] = { { "allowzero", FAC_A_FLAG, offsetof(attrs, allowzero), 0, 0, 0, 0,
+                                    NULL, "a dim of 0 is a size and does not copy x's" },
+                                  { 0 } };
 static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "shape", FAC_INTS, FAC_HOST }, { 0 } };
 
 static int64_t gcd(int64_t a, int64_t b) {
-    while (b) { int64_t r = a % b; a = b; b = r; }
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
     return a;
 }
 
-/* What -1 stands for: the product of the dims in `a` over that of the dims in `b`; equal symbols cancel first. */
+/* What -1 stands for: the product of the dims in `a` over that of the dims in `b`; equal symbols
+ * cancel first. */
 static bool quotient(fac_node *n, fac_dims a, fac_dims b, int64_t *size) {
     int64_t over = 1, under = 1, rest = 1;
     bool open = false;
@@ -30,17 +40,23 @@ static bool quotient(fac_node *n, fac_dims a, fac_dims b, int64_t *size) {
         for (int i = 0; i < a.n && b.d[j] < 0; i++)
             if (a.d[i] == b.d[j]) a.d[i] = b.d[j] = 1;
     for (int j = 0; j < b.n; j++) {
-        if (b.d[j] < 0) open = true;
-        else under = fac_size_product(n->graph, under, b.d[j]);
+        if (b.d[j] < 0)
+            open = true;
+        else
+            under = fac_size_product(n->graph, under, b.d[j]);
     }
-    for (int i = 0; i < a.n; i++) if (a.d[i] >= 0) over = fac_size_product(n->graph, over, a.d[i]);
+    for (int i = 0; i < a.n; i++)
+        if (a.d[i] >= 0) over = fac_size_product(n->graph, over, a.d[i]);
     if (under == 0) return fac_fail(n, FAC_E_SHAPE, "-1 beside a dim of 0 could be any size");
     int64_t common = gcd(over, under);
     if (common > 1) over /= common, under /= common;
-    for (int i = 0; i < a.n; i++) if (a.d[i] < 0) rest = fac_size_product(n->graph, rest, a.d[i]);
+    for (int i = 0; i < a.n; i++)
+        if (a.d[i] < 0) rest = fac_size_product(n->graph, rest, a.d[i]);
     if (rest == 1 && !open && under != 1)
-        return fac_fail(n, FAC_E_SHAPE, "the elements do not divide evenly among the dims beside -1");
-    *size = open ? fac_symbol(n->graph, NULL) : fac_size_quotient(n->graph, fac_size_product(n->graph, rest, over), under);
+        return fac_fail(n, FAC_E_SHAPE,
+                        "the elements do not divide evenly among the dims beside -1");
+    *size = open ? fac_symbol(n->graph, NULL)
+                 : fac_size_quotient(n->graph, fac_size_product(n->graph, rest, over), under);
     return true;
 }
 
@@ -72,7 +88,8 @@ static bool infer(fac_node *n) {
     int open = -1;
     y.n = fac_host_length(n->in[1]);
     if (y.n < 0 || y.n > FAC_DIMS)
-        return fac_fail(n, FAC_E_SHAPE, "the shape must be a list of at most %d dims, of known length", FAC_DIMS);
+        return fac_fail(n, FAC_E_SHAPE,
+                        "the shape must be a list of at most %d dims, of known length", FAC_DIMS);
     if (!fac_known(n->in[1], &c)) {
         for (int k = 0; k < y.n; k++) y.d[k] = fac_symbol(n->graph, NULL);
     } else {
@@ -81,9 +98,11 @@ static bool infer(fac_node *n) {
             if (c.symbolic >> k & 1) {
                 others.d[others.n++] = y.d[k];
             } else if (c.v[k] == 0 && !allowzero) {
-                if (k >= x->n) return fac_fail(n, FAC_E_SHAPE, "dim %d is 0, which copies a dim that x does not have", k);
+                if (k >= x->n)
+                    return fac_fail(n, FAC_E_SHAPE,
+                                    "dim %d is 0, which copies a dim that x does not have", k);
                 y.d[k] = x->d[k];
-                left.d[k] = 1;              /* cancels, also when it is 0 */
+                left.d[k] = 1; /* cancels, also when it is 0 */
             } else if (c.v[k] == -1) {
                 if (open >= 0) return fac_fail(n, FAC_E_ARGUMENT, "more than one dim is -1");
                 open = k;
@@ -98,19 +117,25 @@ static bool infer(fac_node *n) {
     }
     int64_t a = fac_dims_count(x), b = fac_dims_count(&y);
     if (a >= 0 && b >= 0 && a != b)
-        return fac_fail(n, FAC_E_SHAPE, "%lld elements do not fit in a shape of %lld", (long long)a, (long long)b);
+        return fac_fail(n, FAC_E_SHAPE, "%lld elements do not fit in a shape of %lld", (long long)a,
+                        (long long)b);
     n->out[0]->type = (fac_type){ n->in[0]->type.dtype, y };
     return fac_knows_same(n);
 }
 
-static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_reshape_like(dy[0], n->in[0]); }
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    dx[0] = fac_reshape_like(dy[0], n->in[0]);
+}
 
-static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const in_[], fac_value *out[]) {
+static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const in_[],
+                     fac_value *out[]) {
     (void)g;
     out[0] = fac_reshape(in_[0], fac_onnx_ints(n, "shape"));
 }
 static const fac_onnx_attr names[] = { { "shape", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Reshape", 5, 0, NULL, NULL, 0 }, { "", "Reshape", 1, 4, names, load_old, 1 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Reshape", 5, 0, NULL, NULL, 0 },
+                                 { "", "Reshape", 1, 4, names, load_old, 1 },
+                                 { 0 } };
 /* Without a 0 among the dims it does not matter what one means, which opsets before 14 cannot
  * choose. */
 static bool may_be_empty(const fac_value *shape) {
@@ -129,19 +154,32 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "reshape(f32[2,3,4], i64{4,6})", -4, 4, 0 }, { "reshape(f32[2,3,4], i64{0,-1})", -4, 4, 0 },
-    { "reshape(i64[6], i64{1,2,1,3})", -9, 9, 0 }, { "reshape(f16[1], i64{})", -4, 4, 0 },
-    { "reshape(f32[], i64{1,1})", -4, 4, 0 }, { "reshape(f32[0,3], i64{3,0}) allowzero", 0, 0, 0 },
-    { "reshape(bool[4,2], i64{-1})", 0, 1, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "reshape(f32[2,3,4], i64{4,6})", -4, 4, 0 },
+                                  { "reshape(f32[2,3,4], i64{0,-1})", -4, 4, 0 },
+                                  { "reshape(i64[6], i64{1,2,1,3})", -9, 9, 0 },
+                                  { "reshape(f16[1], i64{})", -4, 4, 0 },
+                                  { "reshape(f32[], i64{1,1})", -4, 4, 0 },
+                                  { "reshape(f32[0,3], i64{3,0}) allowzero", 0, 0, 0 },
+                                  { "reshape(bool[4,2], i64{-1})", 0, 1, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_reshape = {
-    .name = "reshape", .doc = "the same elements under other dims", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_KNOWS, .infer = infer, .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx,
+    .name = "reshape",
+    .doc = "the same elements under other dims",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_KNOWS,
+    .infer = infer,
+    .move = fac_move_flat,
+    .view = fac_view_flat,
+    .onnx = onnx,
     .save = save,
-    .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_FIRST, .rounding = { .rule = FAC_ROUND_MOVES },
+    .grad = grad,
+    .cases = cases,
+    .images = FAC_IMAGES_FIRST,
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_reshape_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_reshape, NULL, 2, (fac_value *[]){ x, shape });
@@ -155,5 +193,9 @@ fac_value *fac_reshape_sizes(fac_value *x, fac_dims dims) {
     fac_value *shape = fac_ints(fac_value_graph(x), dims);
     return empty ? fac_reshape_exactly(x, shape) : fac_reshape_to(x, shape);
 }
-fac_value *fac_reshape_like(fac_value *x, fac_value *like) { return fac_reshape_exactly(x, fac_shape_of(like)); }
-fac_value *fac_reshape(fac_value *x, fac_dims dims) { return fac_reshape_to(x, fac_ints(fac_value_graph(x), dims)); }
+fac_value *fac_reshape_like(fac_value *x, fac_value *like) {
+    return fac_reshape_exactly(x, fac_shape_of(like));
+}
+fac_value *fac_reshape(fac_value *x, fac_dims dims) {
+    return fac_reshape_to(x, fac_ints(fac_value_graph(x), dims));
+}

@@ -3,14 +3,15 @@
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
-/* The elements of x in row-major order under other dims, an i64[n]: as many as fit, zeros behind
+/* The elements of x in row-major order under other dims, an i64[n]: as many as fit, zeros after
  * them. */
 fac_value *fac_resize_to(fac_value *x, fac_value *shape);
 #endif
 
 extern const fac_op fac_op_resize;
 static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 },
-                               { "shape", FAC_INTS, FAC_HOST }, { 0 } };
+                               { "shape", FAC_INTS, FAC_HOST },
+                               { 0 } };
 
 static bool infer(fac_node *n) {
     fac_contents c;
@@ -43,8 +44,8 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
 /* Only once all sizes are numbers. */
 static int64_t expands(const fac_node *n) {
     enum { NODES = 4 };
-    const bool known = fac_dims_count(&n->in[0]->type.dims) >= 0
-                    && fac_dims_count(&n->out[0]->type.dims) >= 0;
+    const bool known =
+        fac_dims_count(&n->in[0]->type.dims) >= 0 && fac_dims_count(&n->out[0]->type.dims) >= 0;
     return known ? NODES : 0;
 }
 
@@ -67,16 +68,24 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_resize_to(dy[0], fac_shape_of(n->in[0]));
 }
 
-static const fac_case cases[] = {
-    { "resize(f32[2,3], i64{4})", -4, 4, 0 }, { "resize(f32[2,3], i64{3,3})", -4, 4, 0 },
-    { "resize(i64[], i64{2,2})", -9, 9, 0 }, { "resize(f16[0,3], i64{2})", 0, 0, 0 },
-    { "resize(bool[5], i64{0,3})", 0, 1, 0 }, { "resize(f64[5], i64{})", -4, 4, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "resize(f32[2,3], i64{4})", -4, 4, 0 },
+                                  { "resize(f32[2,3], i64{3,3})", -4, 4, 0 },
+                                  { "resize(i64[], i64{2,2})", -9, 9, 0 },
+                                  { "resize(f16[0,3], i64{2})", 0, 0, 0 },
+                                  { "resize(bool[5], i64{0,3})", 0, 1, 0 },
+                                  { "resize(f64[5], i64{})", -4, 4, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_resize = {
-    .name = "resize", .doc = "as many elements as fit under other dims, zeros behind them",
-    .in = in, .out = fac_ports_y,
-    .infer = infer, .move = move, .expand = expand, .expands = expands, .grad = grad,
+    .name = "resize",
+    .doc = "as many elements as fit under other dims, zeros behind them",
+    .in = in,
+    .out = fac_ports_y,
+    .infer = infer,
+    .move = move,
+    .expand = expand,
+    .expands = expands,
+    .grad = grad,
     .cases = cases,
     .rounding = { .rule = FAC_ROUND_MOVES },
 };

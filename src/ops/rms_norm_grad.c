@@ -6,20 +6,29 @@
 #include "ops/norm.h"
 
 #if FAC_INTERFACE
-/* With f = 1 / sqrt(mean of x^2 + epsilon), the mean over the dims axis.. of x (a negative axis counts from the end), and
- * g = dy scale:
- *   dx = f (g - x f^2 mean(g x)),   dscale = sum dy x f
- * x, dy of one type   scale: the dims axis.. of x, may be NULL
- * Output 1 is dscale, summed over the dims before axis. */
-fac_value *fac_rms_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, int64_t axis, double epsilon);
+/* With f = 1 / sqrt(mean of x^2 + epsilon), the mean over the dims axis.. of x (a negative axis
+ * counts from the end), and g = dy scale: dx = f (g - x f^2 mean(g x)),   dscale = sum dy x f x, dy
+ * of one type   scale: the dims axis.. of x, may be NULL Output 1 is dscale, summed over the dims
+ * before axis. */
+fac_value *fac_rms_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, int64_t axis,
+                             double epsilon);
 #endif
 
-typedef struct attrs { int64_t axis; double epsilon; } attrs;
-static const fac_attr table[] = {
-    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the first normalized dim" },
-    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the mean square" }, { 0 } };
-static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "dy", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
-static const fac_port out[] = { { "dx", FAC_FLOATS, 0 }, { "dscale", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+typedef struct attrs {
+    int64_t axis;
+    double epsilon;
+} attrs;
+static const fac_attr table[] = { { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS,
+                                    FAC_DIMS - 1, NULL, "the first normalized dim" },
+                                  { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0,
+                                    NULL, "added to the mean square" },
+                                  { 0 } };
+static const fac_port in[] = {
+    { "x", FAC_FLOATS, 0 }, { "dy", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, FAC_OPTIONAL }, { 0 }
+};
+static const fac_port out[] = { { "dx", FAC_FLOATS, 0 },
+                                { "dscale", FAC_FLOATS, FAC_OPTIONAL },
+                                { 0 } };
 
 static bool infer(fac_node *n) { return fac_norm_grad_infer(n, ((const attrs *)n->attrs)->axis); }
 
@@ -32,8 +41,10 @@ static void expand(const fac_node *n, fac_value *to[]) {
         fac_dims *d = k < axis ? &before : &over;
         d->d[d->n++] = k;
     }
-    fac_value *square = fac_add(fac_mean(fac_mul(x, x), over, true), fac_number(n->graph, x->type.dtype, a->epsilon));
-    fac_value *f = fac_reciprocal(fac_sqrt(square)), *hat = fac_mul(x, f), *g = scale ? fac_mul(dy, scale) : dy;
+    fac_value *square = fac_add(fac_mean(fac_mul(x, x), over, true),
+                                fac_number(n->graph, x->type.dtype, a->epsilon));
+    fac_value *f = fac_reciprocal(fac_sqrt(square)), *hat = fac_mul(x, f),
+              *g = scale ? fac_mul(dy, scale) : dy;
     to[0] = fac_mul(f, fac_sub(g, fac_mul(hat, fac_mean(fac_mul(g, hat), over, true))));
     to[1] = fac_mul(dy, hat);
     if (before.n) to[1] = fac_sum(to[1], before, false);
@@ -46,14 +57,26 @@ static const fac_case cases[] = {
     { "rms_norm_grad(f32[4,3,7], f32[4,3,7], f32[3,7]) axis=1 epsilon=1e-3", -2, 2, 2e-5 },
     { "rms_norm_grad(f32[5,33], f32[5,33], -) axis=1 epsilon=1e-5", -2, 2, 2e-5 },
     { "rms_norm_grad(f32[6,5], f32[6,5], f32[6,5]) axis=0 epsilon=0.01", -2, 2, 2e-5 },
-    { "rms_norm_grad(f32[0,8], f32[0,8], f32[8]) axis=-1 epsilon=1e-5", 0, 0, 0 }, { 0 } };
+    { "rms_norm_grad(f32[0,8], f32[0,8], f32[8]) axis=-1 epsilon=1e-5", 0, 0, 0 },
+    { 0 }
+};
 
 extern const fac_op fac_op_rms_norm_grad;
 const fac_op fac_op_rms_norm_grad = {
-    .name = "rms_norm_grad", .doc = "the gradient of rms_norm", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .expand = expand, .cost = cost, .cases = cases,
+    .name = "rms_norm_grad",
+    .doc = "the gradient of rms_norm",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .expand = expand,
+    .cost = cost,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
-fac_value *fac_rms_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, int64_t axis, double epsilon) {
-    return fac_emit(&fac_op_rms_norm_grad, &(attrs){ axis, epsilon }, 3, (fac_value *[]){ x, dy, scale });
+fac_value *fac_rms_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, int64_t axis,
+                             double epsilon) {
+    return fac_emit(&fac_op_rms_norm_grad, &(attrs){ axis, epsilon }, 3,
+                    (fac_value *[]){ x, dy, scale });
 }

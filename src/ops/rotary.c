@@ -66,7 +66,7 @@ static bool infer(fac_node *n) {
     if (c->d[c->n - 1] >= 0 && c->d[c->n - 1] != width / 2)
         return fac_fail(n, FAC_E_SHAPE, "cos has %lld columns for a width of %lld",
                         (long long)c->d[c->n - 1], (long long)width);
-    const fac_dims *rows = n->in[3] ? &n->in[3]->type.dims : c;     /* begin with B,S */
+    const fac_dims *rows = n->in[3] ? &n->in[3]->type.dims : c; /* begin with B,S */
     const int64_t batch = d->d[0], length = d->d[d->n == 3 ? 1 : 2];
     if ((n->in[3] && rows->n != 2) || fac_differ(rows->d[0], batch) ||
         fac_differ(rows->d[1], length))

@@ -1,4 +1,5 @@
-/* ONNX's Scan (since opset 9): a loop over slices of its inputs.  Its expansion is a loop whose body gathers the slices. */
+/* ONNX's Scan (since opset 9): a loop over slices of its inputs.  Its expansion is a loop whose
+ * body gathers the slices. */
 #include <stdio.h>
 #include <string.h>
 #include "graph/build.h"
@@ -10,39 +11,60 @@
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
-/* For every slice of in[states..states+slices) along in_axes (NULL: 0), all of one length: states.., row.. = body(states..,
- * slices.., others..), where the first `states` of in[] are what iterations hand on and what stands behind the slices is read by
- * all.  out[] receives the last states, and the rows of all iterations stacked along a new axis of out_axes (NULL: 0).  in_back,
- * out_back (NULL: none): bit k says that slices, or rows, k go from the end to the beginning.  g takes over the body. */
-typedef struct fac_scan_opts { int states, slices; fac_dims in_axes, out_axes; unsigned in_back, out_back; } fac_scan_opts;
-void fac_scan(fac_graph *g, fac_graph *body, const fac_scan_opts *opts, int n, fac_value *const in[], fac_value *out[]);
+/* For every slice of in[states..states+slices) along in_axes (NULL: 0), all of one length:
+ * states.., row.. = body(states.., slices.., others..), where the first `states` of in[] are what
+ * iterations hand on and what stands behind the slices is read by all.  out[] receives the last
+ * states, and the rows of all iterations stacked along a new axis of out_axes (NULL: 0).  in_back,
+ * out_back (NULL: none): bit k says that slices, or rows, k go from the end to the beginning.  g
+ * takes over the body. */
+typedef struct fac_scan_opts {
+    int states, slices;
+    fac_dims in_axes, out_axes;
+    unsigned in_back, out_back;
+} fac_scan_opts;
+void fac_scan(fac_graph *g, fac_graph *body, const fac_scan_opts *opts, int n,
+              fac_value *const in[], fac_value *out[]);
 #endif
 
-typedef struct attrs { int64_t states, slices; fac_dims in_axes, out_axes; int64_t in_back, out_back; } attrs;
-static const fac_attr table[] = {
-    { "states", FAC_A_INT, offsetof(attrs, states), 0, 0, 0, 1 << 20, NULL, "inputs handed from iteration to iteration" },
-    { "slices", FAC_A_INT, offsetof(attrs, slices), 0, 0, 0, 1 << 20, NULL, "inputs behind them that are cut into slices" },
-    { "in_axes", FAC_A_DIMS, offsetof(attrs, in_axes), 0, 0, 0, 0, NULL, "along which; default 0" },
-    { "out_axes", FAC_A_DIMS, offsetof(attrs, out_axes), 0, 0, 0, 0, NULL, "along which results are stacked; default 0" },
-    { "in_back", FAC_A_INT, offsetof(attrs, in_back), 0, 0, 0, 255, NULL, "bit k: slices k come in reverse order" },
-    { "out_back", FAC_A_INT, offsetof(attrs, out_back), 0, 0, 0, 255, NULL, "bit k: results k are stacked in reverse order" },
-    { 0 } };
+typedef struct attrs {
+    int64_t states, slices;
+    fac_dims in_axes, out_axes;
+    int64_t in_back, out_back;
+} attrs;
+static const fac_attr table[] = { { "states", FAC_A_INT, offsetof(attrs, states), 0, 0, 0, 1 << 20,
+                                    NULL, "inputs handed from iteration to iteration" },
+                                  { "slices", FAC_A_INT, offsetof(attrs, slices), 0, 0, 0, 1 << 20,
+                                    NULL, "inputs behind them that are cut into slices" },
+                                  { "in_axes", FAC_A_DIMS, offsetof(attrs, in_axes), 0, 0, 0, 0,
+                                    NULL, "along which; default 0" },
+                                  { "out_axes", FAC_A_DIMS, offsetof(attrs, out_axes), 0, 0, 0, 0,
+                                    NULL, "along which results are stacked; default 0" },
+                                  { "in_back", FAC_A_INT, offsetof(attrs, in_back), 0, 0, 0, 255,
+                                    NULL, "bit k: slices k come in reverse order" },
+                                  { "out_back", FAC_A_INT, offsetof(attrs, out_back), 0, 0, 0, 255,
+                                    NULL, "bit k: results k are stacked in reverse order" },
+                                  { 0 } };
 static const fac_port in[] = { { "x", FAC_ANY, FAC_VARIADIC }, { 0 } };
 static const fac_port out[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 
-static int axis_of(const fac_dims *axes, int k, int rank) { return k < axes->n ? fac_axis(axes->d[k], rank) : 0; }
+static int axis_of(const fac_dims *axes, int k, int rank) {
+    return k < axes->n ? fac_axis(axes->d[k], rank) : 0;
+}
 
 /* ---- types ---- */
 
 static bool slice_type(fac_node *n, int k, fac_type *type, int64_t *length) {
     const attrs *a = n->attrs;
     const int axis = axis_of(&a->in_axes, k, type->dims.n);
-    if (!type->dims.n || axis < 0) return fac_fail(n, FAC_E_SHAPE, "slices %d have no such axis", k);
+    if (!type->dims.n || axis < 0)
+        return fac_fail(n, FAC_E_SHAPE, "slices %d have no such axis", k);
     const int64_t size = type->dims.d[axis];
     if (*length >= 0 && size >= 0 && size != *length)
-        return fac_fail(n, FAC_E_SHAPE, "%lld slices of one input, %lld of another", (long long)*length, (long long)size);
+        return fac_fail(n, FAC_E_SHAPE, "%lld slices of one input, %lld of another",
+                        (long long)*length, (long long)size);
     if (!k || *length < 0) *length = size;
-    memmove(type->dims.d + axis, type->dims.d + axis + 1, (size_t)(type->dims.n - axis - 1) * sizeof *type->dims.d);
+    memmove(type->dims.d + axis, type->dims.d + axis + 1,
+            (size_t)(type->dims.n - axis - 1) * sizeof *type->dims.d);
     type->dims.n--;
     return true;
 }
@@ -57,8 +79,10 @@ static bool put_types(fac_node *n, fac_flow *f, int64_t length) {
             return fac_fail(n, FAC_E_SHAPE, "state %d has another type behind an iteration", k);
         if (row >= 0) {
             const int axis = axis_of(&a->out_axes, row, y.dims.n + 1);
-            if (axis < 0 || y.dims.n == FAC_DIMS) return fac_fail(n, FAC_E_SHAPE, "results %d have no such axis", row);
-            memmove(y.dims.d + axis + 1, y.dims.d + axis, (size_t)(y.dims.n - axis) * sizeof *y.dims.d);
+            if (axis < 0 || y.dims.n == FAC_DIMS)
+                return fac_fail(n, FAC_E_SHAPE, "results %d have no such axis", row);
+            memmove(y.dims.d + axis + 1, y.dims.d + axis,
+                    (size_t)(y.dims.n - axis) * sizeof *y.dims.d);
             y.dims.d[axis] = length;
             y.dims.n++;
         }
@@ -74,17 +98,21 @@ static bool infer(fac_node *n) {
     fac_flow_feed *feed = fac_arena_alloc(&n->graph->arena, (size_t)n->nin, sizeof *feed);
     if (!feed) return fac_fail(n, FAC_E_NOMEM, "no memory for the types of its body");
     if (a->slices < 1 || a->states + a->slices > n->nin || a->slices > FAC_DIMS)
-        return fac_fail(n, FAC_E_ARGUMENT, "%lld states and %lld inputs for slices (1 to %d), of %d inputs", (long long)a->states,
-                        (long long)a->slices, FAC_DIMS, n->nin);
-    if (!n->body[0] || n->body[0]->noutputs < (size_t)a->states || n->body[0]->noutputs > (size_t)a->states + FAC_DIMS)
-        return fac_fail(n, FAC_E_ARGUMENT, "its body needs %lld states and at most %d further outputs", (long long)a->states,
-                        FAC_DIMS);
+        return fac_fail(n, FAC_E_ARGUMENT,
+                        "%lld states and %lld inputs for slices (1 to %d), of %d inputs",
+                        (long long)a->states, (long long)a->slices, FAC_DIMS, n->nin);
+    if (!n->body[0] || n->body[0]->noutputs < (size_t)a->states ||
+        n->body[0]->noutputs > (size_t)a->states + FAC_DIMS)
+        return fac_fail(n, FAC_E_ARGUMENT,
+                        "its body needs %lld states and at most %d further outputs",
+                        (long long)a->states, FAC_DIMS);
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i]) return fac_fail(n, FAC_E_ARGUMENT, "input %d is missing", i);
         feed[i] = fac_flow_same(n->in[i]);
         if (i >= a->states + a->slices) continue;
         feed[i].known = NULL;
-        if (i >= a->states && !slice_type(n, i - (int)a->states, &feed[i].type, &length)) return false;
+        if (i >= a->states && !slice_type(n, i - (int)a->states, &feed[i].type, &length))
+            return false;
     }
     const bool ok = fac_flow_open(&f, n, 0, n->nin, feed) && put_types(n, &f, length);
     fac_flow_close(&f, ok);
@@ -103,8 +131,10 @@ static fac_graph *loop_body(const fac_node *n) {
     const int first = (int)a->states, behind = first + (int)a->slices;
     fac_graph *g = fac_graph_new();
     if (!g || !fac_symbols_copy(g, n->graph)) return g;
-    fac_value **x = fac_arena_alloc(&g->arena, (size_t)n->nin + n->body[0]->noutputs, sizeof *x), **y = x + n->nin;
-    fac_value *i = fac_input(g, "i", FAC_I64, (fac_dims){ 0 }), *go = fac_input(g, "go", FAC_BOOL, (fac_dims){ 0 });
+    fac_value **x = fac_arena_alloc(&g->arena, (size_t)n->nin + n->body[0]->noutputs, sizeof *x),
+              **y = x + n->nin;
+    fac_value *i = fac_input(g, "i", FAC_I64, (fac_dims){ 0 }),
+              *go = fac_input(g, "go", FAC_BOOL, (fac_dims){ 0 });
     if (!x) return fac_graph_raise(g, FAC_E_NOMEM, "no memory for a body"), g;
     for (int k = 0; k < n->nin && !g->error.status; k++) {
         char name[24];
@@ -115,7 +145,7 @@ static fac_graph *loop_body(const fac_node *n) {
         fac_value *last = fac_sub(dim_of(x[k], axis), fac_number(g, FAC_I64, 1));
         x[k] = fac_gather(x[k], a->in_back >> (k - first) & 1 ? fac_sub(last, i) : i, axis);
     }
-    fac_node inside = *n;                       /* as if it stood in there, without a scope of its own */
+    fac_node inside = *n; /* as if it stood in there, without a scope of its own */
     inside.graph = g;
     inside.name = inside.scope = NULL;
     fac_flow_inline(&inside, n->body[0], NULL, x, y);
@@ -147,13 +177,15 @@ static void expand(const fac_node *n, fac_value *y[]) {
         return;
     }
     const char *scope = n->graph->scope;
-    fac_iterate(n->graph, body, dim_of(x, axis_of(&a->in_axes, 0, x->type.dims.n)), NULL, (int)a->states, n->nin, n->in, y);
+    fac_iterate(n->graph, body, dim_of(x, axis_of(&a->in_axes, 0, x->type.dims.n)), NULL,
+                (int)a->states, n->nin, n->in, y);
     n->graph->scope = scope;
-    if (y[0] && y[0]->node) {                   /* iterations keep the path of the node */
+    if (y[0] && y[0]->node) { /* iterations keep the path of the node */
         y[0]->node->name = n->name;
         y[0]->node->scope = n->scope;
     }
-    for (int k = (int)a->states; k < n->nout && !n->graph->error.status; k++) y[k] = place_rows(a, k - (int)a->states, y[k]);
+    for (int k = (int)a->states; k < n->nout && !n->graph->error.status; k++)
+        y[k] = place_rows(a, k - (int)a->states, y[k]);
 }
 
 static void cost(const fac_node *n, fac_cost *c) {
@@ -202,21 +234,26 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
         d->n--;
     }
     if (!ok) {
-        fac_fail_graph(g, FAC_E_FORMAT, "Scan has %d inputs, %lld of them for slices; its body has %d", n->nin,
+        fac_fail_graph(g, FAC_E_FORMAT,
+                       "Scan has %d inputs, %lld of them for slices; its body has %d", n->nin,
                        (long long)a.slices, formal);
         return;
     }
     fac_graph *body = fac_onnx_body(n, "body", formal, types, &outer);
-    fac_value **all = body ? fac_arena_alloc(&g->arena, (size_t)(formal + outer.n) + body->noutputs, sizeof *all) : NULL;
+    fac_value **all =
+        body ? fac_arena_alloc(&g->arena, (size_t)(formal + outer.n) + body->noutputs, sizeof *all)
+             : NULL;
     if (!all || body->noutputs < (size_t)n->nout) {
-        if (body) fac_fail_graph(g, all ? FAC_E_FORMAT : FAC_E_NOMEM, "%d outputs of Scan, whose body has %zu", n->nout,
-                                 body->noutputs);
+        if (body)
+            fac_fail_graph(g, all ? FAC_E_FORMAT : FAC_E_NOMEM,
+                           "%d outputs of Scan, whose body has %zu", n->nout, body->noutputs);
         fac_graph_free(body);
         return;
     }
     for (int i = 0; i < formal; i++) all[i] = ins[i];
     for (int i = 0; i < outer.n; i++) all[formal + i] = outer.v[i];
-    const fac_scan_opts o = { (int)a.states, (int)a.slices, a.in_axes, a.out_axes, (unsigned)a.in_back, (unsigned)a.out_back };
+    const fac_scan_opts o = { (int)a.states, (int)a.slices,       a.in_axes,
+                              a.out_axes,    (unsigned)a.in_back, (unsigned)a.out_back };
     fac_scan(g, body, &o, formal + outer.n, all, all + formal + outer.n);
     for (int k = 0; k < n->nout; k++) y[k] = all[formal + outer.n + k];
 }
@@ -237,7 +274,8 @@ static void put_axes(const fac_onnx_writer *w, const char *attr, const fac_dims 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const int formal = (int)(a->states + a->slices), rows = n->nout - (int)a->states;
-    const char **names = fac_arena_alloc(&n->graph->arena, (size_t)formal, sizeof *names), *first = fac_onnx_name(w, n->out[0]);
+    const char **names = fac_arena_alloc(&n->graph->arena, (size_t)formal, sizeof *names),
+               *first = fac_onnx_name(w, n->out[0]);
     if (!names) return false;
     for (int i = 0; i < formal; i++) names[i] = fac_onnx_name(w, n->in[i]);
     fac_onnx_put(w, "Scan", formal, names, first ? first : "");
@@ -251,24 +289,45 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_onnx_attr names_of[] = {
-    { "body", NULL }, { "num_scan_inputs", NULL }, { "scan_input_axes", NULL }, { "scan_output_axes", NULL },
-    { "scan_input_directions", NULL }, { "scan_output_directions", NULL }, { 0 } };
+static const fac_onnx_attr names_of[] = { { "body", NULL },
+                                          { "num_scan_inputs", NULL },
+                                          { "scan_input_axes", NULL },
+                                          { "scan_output_axes", NULL },
+                                          { "scan_input_directions", NULL },
+                                          { "scan_output_directions", NULL },
+                                          { 0 } };
 static const fac_onnx onnx[] = { { "", "Scan", 9, 0, names_of, load, 0 }, { 0 } };
 static const fac_case cases[] = {
-    { "scan(f32[2], f32[3,2]) states=1 slices=1 {(f32[2], f32[2]) t0 = add(x0, x1); t1 = tanh(t0); t0, t1}", -2, 2, 1e-6 },
+    { "scan(f32[2], f32[3,2]) states=1 slices=1 {(f32[2], f32[2]) t0 = add(x0, x1); t1 = tanh(t0); "
+      "t0, t1}",
+      -2, 2, 1e-6 },
     { "scan(f64[2], f64[2,3], f64[2]) states=1 slices=1 in_axes=1 out_axes=1 in_back=1 out_back=1 "
-      "{(f64[2], f64[2], f64[2]) t0 = mul(x0, x1); t1 = add(t0, x2); t1, t0}", -2, 2, 1e-6 }, { 0 } };
+      "{(f64[2], f64[2], f64[2]) t0 = mul(x0, x1); t1 = add(t0, x2); t1, t0}",
+      -2, 2, 1e-6 },
+    { 0 }
+};
 
 const fac_op fac_op_scan = {
-    .name = "scan", .doc = "its body for every slice of inputs", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer, .expand = expand, .cost = cost, .onnx = onnx,
-    .save = save, .cases = cases,
+    .name = "scan",
+    .doc = "its body for every slice of inputs",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_BODIES | FAC_OP_FLOW,
+    .infer = infer,
+    .expand = expand,
+    .cost = cost,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 
-void fac_scan(fac_graph *g, fac_graph *body, const fac_scan_opts *opts, int n, fac_value *const in_[], fac_value *out_[]) {
+void fac_scan(fac_graph *g, fac_graph *body, const fac_scan_opts *opts, int n,
+              fac_value *const in_[], fac_value *out_[]) {
     const int count = body ? (int)body->noutputs : 0;
-    const attrs a = { opts->states, opts->slices, opts->in_axes, opts->out_axes, opts->in_back, opts->out_back };
+    const attrs a = { opts->states,   opts->slices,  opts->in_axes,
+                      opts->out_axes, opts->in_back, opts->out_back };
     fac_flow_outputs(fac_emit_body(g, &fac_op_scan, &a, n, n, in_, body, NULL), count, out_);
 }

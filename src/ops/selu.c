@@ -3,11 +3,14 @@
 #include "ops/map_grad.h"
 
 #if FAC_INTERFACE
-/* gamma x, or gamma alpha (e^x - 1) where x <= 0; alpha 1.6732632, gamma 1.0507010 (Klambauer et al. 2017) */
+/* gamma x, or gamma alpha (e^x - 1) where x <= 0; alpha 1.6732632, gamma 1.0507010 (Klambauer et
+ * al. 2017) */
 fac_value *fac_selu(fac_value *x, double alpha, double gamma);
 #endif
 
-typedef struct attrs { double alpha, gamma; } attrs;
+typedef struct attrs {
+    double alpha, gamma;
+} attrs;
 static const fac_attr table[] = {
     { "alpha", FAC_A_REAL, offsetof(attrs, alpha), 0, 0, 0, 0, NULL, "1.6732632 in the paper" },
     { "gamma", FAC_A_REAL, offsetof(attrs, gamma), 0, 0, 0, 0, NULL, "1.0507010 in the paper" },
@@ -25,19 +28,19 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
-    out[0] = fac_selu(in[0], fac_onnx_real(n, "alpha", 1.67326319217681884765625), fac_onnx_real(n, "gamma",
-        1.05070102214813232421875));
+    out[0] = fac_selu(in[0], fac_onnx_real(n, "alpha", 1.67326319217681884765625),
+                      fac_onnx_real(n, "gamma", 1.05070102214813232421875));
 }
 static const fac_onnx_attr names[] = { { "alpha", NULL }, { "gamma", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Selu", 6, 0, names, load, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "selu(f32[2,37]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 },
-    { "selu(f64[5]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-12 },
-    { "selu(f16[9]) alpha=1.6732632 gamma=1.0507010", -4, 4, 2e-3 },
-    { "selu(bf16[9]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-2 },
-    { "selu(f32[0,3]) alpha=1.6732632 gamma=1.0507010", 0, 0, 0 },
-    { "selu(f32[]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "selu(f32[2,37]) alpha=1.6732632 gamma=1.0507010", -4, 4,
+                                    1e-6 },
+                                  { "selu(f64[5]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-12 },
+                                  { "selu(f16[9]) alpha=1.6732632 gamma=1.0507010", -4, 4, 2e-3 },
+                                  { "selu(bf16[9]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-2 },
+                                  { "selu(f32[0,3]) alpha=1.6732632 gamma=1.0507010", 0, 0, 0 },
+                                  { "selu(f32[]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     const attrs *a = n->attrs;
@@ -48,9 +51,13 @@ static void define(const fac_node *n, fac_value *out[]) {
 }
 
 const fac_op fac_op_selu = {
-    MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs),
-    .save = fac_onnx_plain, .grad = grad,
-    .define = define, .steps = fac_steps_zero,
+    MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"),
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .save = fac_onnx_plain,
+    .grad = grad,
+    .define = define,
+    .steps = fac_steps_zero,
     .rounding = { .rule = FAC_ROUND_MONOTONE },
 };
 fac_value *fac_selu(fac_value *x, double alpha, double gamma) {

@@ -10,15 +10,16 @@ bool fac_move_flat(const fac_move *m, const int64_t *to, int *input, int64_t *fr
 /* move: element for element. */
 bool fac_move_same(const fac_move *m, const int64_t *to, int *input, int64_t *from);
 
-/* view of the same elements in row-major order under other dims: possible if every group of dims that is merged or split lies
- * evenly in memory. */
+/* view of the same elements in row-major order under other dims: possible if every group of dims
+ * that is merged or split lies evenly in memory. */
 bool fac_view_flat(const fac_node *n, const fac_layout *in, fac_layout *out);
 bool fac_view_same(const fac_node *n, const fac_layout *in, fac_layout *out);
 
 /* out[0] knows what in[0] knows, when it still has rank <= 1.  Always true. */
 bool fac_knows_same(fac_node *n);
 
-/* A set of axes, of a FAC_HOST input or given: set[k] for each.  false after fac_fail: out of range, or one twice. */
+/* A set of axes, of a FAC_HOST input or given: set[k] for each.  false after fac_fail: out of
+ * range, or one twice. */
 bool fac_axes_set(fac_node *n, const fac_contents *axes, int rank, bool set[FAC_DIMS]);
 
 /* The one number of a constant; false: v is no constant or has more of them. */

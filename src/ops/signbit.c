@@ -2,7 +2,7 @@
 #include "ops/map.h"
 
 #if FAC_INTERFACE
-fac_value *fac_signbit(fac_value *x);   /* bool: is the sign set? also of -0 and NaN */
+fac_value *fac_signbit(fac_value *x); /* bool: is the sign set? also of -0 and NaN */
 #endif
 
 MAP1(SIGNBIT(x))
@@ -14,13 +14,14 @@ static bool infer(fac_node *n) {
 static const fac_onnx onnx[] = { { 0 } };
 static const fac_case cases[] = {
     { "signbit(f32[2,37])", -4, 4, 0 }, { "signbit(f64[5])", -4, 4, 0 },
-    { "signbit(f16[9])", -4, 4, 0 },
-    { "signbit(f32[0])", 0, 0, 0 }, { "signbit(f32[])", -4, 4, 0 }, { 0 }
+    { "signbit(f16[9])", -4, 4, 0 },    { "signbit(f32[0])", 0, 0, 0 },
+    { "signbit(f32[])", -4, 4, 0 },     { 0 }
 };
 
 const fac_op fac_op_signbit = {
     MAP_OP("signbit", "is the sign of x set?", fac_ports_x, infer),
-    .is = FAC_OP_NO_GRAD, .steps = fac_steps_zero,
+    .is = FAC_OP_NO_GRAD,
+    .steps = fac_steps_zero,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_signbit(fac_value *x) { return fac_emit(&fac_op_signbit, NULL, 1, &x); }

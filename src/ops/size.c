@@ -1,7 +1,7 @@
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
-fac_value *fac_size_of(fac_value *x);                           /* the number of elements of x, a scalar i64 */
+fac_value *fac_size_of(fac_value *x); /* the number of elements of x, a scalar i64 */
 #endif
 
 static const fac_port in[] = { { "x", FAC_ANY, FAC_SHAPE_ONLY }, { 0 } };
@@ -23,13 +23,21 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 static const fac_onnx onnx[] = { { "", "Size", 1, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "size(f32[2,3,4])", -4, 4, 0 }, { "size(bool[0,7])", 0, 0, 0 }, { "size(f16[])", 0, 0, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "size(f32[2,3,4])", -4, 4, 0 },
+                                  { "size(bool[0,7])", 0, 0, 0 },
+                                  { "size(f16[])", 0, 0, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_size = {
-    .name = "size", .doc = "the number of elements of x", .in = in, .out = fac_ports_y, .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
-    .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
+    .name = "size",
+    .doc = "the number of elements of x",
+    .in = in,
+    .out = fac_ports_y,
+    .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
+    .infer = infer,
+    .ref = ref,
+    .onnx = onnx,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_size_of(fac_value *x) { return fac_emit(&fac_op_size, NULL, 1, &x); }

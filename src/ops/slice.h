@@ -4,8 +4,11 @@
 #include <stdint.h>
 #include "facula/op.h"
 
-/* First index and number of elements of start:end:step in a dim of this size, as Python counts them. */
-typedef struct fac_slice_range { int64_t first, step, count; } fac_slice_range;
+/* First index and number of elements of start:end:step in a dim of this size, as Python counts
+ * them. */
+typedef struct fac_slice_range {
+    int64_t first, step, count;
+} fac_slice_range;
 fac_slice_range fac_slice_range_of(int64_t size, int64_t start, int64_t end, int64_t step);
 /* Dims of a slice of n's input 0 by its inputs 1 to 4.  false after fac_fail. */
 bool fac_slice_dims(fac_node *n, fac_dims *to);

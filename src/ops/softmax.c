@@ -7,8 +7,8 @@
 #include "ops/softmax.h"
 
 #if FAC_INTERFACE
-/* y_i = exp(x_i - max x) / sum over j of exp(x_j - max x), along one axis; a negative axis counts from the end.
- * f32 f64 f16 bf16. */
+/* y_i = exp(x_i - max x) / sum over j of exp(x_j - max x), along one axis; a negative axis counts
+ * from the end. f32 f64 f16 bf16. */
 fac_value *fac_softmax(fac_value *x, int64_t axis);
 #endif
 
@@ -37,10 +37,13 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 
 static const fac_onnx onnx[] = { { "", "Softmax", 1, 0, NULL, load, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "softmax(f32[2,5]) axis=1", -4, 4, 1e-6 },       { "softmax(f32[3,4,5]) axis=0", -4, 4, 1e-6 },
-    { "softmax(f32[2,1000]) axis=-1", -90, 90, 1e-6 }, { "softmax(f32[3,0,2]) axis=-1", 0, 0, 0 },
-    { "softmax(f32[2,0]) axis=1", 0, 0, 0 },           { "softmax(f16[2,5]) axis=1", -4, 4, 1e-3 }, { 0 } };
+static const fac_case cases[] = { { "softmax(f32[2,5]) axis=1", -4, 4, 1e-6 },
+                                  { "softmax(f32[3,4,5]) axis=0", -4, 4, 1e-6 },
+                                  { "softmax(f32[2,1000]) axis=-1", -90, 90, 1e-6 },
+                                  { "softmax(f32[3,0,2]) axis=-1", 0, 0, 0 },
+                                  { "softmax(f32[2,0]) axis=1", 0, 0, 0 },
+                                  { "softmax(f16[2,5]) axis=1", -4, 4, 1e-3 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     const fac_dims axis = fac_softmax_axis(n);
@@ -52,12 +55,23 @@ static void define(const fac_node *n, fac_value *out[]) {
 
 extern const fac_op fac_op_softmax;
 const fac_op fac_op_softmax = {
-    .name = "softmax", .doc = "exp(x) / sum exp(x) along one axis", .in = fac_ports_x, .out = fac_ports_y,
-    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs),
-    .infer = fac_softmax_infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
-    .save = fac_onnx_plain, .cases = cases,
+    .name = "softmax",
+    .doc = "exp(x) / sum exp(x) along one axis",
+    .in = fac_ports_x,
+    .out = fac_ports_y,
+    .attrs = fac_softmax_table,
+    .attrs_size = sizeof(fac_softmax_attrs),
+    .infer = fac_softmax_infer,
+    .ref = ref,
+    .grad = grad,
+    .cost = cost,
+    .onnx = onnx,
+    .save = fac_onnx_plain,
+    .cases = cases,
     .define = define,
-    .layer = FAC_CLASS_SOFTMAX, .torch = "Softmax", .images = FAC_IMAGES_LAST_AXIS,
+    .layer = FAC_CLASS_SOFTMAX,
+    .torch = "Softmax",
+    .images = FAC_IMAGES_LAST_AXIS,
     .rounding = { .rule = FAC_ROUND_SOFTMAX },
 };
 fac_value *fac_softmax(fac_value *x, int64_t axis) {

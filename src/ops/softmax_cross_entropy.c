@@ -2,7 +2,9 @@
 #include "facula/ops.h"
 #include "ops/nll_loss.h"
 
-static const fac_port out[] = { { "loss", FAC_FLOATS, 0 }, { "log_probs", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port out[] = { { "loss", FAC_FLOATS, 0 },
+                                { "log_probs", FAC_FLOATS, FAC_OPTIONAL },
+                                { 0 } };
 
 static bool infer(fac_node *n) {
     n->out[1]->type = n->in[0]->type;
@@ -23,7 +25,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
-    const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_indices(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_indices(w, n->in[1]),
+                         fac_onnx_name(w, n->in[2]) };
     const char *loss = fac_onnx_name(w, n->out[0]), *second = fac_onnx_name(w, n->out[1]);
     fac_onnx_put(w, "SoftmaxCrossEntropyLoss", 3, in, loss ? loss : "");
     if (second) fac_onnx_put_out(w, second);
@@ -36,11 +39,22 @@ static const fac_onnx onnx[] = { { "", "SoftmaxCrossEntropyLoss", 12, 0, names, 
 static const fac_case cases[] = {
     { "softmax_cross_entropy(f32[2,3], i64{2,0})", -2, 2, 1e-6 },
     { "softmax_cross_entropy(f64[2,3], i64{2,1}, f64[3]) reduction=sum", -2, 2, 1e-6 },
-    { "softmax_cross_entropy(f32[2,4,2], i64[2,2]{0,3,1,2}, f32[4]) ignore=1 ignore_index=3", 0.5, 2, 1e-6 }, { 0 } };
+    { "softmax_cross_entropy(f32[2,4,2], i64[2,2]{0,3,1,2}, f32[4]) ignore=1 ignore_index=3", 0.5,
+      2, 1e-6 },
+    { 0 }
+};
 
 const fac_op fac_op_softmax_cross_entropy = {
-    .name = "softmax_cross_entropy", .doc = "nll_loss of log_softmax along axis 1", .in = fac_nll_ports, .out = out,
-    .attrs = fac_nll_table, .attrs_size = sizeof(fac_nll_attrs), .infer = infer, .expand = expand, .onnx = onnx, .save = save,
+    .name = "softmax_cross_entropy",
+    .doc = "nll_loss of log_softmax along axis 1",
+    .in = fac_nll_ports,
+    .out = out,
+    .attrs = fac_nll_table,
+    .attrs_size = sizeof(fac_nll_attrs),
+    .infer = infer,
+    .expand = expand,
+    .onnx = onnx,
+    .save = save,
     .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -3,7 +3,7 @@
 #include "ops/map_grad.h"
 
 #if FAC_INTERFACE
-fac_value *fac_softsign(fac_value *x);                          /* x / (1 + |x|) */
+fac_value *fac_softsign(fac_value *x); /* x / (1 + |x|) */
 #endif
 
 MAP1(x / ((T)1 + ABS(x)))
@@ -15,10 +15,13 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static const fac_onnx onnx[] = { { "", "Softsign", 6, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "softsign(f32[2,37])", -9, 9, 1e-6 }, { "softsign(f64[5])", -9, 9, 1e-12 }, { "softsign(f16[9])", -9, 9, 2e-3 },
-    { "softsign(bf16[9])", -9, 9, 1e-2 }, { "softsign(f32[0,3])", 0, 0, 0 }, { "softsign(f32[])", -9, 9, 1e-6 }, { 0 }
-};
+static const fac_case cases[] = { { "softsign(f32[2,37])", -9, 9, 1e-6 },
+                                  { "softsign(f64[5])", -9, 9, 1e-12 },
+                                  { "softsign(f16[9])", -9, 9, 2e-3 },
+                                  { "softsign(bf16[9])", -9, 9, 1e-2 },
+                                  { "softsign(f32[0,3])", 0, 0, 0 },
+                                  { "softsign(f32[])", -9, 9, 1e-6 },
+                                  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0];
@@ -26,7 +29,10 @@ static void define(const fac_node *n, fac_value *out[]) {
 }
 
 const fac_op fac_op_softsign = {
-    MAP1_OP("softsign", "x / (1 + |x|)"), .grad = grad, .define = define, .steps = fac_steps_zero,
+    MAP1_OP("softsign", "x / (1 + |x|)"),
+    .grad = grad,
+    .define = define,
+    .steps = fac_steps_zero,
     .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 1 },
 };
 fac_value *fac_softsign(fac_value *x) { return fac_emit(&fac_op_softsign, NULL, 1, &x); }

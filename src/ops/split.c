@@ -2,32 +2,40 @@
 #include "graph/graph_internal.h"
 
 #if FAC_INTERFACE
-/* x cut along an axis into n parts, out[0..n): equal ones, the last smaller when they do not fit; views of x. */
+/* x cut along an axis into n parts, out[0..n): equal ones, the last smaller when they do not fit;
+ * views of x. */
 void fac_split(fac_value *x, int axis, int n, fac_value *out[]);
 /* The same into parts of these sizes, an i64[n]; how many follows from its length. */
 void fac_split_sizes(fac_value *x, int axis, fac_value *sizes, fac_value *out[]);
 #endif
 
-typedef struct attrs { int64_t axis, parts; } attrs;
-static const fac_attr table[] = {
-    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis that is cut" },
-    { "parts", FAC_A_INT, offsetof(attrs, parts), 0, 0, 0, 1 << 20, NULL, "how many, when no sizes are given" }, { 0 }
-};
-static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "sizes", FAC_INTS, FAC_HOST | FAC_OPTIONAL }, { 0 } };
+typedef struct attrs {
+    int64_t axis, parts;
+} attrs;
+static const fac_attr table[] = { { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS,
+                                    FAC_DIMS - 1, NULL, "the axis that is cut" },
+                                  { "parts", FAC_A_INT, offsetof(attrs, parts), 0, 0, 0, 1 << 20,
+                                    NULL, "how many, when no sizes are given" },
+                                  { 0 } };
+static const fac_port in[] = { { "x", FAC_ANY, 0 },
+                               { "sizes", FAC_INTS, FAC_HOST | FAC_OPTIONAL },
+                               { 0 } };
 static const fac_port out_ports[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 
 extern const fac_op fac_op_split;
 
 /* The last parts are smaller unless it is known that all are equal. */
 static int64_t open_part(fac_graph *g, int64_t size, int parts) {
-    return fac_size_divides(g, size, parts) ? fac_size_quotient(g, size, parts) : fac_symbol(g, NULL);
+    return fac_size_divides(g, size, parts) ? fac_size_quotient(g, size, parts)
+                                            : fac_symbol(g, NULL);
 }
 
 static bool infer(fac_node *n) {
     const attrs *a = n->attrs;
     const fac_type *x = &n->in[0]->type;
     const int axis = fac_axis(a->axis, x->dims.n);
-    if (axis < 0) return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)a->axis, x->dims.n);
+    if (axis < 0)
+        return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)a->axis, x->dims.n);
     const int64_t size = x->dims.d[axis];
     int parts = n->in[1] ? fac_host_length(n->in[1]) : (int)a->parts;
     fac_contents c;
@@ -37,9 +45,12 @@ static bool infer(fac_node *n) {
     bool known = n->in[1] && fac_known(n->in[1], &c);
     int64_t sum = 0, each = n->in[1] || size < 0 ? 0 : (size + parts - 1) / parts;
     for (int k = 0; k < parts; k++) {
-        int64_t part = known ? c.v[k] : n->in[1] ? fac_symbol(n->graph, NULL)
-                     : size < 0 ? open_part(n->graph, size, parts)
-                     : k * each >= size ? 0 : size - k * each < each ? size - k * each : each;
+        int64_t part = known                    ? c.v[k]
+                       : n->in[1]               ? fac_symbol(n->graph, NULL)
+                       : size < 0               ? open_part(n->graph, size, parts)
+                       : k * each >= size       ? 0
+                       : size - k * each < each ? size - k * each
+                                                : each;
         if (known && part < 0 && !(c.symbolic >> k & 1))
             return fac_fail(n, FAC_E_ARGUMENT, "part %d has size %lld", k, (long long)part);
         n->out[k]->type = *x;
@@ -47,7 +58,8 @@ static bool infer(fac_node *n) {
         sum = part < 0 || sum < 0 ? -1 : fac_size_sum(n->graph, sum, part);
     }
     if (size >= 0 && sum >= 0 && sum != size)
-        return fac_fail(n, FAC_E_SHAPE, "the parts are %lld together, dim %d is %lld", (long long)sum, axis, (long long)size);
+        return fac_fail(n, FAC_E_SHAPE, "the parts are %lld together, dim %d is %lld",
+                        (long long)sum, axis, (long long)size);
     return true;
 }
 
@@ -82,7 +94,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const int axis = fac_axis(((const attrs *)n->attrs)->axis, n->in[0]->type.dims.n);
     fac_value **parts = fac_arena_alloc(&n->graph->arena, (size_t)n->nout, sizeof *parts);
     if (!parts) {
-        dx[0] = fac_fail_graph(n->graph, FAC_E_NOMEM, "split: no memory for a gradient of %d parts", n->nout);
+        dx[0] = fac_fail_graph(n->graph, FAC_E_NOMEM, "split: no memory for a gradient of %d parts",
+                               n->nout);
         return;
     }
     for (int k = 0; k < n->nout; k++)
@@ -90,23 +103,31 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_concat(parts, n->nout, axis);
 }
 
-/* Sizes were an attribute before opset 13; without any, the number of outputs says how many parts (from 18 on: num_outputs). */
+/* Sizes were an attribute before opset 13; without any, the number of outputs says how many parts
+ * (from 18 on: num_outputs). */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
     int64_t list[FAC_KNOWN];
-    int axis = (int)fac_onnx_int(n, "axis", 0), count = fac_onnx_ints_long(n, "split", list, FAC_KNOWN);
-    fac_value *sizes = n->nin > 1 ? ins[1] : count >= 0 && count <= FAC_KNOWN ? fac_ints_long(g, list, count) : NULL;
+    int axis = (int)fac_onnx_int(n, "axis", 0),
+        count = fac_onnx_ints_long(n, "split", list, FAC_KNOWN);
+    fac_value *sizes = n->nin > 1                         ? ins[1]
+                       : count >= 0 && count <= FAC_KNOWN ? fac_ints_long(g, list, count)
+                                                          : NULL;
     if (count > FAC_KNOWN) {
-        out[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Split: %d sizes; at most %d are supported", count, FAC_KNOWN);
+        out[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Split: %d sizes; at most %d are supported",
+                                count, FAC_KNOWN);
         return;
     }
     attrs a = { axis, sizes ? 0 : fac_onnx_int(n, "num_outputs", n->nout) };
     fac_value *y = fac_emit(&fac_op_split, &a, 2, (fac_value *[]){ ins[0], sizes });
-    for (int k = 0; k < n->nout; k++) out[k] = fac_value_other(y, k);       /* the file may name fewer than there are parts */
+    for (int k = 0; k < n->nout; k++)
+        out[k] = fac_value_other(y, k); /* the file may name fewer than there are parts */
 }
-static const fac_onnx_attr names[] = { { "axis", NULL }, { "split", NULL }, { "num_outputs", NULL }, { 0 } };
+static const fac_onnx_attr names[] = {
+    { "axis", NULL }, { "split", NULL }, { "num_outputs", NULL }, { 0 }
+};
 static const fac_onnx onnx[] = { { "", "Split", 2, 0, names, load, 0 }, { 0 } };
-/* Equal parts are as many as there are outputs, before opset 18 said how many; uneven ones, and those of which the last is not
- * read, need their sizes. */
+/* Equal parts are as many as there are outputs, before opset 18 said how many; uneven ones, and
+ * those of which the last is not read, need their sizes. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const bool ranked = n->in[0]->guess != FAC_RANKLESS;
@@ -121,8 +142,10 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const bool counted = w->opset >= 18 || fac_onnx_name(w, n->out[n->nout - 1]);
     if (!n->in[1] && !counted && !known) return false;
     if (!n->in[1] && !ranked && w->opset < 18) return false;
-    const char *ins[] = { fac_onnx_name(w, n->in[0]), n->in[1] ? fac_onnx_list_of(w, n->in[1]) :
-                          known && !(even && counted) ? fac_onnx_list(w, n->nout, sizes) : NULL };
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), n->in[1] ? fac_onnx_list_of(w, n->in[1])
+                                                      : known && !(even && counted)
+                                                          ? fac_onnx_list(w, n->nout, sizes)
+                                                          : NULL };
     const char *first = fac_onnx_name(w, n->out[0]);
     fac_onnx_put(w, "Split", 2, ins, first ? first : "");
     for (int k = 1; k < n->nout; k++) fac_onnx_put_out(w, fac_onnx_name(w, n->out[k]));
@@ -131,16 +154,30 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "split(f32[2,6], i64{1,2,3}) axis=1", -4, 4, 0 }, { "split(f32[6,2]) parts=3", -4, 4, 0 },
-    { "split(i64[7]) parts=4", -9, 9, 0 }, { "split(f16[2,4,3]) axis=1 parts=2", -4, 4, 0 },
-    { "split(f32[0,2]) parts=2", 0, 0, 0 }, { "split(f32[2,3], i64{0,3}) axis=-1", -4, 4, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "split(f32[2,6], i64{1,2,3}) axis=1", -4, 4, 0 },
+                                  { "split(f32[6,2]) parts=3", -4, 4, 0 },
+                                  { "split(i64[7]) parts=4", -9, 9, 0 },
+                                  { "split(f16[2,4,3]) axis=1 parts=2", -4, 4, 0 },
+                                  { "split(f32[0,2]) parts=2", 0, 0, 0 },
+                                  { "split(f32[2,3], i64{0,3}) axis=-1", -4, 4, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_split = {
-    .name = "split", .doc = "x cut along an axis", .in = in, .out = out_ports, .attrs = table, .attrs_size = sizeof(attrs),
-    .infer = infer, .move = move, .view = view, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_AXIS, .rounding = { .rule = FAC_ROUND_MOVES },
+    .name = "split",
+    .doc = "x cut along an axis",
+    .in = in,
+    .out = out_ports,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .move = move,
+    .view = view,
+    .onnx = onnx,
+    .save = save,
+    .grad = grad,
+    .cases = cases,
+    .images = FAC_IMAGES_AXIS,
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 
 void fac_split(fac_value *x, int axis, int n, fac_value *out[]) {

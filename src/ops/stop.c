@@ -14,16 +14,26 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
 }
 /* It matters to gradients only. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
-    return fac_onnx_unary(w, "Identity", fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->out[0])) != NULL;
+    return fac_onnx_unary(w, "Identity", fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->out[0])) !=
+           NULL;
 }
 
-static const fac_case cases[] = {
-    { "stop(f32[2,3])", -4, 4, 0 }, { "stop(i64[])", -4, 4, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "stop(f32[2,3])", -4, 4, 0 },
+                                  { "stop(i64[])", -4, 4, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_stop = {
-    .name = "stop", .doc = "x, through which no gradient flows", .in = fac_ports_any_x, .out = fac_ports_y, .is = FAC_OP_NO_GRAD,
-    .infer = fac_infer_same, .move = move, .view = view, .save = save, .cases = cases,
-    .mixed = FAC_MIXED_FOLLOWS, .rounding = { .rule = FAC_ROUND_MOVES },
+    .name = "stop",
+    .doc = "x, through which no gradient flows",
+    .in = fac_ports_any_x,
+    .out = fac_ports_y,
+    .is = FAC_OP_NO_GRAD,
+    .infer = fac_infer_same,
+    .move = move,
+    .view = view,
+    .save = save,
+    .cases = cases,
+    .mixed = FAC_MIXED_FOLLOWS,
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_stop(fac_value *x) { return fac_emit(&fac_op_stop, NULL, 1, &x); }

@@ -2,13 +2,13 @@
 #include "ops/strided.h"
 #include "ops/shape.h"
 
-const fac_attr fac_strided_table[] = {
-    { "sizes", FAC_A_DIMS, offsetof(fac_strided, sizes), 0, 0, 0, 0, NULL, "dims of the window" },
-    { "strides", FAC_A_DIMS, offsetof(fac_strided, strides), 0, 0, 0, 0, NULL,
-      "in elements, 0 or more" },
-    { "offset", FAC_A_INT, offsetof(fac_strided, offset), 0, 0, 0, 0, NULL,
-      "of the first element" }, { 0 }
-};
+const fac_attr fac_strided_table[] = { { "sizes", FAC_A_DIMS, offsetof(fac_strided, sizes), 0, 0, 0,
+                                         0, NULL, "dims of the window" },
+                                       { "strides", FAC_A_DIMS, offsetof(fac_strided, strides), 0,
+                                         0, 0, 0, NULL, "in elements, 0 or more" },
+                                       { "offset", FAC_A_INT, offsetof(fac_strided, offset), 0, 0,
+                                         0, 0, NULL, "of the first element" },
+                                       { 0 } };
 
 bool fac_strided_check(fac_node *n) {
     const fac_strided *w = n->attrs;
@@ -39,9 +39,9 @@ fac_value *fac_strided_places(fac_graph *g, const fac_strided *w) {
         fac_dims along = { w->sizes.n - k, { 0 } };
         along.d[0] = w->sizes.d[k];
         for (int j = 1; j < along.n; j++) along.d[j] = 1;
-        fac_value *steps = fac_arange(fac_number(g, FAC_I64, 0),
-                                      fac_number(g, FAC_I64, (double)w->sizes.d[k]),
-                                      fac_number(g, FAC_I64, 1));
+        fac_value *steps =
+            fac_arange(fac_number(g, FAC_I64, 0), fac_number(g, FAC_I64, (double)w->sizes.d[k]),
+                       fac_number(g, FAC_I64, 1));
         steps = fac_mul(steps, fac_number(g, FAC_I64, (double)w->strides.d[k]));
         sum = fac_add(sum, fac_reshape_sizes(steps, along));
     }

@@ -5,11 +5,12 @@
 fac_value *fac_transpose(fac_value *x, fac_dims order);
 #endif
 
-typedef struct attrs { fac_dims perm; } attrs;
-static const fac_attr table[] = {
-    { "perm", FAC_A_DIMS, offsetof(attrs, perm), 0, 0, 0, 0, NULL,
-        "dim k of the result is dim perm[k] of x; none: reversed" }, { 0 }
-};
+typedef struct attrs {
+    fac_dims perm;
+} attrs;
+static const fac_attr table[] = { { "perm", FAC_A_DIMS, offsetof(attrs, perm), 0, 0, 0, 0, NULL,
+                                    "dim k of the result is dim perm[k] of x; none: reversed" },
+                                  { 0 } };
 
 /* Where dim k of the result comes from. */
 static int source(const void *a, int rank, int k) {
@@ -22,7 +23,8 @@ static bool infer(fac_node *n) {
     bool seen[FAC_DIMS];
     fac_contents order = { .n = perm->n };
     for (int k = 0; k < perm->n; k++) order.v[k] = perm->d[k];
-    if (perm->n && perm->n != x->n) return fac_fail(n, FAC_E_SHAPE, "perm has %d dims, x has %d", perm->n, x->n);
+    if (perm->n && perm->n != x->n)
+        return fac_fail(n, FAC_E_SHAPE, "perm has %d dims, x has %d", perm->n, x->n);
     if (!fac_axes_set(n, &order, x->n, seen)) return false;
     fac_type *y = &n->out[0]->type;
     *y = (fac_type){ n->in[0]->type.dtype, { .n = x->n } };
@@ -52,16 +54,31 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static const fac_onnx onnx[] = { { "", "Transpose", 1, 0, NULL, NULL, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "transpose(f32[2,3,4]) perm=0,2,1", -4, 4, 0 }, { "transpose(f32[2,3,4])", -4, 4, 0 },
-    { "transpose(f32[2,5,3,4]) perm=0,2,3,1", -4, 4, 0 }, { "transpose(i8[3,2]) perm=1,0", -9, 9, 0 },
-    { "transpose(f16[0,2]) perm=1,0", 0, 0, 0 }, { "transpose(f32[])", -4, 4, 0 }, { 0 }
-};
+static const fac_case cases[] = { { "transpose(f32[2,3,4]) perm=0,2,1", -4, 4, 0 },
+                                  { "transpose(f32[2,3,4])", -4, 4, 0 },
+                                  { "transpose(f32[2,5,3,4]) perm=0,2,3,1", -4, 4, 0 },
+                                  { "transpose(i8[3,2]) perm=1,0", -9, 9, 0 },
+                                  { "transpose(f16[0,2]) perm=1,0", 0, 0, 0 },
+                                  { "transpose(f32[])", -4, 4, 0 },
+                                  { 0 } };
 
 const fac_op fac_op_transpose = {
-    .name = "transpose", .doc = "dims in another order", .in = fac_ports_any_x, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_KNOWS, .infer = infer, .move = move, .view = view, .onnx = onnx,
-    .grad = grad, .cases = cases,
-    .images = FAC_IMAGES_VIEW, .rounding = { .rule = FAC_ROUND_MOVES },
+    .name = "transpose",
+    .doc = "dims in another order",
+    .in = fac_ports_any_x,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_KNOWS,
+    .infer = infer,
+    .move = move,
+    .view = view,
+    .onnx = onnx,
+    .grad = grad,
+    .cases = cases,
+    .images = FAC_IMAGES_VIEW,
+    .rounding = { .rule = FAC_ROUND_MOVES },
 };
-fac_value *fac_transpose(fac_value *x, fac_dims order) { return fac_emit(&fac_op_transpose, &(attrs){ order }, 1, &x); }
+fac_value *fac_transpose(fac_value *x, fac_dims order) {
+    return fac_emit(&fac_op_transpose, &(attrs){ order }, 1, &x);
+}

@@ -82,16 +82,17 @@ static const fac_case cases[] = { { "uniform_mt(i64{3,2}) seed=7", 0, 0, 0 },
                                   { 0 } };
 
 extern const fac_op fac_op_uniform_mt;
-const fac_op fac_op_uniform_mt = { .name = "uniform_mt",
-                                   .doc = "random numbers of the Mersenne Twister",
-                                   .in = in,
-                                   .out = fac_ports_y,
-                                   .attrs = table,
-                                   .attrs_size = sizeof(attrs),
-                                   .is = FAC_OP_NO_GRAD,
-                                   .infer = infer,
-                                   .ref = ref,
-                                   .cases = cases,
+const fac_op fac_op_uniform_mt = {
+    .name = "uniform_mt",
+    .doc = "random numbers of the Mersenne Twister",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .ref = ref,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

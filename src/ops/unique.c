@@ -249,18 +249,19 @@ static const fac_case cases[] = { { "unique(i64{2,1,1,3,4,3})", 0, 0, 0 },
                                   { 0 } };
 
 extern const fac_op fac_op_unique;
-const fac_op fac_op_unique = { .name = "unique",
-                               .doc = "different elements or slices",
-                               .in = in,
-                               .out = out,
-                               .attrs = table,
-                               .attrs_size = sizeof(attrs),
-                               .is = FAC_OP_NO_GRAD | FAC_OP_DYNAMIC | FAC_OP_PICKS,
-                               .infer = infer,
-                               .host = host,
-                               .onnx = onnx,
-                               .save = save,
-                               .cases = cases,
+const fac_op fac_op_unique = {
+    .name = "unique",
+    .doc = "different elements or slices",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD | FAC_OP_DYNAMIC | FAC_OP_PICKS,
+    .infer = infer,
+    .host = host,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

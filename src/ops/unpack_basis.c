@@ -10,9 +10,12 @@
 fac_value *fac_unpack_basis(fac_value *bits, fac_value *basis, fac_dims dims);
 #endif
 
-typedef struct attrs { fac_dims dims; } attrs;
+typedef struct attrs {
+    fac_dims dims;
+} attrs;
 static const fac_attr table[] = {
-    { "dims", FAC_A_DIMS, offsetof(attrs, dims), 0, 0, 0, 0, NULL, "of the result" }, { 0 } };
+    { "dims", FAC_A_DIMS, offsetof(attrs, dims), 0, 0, 0, 0, NULL, "of the result" }, { 0 }
+};
 
 static bool infer(fac_node *n) {
     const fac_dims *d = &((const attrs *)n->attrs)->dims;
@@ -22,10 +25,11 @@ static bool infer(fac_node *n) {
     if (bits->dims.n != 3 || basis->dims.n != 2 || d->n < 1)
         return fac_fail(n, FAC_E_SHAPE, "expected bits K,C,B, a basis K,C and dims of a result");
     const fac_dims want = fac_shape(basis->dims.d[0], d->d[0], (each + 7) / 8);
-    if (each < 0 || d->d[0] < 0 || basis->dims.d[1] != d->d[0] || !fac_dims_equal(&want,
-                                                                                  &bits->dims))
-        return fac_fail(n, FAC_E_SHAPE, "bits and basis do not have the channels and elements of "
-                                        "dims");
+    if (each < 0 || d->d[0] < 0 || basis->dims.d[1] != d->d[0] ||
+        !fac_dims_equal(&want, &bits->dims))
+        return fac_fail(n, FAC_E_SHAPE,
+                        "bits and basis do not have the channels and elements of "
+                        "dims");
     n->out[0]->type = (fac_type){ basis->dtype, *d };
     return true;
 }
@@ -76,17 +80,27 @@ static void expand(const fac_node *n, fac_value *out[]) {
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 8, to); }
 
 static const fac_port in[] = { { "bits", FAC_INTS, 0 }, { "basis", FAC_FLOATS, 0 }, { 0 } };
-static const fac_case cases[] = {
-    { "unpack_basis(u8[2,4,4], f32[2,4]) dims=4,3,3,3", 0, 255, 1e-6 },
-    { "unpack_basis(u8[1,5,1], f32[1,5]) dims=5,7", 0, 255, 0 },
-    { "unpack_basis(u8[3,2,1], f64[3,2]) dims=2,8", 0, 255, 1e-12 },
-    { "unpack_basis(u8[2,0,1], f32[2,0]) dims=0,3", 0, 0, 0 }, { 0 } };
+static const fac_case cases[] = { { "unpack_basis(u8[2,4,4], f32[2,4]) dims=4,3,3,3", 0, 255,
+                                    1e-6 },
+                                  { "unpack_basis(u8[1,5,1], f32[1,5]) dims=5,7", 0, 255, 0 },
+                                  { "unpack_basis(u8[3,2,1], f64[3,2]) dims=2,8", 0, 255, 1e-12 },
+                                  { "unpack_basis(u8[2,0,1], f32[2,0]) dims=0,3", 0, 0, 0 },
+                                  { 0 } };
 
 extern const fac_op fac_op_unpack_basis;
 const fac_op fac_op_unpack_basis = {
-    .name = "unpack_basis", .doc = "planes of bits as the levels of a basis", .in = in,
-    .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref,
-    .expand = expand, .cost = cost, .cases = cases, .is = FAC_OP_NO_GRAD,
+    .name = "unpack_basis",
+    .doc = "planes of bits as the levels of a basis",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .infer = infer,
+    .ref = ref,
+    .expand = expand,
+    .cost = cost,
+    .cases = cases,
+    .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_unpack_basis(fac_value *bits, fac_value *basis, fac_dims dims) {

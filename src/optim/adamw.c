@@ -1,6 +1,6 @@
-/* AdamW (Loshchilov & Hutter 2019, https://arxiv.org/abs/1711.05101), as torch.optim.AdamW: weight decay leaves the moments
- * alone.
- *   p <- p (1 - lr weight_decay), then Adam's step with the plain gradient */
+/* AdamW (Loshchilov & Hutter 2019, https://arxiv.org/abs/1711.05101), as torch.optim.AdamW: weight
+ * decay leaves the moments alone. p <- p (1 - lr weight_decay), then Adam's step with the plain
+ * gradient */
 #include "optim/optim_internal.h"
 
 static fac_value *rule(const fac_step_of *s) {
@@ -10,4 +10,6 @@ static fac_value *rule(const fac_step_of *s) {
     return fac_adam_step(s, fac_mul(s->p, fac_optim_as(s, keep)), s->g);
 }
 
-void fac_adamw(fac_value *loss, fac_value *lr, const fac_optim_opts *opts) { fac_optim_each(loss, lr, opts, rule); }
+void fac_adamw(fac_value *loss, fac_value *lr, const fac_optim_opts *opts) {
+    fac_optim_each(loss, lr, opts, rule);
+}

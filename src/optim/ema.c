@@ -1,5 +1,6 @@
-/* Moving averages of the parameters (Polyak & Juditsky 1992), often better than the parameters of the last step:
- *   ema <- ema + (1 - d) (p - ema),   d = decay, with warm-up min(decay, (1 + t) / (10 + t)) in step t = 0, 1... */
+/* Moving averages of the parameters (Polyak & Juditsky 1992), often better than the parameters of
+ * the last step: ema <- ema + (1 - d) (p - ema),   d = decay, with warm-up min(decay, (1 + t) / (10
+ * + t)) in step t = 0, 1... */
 #include "base/error.h"
 #include "optim/optim_internal.h"
 #include "tensor/tensor_internal.h"
@@ -8,7 +9,8 @@
 static fac_status copy(const fac_value *param, fac_value *state, fac_error *err) {
     fac_tensor *now = NULL;
     FAC_TRY(fac_tensor_copy_contiguous(param->tensor, &now, err));
-    fac_status status = fac_tensor_write(state->tensor, fac_tensor_data(now), fac_type_bytes(&param->type), err);
+    fac_status status =
+        fac_tensor_write(state->tensor, fac_tensor_data(now), fac_type_bytes(&param->type), err);
     fac_tensor_free(now);
     return status;
 }
@@ -23,7 +25,8 @@ void fac_optim_ema(const fac_step_of *s, fac_value *next) {
         return;
     }
     if (w->opts.ema_warmup) {
-        fac_value *early = fac_div(fac_add(w->done, fac_optim_f64(s, 1)), fac_add(w->done, fac_optim_f64(s, 10)));
+        fac_value *early =
+            fac_div(fac_add(w->done, fac_optim_f64(s, 1)), fac_add(w->done, fac_optim_f64(s, 10)));
         keep = fac_min(keep, early);
     }
     fac_value *share = fac_optim_as(s, fac_sub(fac_optim_f64(s, 1), keep));

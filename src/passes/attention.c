@@ -22,14 +22,11 @@ typedef struct state {
     void *self;
 } state;
 
-static bool made_by(fac_both v, const fac_op *op) {
-    return fac_node_of(v.was->node, op) && fac_node_of(v.now->node, op) && !v.now->node->body[0];
-}
 /* v without its constant factors, which go into *scale.  only: v disappears, so nobody else may
  * read it. */
 static fac_both without_factors(fac_both v, bool only, double *scale) {
     for (;;) {
-        const bool mul = made_by(v, &fac_op_mul), div = made_by(v, &fac_op_div);
+        const bool mul = fac_both_made_by(v, &fac_op_mul), div = fac_both_made_by(v, &fac_op_div);
         int which = -1;
         double c = 1;
         for (int i = div ? 1 : 0; i < 2 && (mul || div) && which < 0; i++)
@@ -46,7 +43,8 @@ static fac_both without_factors(fac_both v, bool only, double *scale) {
 
 /* v without the casts between the type of the products and f32, which disappear. */
 static fac_both without_cast(fac_both v, fac_dtype from, fac_dtype to) {
-    if (!made_by(v, &fac_op_cast) || v.now->type.dtype != to || !fac_used_once(v.was)) return v;
+    if (!fac_both_made_by(v, &fac_op_cast) || v.now->type.dtype != to || !fac_used_once(v.was))
+        return v;
     const fac_both inner = fac_both_in(v, 0);
     return inner.now->type.dtype == from && inner.was->type.dtype == from ? inner : v;
 }
@@ -59,11 +57,13 @@ static bool used_twice(const fac_value *v) {
  * reads in mixed precision. */
 static fac_both without_wide_factors(fac_both v, double *scale) {
     const fac_dtype low = v.now->type.dtype;
-    if (low == FAC_F32 || !made_by(v, &fac_op_cast) || fac_both_in(v, 0).now->type.dtype != FAC_F32)
+    if (low == FAC_F32 || !fac_both_made_by(v, &fac_op_cast) ||
+        fac_both_in(v, 0).now->type.dtype != FAC_F32)
         return v;
     double factor = 1;
     const fac_both inner = without_factors(fac_both_in(v, 0), false, &factor);
-    if (!made_by(inner, &fac_op_cast) || fac_both_in(inner, 0).now->type.dtype != low) return v;
+    if (!fac_both_made_by(inner, &fac_op_cast) || fac_both_in(inner, 0).now->type.dtype != low)
+        return v;
     *scale *= factor;
     return fac_both_in(inner, 0);
 }
@@ -73,9 +73,9 @@ static fac_both without_wide_factors(fac_both v, double *scale) {
 static fac_both without_guard(fac_both v, int *readers) {
     double none = 1;
     *readers = 1;
-    if (!made_by(v, &fac_op_where) || !fac_used_once(v.was)) return v;
+    if (!fac_both_made_by(v, &fac_op_where) || !fac_used_once(v.was)) return v;
     const fac_both test = fac_both_in(v, 0), weights = fac_both_in(v, 2);
-    if (!made_by(test, &fac_op_isnan) || !fac_used_once(test.was)) return v;
+    if (!fac_both_made_by(test, &fac_op_isnan) || !fac_used_once(test.was)) return v;
     if (fac_both_in(test, 0).now != weights.now ||
         !fac_const_number(fac_both_in(v, 1).now, &none) || none != 0)
         return v;
@@ -95,7 +95,7 @@ static bool find_product(fac_both scores, parts *p) {
     p->scale = 1;
     const fac_both wide = without_factors(scores, true, &p->scale);
     const fac_both s = without_factors(without_cast(wide, p->dtype, FAC_F32), true, &p->scale);
-    if (!made_by(s, &fac_op_matmul) || !fac_used_once(s.was)) return false;
+    if (!fac_both_made_by(s, &fac_op_matmul) || !fac_used_once(s.was)) return false;
     p->q = without_wide_factors(without_factors(fac_both_in(s, 0), false, &p->scale), &p->scale);
     p->k_turned =
         without_wide_factors(without_factors(fac_both_in(s, 1), false, &p->scale), &p->scale);
@@ -109,7 +109,7 @@ static bool is_minus_infinity(const fac_value *v) {
 
 static bool find_scores(fac_both scores, parts *p) {
     const fac_both s = without_cast(scores, p->dtype, FAC_F32);
-    if (made_by(s, &fac_op_add) && fac_used_once(s.was)) {
+    if (fac_both_made_by(s, &fac_op_add) && fac_used_once(s.was)) {
         for (int i = 0; i < 2; i++) {
             p->mask = fac_both_in(s, 1 - i).now;
             if (fac_dims_equal(&fac_both_in(s, i).now->type.dims, &s.now->type.dims) &&
@@ -118,7 +118,7 @@ static bool find_scores(fac_both scores, parts *p) {
         }
         return false;
     }
-    if (made_by(s, &fac_op_where) && fac_used_once(s.was)) {
+    if (fac_both_made_by(s, &fac_op_where) && fac_used_once(s.was)) {
         const int i = is_minus_infinity(fac_both_in(s, 2).now)   ? 1
                       : is_minus_infinity(fac_both_in(s, 1).now) ? 2
                                                                  : 0;
@@ -160,7 +160,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         without_guard(without_cast((fac_both){ n->in[0], in[0] }, FAC_F32, p.dtype), &readers);
     const int rank = in[0]->type.dims.n;
     if ((rank != 3 && rank != 4) || in[1]->type.dims.n != rank ||
-        !made_by(weights, &fac_op_softmax))
+        !fac_both_made_by(weights, &fac_op_softmax))
         return false;
     if (!(readers == 1 ? fac_used_once(weights.was) : used_twice(weights.was))) return false;
     if (fac_axis(fac_attr_int(weights.now->node, "axis", -1), rank) != rank - 1 ||

@@ -1,10 +1,10 @@
-/* What stays between two layers of few bits becomes bits: behind conv2d_basis, a residual add, a
+/* What stays between two layers of few bits becomes bits: after conv2d_basis, a residual add, a
  * relu and the quantizer of the next layer go into the layer itself,
  *
  *     y = relu(conv2d_basis(x, w...) + z);   conv2d_basis(y, v...)
  *         -> q, y = conv2d_codes(x, w..., z, basis of the next);   conv2d_basis(q, v...)
  *
- * and a max pool in between goes behind the quantizer, since levels keep the order of numbers.  y
+ * and a max pool in between goes after the quantizer, since levels keep the order of numbers.  y
  * is made where others read it, too.  Of one base without z the scale, the bias and the thresholds
  * become whole numbers (code_limits).  Done where accept(self, node) says that a kernel takes the
  * layer. */
@@ -17,10 +17,10 @@
 #include "passes/single.h"
 
 typedef struct work {
-    fac_graph  *g;
+    fac_graph *g;
     fac_accept *accept;
-    void       *self;
-    bool        changed;
+    void *self;
+    bool changed;
 } work;
 
 static bool is_early(const fac_value *v) { return !v || v->time != FAC_RUN; }
@@ -33,8 +33,8 @@ static bool is_row(const fac_value *v) {
     return d->n == 2 || (d->n == 4 && d->d[2] == 1 && d->d[3] == 1);
 }
 static bool keeps_places(const fac_node *n) {
-    const bool moves = FAC_IS(n, reshape) || FAC_IS(n, flatten) || FAC_IS(n, squeeze)
-                       || FAC_IS(n, unsqueeze);
+    const bool moves =
+        FAC_IS(n, reshape) || FAC_IS(n, flatten) || FAC_IS(n, squeeze) || FAC_IS(n, unsqueeze);
     if (!moves || !is_row(n->in[0]) || !is_row(n->out[0])) return false;
     return n->in[0]->type.dims.d[1] == n->out[0]->type.dims.d[1];
 }
@@ -57,10 +57,10 @@ static bool cuts(const fac_node *layer) {
 
 typedef struct readers {
     const fac_value *of;
-    const fac_node  *layer;             /* whose quantizer joins; NULL: none                   */
-    bool             positive;          /* ... of what is above 0                              */
-    fac_node        *relu;              /* of the result itself                                */
-    bool             floats, raw;       /* somebody reads numbers; what is below 0 of something */
+    const fac_node *layer; /* whose quantizer joins; NULL: none                   */
+    bool positive;         /* ... of what is above 0                              */
+    fac_node *relu;        /* of the result itself                                */
+    bool floats, raw;      /* somebody reads numbers; what is below 0 of something */
 } readers;
 
 static bool wants_same(const readers *r, const fac_node *n, bool positive) {
@@ -76,11 +76,13 @@ static void look_at(const fac_use *u, bool positive, readers *to) {
         to->layer = n;
         to->positive = above;
     }
-    if (codes && wants_same(to, n, above)) to->raw |= !above;
+    if (codes && wants_same(to, n, above))
+        to->raw |= !above;
     else if (FAC_IS(n, relu)) {
         if (u->node->in[0] == to->of && !to->relu) to->relu = n;
         look(n->out[0], true, to);
-    } else if (keeps_places(n) || is_pool(n)) look(n->out[0], positive, to);
+    } else if (keeps_places(n) || is_pool(n))
+        look(n->out[0], positive, to);
     else {
         to->floats = true;
         to->raw |= !positive;
@@ -102,7 +104,7 @@ static void name_as(fac_value *v, const fac_node *n) {
     v->node->stage = n->stage;
 }
 
-static void take_codes(work *k, fac_node *n, fac_value *q) {
+static void take_codes(fac_node *n, fac_value *q) {
     fac_conv_basis_attrs a = *(const fac_conv_basis_attrs *)n->attrs;
     fac_value *in[FAC_CB_PORTS];
     for (int i = 0; i < FAC_CB_PORTS; i++) in[i] = n->in[i];
@@ -112,7 +114,6 @@ static void take_codes(work *k, fac_node *n, fac_value *q) {
     if (!y->node) return;
     name_as(y, n);
     fac_replace(n->out[0], y);
-    (void)k;
 }
 
 /* Those that read v, which q has the codes of. */
@@ -120,9 +121,12 @@ static void rewire(work *k, const fac_value *v, fac_value *q, bool positive, con
     for (const fac_use *u = v->uses, *next; u && !k->g->error.status; u = next) {
         fac_node *n = u->node;
         next = u->next;
-        if (takes_codes(u) && wants_same(r, n, positive || cuts(n))) take_codes(k, n, q);
-        else if (FAC_IS(n, relu)) rewire(k, n->out[0], q, true, r);
-        else if (keeps_places(n)) rewire(k, n->out[0], q, positive, r);
+        if (takes_codes(u) && wants_same(r, n, positive || cuts(n)))
+            take_codes(n, q);
+        else if (FAC_IS(n, relu))
+            rewire(k, n->out[0], q, true, r);
+        else if (keeps_places(n))
+            rewire(k, n->out[0], q, positive, r);
         else if (is_pool(n)) {
             fac_value *in[] = { q, r->layer->in[FAC_CB_X_BASIS] };
             fac_value *pooled = fac_emit(&fac_op_max_pool_codes, n->attrs, 2, in);
@@ -178,8 +182,10 @@ static fac_node *add_of(const fac_value *v, fac_value **z) {
 static void fuse(work *k, fac_node *conv) {
     fac_value *z = NULL, *v = conv->out[0];
     const fac_node *add = v->type.dtype == FAC_F32 ? add_of(v, &z) : NULL;
-    if (add) v = add->out[0];
-    else z = NULL;
+    if (add)
+        v = add->out[0];
+    else
+        z = NULL;
     readers r = { .of = v };
     look(v, false, &r);
     if (!r.layer || v->type.dtype != FAC_F32) return;
@@ -202,7 +208,7 @@ fac_graph *fac_pass_bits_between(const fac_graph *g, fac_accept *accept, void *s
     if (!is_any(g)) return (fac_graph *)(uintptr_t)g;
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
     work k = { to, accept, self, to && !to->error.status };
-    while (k.changed) {                 /* new nodes lie anywhere */
+    while (k.changed) { /* new nodes lie anywhere */
         k.changed = false;
         for (fac_node *n = to->first; n && !k.changed && !to->error.status; n = n->next)
             if (FAC_IS(n, conv2d_basis)) fuse(&k, n);

@@ -22,13 +22,15 @@ fac_graph *fac_body_resized(fac_graph *to, const fac_graph *body, fac_type type)
     fac_value *v = g ? fac_input(g, "x0", type.dtype, type.dims) : NULL;
     for (const fac_node *n = body->first; g && n; n = n->next) {
         fac_value *in[OPERANDS], *out[1];
-        for (int i = 0; i < n->nin; i++) in[i] = !n->in[i] ? NULL : is_const(n->in[i]) ? fac_const(g, n->in[i]->tensor) : v;
+        for (int i = 0; i < n->nin; i++)
+            in[i] = !n->in[i] ? NULL : is_const(n->in[i]) ? fac_const(g, n->in[i]->tensor) : v;
         fac_node_copy(g, n, in, out);
         v = out[0];
     }
     if (g) fac_output(g, "y", v);
     if (g && !g->error.status) return g;
-    if (!g || g->error.status == FAC_E_NOMEM) fac_graph_raise(to, FAC_E_NOMEM, "no memory for a body of another size");
+    if (!g || g->error.status == FAC_E_NOMEM)
+        fac_graph_raise(to, FAC_E_NOMEM, "no memory for a body of another size");
     fac_graph_free(g);
     return NULL;
 }

@@ -5,6 +5,7 @@
 
 /* NULL is one of no node. */
 bool fac_body_is_chain(const fac_graph *body);
-/* The same chain on a value of this type.  NULL: a constant of it does not fit that; or memory is gone, which is an error of `to`. */
+/* The same chain on a value of this type.  NULL: a constant of it does not fit that; or memory is
+ * gone, which is an error of `to`. */
 fac_graph *fac_body_resized(fac_graph *to, const fac_graph *body, fac_type type);
 #endif

@@ -1,4 +1,4 @@
-/* A cast behind a cast: one, or none, where the first loses nothing. */
+/* A cast after a cast: one, or none, where the first loses nothing. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
@@ -6,20 +6,26 @@
 
 /* Every number of `from` is one of `to`. */
 static bool holds(fac_dtype from, fac_dtype to) {
-    static const struct { fac_dtype from, to[8]; } table[] = {
-        { FAC_F16, { FAC_F32, FAC_F64 } }, { FAC_BF16, { FAC_F32, FAC_F64 } }, { FAC_F32, { FAC_F64 } },
-        { FAC_BOOL, { FAC_U8, FAC_I8, FAC_I32, FAC_I64, FAC_F16, FAC_F32, FAC_F64 } },
-        { FAC_I8, { FAC_I16, FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
-        { FAC_U8, { FAC_I16, FAC_U16, FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
-        { FAC_I16, { FAC_I32, FAC_I64, FAC_F32, FAC_F64 } }, { FAC_U16, { FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
-        { FAC_I32, { FAC_I64, FAC_F64 } } };
+    static const struct {
+        fac_dtype from, to[8];
+    } table[] = { { FAC_F16, { FAC_F32, FAC_F64 } },
+                  { FAC_BF16, { FAC_F32, FAC_F64 } },
+                  { FAC_F32, { FAC_F64 } },
+                  { FAC_BOOL, { FAC_U8, FAC_I8, FAC_I32, FAC_I64, FAC_F16, FAC_F32, FAC_F64 } },
+                  { FAC_I8, { FAC_I16, FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
+                  { FAC_U8, { FAC_I16, FAC_U16, FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
+                  { FAC_I16, { FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
+                  { FAC_U16, { FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
+                  { FAC_I32, { FAC_I64, FAC_F64 } } };
     for (size_t k = 0; k < sizeof table / sizeof *table; k++)
         for (int i = 0; table[k].from == from && i < 8; i++)
             if (table[k].to[i] == to) return true;
     return from == to;
 }
 
-static bool computes(fac_dtype t) { return t == FAC_F64 || t == FAC_F32 || t == FAC_F16 || t == FAC_BF16; }
+static bool computes(fac_dtype t) {
+    return t == FAC_F64 || t == FAC_F32 || t == FAC_F16 || t == FAC_BF16;
+}
 
 bool fac_is_float_cast(const fac_node *n) {
     return FAC_IS(n, cast) && computes(n->in[0]->type.dtype) && computes(n->out[0]->type.dtype);

@@ -1,5 +1,6 @@
-/* Chains of elementwise ops become one `fused` node: its body computes block by block without a trip to memory.
- * A producer is taken in when nobody else reads it and it has the shape of its reader, so nothing is computed twice. */
+/* Chains of elementwise ops become one `fused` node: its body computes block by block without a
+ * trip to memory. A producer is taken in when nobody else reads it and it has the shape of its
+ * reader, so nothing is computed twice. */
 #include <stdio.h>
 #include "facula/ops.h"
 #include "op_list.h"
@@ -12,9 +13,9 @@ enum { NODES = 24, INPUTS = 12 };
 
 typedef struct chain {
     fac_graph *body;
-    int        n;
-    fac_value *outer[INPUTS];           /* the node's inputs, in the order of the body's */
-    bool       full;
+    int n;
+    fac_value *outer[INPUTS]; /* the node's inputs, in the order of the body's */
+    bool full;
 } chain;
 
 static bool elementwise(const fac_node *n) {
@@ -27,8 +28,10 @@ static int size_of(const fac_node *n) { return FAC_IS(n, fused) ? n->body[0]->no
 /* What stands for an outer value inside the body. */
 static fac_value *inside(chain *c, fac_value *v) {
     if (!v) return NULL;
-    if (v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1) return fac_const(c->body, v->tensor);
-    if (c->body->error.status) return c->body->poison;      /* an input that could not be made is none to find */
+    if (v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1)
+        return fac_const(c->body, v->tensor);
+    if (c->body->error.status)
+        return c->body->poison; /* an input that could not be made is none to find */
     for (int i = 0; i < c->n; i++)
         if (c->outer[i] == v) return c->body->inputs[i];
     if (c->n == INPUTS) {
@@ -50,7 +53,8 @@ static fac_value *splice(chain *c, const fac_node *n, fac_value *const in[]) {
     }
     const fac_graph *from = n->body[0];
     for (size_t i = 0; i < from->ninputs; i++) from->inputs[i]->mark = in[i];
-    for (size_t i = 0; i < from->nconsts; i++) from->consts[i]->mark = fac_const(c->body, from->consts[i]->tensor);
+    for (size_t i = 0; i < from->nconsts; i++)
+        from->consts[i]->mark = fac_const(c->body, from->consts[i]->tensor);
     for (const fac_node *m = from->first; m; m = m->next) {
         fac_value *args[INPUTS];
         for (int i = 0; i < m->nin; i++) args[i] = m->in[i] ? m->in[i]->mark : NULL;
@@ -66,7 +70,8 @@ static bool absorbs(const fac_node *n, int i, fac_value *const in[]) {
            fac_dims_equal(&p->out[0]->type.dims, &n->out[0]->type.dims);
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     (void)self;
     if (!elementwise(n) || n->nin > INPUTS) return false;
     int nodes = size_of(n);
@@ -97,18 +102,19 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     }
     out[0] = fac_emit_body(to, &fac_op_fused, NULL, c.n, c.n, c.outer, c.body, NULL);
     if (out[0]->node) {
-        out[0]->node->name = fac_arena_text(&to->arena, n->name);               /* n goes away with its graph */
+        out[0]->node->name = fac_arena_text(&to->arena, n->name); /* n goes away with its graph */
         out[0]->node->scope = fac_arena_text(&to->arena, n->scope);
     }
     return true;
 }
 
-/* Again while it helps: a value with two readers has one when both are in one chain, as in the gradients s (1 - s) of a sigmoid
- * or x (1 - t^2) of a tanh. */
+/* Again while it helps: a value with two readers has one when both are in one chain, as in the
+ * gradients s (1 - s) of a sigmoid or x (1 - t^2) of a tanh. */
 fac_graph *fac_pass_chains(const fac_graph *g) {
     enum { ROUNDS = 4 };
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL);
-    for (int i = 1, before = g->nodes; i < ROUNDS && to && !to->error.status && to->nodes < before; i++) {
+    for (int i = 1, before = g->nodes; i < ROUNDS && to && !to->error.status && to->nodes < before;
+         i++) {
         before = to->nodes;
         fac_graph *next = fac_graph_rebuild(to, &(fac_rebuild){ .visit = visit }, NULL);
         fac_graph_free(to);

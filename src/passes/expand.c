@@ -1,8 +1,10 @@
-/* Expansion of ops into simpler ones: of those that have no meaning of their own, but for what a kernel takes as it is; and of
- * those that have both where no kernel does, since their formula is a loop on the host. */
+/* Expansion of ops into simpler ones: of those that have no meaning of their own, but for what a
+ * kernel takes as it is; and of those that have both where no kernel does, since their formula is a
+ * loop on the host. */
 #include "passes/passes.h"
 
-/* An expansion of more nodes than this makes a plan that is slower to make than a run of the body, again and again, is to do. */
+/* An expansion of more nodes than this makes a plan that is slower to make than a run of the body,
+ * again and again, is to do. */
 enum { MOST = 1 << 14 };
 
 static bool primitive(const fac_node *n) {
@@ -13,12 +15,18 @@ static bool primitive(const fac_node *n) {
     return n->op->map || n->op->move || !n->op->expand;
 }
 
-typedef struct state { bool again; fac_accept *accept; void *self; } state;
+typedef struct state {
+    bool again;
+    fac_accept *accept;
+    void *self;
+} state;
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     state *s = self;
     if (primitive(n) || (s->accept ? s->accept(s->self, n) : fac_op_means(n->op))) return false;
-    /* so that errors and measurements tell whose parts they are; bodies of loops are told apart already */
+    /* so that errors and measurements tell whose parts they are; bodies of loops are told apart
+     * already */
     fac_graph_push(to, n->op->is & FAC_OP_FLOW ? NULL : n->name);
     fac_node_expand(to, n, in, out);
     fac_graph_pop(to);

@@ -1,10 +1,13 @@
-/* Constant folding.  Shape arithmetic folds through known contents, everything else by running the reference kernel. */
+/* Constant folding.  Shape arithmetic folds through known contents, everything else by running the
+ * reference kernel. */
 #include "base/memory.h"
 #include "passes/passes.h"
 
-enum { KEEP = 64 << 10 };       /* bytes; see fac_pass_fold */
+enum { KEEP = 64 << 10 }; /* bytes; see fac_pass_fold */
 
-static fac_tensor *tensor_of(const fac_value *v) { return v && v->leaf == FAC_CONST ? v->tensor : NULL; }
+static fac_tensor *tensor_of(const fac_value *v) {
+    return v && v->leaf == FAC_CONST ? v->tensor : NULL;
+}
 
 /* A constant from known contents; NULL when some are symbols. */
 static fac_value *known_constant(fac_graph *g, const fac_value *v) {
@@ -13,7 +16,8 @@ static fac_value *known_constant(fac_graph *g, const fac_value *v) {
     if (!fac_known_numbers(v, &c) || fac_dtype_get(v->type.dtype)->kind == 't') return NULL;
     if (fac_tensor_new(NULL, FAC_I64, v->type.dims, &wide, NULL)) return NULL;
     fac_value *made = NULL;
-    if (fac_dims_count(&v->type.dims) == c.n && !fac_tensor_write(wide, c.v, (size_t)c.n * sizeof *c.v, NULL) &&
+    if (fac_dims_count(&v->type.dims) == c.n &&
+        !fac_tensor_write(wide, c.v, (size_t)c.n * sizeof *c.v, NULL) &&
         !fac_tensor_convert(wide, v->type.dtype, &t, NULL))
         made = fac_const(g, t);
     fac_tensor_free(t);
@@ -29,9 +33,12 @@ static bool foldable(const fac_node *n, fac_value *const in[]) {
     return true;
 }
 
-typedef struct fold { fac_evaluate *evaluate; } fold;
+typedef struct fold {
+    fac_evaluate *evaluate;
+} fold;
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     fold *f = self;
     enum { FEW = 32 };
     if (n->nin > FEW || n->nout > FEW || !foldable(n, in)) return false;
@@ -51,7 +58,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (made > KEEP && made > from) return true;
     fac_error err = { 0 };
     fac_status status = f->evaluate(out[0]->node, args, results, &err);
-    if (status == FAC_E_UNSUPPORTED) return true;       /* only an expansion: that pass comes later */
+    if (status == FAC_E_UNSUPPORTED) return true; /* only an expansion: that pass comes later */
     if (status) {
         fac_graph_raise(to, status, "%s", err.text);
         return true;
@@ -65,8 +72,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     return true;
 }
 
-/* A second walk replaces values whose contents are known (Shape of a concrete input, and what was made of it). */
-static bool visit_known(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+/* A second walk replaces values whose contents are known (Shape of a concrete input, and what was
+ * made of it). */
+static bool visit_known(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                        fac_value *out[]) {
     (void)self;
     fac_contents c;
     bool any = false;
@@ -85,7 +94,8 @@ fac_graph *fac_pass_fold(const fac_graph *g, fac_evaluate *evaluate) {
     fac_graph *known = fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit_known }, NULL);
     if (!known || known->error.status) return known;
     fold f = { evaluate };
-    fac_graph *folded = fac_graph_rebuild(known, &(fac_rebuild){ .self = &f, .visit = visit }, NULL);
+    fac_graph *folded =
+        fac_graph_rebuild(known, &(fac_rebuild){ .self = &f, .visit = visit }, NULL);
     fac_graph_free(known);
     return folded;
 }

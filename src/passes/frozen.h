@@ -5,7 +5,8 @@
 
 /* A constant, or a parameter without an update. */
 static inline bool fac_frozen(const fac_value *v) {
-    return v && v->leaf != FAC_NOT_LEAF && v->leaf != FAC_INPUT && v->leaf != FAC_POISON && v->tensor && !v->next;
+    return v && v->leaf != FAC_NOT_LEAF && v->leaf != FAC_INPUT && v->leaf != FAC_POISON &&
+           v->tensor && !v->next;
 }
 
 /* The number that all elements of a frozen leaf are (one of them at least). */

@@ -12,7 +12,7 @@
 
 /* Made by op, and read by one node alone. */
 static bool only_of(fac_both v, const fac_op *op) {
-    return fac_node_of(v.was->node, op) && fac_node_of(v.now->node, op) && fac_used_once(v.was);
+    return fac_both_made_by(v, op) && fac_used_once(v.was);
 }
 
 /* c as the type rounds it. */

@@ -5,13 +5,14 @@
 #include "passes/select.h"
 
 bool fac_is_data(const fac_value *v) {
-    return v->time == FAC_RUN && v->leaf != FAC_PARAM && v->leaf != FAC_STATE
-           && v->leaf != FAC_CONST;
+    return v->time == FAC_RUN && v->leaf != FAC_PARAM && v->leaf != FAC_STATE &&
+           v->leaf != FAC_CONST;
 }
 
 static const fac_dims *dims_of(const fac_value *v) { return &v->type.dims; }
 
-/* A mean over the whole of every plane, or an average over windows of one: AdaptiveAvgPool as exporters and zoos write it. */
+/* A mean over the whole of every plane, or an average over windows of one: AdaptiveAvgPool as
+ * exporters and zoos write it. */
 static bool is_adaptive(const fac_node *n) {
     const fac_dims *x = dims_of(n->in[0]), *y = dims_of(n->out[0]);
     if (FAC_IS(n, mean)) {
@@ -39,13 +40,14 @@ static bool is_relu6(const fac_node *n) {
     const fac_type t = n->in[1]->type;
     if (!lo || !hi || t.dtype != FAC_F32) return false;
     float a = 1, b = 0;
-    return !fac_tensor_read(lo, &a, sizeof a, NULL) && !fac_tensor_read(hi, &b, sizeof b, NULL) && a == 0 && b == 6;
+    return !fac_tensor_read(lo, &a, sizeof a, NULL) && !fac_tensor_read(hi, &b, sizeof b, NULL) &&
+           a == 0 && b == 6;
 }
 
 /* Rows of a parameter taken by index. */
 static bool is_embedding(const fac_node *n) {
-    return FAC_IS(n, gather) && n->in[0] && !fac_is_data(n->in[0]) && n->in[0]->type.dims.n == 2 && n->in[1] &&
-           fac_is_data(n->in[1]);
+    return FAC_IS(n, gather) && n->in[0] && !fac_is_data(n->in[0]) && n->in[0]->type.dims.n == 2 &&
+           n->in[1] && fac_is_data(n->in[1]);
 }
 
 static bool has_weight(const fac_node *n) {
@@ -72,7 +74,8 @@ bool fac_is_unknown(const fac_value *v) {
 const char *fac_kind_of(const fac_node *n, fac_layer_class is) {
     const int rank = n->nin && n->in[0] ? n->in[0]->type.dims.n : 0;
     static const char *const batch[] = { "BatchNorm1d", "BatchNorm2d", "BatchNorm3d" };
-    static const char *const adaptive[] = { "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d" };
+    static const char *const adaptive[] = { "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
+                                            "AdaptiveAvgPool3d" };
     const int planes = rank >= 3 && rank <= 5 ? rank - 3 : 0;
     if (fac_is_opaque(n)) return fac_attr_text(n, "type");
     if (is == FAC_CLASS_BATCH_NORM) return batch[planes];

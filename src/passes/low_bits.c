@@ -4,11 +4,9 @@
                                                                                b, u, v)
  *     conv2d(binarize(x), unpack_basis(bits, v), b)           -> conv2d_basis(x, bits, b, -, v)
  *
- * where price(self,
-               node) is less than that of what it replaces.  A relu in front of the quantizer, a
- * batch norm of inference and a factor behind the layer go along.  Weights that are signs,
-     alone or with
- * a factor, are levels, too. */
+ * where price(self, node) is less than that of what it replaces.  A relu in front of the quantizer,
+ * a batch norm of inference and a factor after the layer go along.  Weights that are signs, alone
+ * or with a factor, are levels, too, and so are sums of them. */
 #include <math.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
@@ -17,12 +15,15 @@
 #include "passes/passes.h"
 #include "passes/single.h"
 
-typedef struct work { fac_price *price; void *self; } work;
+typedef struct work {
+    fac_price *price;
+    void *self;
+} work;
 
 /* Through what only gradients see. */
 static fac_value *behind(fac_value *v) {
-    while (v && v->node && (FAC_IS(v->node, surrogate) || FAC_IS(v->node,
-            identity) || FAC_IS(v->node, stop)))
+    while (v && v->node &&
+           (FAC_IS(v->node, surrogate) || FAC_IS(v->node, identity) || FAC_IS(v->node, stop)))
         v = v->node->in[0];
     return v;
 }
@@ -32,9 +33,9 @@ static bool early(const fac_value *v) { return !v || v->time != FAC_RUN; }
 /* ---- the two operands ---- */
 
 typedef struct levels {
-    fac_value *x, *basis;           /* basis NULL: signs */
-    fac_value *factor;              /* of signs, or NULL */
-    bool       relu;
+    fac_value *x, *basis; /* basis NULL: signs */
+    fac_value *factor;    /* of signs, or NULL */
+    bool relu;
 } levels;
 
 /* A product of something with factors that are there before the run: one number,
@@ -64,7 +65,8 @@ static bool read_levels(fac_value *v, levels *to) {
         if (!fac_attr_flag(n, "positive") || n->in[1]->type.dims.n != 1 || !early(n->in[1]))
             return false;
         to->basis = n->in[1];
-    } else if (!FAC_IS(n, binarize)) return false;
+    } else if (!FAC_IS(n, binarize))
+        return false;
     if (FAC_IS(to->x->node, relu)) {
         to->x = to->x->node->in[0];
         to->relu = true;
@@ -72,9 +74,11 @@ static bool read_levels(fac_value *v, levels *to) {
     return true;
 }
 
+enum { PARTS = 16 }; /* of a weight, one in the other: sums and factors */
+
 typedef struct weight {
     fac_value *bits, *basis;
-    fac_dims   dims;
+    fac_dims dims;
 } weight;
 
 /* [M] as [M,K]. */
@@ -88,35 +92,37 @@ static fac_value *ones(const fac_value *w) {
     return for_all(fac_reshape(fac_number(w->graph, FAC_F32, 1), fac_shape(1)), w->type.dims.d[0]);
 }
 
-static bool read_weight(fac_value *v, weight *to);
+static bool read_weight(fac_value *v, int depth, weight *to);
 
 static fac_value *joined(fac_value *a, fac_value *b) {
     return fac_concat((fac_value *[]){ a, b }, 2, 0);
 }
 
 /* A sum of weights of few planes, as QONNX has bases. */
-static bool read_sum(const fac_node *n, weight *to) {
+static bool read_sum(const fac_node *n, int depth, weight *to) {
     weight more;
-    if (!FAC_IS(n, add) || !fac_dims_equal(&n->in[0]->type.dims, &n->in[1]->type.dims)) return false;
-    if (!read_weight(n->in[0], to) || !read_weight(n->in[1], &more)) return false;
+    if (!FAC_IS(n, add) || !fac_dims_equal(&n->in[0]->type.dims, &n->in[1]->type.dims))
+        return false;
+    if (!read_weight(n->in[0], depth, to) || !read_weight(n->in[1], depth, &more)) return false;
     if (to->basis->type.dims.d[0] + more.basis->type.dims.d[0] > 4) return false;
     to->bits = joined(to->bits, more.bits);
     to->basis = joined(to->basis, more.basis);
     return true;
 }
 
-static bool read_weight(fac_value *v, weight *to) {
+static bool read_weight(fac_value *v, int depth, weight *to) {
+    if (!depth--) return false;
     fac_value *w = behind(v), *other = NULL;
     const fac_node *n = w->node;
     fac_value *factor = n && early(w) ? factor_of(w, &other) : NULL;
-    if (factor && read_weight(other, to)) {
+    if (factor && read_weight(other, depth, to)) {
         to->basis = fac_mul(to->basis, factor);
         return true;
     }
     if (!n || !early(w) || w->type.dtype != FAC_F32 || fac_dims_count(&w->type.dims) < 1)
         return false;
     to->dims = w->type.dims;
-    if (FAC_IS(n, add)) return read_sum(n, to);
+    if (FAC_IS(n, add)) return read_sum(n, depth, to);
     if (FAC_IS(n, unpack_basis)) {
         to->bits = n->in[0];
         to->basis = n->in[1];
@@ -128,7 +134,8 @@ static bool read_weight(fac_value *v, weight *to) {
     } else if (FAC_IS(n, binarize)) {
         to->basis = ones(w);
         to->bits = fac_pack_basis(w, to->basis);
-    } else return false;
+    } else
+        return false;
     return true;
 }
 
@@ -159,15 +166,15 @@ static const fac_node *maker(const fac_value *v) {
 
 static bool is_linear(const fac_node *n) {
     if (FAC_IS(n, linear)) return true;
-    return FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b") && !fac_attr_flag(n, "trans_a")
-        && fac_attr_real(n, "alpha", 1) == 1 && fac_attr_real(n, "beta", 1) == 1;
+    return FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b") && !fac_attr_flag(n, "trans_a") &&
+           fac_attr_real(n, "alpha", 1) == 1 && fac_attr_real(n, "beta", 1) == 1;
 }
 
 static bool put_layer(const work *k, fac_graph *to, const fac_node *n, fac_value *const in[],
                       fac_value *out[]) {
     levels x;
     weight w;
-    if (!read_levels(in[0], &x) || !read_weight(in[1], &w)) return false;
+    if (!read_levels(in[0], &x) || !read_weight(in[1], PARTS, &w)) return false;
     if (x.factor) w.basis = fac_mul(w.basis, x.factor);
     fac_value *b = n->nin > 2 ? in[2] : NULL;
     if (b && (b->type.dims.n != 1 || b->type.dims.d[0] != w.dims.d[0])) return false;
@@ -183,7 +190,7 @@ static bool put_layer(const work *k, fac_graph *to, const fac_node *n, fac_value
 
 /* ---- what follows it ---- */
 
-/* conv2d_basis with y s + t behind it; shape: of a linear layer, or NULL. */
+/* conv2d_basis with y s + t after it; shape: of a linear layer, or NULL. */
 static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t, const fac_dims *shape) {
     fac_value *in[FAC_CB_PORTS], *old_s = conv->in[FAC_CB_SCALE], *old_b = conv->in[FAC_CB_B];
     for (int k = 0; k < FAC_CB_PORTS; k++) in[k] = conv->in[k];

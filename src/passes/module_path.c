@@ -1,8 +1,9 @@
 /* Where a node stands in the tree of modules.
  *
- * Graphs built here have scopes: "layer1.0.conv1".  PyTorch's exporter says the same in the names of ONNX nodes, with the whole
- * path inside each container once more and the op behind it: "/features/features.0/features.0.0/Conv" (in our graphs with dots
- * for slashes).  Repetitions and the op's own name are taken away, so both forms give the same tree. */
+ * Graphs built here have scopes: "layer1.0.conv1".  PyTorch's exporter says the same in the names
+ * of ONNX nodes, with the whole path inside each container once more and the op after it:
+ * "/features/features.0/features.0.0/Conv" (in our graphs with dots for slashes).  Repetitions and
+ * the op's own name are taken away, so both forms give the same tree. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,10 @@
 
 enum { PARTS = 64 };
 
-typedef struct part { const char *s; size_t n; } part;
+typedef struct part {
+    const char *s;
+    size_t n;
+} part;
 
 static bool same(part x, part y) { return x.n == y.n && !memcmp(x.s, y.s, x.n); }
 
@@ -19,7 +23,8 @@ static int without_repeats(const part *p, int n, part *out) {
     int m = 0;
     for (int i = 0; i < n;) {
         int skip = 0;
-        for (int j = 1; j <= m && i + j < n; j++) {         /* something must follow, or it is a child of the same name */
+        for (int j = 1; j <= m && i + j < n;
+             j++) { /* something must follow, or it is a child of the same name */
             bool repeats = true;
             for (int k = 0; k < j && repeats; k++) repeats = same(p[i + k], out[m - j + k]);
             if (repeats) skip = j;
@@ -61,8 +66,10 @@ const char *fac_module_path(fac_arena *a, const fac_node *n) {
     part parts[PARTS], out[PARTS];
     const bool named = n->name && *n->name;
     int count = split(named ? n->name : n->scope ? n->scope : "", parts);
-    if (count && is_operator(parts[count - 1])) count--;
-    else if (named && count > 1 && is_own(parts[count - 1], n)) count--;
+    if (count && is_operator(parts[count - 1]))
+        count--;
+    else if (named && count > 1 && is_own(parts[count - 1], n))
+        count--;
     count = without_repeats(parts, count, out);
     size_t bytes = 1;
     for (int k = 0; k < count; k++) bytes += out[k].n + 1;

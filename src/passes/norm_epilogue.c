@@ -1,8 +1,10 @@
-/* Residual add and activation behind a batch norm of training become its body, as epilogue.c does it for convolutions; and before
- * its gradient that of relu or relu6, a mask by what the activation made, becomes part of it.
+/* Residual add and activation after a batch norm of training become its body, as epilogue.c does
+ * it for convolutions; and before its gradient that of relu or relu6, a mask by what the activation
+ * made, becomes part of it.
  *
- * A batch norm has other results, its running statistics, which may have been read before the activation comes; so this works on
- * a copy of the graph in place, where fac_replace keeps the order. */
+ * A batch norm has other results, its running statistics, which may have been read before the
+ * activation comes; so this works on a copy of the graph in place, where fac_replace keeps the
+ * order. */
 #include <math.h>
 #include "facula/ops.h"
 #include "op_list.h"
@@ -12,13 +14,15 @@
 #include "passes/single.h"
 
 static bool trains(const fac_node *n) {
-    return FAC_IS(n, batch_norm) && fac_attr_flag(n, "training_mode") && !n->body[0] && n->out[0]->time == FAC_RUN;
+    return FAC_IS(n, batch_norm) && fac_attr_flag(n, "training_mode") && !n->body[0] &&
+           n->out[0]->time == FAC_RUN;
 }
 
 /* The elementwise op that alone reads v, of v's type; NULL. */
 static fac_node *reader(const fac_value *v) {
     fac_node *n = v->node && fac_used_once(v) ? v->uses->node : NULL;
-    bool fits = n && n->op->map && !n->body[0] && n->nout == 1 && n->out[0]->type.dtype == v->type.dtype;
+    bool fits =
+        n && n->op->map && !n->body[0] && n->nout == 1 && n->out[0]->type.dtype == v->type.dtype;
     return fits && fac_dims_equal(&n->out[0]->type.dims, &v->type.dims) ? n : NULL;
 }
 
@@ -45,7 +49,8 @@ static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
     fac_node *add = reader(last);
     if (FAC_IS(add, add)) {
         other = add->in[0] == last ? add->in[1] : add->in[0];
-        bool alike = fac_dims_equal(&other->type.dims, &last->type.dims) && other->type.dtype == last->type.dtype;
+        bool alike = fac_dims_equal(&other->type.dims, &last->type.dims) &&
+                     other->type.dtype == last->type.dtype;
         if (other == last || !alike) return;
         last = add->out[0];
     }
@@ -65,15 +70,20 @@ static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
     }
     for (int i = 0; i < PORTS; i++) args[i] = n->in[i];
     args[PORTS] = other;
-    fac_value *y = fac_emit_body(g, n->op, n->attrs, PORTS + (other != NULL), PORTS, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return;         /* nobody reads it: the sweep takes it away */
+    fac_value *y =
+        fac_emit_body(g, n->op, n->attrs, PORTS + (other != NULL), PORTS, args, body, NULL);
+    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
     y->node->name = n->name, y->node->scope = n->scope;
     for (int k = 1; k < n->nout; k++) fac_replace(n->out[k], y->node->out[k]);
     fac_replace(act ? act->out[0] : last, y);
 }
 
-/* What a value is masked by: where(y > lo, where(y < hi, dy, 0), 0), each of them once or not at all. */
-typedef struct mask { fac_value *dy, *y; double lo, hi; } mask;
+/* What a value is masked by: where(y > lo, where(y < hi, dy, 0), 0), each of them once or not at
+ * all. */
+typedef struct mask {
+    fac_value *dy, *y;
+    double lo, hi;
+} mask;
 
 static bool read_mask(fac_value *v, mask *m) {
     *m = (mask){ v, NULL, -INFINITY, INFINITY };
@@ -81,11 +91,19 @@ static bool read_mask(fac_value *v, mask *m) {
         const fac_node *n = m->dy->node, *test = n->in[0]->node;
         double zero, limit;
         const bool above = FAC_IS(test, greater), below = FAC_IS(test, less);
-        if ((!above && !below) || !fac_scalar_known(n->in[2], &zero) || zero != 0 || !fac_scalar_known(test->in[1], &limit)) break;
-        if ((m->y && m->y != test->in[0]) || !fac_dims_equal(&test->in[0]->type.dims, &v->type.dims)) break;
-        if (!fac_dims_equal(&n->in[1]->type.dims, &v->type.dims) || test->in[0]->type.dtype != v->type.dtype) break;
-        if (above) m->lo = fmax(m->lo, limit);
-        else m->hi = fmin(m->hi, limit);
+        if ((!above && !below) || !fac_scalar_known(n->in[2], &zero) || zero != 0 ||
+            !fac_scalar_known(test->in[1], &limit))
+            break;
+        if ((m->y && m->y != test->in[0]) ||
+            !fac_dims_equal(&test->in[0]->type.dims, &v->type.dims))
+            break;
+        if (!fac_dims_equal(&n->in[1]->type.dims, &v->type.dims) ||
+            test->in[0]->type.dtype != v->type.dtype)
+            break;
+        if (above)
+            m->lo = fmax(m->lo, limit);
+        else
+            m->hi = fmin(m->hi, limit);
         m->y = test->in[0], m->dy = n->in[1];
     }
     return m->y != NULL;
@@ -96,7 +114,8 @@ static void fuse_mask(fac_graph *g, fac_node *n, fac_accept *accept, void *self)
     mask m;
     char how[128];
     if (n->out[0]->time != FAC_RUN || !read_mask(n->in[1], &m)) return;
-    snprintf(how, sizeof how, "epsilon=%.17g lo=%.9g hi=%.9g", fac_attr_real(n, "epsilon", 0), m.lo, m.hi);
+    snprintf(how, sizeof how, "epsilon=%.17g lo=%.9g hi=%.9g", fac_attr_real(n, "epsilon", 0), m.lo,
+             m.hi);
     fac_value *args[] = { n->in[0], m.dy, n->in[2], m.y };
     fac_value *y = fac_apply(g, &fac_op_batch_norm_act_grad, how, 4, args);
     if (!y->node || !accept(self, y->node)) return;
@@ -110,8 +129,10 @@ fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *
     fac_node *last = to->last;
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
-        if (trains(n)) fuse(to, n, accept, self);
-        else if (FAC_IS(n, batch_norm_grad)) fuse_mask(to, n, accept, self);
+        if (trains(n))
+            fuse(to, n, accept, self);
+        else if (FAC_IS(n, batch_norm_grad))
+            fuse_mask(to, n, accept, self);
     }
     if (!to->error.status) fac_graph_sweep(to);
     return to;

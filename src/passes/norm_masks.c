@@ -1,9 +1,10 @@
-/* The gradient of relu behind a residual add reads the add's result for its mask alone:
+/* The gradient of relu after a residual add reads the add's result for its mask alone:
  *
  *     y = relu(norm(x) + shortcut)  ...  conv2d_grad_x_norm(.., y) lo=0
  *
- * The norm keeps what relu let pass as bits (batch_norm_given_relu), and the gradient reads these: a 16th of the bytes of f32.
- * Done where kernels take both.  Preserves every bit but of f16 numbers below its least. */
+ * The norm keeps what relu let pass as bits (batch_norm_given_relu), and the gradient reads these:
+ * a 16th of the bytes of f32. Done where kernels take both.  Preserves every bit but of f16 numbers
+ * below its least. */
 #include <math.h>
 #include "facula/ops.h"
 #include "op_list.h"
@@ -27,7 +28,8 @@ static bool read_body(const fac_node *norm, fac_value **add) {
     if (!FAC_IS(sum, add) || body->ninputs != 2 || norm->nin != norm->nports + 1) return false;
     const fac_value *const *in = (const fac_value *const *)body->inputs;
     *add = norm->in[norm->nports];
-    return (sum->in[0] == in[0] && sum->in[1] == in[1]) || (sum->in[0] == in[1] && sum->in[1] == in[0]);
+    return (sum->in[0] == in[0] && sum->in[1] == in[1]) ||
+           (sum->in[0] == in[1] && sum->in[1] == in[0]);
 }
 
 /* norm with bits, which nobody reads yet; NULL: it has another body, or no kernel takes it. */
@@ -36,7 +38,9 @@ static fac_node *with_bits(const fac_node *norm, fac_price *price, void *self) {
     if (!read_body(norm, &args[ADD])) return NULL;
     const fac_type *x = &norm->in[0]->type;
     if (x->dims.n != 4 || x->dims.d[1] % FAC_BITS) return NULL;
-    if (args[ADD] && (args[ADD]->type.dtype != x->dtype || !fac_dims_equal(&args[ADD]->type.dims, &x->dims))) return NULL;
+    if (args[ADD] &&
+        (args[ADD]->type.dtype != x->dtype || !fac_dims_equal(&args[ADD]->type.dims, &x->dims)))
+        return NULL;
     for (int k = 0; k < ADD; k++) args[k] = norm->in[k];
     fac_value *y = fac_emit(&fac_op_batch_norm_given_relu, norm->attrs, ADD + 1, args);
     return y->node && price(self, y->node) < INFINITY ? y->node : NULL;

@@ -1,6 +1,7 @@
-/* Batch norms of training behind convolutions: the convolution gives the mean and variance of what it makes (conv2d_moments), and
- * the norm takes them (batch_norm_given), so that the image is not read for its statistics alone.  Done where both nodes together
- * are no dearer than before.  Behind norm_epilogue.c, whose bodies go along. */
+/* Batch norms of training after convolutions: the convolution gives the mean and variance of what
+ * it makes (conv2d_moments), and the norm takes them (batch_norm_given), so that the image is not
+ * read for its statistics alone.  Done where both nodes together are no dearer than before.  After
+ * norm_epilogue.c, whose bodies go along. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "graph/attr.h"
@@ -10,11 +11,13 @@
 enum { PORTS = 5, OPERANDS = PORTS + 3 };
 
 static bool trains(const fac_node *n) {
-    return FAC_IS(n, batch_norm) && fac_attr_flag(n, "training_mode") && n->out[0]->time == FAC_RUN &&
-           n->nports == PORTS && n->nin <= PORTS + 1;
+    return FAC_IS(n, batch_norm) && fac_attr_flag(n, "training_mode") &&
+           n->out[0]->time == FAC_RUN && n->nports == PORTS && n->nin <= PORTS + 1;
 }
 
-static void name_as(fac_node *to, const fac_node *n) { to->name = n->name, to->scope = n->scope, to->stage = n->stage; }
+static void name_as(fac_node *to, const fac_node *n) {
+    to->name = n->name, to->scope = n->scope, to->stage = n->stage;
+}
 
 static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     fac_node *conv = n->in[0]->node;
@@ -28,14 +31,19 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     for (int i = 0; i < PORTS; i++) args[i] = i ? n->in[i] : made;
     args[PORTS] = fac_value_other(made, 1), args[PORTS + 1] = fac_value_other(made, 2);
     if (n->nin > PORTS) args[PORTS + 2] = n->in[PORTS];
-    snprintf(how, sizeof how, "epsilon=%.17g momentum=%.17g", fac_attr_real(n, "epsilon", 0), fac_attr_real(n, "momentum", 0));
+    snprintf(how, sizeof how, "epsilon=%.17g momentum=%.17g", fac_attr_real(n, "epsilon", 0),
+             fac_attr_real(n, "momentum", 0));
     fac_value *y = fac_apply(g, &fac_op_batch_norm_given, how, PORTS + 2, args);
     if (!y->node) {
         fac_graph_free(body);
         return;
     }
-    if (body) y = fac_emit_body(g, y->node->op, y->node->attrs, PORTS + 2 + n->nin - PORTS, PORTS + 2, args, body, NULL);
-    if (!y->node || !(price(self, made->node) + price(self, y->node) <= price(self, conv) + price(self, n))) return;
+    if (body)
+        y = fac_emit_body(g, y->node->op, y->node->attrs, PORTS + 2 + n->nin - PORTS, PORTS + 2,
+                          args, body, NULL);
+    if (!y->node ||
+        !(price(self, made->node) + price(self, y->node) <= price(self, conv) + price(self, n)))
+        return;
     name_as(made->node, conv);
     name_as(y->node, n);
     fac_replace(conv->out[0], made);

@@ -1,13 +1,16 @@
-/* The gradient of a batch norm of training begins with two sums over dy.  Where dy comes from a convolution's gradient by x,
+/* The gradient of a batch norm of training begins with two sums over dy.  Where dy comes from a
+ * convolution's gradient by x,
  *
- *     dy = where(y > lo, conv2d_grad_x(...) + add, 0)          the epilogue that epilogue.c made; each part may be missing
+ *     dy = where(y > lo, conv2d_grad_x(...) + add, 0)          the epilogue that epilogue.c made;
+ * each part may be missing
  *
- * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them (batch_norm_grad_given).  y > lo is
- * seen from the norm's own x where the activation stands directly behind it: then y need not be read.  Done where both nodes
- * together are about as cheap as before: the norm's gradient reads x and dy once less, the convolution's x once more.
+ * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them
+ * (batch_norm_grad_given).  y > lo is seen from the norm's own x where the activation stands
+ * directly after it: then y need not be read.  Done where both nodes together are about as cheap
+ * as before: the norm's gradient reads x and dy once less, the convolution's x once more.
  *
- * Where add is the gradient of a strided convolution of 1 x 1, as a residual's shortcut has, most of it is zeros: then it is made
- * and added without them. */
+ * Where add is the gradient of a strided convolution of 1 x 1, as a residual's shortcut has, most
+ * of it is zeros: then it is made and added without them. */
 #include <math.h>
 #include <stdint.h>
 #include "facula/ops.h"
@@ -18,11 +21,15 @@
 
 enum { PORTS = 10, GRAD_PORTS = 3 };
 
-/* Estimates are no better than that; a launch and a pass over memory less are worth it beside what runs on another queue. */
+/* Estimates are no better than that; a launch and a pass over memory less are worth it beside what
+ * runs on another queue. */
 #define ABOUT 1.1
 
 /* What the epilogue of a gradient by x adds, and what it is masked by. */
-typedef struct epilogue { fac_value *add, *y; double lo; } epilogue;
+typedef struct epilogue {
+    fac_value *add, *y;
+    double lo;
+} epilogue;
 
 /* The operand of conv that input v of its body is; NULL: what it made itself, or no input. */
 static fac_value *operand_of(const fac_node *conv, const fac_value *v) {
@@ -41,7 +48,8 @@ static bool read_epilogue(const fac_node *conv, epilogue *e) {
     if (FAC_IS(v->node, where)) {
         const fac_node *n = v->node, *test = n->in[0]->node;
         if (!FAC_IS(test, greater) || !fac_const_number(n->in[2], &zero) || zero != 0) return false;
-        if (!fac_const_number(test->in[1], &e->lo) || !(e->y = operand_of(conv, test->in[0]))) return false;
+        if (!fac_const_number(test->in[1], &e->lo) || !(e->y = operand_of(conv, test->in[0])))
+            return false;
         v = n->in[1];
     }
     if (FAC_IS(v->node, add)) {
@@ -53,22 +61,25 @@ static bool read_epilogue(const fac_node *conv, epilogue *e) {
     return v == body->inputs[0];
 }
 
-/* What conv adds, without the zeros that a stride of 1 x 1 leaves, and how far its pixels are apart; *from: what made it.  Else
- * add itself. */
+/* What conv adds, without the zeros that a stride of 1 x 1 leaves, and how far its pixels are
+ * apart; *from: what made it.  Else add itself. */
 static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from, int64_t *apart) {
     enum { HEIGHT = 2, WIDTH };
     fac_node *n = add ? add->node : NULL;
     *from = NULL, *apart = 1;
     if (!FAC_IS(n, conv2d_grad_x) || n->body[0] || !fac_used_once(add)) return add;
     const fac_conv2d_opts *own = conv->attrs;
-    if (own->stride[0] > 1 || own->stride[1] > 1) return add;       /* its pixels fall into phases of their own */
+    if (own->stride[0] > 1 || own->stride[1] > 1)
+        return add; /* its pixels fall into phases of their own */
     fac_conv2d_opts how = *(const fac_conv2d_opts *)n->attrs;
     const int64_t *kernel = n->in[1]->type.dims.d + HEIGHT, stride = how.stride[0];
-    if (kernel[0] != 1 || kernel[1] != 1 || stride < 2 || how.stride[1] != stride || how.auto_pad) return add;
+    if (kernel[0] != 1 || kernel[1] != 1 || stride < 2 || how.stride[1] != stride || how.auto_pad)
+        return add;
     for (int k = 0; k < 4; k++)
         if (how.pad[k]) return add;
     how.stride[0] = how.stride[1] = 1;
-    fac_value *x = fac_slice(fac_slice(n->in[2], HEIGHT, 0, INT64_MAX, stride), WIDTH, 0, INT64_MAX, stride);  /* a shape */
+    fac_value *x = fac_slice(fac_slice(n->in[2], HEIGHT, 0, INT64_MAX, stride), WIDTH, 0, INT64_MAX,
+                             stride); /* a shape */
     fac_value *thin = fac_conv2d_grad_x(n->in[0], n->in[1], x, &how);
     if (!thin->node) return add;
     thin->node->name = n->name, thin->node->scope = n->scope;
@@ -89,7 +100,8 @@ static bool is_its_relu(const fac_value *y, const fac_value *x, const fac_value 
 /* The norm that made statistics of x its own. */
 static const fac_node *norm_of(const fac_value *x, const fac_value *scale) {
     for (const fac_use *u = x->uses; u; u = u->next)
-        if (FAC_IS(u->node, batch_norm_given) && u->node->in[0] == x && u->node->in[1] == scale) return u->node;
+        if (FAC_IS(u->node, batch_norm_given) && u->node->in[0] == x && u->node->in[1] == scale)
+            return u->node;
     return NULL;
 }
 
@@ -106,15 +118,20 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     const fac_node *norm = norm_of(x, n->in[2]);
     if (!norm || conv->stage != n->stage || !read_epilogue(conv, &e)) return;
     if (!same_type(e.add, dy) || !same_type(e.y, dy) || !same_type(x, dy)) return;
-    if (e.y && is_its_relu(e.y, x, n->in[2])) e.y = NULL;
-    else if (!e.y && e.lo > -INFINITY) return;
+    if (e.y && is_its_relu(e.y, x, n->in[2]))
+        e.y = NULL;
+    else if (!e.y && e.lo > -INFINITY)
+        return;
     int64_t apart;
     fac_node *shortcut;
     e.add = thinned(conv, e.add, &shortcut, &apart);
     fac_attrs_print(conv->op, conv->attrs, &how);
-    fac_text_print(&how, " epsilon=%.17g lo=%.9g hi=inf apart=%lld", fac_attr_real(n, "epsilon", 0), e.lo, (long long)apart);
-    fac_value *args[PORTS] = { conv->in[0], conv->in[1], conv->in[2], x, fac_value_other(x, 1), fac_value_other(x, 2), n->in[2],
-                               norm->in[2], e.add, e.y };
+    fac_text_print(&how, " epsilon=%.17g lo=%.9g hi=inf apart=%lld", fac_attr_real(n, "epsilon", 0),
+                   e.lo, (long long)apart);
+    fac_value *args[PORTS] = { conv->in[0], conv->in[1],           conv->in[2],
+                               x,           fac_value_other(x, 1), fac_value_other(x, 2),
+                               n->in[2],    norm->in[2],           e.add,
+                               e.y };
     fac_value *d = how.failed ? NULL : fac_apply(g, &fac_op_conv2d_grad_x_norm, how.s, PORTS, args);
     fac_text_free(&how);
     if (!d || !d->node) return;
@@ -124,7 +141,8 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     fac_value *given[] = { x, d, n->in[2], args[4], args[5], dscale, dbias };
     fac_value *dx = fac_apply(g, &fac_op_batch_norm_grad_given, epsilon, 7, given);
     if (!dx->node) return;
-    double before = price(self, conv) + price(self, n), after = price(self, d->node) + price(self, dx->node);
+    double before = price(self, conv) + price(self, n),
+           after = price(self, d->node) + price(self, dx->node);
     if (shortcut) before += price(self, shortcut), after += price(self, e.add->node);
     if (!(after <= before * ABOUT)) return;
     d->node->name = conv->name, d->node->scope = conv->scope, d->node->stage = conv->stage;

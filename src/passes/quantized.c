@@ -2,12 +2,14 @@
  *
  *     quantize(relu(conv2d(dequantize(x), dequantize(w), dequantize(b))))   ->  qlinear_conv
  *     the same of matmul, gemm and linear                                   ->  qlinear_matmul
- *     quantize(add(dequantize(a), dequantize(b)))                           ->  qlinear_add, qlinear_mul
- *     quantize(mean over planes(dequantize(x)))                     ->  qlinear_global_avg_pool
- *     quantize(max_pool2d, reshape, transpose ...(dequantize(x)))           ->  the same of x
+ *     quantize(add(dequantize(a), dequantize(b)))                           ->  qlinear_add,
+ * qlinear_mul quantize(mean over planes(dequantize(x)))                     ->
+ * qlinear_global_avg_pool quantize(max_pool2d, reshape, transpose ...(dequantize(x)))           ->
+ * the same of x
  *
- * as ONNX Runtime does it, with the arithmetic of its integer kernels: results may differ by one unit
- * from floats that are rounded.  A relu or clip goes where the range of the bytes ends there anyway. */
+ * as ONNX Runtime does it, with the arithmetic of its integer kernels: results may differ by one
+ * unit from floats that are rounded.  A relu or clip goes where the range of the bytes ends there
+ * anyway. */
 #include <math.h>
 #include <string.h>
 #include "facula/ops.h"
@@ -19,7 +21,10 @@
 #include "passes/single.h"
 
 /* What stands for numbers: q, with one scale or one for each index of an axis. */
-typedef struct bytes { fac_value *q, *scale, *zero; int64_t axis; } bytes;
+typedef struct bytes {
+    fac_value *q, *scale, *zero;
+    int64_t axis;
+} bytes;
 
 static bool is_single(const fac_value *v) { return fac_dims_count(&v->type.dims) == 1; }
 
@@ -62,8 +67,8 @@ static bool opened_along(const fac_value *v, int64_t axis, bytes *to) {
 
 static bool same_number(const fac_value *a, const fac_value *b) {
     double x, y;
-    return a == b || (fac_const_number(a, &x) && fac_const_number(b, &y) && x == y
-                      && a->type.dtype == b->type.dtype);
+    return a == b || (fac_const_number(a, &x) && fac_const_number(b, &y) && x == y &&
+                      a->type.dtype == b->type.dtype);
 }
 static bool same_scale(const bytes *a, const bytes *b) {
     return same_number(a->scale, b->scale) && same_number(a->zero, b->zero);
@@ -86,11 +91,15 @@ static fac_value *unlimited(fac_value *v, const bytes *y) {
     const fac_node *n = v->node;
     double lo = -INFINITY, hi = INFINITY;
     if (!n || n->body[0] || !fac_used_once(v)) return v;
-    if (FAC_IS(n, relu)) lo = 0;
-    else if (FAC_IS(n, max)) fac_const_number(n->in[1], &lo);
-    else if (FAC_IS(n, min)) fac_const_number(n->in[1], &hi);
-    else if (!FAC_IS(n, clip) || !fac_const_number(n->in[1], &lo)
-             || !fac_const_number(n->in[2], &hi)) return v;
+    if (FAC_IS(n, relu))
+        lo = 0;
+    else if (FAC_IS(n, max))
+        fac_const_number(n->in[1], &lo);
+    else if (FAC_IS(n, min))
+        fac_const_number(n->in[1], &hi);
+    else if (!FAC_IS(n, clip) || !fac_const_number(n->in[1], &lo) ||
+             !fac_const_number(n->in[2], &hi))
+        return v;
     const bool limits = n->nin == 1 || n->in[1]->leaf == FAC_CONST;
     return limits && covers(y, lo, hi) ? n->in[0] : v;
 }
@@ -144,7 +153,8 @@ static fac_value *conv(const fac_node *n, const bytes *y) {
     return fac_qlinear_conv(x.q, w.q, b, &s, n->attrs);
 }
 
-static fac_value *product(fac_value *a, fac_value *b, fac_value *bias, bool turned, const bytes *y) {
+static fac_value *product(fac_value *a, fac_value *b, fac_value *bias, bool turned,
+                          const bytes *y) {
     bytes x, w;
     fac_value *c;
     const int rank = b->type.dims.n;
@@ -178,7 +188,8 @@ static fac_value *planes(const fac_node *n, const bytes *y) {
     fac_contents axes;
     const int rank = n->in[0]->type.dims.n;
     const fac_reduce_attrs *o = n->attrs;
-    if (!n->in[1] || !fac_known_numbers(n->in[1], &axes) || axes.n != rank - 2 || !o->keep) return NULL;
+    if (!n->in[1] || !fac_known_numbers(n->in[1], &axes) || axes.n != rank - 2 || !o->keep)
+        return NULL;
     for (int k = 0; k < axes.n; k++)
         if (fac_axis(axes.v[k], rank) < 2) return NULL;
     if (rank < 3 || !opened_whole(n->in[0], &x)) return NULL;
@@ -206,8 +217,17 @@ static fac_value *concat(const fac_node *n, const bytes *y) {
 /* Ops that pick some of x's elements, and are given bytes as well. */
 static fac_value *moved(const fac_node *n, const bytes *y) {
     enum { INPUTS = 8 };
-    static const fac_op *const names[] = { &fac_op_max_pool2d, &fac_op_reshape, &fac_op_transpose, &fac_op_flatten, &fac_op_squeeze,
-                                         &fac_op_unsqueeze, &fac_op_slice, &fac_op_gather, &fac_op_expand, &fac_op_identity, NULL };
+    static const fac_op *const names[] = { &fac_op_max_pool2d,
+                                           &fac_op_reshape,
+                                           &fac_op_transpose,
+                                           &fac_op_flatten,
+                                           &fac_op_squeeze,
+                                           &fac_op_unsqueeze,
+                                           &fac_op_slice,
+                                           &fac_op_gather,
+                                           &fac_op_expand,
+                                           &fac_op_identity,
+                                           NULL };
     fac_value *in[INPUTS];
     bytes x;
     if (!fac_op_is_one_of(n->op, names) || n->nin > INPUTS || n->nin < 1) return NULL;
@@ -228,7 +248,7 @@ static fac_value *made(const fac_node *n, const bytes *y) {
     return moved(n, y);
 }
 
-/* A matmul with a bias behind it. */
+/* A matmul with a bias after it. */
 static fac_value *biased(const fac_node *n, const bytes *y) {
     for (int k = 0; k < 2 && FAC_IS(n, add); k++) {
         const fac_value *v = n->in[k];
@@ -245,7 +265,8 @@ static void fuse(fac_node *n) {
     const bytes y = { NULL, source(n->in[1]), zero, 0 };
     if (o->block || n->body[0] || !fac_is_byte(n->out[0]->type.dtype)) return;
     if (n->in[0]->type.dtype != FAC_F32 || y.scale->type.dtype != FAC_F32) return;
-    if (!is_single(y.scale) || !is_single(y.zero) || y.zero->type.dtype != n->out[0]->type.dtype) return;
+    if (!is_single(y.scale) || !is_single(y.zero) || y.zero->type.dtype != n->out[0]->type.dtype)
+        return;
     fac_value *v = unlimited(n->in[0], &y);
     const fac_node *m = v->node;
     if (!m || m->body[0] || !fac_used_once(v)) return;

@@ -4,12 +4,15 @@
 #include "facula/tensor.h"
 
 /* Its largest number, and its smallest that is not 0. */
-typedef struct fac_range { double largest, smallest; } fac_range;
+typedef struct fac_range {
+    double largest, smallest;
+} fac_range;
 fac_range fac_range_of(fac_dtype dtype);
 
 /* What becomes of x in the type: too large a number is infinite, too small a one 0. */
 static inline bool fac_range_over(fac_range r, double x, double rounded) {
-    return x >= -1.7976931348623157e308 && x <= 1.7976931348623157e308 && (rounded > r.largest || rounded < -r.largest);
+    return x >= -1.7976931348623157e308 && x <= 1.7976931348623157e308 &&
+           (rounded > r.largest || rounded < -r.largest);
 }
 static inline bool fac_range_under(double x, double rounded) { return x != 0 && rounded == 0; }
 

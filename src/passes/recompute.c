@@ -1,26 +1,31 @@
-/* Recomputing: which forward values are kept.  See facula/recompute.h; recompute_build.c makes the graph that follows.
+/* Recomputing: which forward values are kept.  See facula/recompute.h; recompute_build.c makes the
+ * graph that follows.
  *
  * Ways to choose, of which the cheapest that fits is taken:
- *   cheap       Results of products and convolutions are kept; what lies between them (normalization, activation, sums) is made
- *               again, unless that takes more than a few other dropped values.  Hardly any operations, about half of the memory.
- *   segments    The forward part is cut into k pieces of about equal bytes, where few bytes cross.  What crosses is kept; a piece
- *               is made again as a whole when the backward part gets there.  k near the square root of the depth needs least.
- *   scopes      Pieces that the caller names.
- * The last piece is never dropped: the backward part begins there. */
+ *   cheap       Results of products and convolutions are kept; what lies between them
+ * (normalization, activation, sums) is made again, unless that takes more than a few other dropped
+ * values.  Hardly any operations, about half of the memory. segments    The forward part is cut
+ * into k pieces of about equal bytes, where few bytes cross.  What crosses is kept; a piece is made
+ * again as a whole when the backward part gets there.  k near the square root of the depth needs
+ * least. scopes      Pieces that the caller names. The last piece is never dropped: the backward
+ * part begins there. */
 #include <fnmatch.h>
 #include <string.h>
 #include "base/memory.h"
 #include "passes/passes.h"
 #include "passes/recompute.h"
 
-enum { SMALL = 4096, DEPTH = 4 };       /* bytes that are never dropped; dropped values that one may need, in its own size */
+enum {
+    SMALL = 4096,
+    DEPTH = 4
+}; /* bytes that are never dropped; dropped values that one may need, in its own size */
 
 typedef struct choice {
     const fac_forward *f;
-    bool              *keep;            /* by id of a base */
-    size_t            *need;            /* cheap: by id of a base, bytes to be made again for it     */
-    size_t            *crossing;        /* segments: by place, bytes that are read behind this node  */
-    size_t            *saved;           /* by place, bytes that are saved up to this node            */
+    bool *keep;       /* by id of a base */
+    size_t *need;     /* cheap: by id of a base, bytes to be made again for it     */
+    size_t *crossing; /* segments: by place, bytes that are read after this node  */
+    size_t *saved;    /* by place, bytes that are saved up to this node            */
 } choice;
 
 static const fac_value *base_of(const choice *c, const fac_value *v) { return c->f->base[v->id]; }
@@ -33,7 +38,9 @@ static void keep_all(choice *c, bool keep) {
         }
 }
 
-/* ---- cheap ------------------------------------------------------------------------------------------------------- */
+/* ---- cheap
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void keep_heavy(choice *c) {
     const fac_forward *f = c->f;
@@ -44,7 +51,8 @@ static void keep_heavy(choice *c) {
         double macs;
         const bool heavy = fac_forward_heavy(n, &macs);
         for (int k = 0; k < n->nin; k++)
-            if (fac_forward_makes(f, n->in[k]) && !c->keep[base_of(c, n->in[k])->id]) need += c->need[base_of(c, n->in[k])->id];
+            if (fac_forward_makes(f, n->in[k]) && !c->keep[base_of(c, n->in[k])->id])
+                need += c->need[base_of(c, n->in[k])->id];
         for (int k = 0; k < n->nout; k++) {
             const fac_value *b = n->out[k];
             if (base_of(c, b) != b) continue;
@@ -54,17 +62,20 @@ static void keep_heavy(choice *c) {
     }
 }
 
-/* ---- segments ---------------------------------------------------------------------------------------------------- */
+/* ---- segments
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-/* crossing[i]: made by node i or before and read by a forward node behind it. */
+/* crossing[i]: made by node i or before and read by a forward node after it. */
 static void measure(choice *c) {
     const fac_forward *f = c->f;
     size_t saved = 0, alive = 0;
     memset(c->crossing, 0, ((size_t)f->n + 1) * sizeof *c->crossing);
-    for (int i = 0; i < f->n; i++) {                /* first what ends with a node, then the sums */
+    for (int i = 0; i < f->n; i++) { /* first what ends with a node, then the sums */
         for (int k = 0; k < f->nodes[i]->nout; k++) {
             const fac_value *v = f->nodes[i]->out[k];
-            if (base_of(c, v) == v && f->reader[v->id] > i) c->crossing[f->reader[v->id]] += f->bytes[v->id];
+            if (base_of(c, v) == v && f->reader[v->id] > i)
+                c->crossing[f->reader[v->id]] += f->bytes[v->id];
         }
     }
     for (int i = 0; i < f->n; i++) {
@@ -92,7 +103,8 @@ static void cut(choice *c, int at) {
 
 static void keep_from(choice *c, int first) {
     for (int i = first; i < c->f->n; i++)
-        for (int k = 0; k < c->f->nodes[i]->nout; k++) c->keep[base_of(c, c->f->nodes[i]->out[k])->id] = true;
+        for (int k = 0; k < c->f->nodes[i]->nout; k++)
+            c->keep[base_of(c, c->f->nodes[i]->out[k])->id] = true;
 }
 
 static void keep_cuts(choice *c, int pieces) {
@@ -113,7 +125,9 @@ static void keep_cuts(choice *c, int pieces) {
     keep_from(c, last + 1);
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------ */
+/* ---- scopes
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* The length of the shortest prefix of a scope that one of the patterns fits; 0: none. */
 static size_t fits(const char *scope, const char *patterns) {
@@ -152,12 +166,14 @@ static void keep_outside(choice *c, const char *patterns) {
     }
 }
 
-/* ---- the best ---------------------------------------------------------------------------------------------------- */
+/* ---- the best
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 typedef struct best {
-    fac_graph         *graph;
+    fac_graph *graph;
     fac_recompute_stat stat;
-    size_t             limit;           /* bytes */
+    size_t limit; /* bytes */
 } best;
 
 static bool better(const best *b, const fac_recompute_stat *s) {
@@ -199,14 +215,16 @@ static bool consider_all(choice *c, const fac_recompute_opts *o, best *b) {
     keep_heavy(c);
     if (!consider(c, b)) return false;
     measure(c);
-    for (int pieces = 2; pieces <= c->f->n / 2 && pieces <= 128; pieces += pieces < 8 ? 1 : pieces / 3) {
+    for (int pieces = 2; pieces <= c->f->n / 2 && pieces <= 128;
+         pieces += pieces < 8 ? 1 : pieces / 3) {
         keep_cuts(c, pieces);
         if (!consider(c, b)) return false;
     }
     return true;
 }
 
-fac_graph *fac_graph_recompute(const fac_graph *g, const fac_recompute_opts *o, fac_recompute_stat *stat) {
+fac_graph *fac_graph_recompute(const fac_graph *g, const fac_recompute_opts *o,
+                               fac_recompute_stat *stat) {
     fac_forward f;
     choice c = { .f = &f };
     best b = { .graph = NULL };

@@ -1,11 +1,13 @@
-/* Recomputing: what the forward part of a graph is, and the graph in which parts of it are made again.  See recompute.h. */
+/* Recomputing: what the forward part of a graph is, and the graph in which parts of it are made
+ * again.  See recompute.h. */
 #include <string.h>
 #include "base/memory.h"
 #include "op_list.h"
 #include "ops/families.h"
 #include "passes/recompute.h"
 
-/* ---- what is forward --------------------------------------------------------------------------------------------- */
+/* ---- what is forward
+ * --------------------------------------------------------------------------------------------- */
 
 static bool runs(const fac_node *n) { return n->out[0]->time == FAC_RUN; }
 
@@ -19,15 +21,19 @@ static size_t bytes_of(const fac_type *t) {
 }
 
 bool fac_forward_heavy(const fac_node *n, double *macs) {
-    static const fac_op *const products[] = { &fac_op_matmul, &fac_op_linear, &fac_op_gemm, &fac_op_attention, NULL };
+    static const fac_op *const products[] = { &fac_op_matmul, &fac_op_linear, &fac_op_gemm,
+                                              &fac_op_attention, NULL };
     fac_cost c = { 0 };
     if (n->op->cost) n->op->cost(n, &c);
     *macs = c.macs;
-    return c.macs > 0 || fac_op_convolves(n->op) || fac_op_is_one_of(n->op, products);      /* with sizes still unknown */
+    return c.macs > 0 || fac_op_convolves(n->op) ||
+           fac_op_is_one_of(n->op, products); /* with sizes still unknown */
 }
 
-static const fac_value *base_of(const fac_value *const *base, const fac_node *n, const fac_value *out) {
-    return n->op->view && !n->body[0] && n->nin && n->in[0] && n->in[0]->node ? base[n->in[0]->id] : out;
+static const fac_value *base_of(const fac_value *const *base, const fac_node *n,
+                                const fac_value *out) {
+    return n->op->view && !n->body[0] && n->nin && n->in[0] && n->in[0]->node ? base[n->in[0]->id]
+                                                                              : out;
 }
 
 /* by id of a node: outputs need it */
@@ -52,19 +58,22 @@ bool fac_forward_new(const fac_graph *g, fac_forward *f) {
     bool ok = needed && f->nodes && f->place && f->base && f->bytes && f->reader && f->saved;
     if (ok) find_forward(g, needed);
     for (const fac_node *n = g->first; n && ok; n = n->next) {
-        const bool forward = needed[n->id] && runs(n) && !(n->op->is & (FAC_OP_BARRIER | FAC_OP_DYNAMIC)) && !n->stage;
+        const bool forward = needed[n->id] && runs(n) &&
+                             !(n->op->is & (FAC_OP_BARRIER | FAC_OP_DYNAMIC)) && !n->stage;
         if (forward) f->nodes[f->n] = n, f->place[n->id] = ++f->n;
         for (int k = 0; k < n->nout; k++) {
             const fac_value *v = n->out[k], *b = f->base[v->id] = base_of(f->base, n, v);
             f->reader[v->id] = -1;
             if (b == v && (k == 0 || v->uses || v->roots)) f->bytes[v->id] = bytes_of(&v->type);
-            if (v->roots) f->saved[b->id] = true;           /* an output: there is nothing to drop */
+            if (v->roots) f->saved[b->id] = true; /* an output: there is nothing to drop */
         }
         for (int i = 0; i < n->nin; i++) {
             if (!n->in[i] || !n->in[i]->node || (fac_port_flags(n, i) & FAC_SHAPE_ONLY)) continue;
             const fac_value *b = f->base[n->in[i]->id];
-            if (forward) f->reader[b->id] = f->place[n->id] - 1;
-            else if (runs(n)) f->saved[b->id] = true;
+            if (forward)
+                f->reader[b->id] = f->place[n->id] - 1;
+            else if (runs(n))
+                f->saved[b->id] = true;
         }
     }
     fac_release(needed);
@@ -80,14 +89,16 @@ void fac_forward_free(fac_forward *f) {
     fac_release(f->saved);
 }
 
-/* ---- making it again --------------------------------------------------------------------------------------------- */
+/* ---- making it again
+ * --------------------------------------------------------------------------------------------- */
 
 typedef struct again {
     const fac_forward *f;
-    const bool        *keep;
-    fac_value        **now, **late;     /* by id of a value of the old graph: in the new one, and its copy there */
-    const fac_node   **stack;           /* nodes that wait for their inputs */
-    fac_value        **in, **out;       /* of the node at hand */
+    const bool *keep;
+    fac_value **now,
+        **late; /* by id of a value of the old graph: in the new one, and its copy there */
+    const fac_node **stack; /* nodes that wait for their inputs */
+    fac_value **in, **out;  /* of the node at hand */
     fac_recompute_stat stat;
 } again;
 
@@ -95,7 +106,8 @@ static bool dropped(const again *a, const fac_value *v) {
     return fac_forward_makes(a->f, v) && !v->roots && !a->keep[a->f->base[v->id]->id];
 }
 
-/* Copies of what makes v, as far as they are not there.  A node is done when all that it needs is. */
+/* Copies of what makes v, as far as they are not there.  A node is done when all that it needs is.
+ */
 static void make(again *a, fac_graph *to, const fac_value *v) {
     int n = 0;
     if (a->late[v->id]) return;
@@ -112,7 +124,9 @@ static void make(again *a, fac_graph *to, const fac_value *v) {
         double macs;
         copy.stage = FAC_STAGE_AGAIN;
         for (int i = 0; i < m->nin; i++)
-            a->in[i] = !m->in[i] ? NULL : dropped(a, m->in[i]) ? a->late[m->in[i]->id] : a->now[m->in[i]->id];
+            a->in[i] = !m->in[i]              ? NULL
+                       : dropped(a, m->in[i]) ? a->late[m->in[i]->id]
+                                              : a->now[m->in[i]->id];
         fac_node_copy(to, &copy, a->in, a->out);
         for (int k = 0; k < m->nout; k++) a->late[m->out[k]->id] = a->out[k];
         fac_forward_heavy(m, &macs);
@@ -121,19 +135,23 @@ static void make(again *a, fac_graph *to, const fac_value *v) {
     }
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     again *a = self;
     const bool forward = a->f->place[n->id] != 0;
     bool any = false;
     for (int i = 0; i < n->nin; i++) {
         if (n->in[i]) a->now[n->in[i]->id] = in[i];
-        any |= !forward && runs(n) && dropped(a, n->in[i]) && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY);
+        any |=
+            !forward && runs(n) && dropped(a, n->in[i]) && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY);
     }
     if (!any) return false;
     for (int i = 0; i < n->nin; i++)
         if (dropped(a, n->in[i]) && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY)) make(a, to, n->in[i]);
     for (int i = 0; i < n->nin; i++)
-        a->in[i] = dropped(a, n->in[i]) && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY) ? a->late[n->in[i]->id] : in[i];
+        a->in[i] = dropped(a, n->in[i]) && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY)
+                       ? a->late[n->in[i]->id]
+                       : in[i];
     to->stage = n->stage;
     fac_node_copy(to, n, a->in, out);
     return true;
@@ -153,7 +171,8 @@ fac_graph *fac_recompute_build(const fac_forward *f, const bool *keep, fac_recom
     a.in = fac_alloc(2 * most, sizeof *a.in);
     a.out = a.in + most;
     fac_graph *to = NULL;
-    if (a.now && a.late && a.stack && a.in) to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &a, .visit = visit }, NULL);
+    if (a.now && a.late && a.stack && a.in)
+        to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &a, .visit = visit }, NULL);
     fac_release(a.now);
     fac_release(a.late);
     fac_release(a.stack);
@@ -162,13 +181,15 @@ fac_graph *fac_recompute_build(const fac_forward *f, const bool *keep, fac_recom
     return to;
 }
 
-/* ---- what is alive ----------------------------------------------------------------------------------------------- */
+/* ---- what is alive
+ * -----------------------------------------------------------------------------------------------
+ */
 
 size_t fac_recompute_peak(const fac_graph *g) {
     fac_forward f;
     size_t peak = SIZE_MAX;
-    int *from = NULL, *last = NULL;         /* by id of a base: numbers of nodes */
-    int64_t *change = NULL;                 /* by number of a node, of the bytes that are alive */
+    int *from = NULL, *last = NULL; /* by id of a base: numbers of nodes */
+    int64_t *change = NULL;         /* by number of a node, of the bytes that are alive */
     if (fac_forward_new(g, &f)) {
         from = fac_alloc((size_t)g->ids + 1, sizeof *from);
         last = fac_alloc((size_t)g->ids + 1, sizeof *last);
@@ -178,9 +199,11 @@ size_t fac_recompute_peak(const fac_graph *g) {
         int at = 0;
         for (const fac_node *n = g->first; n; n = n->next, at++) {
             for (int k = 0; k < n->nout; k++)
-                if (f.base[n->out[k]->id] == n->out[k]) from[n->out[k]->id] = last[n->out[k]->id] = at;
+                if (f.base[n->out[k]->id] == n->out[k])
+                    from[n->out[k]->id] = last[n->out[k]->id] = at;
             for (int i = 0; i < n->nin; i++)
-                if (n->in[i] && n->in[i]->node && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY)) last[f.base[n->in[i]->id]->id] = at;
+                if (n->in[i] && n->in[i]->node && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY))
+                    last[f.base[n->in[i]->id]->id] = at;
         }
         for (const fac_node *n = g->first; n; n = n->next)
             for (int k = 0; k < n->nout; k++) {

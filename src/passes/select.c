@@ -70,7 +70,7 @@ static fac_selected by_word(const fac_node *n, const char *word) {
 
 /* ---- several ---- */
 
-/* The next of the words, which commas part; false behind the last. */
+/* The next of the words, which commas part; false after the last. */
 static bool next(const char **s, char word[WORD]) {
     if (!**s) return false;
     const size_t n = strcspn(*s, ",");
@@ -81,7 +81,7 @@ static bool next(const char **s, char word[WORD]) {
 
 fac_selected fac_select(const fac_node *n, const char *pattern) {
     char word[WORD];
-    fac_selected best = by_word(n, pattern);            /* names may hold commas */
+    fac_selected best = by_word(n, pattern); /* names may hold commas */
     for (const char *s = strchr(pattern, ',') ? pattern : "";
          best != FAC_BY_NAME && next(&s, word);) {
         const fac_selected one = by_word(n, word);

@@ -1,8 +1,9 @@
-/* Convolutions of 1 x 1 that read the same image become one, as the reductions before the larger kernels of an inception block:
- *   a = conv(x, u), b = conv(x, w)   ->   y = conv(x, [u; w]),  a = y[:, :K],  b = y[:, K:]
- * One pass over x, and narrow results fill whole vectors.  The weights are joined before the run; the slices are views where
- * every one but the last has whole channel blocks.  Results that a concat joins stay as they are: they are written to their place
- * in it.  Preserves the sums of each output. */
+/* Convolutions of 1 x 1 that read the same image become one, as the reductions before the larger
+ * kernels of an inception block: a = conv(x, u), b = conv(x, w)   ->   y = conv(x, [u; w]),  a =
+ * y[:, :K],  b = y[:, K:] One pass over x, and narrow results fill whole vectors.  The weights are
+ * joined before the run; the slices are views where every one but the last has whole channel
+ * blocks.  Results that a concat joins stay as they are: they are written to their place in it.
+ * Preserves the sums of each output. */
 #include <string.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
@@ -10,11 +11,12 @@
 #include "passes/body_chain.h"
 #include "passes/passes.h"
 
-enum { BLOCK = 16, MOST = 8 };          /* channels of the widest vectors; convolutions of one image */
+enum { BLOCK = 16, MOST = 8 }; /* channels of the widest vectors; convolutions of one image */
 
 /* All that read it are convolutions and pools, which read slices of channels as they are. */
 static bool read_in_blocks(const fac_value *v) {
-    static const fac_op *const readers[] = { &fac_op_conv2d, &fac_op_conv2d_max_pool, &fac_op_max_pool2d, &fac_op_avg_pool2d, NULL };
+    static const fac_op *const readers[] = { &fac_op_conv2d, &fac_op_conv2d_max_pool,
+                                             &fac_op_max_pool2d, &fac_op_avg_pool2d, NULL };
     for (const fac_use *u = v->uses; u; u = u->next)
         if (u->input || !fac_op_is_one_of(u->node->op, readers)) return false;
     return v->uses && !v->roots;
@@ -24,7 +26,9 @@ static bool candidate(const fac_node *n) {
     if (!FAC_IS(n, conv2d) || n->nin != n->nports || n->out[0]->time != FAC_RUN) return false;
     if (fac_attr_int(n, "groups", 1) != 1) return false;
     const fac_value *w = n->in[1], *b = n->in[2];
-    if (n->in[0]->type.dims.n != 4 || w->time == FAC_RUN || w->type.dims.d[2] != 1 || w->type.dims.d[3] != 1) return false;
+    if (n->in[0]->type.dims.n != 4 || w->time == FAC_RUN || w->type.dims.d[2] != 1 ||
+        w->type.dims.d[3] != 1)
+        return false;
     return (!b || b->time != FAC_RUN) && fac_body_is_chain(n->body[0]) && read_in_blocks(n->out[0]);
 }
 
@@ -38,28 +42,32 @@ static bool same_bodies(const fac_graph *a, const fac_graph *b) {
             const fac_value *x = m->in[i], *y = n->in[i];
             if (!x != !y || (x && (x->leaf == FAC_CONST) != (y->leaf == FAC_CONST))) return false;
             if (x && x->leaf == FAC_CONST &&
-                !fac_hash_equal(fac_const_hash(fac_hash_start(5), x), fac_const_hash(fac_hash_start(5), y))) return false;
+                !fac_hash_equal(fac_const_hash(fac_hash_start(5), x),
+                                fac_const_hash(fac_hash_start(5), y)))
+                return false;
         }
     }
     return !m && !n;
 }
 
 static bool siblings(const fac_node *a, const fac_node *b) {
-    return a->op == b->op && !memcmp(a->attrs, b->attrs, a->op->attrs_size) && !a->in[2] == !b->in[2] &&
-           a->in[1]->type.dtype == b->in[1]->type.dtype && same_bodies(a->body[0], b->body[0]);
+    return a->op == b->op && !memcmp(a->attrs, b->attrs, a->op->attrs_size) &&
+           !a->in[2] == !b->in[2] && a->in[1]->type.dtype == b->in[1]->type.dtype &&
+           same_bodies(a->body[0], b->body[0]);
 }
 
 static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept, void *self) {
     fac_value *w[MOST], *b[MOST];
     int64_t K = 0;
-    for (int i = 0; i < n; i++) w[i] = all[i]->in[1], b[i] = all[i]->in[2], K += w[i]->type.dims.d[0];
+    for (int i = 0; i < n; i++)
+        w[i] = all[i]->in[1], b[i] = all[i]->in[2], K += w[i]->type.dims.d[0];
     fac_type type = all[0]->out[0]->type;
     type.dims.d[1] = K;
     fac_graph *body = all[0]->body[0] ? fac_body_resized(g, all[0]->body[0], type) : NULL;
     if (all[0]->body[0] && !body) return;
     fac_value *args[3] = { all[0]->in[0], fac_concat(w, n, 0), b[0] ? fac_concat(b, n, 0) : NULL };
     fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, 3, 3, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return;         /* nobody reads it: the sweep takes it away */
+    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
     y->node->name = all[0]->name, y->node->scope = all[0]->scope;
     int64_t from = 0;
     for (int i = 0; i < n; i++) {
@@ -69,7 +77,8 @@ static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept,
     }
 }
 
-/* Convolutions like `first`, of its image: those of whole blocks, and at most one other at the end. */
+/* Convolutions like `first`, of its image: those of whole blocks, and at most one other at the end.
+ */
 static int gather(fac_node *first, fac_node **all) {
     fac_node *odd = NULL;
     int n = 0;
@@ -78,7 +87,8 @@ static int gather(fac_node *first, fac_node **all) {
         if (u->input || !candidate(m) || !siblings(first, m)) continue;
         if (m->in[1]->type.dims.d[0] % BLOCK == 0) {
             if (n < MOST - 1) all[n++] = m;
-        } else if (!odd || m->id < odd->id) odd = m;
+        } else if (!odd || m->id < odd->id)
+            odd = m;
     }
     if (odd && n) all[n++] = odd;
     return n;

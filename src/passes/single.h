@@ -1,15 +1,30 @@
-/* What passes ask of a value: whether it may disappear into its only reader, and whether it is a known number. */
+/* What passes ask of a value: whether it may disappear into its only reader, and whether it is a
+ * known number. */
 #ifndef FACULA_PASSES_SINGLE_H
 #define FACULA_PASSES_SINGLE_H
 #include "graph/graph_internal.h"
+#include "op_list.h"
 
-/* One use in all: neither read twice nor an output of the graph nor the next contents of a parameter. */
-static inline bool fac_used_once(const fac_value *v) { return v->uses && !v->uses->next && !v->roots; }
+/* One use in all: neither read twice nor an output of the graph nor the next contents of a
+ * parameter. */
+static inline bool fac_used_once(const fac_value *v) {
+    return v->uses && !v->uses->next && !v->roots;
+}
 
 /* A value of the old graph, which knows its readers, and what has become of it in the new one. */
-typedef struct fac_both { const fac_value *was; fac_value *now; } fac_both;
+typedef struct fac_both {
+    const fac_value *was;
+    fac_value *now;
+} fac_both;
 
-static inline fac_both fac_both_in(fac_both v, int i) { return (fac_both){ v.was->node->in[i], v.now->node->in[i] }; }
+static inline fac_both fac_both_in(fac_both v, int i) {
+    return (fac_both){ v.was->node->in[i], v.now->node->in[i] };
+}
+
+/* Whether op made it, before and after, with nothing merged into it. */
+static inline bool fac_both_made_by(fac_both v, const fac_op *op) {
+    return fac_node_of(v.was->node, op) && fac_node_of(v.now->node, op) && !v.now->node->body[0];
+}
 
 static inline bool fac_is_number(const fac_value *v) {
     return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1;

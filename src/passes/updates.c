@@ -1,18 +1,19 @@
 /* What becomes of the parameters, in few steps.
  *
- * The tail of a graph is every elementwise node whose results serve nothing but updates and other nodes of the tail: the rules of
- * an optimizer, its scalars, clipping, the choice between new and old contents.
- *   Parts      Nodes of the tail of one shape that pass a value of that shape on to each other, or read the same parameter or
- *              state of that shape, become one `fused` node with several results: Adam reads p, g, m, v and writes p, m, v in
- *              one pass over memory.
- *   Products   A large gradient that is a matrix product, and which only its part reads, becomes the beginning of the part, one
- *              `fused_matmul` node: it is used up tile by tile and never stored.
- *   Groups     Other independent parts become one `group`: all parameters are updated in one parallel region.
- * Values only ever grow along elementwise nodes, so parts of one shape never feed each other through another shape, and the parts
- * have levels: those of the scalars come before those that read them.
- *   Places     A group stands where all that it reads is there and all other readers of the parameters that it changes have run:
- *              then it may write over them, and gradients go away early.  So that they do, a group is no larger than BYTES.
- * Bits are preserved: every element is computed by the same operations. */
+ * The tail of a graph is every elementwise node whose results serve nothing but updates and other
+ * nodes of the tail: the rules of an optimizer, its scalars, clipping, the choice between new and
+ * old contents. Parts      Nodes of the tail of one shape that pass a value of that shape on to
+ * each other, or read the same parameter or state of that shape, become one `fused` node with
+ * several results: Adam reads p, g, m, v and writes p, m, v in one pass over memory. Products   A
+ * large gradient that is a matrix product, and which only its part reads, becomes the beginning of
+ * the part, one `fused_matmul` node: it is used up tile by tile and never stored. Groups     Other
+ * independent parts become one `group`: all parameters are updated in one parallel region. Values
+ * only ever grow along elementwise nodes, so parts of one shape never feed each other through
+ * another shape, and the parts have levels: those of the scalars come before those that read them.
+ *   Places     A group stands where all that it reads is there and all other readers of the
+ * parameters that it changes have run: then it may write over them, and gradients go away early. So
+ * that they do, a group is no larger than BYTES. Bits are preserved: every element is computed by
+ * the same operations. */
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"
@@ -24,7 +25,8 @@
 /* ---- which nodes ---- */
 
 static bool elementwise(const fac_node *n) {
-    return n->nout == 1 && !n->body[0] && n->out[0]->time == FAC_RUN && (n->op->map || n->op == &fac_op_cast);
+    return n->nout == 1 && !n->body[0] && n->out[0]->time == FAC_RUN &&
+           (n->op->map || n->op == &fac_op_cast);
 }
 
 static void find_tail(fac_tail *t) {
@@ -49,12 +51,14 @@ static int root_of(fac_tail *t, int i) {
 static void join(fac_tail *t, const fac_node *n, const fac_value *v, int *first) {
     const bool own = fac_in_tail(t, v->node) || v->leaf == FAC_PARAM || v->leaf == FAC_STATE;
     if (!own || !fac_dims_equal(&v->type.dims, &n->out[0]->type.dims)) return;
-    if (!first[v->id]) first[v->id] = (int)n->id;
-    else t->leader[root_of(t, (int)n->id)] = root_of(t, first[v->id]);
+    if (!first[v->id])
+        first[v->id] = (int)n->id;
+    else
+        t->leader[root_of(t, (int)n->id)] = root_of(t, first[v->id]);
 }
 
 static bool find_parts(fac_tail *t) {
-    int *first = fac_alloc(t->g->ids, sizeof *first);       /* no node has id 0: that is a leaf's */
+    int *first = fac_alloc(t->g->ids, sizeof *first); /* no node has id 0: that is a leaf's */
     if (!first) return false;
     for (uint32_t i = 0; i < t->g->ids; i++) t->leader[i] = (int)i, t->part_of[i] = 0;
     for (const fac_node *n = t->g->first; n; n = n->next) {
@@ -84,9 +88,10 @@ static void free_parts(fac_tail *t) {
 /* What stands for v inside the body of p. */
 static fac_value *inside(fac_tail *t, fac_tail_part *p, fac_value *v) {
     if (!v || p->refused) return NULL;
-    if (p->body->error.status) return p->body->poison;      /* an input that could not be made is none to find */
+    if (p->body->error.status)
+        return p->body->poison; /* an input that could not be made is none to find */
     if (fac_tail_part_with(t, v) == p) return v->mark;
-    if (p->body->error.status) {            /* no memory: an input that could not be made is none to find */
+    if (p->body->error.status) { /* no memory: an input that could not be made is none to find */
         p->refused = true;
         return NULL;
     }
@@ -106,7 +111,8 @@ static fac_value *inside(fac_tail *t, fac_tail_part *p, fac_value *v) {
 /* Somebody outside of p reads it, or a parameter becomes it. */
 static bool leaves(const fac_tail *t, const fac_tail_part *p, const fac_value *v) {
     bool out = v->roots > 0;
-    for (const fac_use *u = v->uses; u && !out; u = u->next) out = fac_tail_part_with(t, u->node->out[0]) != p;
+    for (const fac_use *u = v->uses; u && !out; u = u->next)
+        out = fac_tail_part_with(t, u->node->out[0]) != p;
     return out;
 }
 
@@ -115,7 +121,8 @@ static void fill_part(fac_tail *t, fac_node *n) {
     fac_value *args[4], *made[1];
     if (p->refused) return;
     if (!p->body && !(p->body = fac_graph_new())) p->refused = true;
-    if (p->nodes++ == FAC_TAIL_NODES || n->nin > (int)(sizeof args / sizeof *args)) p->refused = true;
+    if (p->nodes++ == FAC_TAIL_NODES || n->nin > (int)(sizeof args / sizeof *args))
+        p->refused = true;
     for (int i = 0; i < n->nin && !p->refused; i++) args[i] = inside(t, p, n->in[i]);
     if (p->refused) return;
     fac_node_copy(p->body, n, args, made);
@@ -131,7 +138,8 @@ static void fill_part(fac_tail *t, fac_node *n) {
     fac_output(p->body, name, made[0]);
 }
 
-/* One step behind whatever it reads; false when the parts are not ordered, which broadcasting rules out. */
+/* One step after whatever it reads; false when the parts are not ordered, which broadcasting rules
+ * out. */
 static bool level_parts(fac_tail *t) {
     bool changed = true;
     for (int round = 0; changed; round++) {
@@ -172,7 +180,9 @@ static bool settle(fac_tail *t) {
 }
 
 fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self) {
-    fac_tail t = { .g = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL), .accept = accept, .self = self };
+    fac_tail t = { .g = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL),
+                   .accept = accept,
+                   .self = self };
     if (!t.g || t.g->error.status) return t.g;
     const size_t ids = t.ids = t.g->ids;
     t.excluded = fac_alloc(ids, 1);
@@ -199,7 +209,9 @@ fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self) 
     fac_release(t.owner);
     fac_release(t.became);
     fac_release(t.by_id);
-    if (!ok) fac_graph_raise(t.g, FAC_E_NOMEM, "no memory to fuse updates");
-    else fac_graph_sweep(t.g);
+    if (!ok)
+        fac_graph_raise(t.g, FAC_E_NOMEM, "no memory to fuse updates");
+    else
+        fac_graph_sweep(t.g);
     return t.g;
 }

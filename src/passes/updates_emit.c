@@ -1,4 +1,5 @@
-/* Parts of the tail of a graph as nodes: alone, in groups, behind a matrix product.  See updates.c. */
+/* Parts of the tail of a graph as nodes: alone, in groups, after a matrix product.  See updates.c.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/memory.h"
@@ -7,7 +8,7 @@
 #include "graph/build.h"
 #include "passes/updates.h"
 
-enum { BYTES = 16 << 20 };      /* of what a group reads that was computed */
+enum { BYTES = 16 << 20 }; /* of what a group reads that was computed */
 
 /* A part as a node of `to`, whose inputs are in[]; the node takes the body. */
 static fac_node *emit_part(fac_graph *to, fac_tail_part *p, fac_value *const in[]) {
@@ -16,7 +17,9 @@ static fac_node *emit_part(fac_graph *to, fac_tail_part *p, fac_value *const in[
     return fac_emit_body(to, &fac_op_fused, NULL, p->nin, p->nin, in, body, NULL)->node;
 }
 
-static fac_value *now(const fac_tail *t, fac_value *v) { return t->became[v->id] ? t->became[v->id] : v; }
+static fac_value *now(const fac_tail *t, fac_value *v) {
+    return t->became[v->id] ? t->became[v->id] : v;
+}
 
 /* Would a kernel take this part?  Asked of a node in a graph of its own. */
 bool fac_tail_accepts(fac_tail *t, fac_tail_part *p) {
@@ -46,7 +49,8 @@ static void behind_readers(const fac_tail *t, fac_tail_part *p, const fac_value 
     for (const fac_use *u = v->uses; u; u = u->next) {
         if (u->node->id < t->ids && fac_in_tail(t, u->node)) continue;
         later(&p->behind, u->node);
-        for (int k = 0; k < u->node->nout && u->node->op->view && u->input == 0; k++) behind_readers(t, p, u->node->out[k]);
+        for (int k = 0; k < u->node->nout && u->node->op->view && u->input == 0; k++)
+            behind_readers(t, p, u->node->out[k]);
     }
 }
 
@@ -69,7 +73,8 @@ static int by_place(const void *a, const void *b) {
     return i != k ? (i > k) - (i < k) : (x->number > y->number) - (x->number < y->number);
 }
 
-/* The node and its values are what the parts' outputs are from now on; it stands behind the last of what they wait for. */
+/* The node and its values are what the parts' outputs are from now on; it stands behind the last of
+ * what they wait for. */
 static void take_over(fac_tail *t, fac_node *n, fac_tail_part *const *of, int count) {
     fac_node *behind = NULL;
     int k = 0;
@@ -88,8 +93,10 @@ static void emit_alone(fac_tail *t, fac_tail_part *p) {
     if (n) take_over(t, n, &p, 1);
 }
 
-/* The parts inside the body of a group; outer[] receives what its inputs stand for.  How many those are, or -1. */
-static int fill_group(fac_tail *t, fac_graph *body, fac_tail_part *const *of, int count, fac_value **outer) {
+/* The parts inside the body of a group; outer[] receives what its inputs stand for.  How many those
+ * are, or -1. */
+static int fill_group(fac_tail *t, fac_graph *body, fac_tail_part *const *of, int count,
+                      fac_value **outer) {
     int n = 0;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < of[i]->nin; k++) of[i]->in[k]->mark = NULL;
@@ -117,30 +124,36 @@ static int fill_group(fac_tail *t, fac_graph *body, fac_tail_part *const *of, in
     return n;
 }
 
-/* The matrix product that only p reads, and whose result has the shape of its parts; NULL.  *input: which input of p that is. */
+/* The matrix product that only p reads, and whose result has the shape of its parts; NULL.  *input:
+ * which input of p that is. */
 static fac_node *product_of(const fac_tail *t, const fac_tail_part *p, int *input) {
     enum { LEAST = 128 << 10 };
     for (int i = 0; i < p->nin; i++) {
         const fac_value *v = p->in[i];
         fac_node *n = v->node;
-        if (!n || n->op != &fac_op_matmul || n->body[0] || v->roots || fac_type_bytes(&v->type) < LEAST) continue;
+        if (!n || n->op != &fac_op_matmul || n->body[0] || v->roots ||
+            fac_type_bytes(&v->type) < LEAST)
+            continue;
         bool own = fac_dims_equal(&v->type.dims, &p->out[0]->type.dims);
         for (const fac_use *u = v->uses; u && own; u = u->next)
             own = u->node->id >= t->ids || fac_tail_part_with(t, u->node->out[0]) == p;
         for (int k = 0; k < 2 && own; k++)
-            own = n->in[k]->type.dims.n == 2 && !fac_dims_equal(&n->in[k]->type.dims, &v->type.dims);
+            own =
+                n->in[k]->type.dims.n == 2 && !fac_dims_equal(&n->in[k]->type.dims, &v->type.dims);
         *input = i;
         if (own) return n;
     }
     return NULL;
 }
 
-/* A part with the product that it begins with, as one node; false when there is none, or no kernel takes it. */
+/* A part with the product that it begins with, as one node; false when there is none, or no kernel
+ * takes it. */
 static bool emit_product(fac_tail *t, fac_tail_part *p) {
     int input, n = 2;
     const fac_node *product = product_of(t, p, &input);
     fac_graph *trial = product ? fac_graph_new() : NULL, *body = product ? fac_graph_new() : NULL;
-    fac_value *outer[FAC_TAIL_INPUTS + 1], *in[FAC_TAIL_INPUTS], *args[FAC_TAIL_INPUTS], *made[FAC_TAIL_OUTPUTS], *operand[2];
+    fac_value *outer[FAC_TAIL_INPUTS + 1], *in[FAC_TAIL_INPUTS], *args[FAC_TAIL_INPUTS],
+        *made[FAC_TAIL_OUTPUTS], *operand[2];
     fac_tail_part copy = *p;
     copy.body = product ? fac_graph_clone(p->body) : NULL;
     if (!trial || !body || !copy.body) {
@@ -160,7 +173,8 @@ static bool emit_product(fac_tail *t, fac_tail_part *p) {
         snprintf(name, sizeof name, "x%d", i);
         in[i] = fac_input(trial, name, p->in[i]->type.dtype, p->in[i]->type.dims);
         snprintf(name, sizeof name, "x%d", n);
-        args[i] = i == input ? result : fac_input(body, name, p->in[i]->type.dtype, p->in[i]->type.dims);
+        args[i] =
+            i == input ? result : fac_input(body, name, p->in[i]->type.dtype, p->in[i]->type.dims);
         if (i != input) outer[n++] = now(t, p->in[i]);
     }
     const fac_node *m = emit_part(trial, &copy, in);
@@ -169,12 +183,14 @@ static bool emit_product(fac_tail *t, fac_tail_part *p) {
         snprintf(name, sizeof name, "y%d", k);
         fac_output(body, name, made[k]);
     }
-    fac_graph_sweep(body);                                              /* what was expanded */
+    fac_graph_sweep(body); /* what was expanded */
     fac_graph_free(trial);
     fac_node *node = NULL;
-    if (!m || body->error.status) fac_graph_free(body);
-    else node = fac_emit_body(t->g, &fac_op_fused_matmul, NULL, n, n, outer, body, NULL)->node;
-    if (!node || !t->accept(t->self, node)) return false;               /* what nobody reads is swept away */
+    if (!m || body->error.status)
+        fac_graph_free(body);
+    else
+        node = fac_emit_body(t->g, &fac_op_fused_matmul, NULL, n, n, outer, body, NULL)->node;
+    if (!node || !t->accept(t->self, node)) return false; /* what nobody reads is swept away */
     take_over(t, node, &p, 1);
     return true;
 }
@@ -185,10 +201,12 @@ static bool emit_group(fac_tail *t, fac_tail_part *const *of, int count) {
     fac_value **outer = fac_alloc((size_t)count * FAC_TAIL_INPUTS, sizeof *outer);
     int n = body && outer ? fill_group(t, body, of, count, outer) : -1;
     fac_node *group = NULL;
-    if (n < 0) fac_graph_free(body);
-    else group = fac_emit_body(t->g, &fac_op_group, NULL, n, n, outer, body, NULL)->node;
+    if (n < 0)
+        fac_graph_free(body);
+    else
+        group = fac_emit_body(t->g, &fac_op_group, NULL, n, n, outer, body, NULL)->node;
     fac_release(outer);
-    if (!group || !t->accept(t->self, group)) return false;             /* what nobody reads is swept away */
+    if (!group || !t->accept(t->self, group)) return false; /* what nobody reads is swept away */
     take_over(t, group, of, count);
     return true;
 }
@@ -204,7 +222,9 @@ static void emit_level(fac_tail *t, fac_tail_part **of, int count) {
     qsort(of, (size_t)count, sizeof *of, by_place);
     for (int first = 0, last; first < count; first = last) {
         size_t bytes = 0;
-        for (last = first; last < count && (last == first || bytes + of[last]->bytes <= BYTES); last++) bytes += of[last]->bytes;
+        for (last = first; last < count && (last == first || bytes + of[last]->bytes <= BYTES);
+             last++)
+            bytes += of[last]->bytes;
         if (last - first > 1 && emit_group(t, of + first, last - first)) continue;
         for (int i = first; i < last; i++) emit_alone(t, of[i]);
     }

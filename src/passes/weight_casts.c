@@ -1,5 +1,6 @@
-/* In mixed precision a step of training begins with its weights in the narrow type: as many small steps as there are weights,
- * each a launch on a device.  They read nothing but parameters, so they become one `group` at the first place that needs one. */
+/* In mixed precision a step of training begins with its weights in the narrow type: as many small
+ * steps as there are weights, each a launch on a device.  They read nothing but parameters, so they
+ * become one `group` at the first place that needs one. */
 #include <stdio.h>
 #include "base/memory.h"
 #include "facula/ops.h"
@@ -13,9 +14,9 @@ enum { MOST = 1024 };
 typedef struct weights {
     const fac_graph *from;
     fac_accept *accept;
-    void       *self;
-    bool        tried;
-    fac_node   *group;                  /* NULL: no kernel takes it */
+    void *self;
+    bool tried;
+    fac_node *group; /* NULL: no kernel takes it */
 } weights;
 
 /* The cast of a parameter that changes from run to run. */
@@ -44,12 +45,13 @@ static void emit_group(weights *w, fac_graph *to) {
         return;
     }
     fac_node *group = fac_emit_body(to, &fac_op_group, NULL, n, n, outer, body, NULL)->node;
-    if (!group || !w->accept(w->self, group)) return;               /* what nobody reads is swept away */
+    if (!group || !w->accept(w->self, group)) return; /* what nobody reads is swept away */
     group->name = "weights";
     w->group = group;
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     weights *w = self;
     (void)in;
     if (!is_cast(n)) return false;

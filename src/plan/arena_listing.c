@@ -4,7 +4,9 @@
 #include "base/memory.h"
 #include "plan/plan.h"
 
-static int whole(const fac_plan *p, int root) { return p->roots[root].kind == FAC_ROOT_PART ? p->roots[root].index : root; }
+static int whole(const fac_plan *p, int root) {
+    return p->roots[root].kind == FAC_ROOT_PART ? p->roots[root].index : root;
+}
 
 /* By root: the step that writes it first, counted from 1; its scratch counts below that. */
 static void find_makers(const fac_plan *p, int *maker) {
@@ -19,7 +21,8 @@ static void find_makers(const fac_plan *p, int *maker) {
 static int by_place(const void *a, const void *b) {
     const fac_arena_part *x = a, *y = b;
     if (x->at != y->at) return x->at < y->at ? -1 : 1;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->last > y->last) - (x->last < y->last);
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+                                : (x->last > y->last) - (x->last < y->last);
 }
 
 static size_t list(const fac_plan *plan, const int *maker, fac_arena_part *to) {
@@ -28,7 +31,10 @@ static size_t list(const fac_plan *plan, const int *maker, fac_arena_part *to) {
         const fac_root *r = &plan->roots[i];
         if (r->kind != FAC_ROOT_ARENA || !maker[i]) continue;
         const int step = (maker[i] < 0 ? -maker[i] : maker[i]) - 1;
-        if (to) to[n] = (fac_arena_part){ plan->steps[step].label, r->at, r->bytes, r->first, r->last, maker[i] < 0 };
+        if (to)
+            to[n] = (fac_arena_part){
+                plan->steps[step].label, r->at, r->bytes, r->first, r->last, maker[i] < 0
+            };
         n++;
     }
     if (to) qsort(to, n, sizeof *to, by_place);
@@ -43,7 +49,7 @@ size_t fac_plan_arena(const fac_plan *plan, fac_arena_part *to, size_t max) {
         find_makers(plan, maker);
         n = list(plan, maker, all);
     }
-    if (to && !all) n = 0;                                 /* no memory to sort them */
+    if (to && !all) n = 0; /* no memory to sort them */
     if (all) memcpy(to, all, (n < max ? n : max) * sizeof *to);
     fac_release(all);
     fac_release(maker);

@@ -1,4 +1,5 @@
-/* Which solver: the one whose own estimate plus the price of bringing its inputs into the layouts it wants is least. */
+/* Which solver: the one whose own estimate plus the price of bringing its inputs into the layouts
+ * it wants is least. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 
 enum { OPERANDS = 64 };
 
-static const double BANDWIDTH = 24e9;   /* of a cpu, bytes/s both ways together: measured on values of 0.1 to 3 MB */
+static const double BANDWIDTH =
+    24e9; /* of a cpu, bytes/s both ways together: measured on values of 0.1 to 3 MB */
 
 double fac_reorder_seconds(const fac_device *d, const fac_type *type) {
     if (d->backend->reorder) return d->backend->reorder(d, type);
@@ -17,14 +19,15 @@ double fac_reorder_seconds(const fac_device *d, const fac_type *type) {
 }
 
 /* Bringing an input from `have` to `want`; parameters are brought there before the run. */
-static double reorder_seconds(const fac_device *d, const fac_operand *have, const fac_operand *want) {
+static double reorder_seconds(const fac_device *d, const fac_operand *have,
+                              const fac_operand *want) {
     if (have->type.dtype == FAC_NONE || have->time != FAC_RUN) return 0;
     if (fac_layout_equal(&have->layout, &want->layout, &have->type.dims)) return 0;
     return fac_reorder_seconds(d, &have->type);
 }
 
-static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_problem *p, fac_operand *trial, fac_offer *offer,
-                     double *seconds) {
+static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_problem *p,
+                     fac_operand *trial, fac_offer *offer, double *seconds) {
     int n = p->nin + p->nout;
     memcpy(trial, p->in, (size_t)p->nin * sizeof *trial);
     memcpy(trial + p->nin, p->out, (size_t)p->nout * sizeof *trial);
@@ -37,7 +40,8 @@ static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_
     *seconds = offer->seconds;
     for (int i = 0; i < p->nin; i++) *seconds += reorder_seconds(d, &p->in[i], &q.in[i]);
     for (int i = p->nin; i < n; i++)
-        if (!trial[i].layout.block) trial[i].layout.halo = 0;       /* the wish of readers; a plain result has none */
+        if (!trial[i].layout.block)
+            trial[i].layout.halo = 0; /* the wish of readers; a plain result has none */
     return true;
 }
 
@@ -55,7 +59,9 @@ static const fac_solver *named(const fac_device *d, const char *name) {
 }
 
 fac_status fac_solver_known(const fac_device *d, const char *name, fac_error *err) {
-    return !name || named(d, name) ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s has no solver \"%s\"", d->name, name);
+    return !name || named(d, name)
+               ? FAC_OK
+               : fac_raise(err, FAC_E_ARGUMENT, "%s has no solver \"%s\"", d->name, name);
 }
 
 static const fac_solver *find(const fac_device *d, const char *name, const fac_node *n) {
@@ -67,13 +73,15 @@ static const fac_solver *find(const fac_device *d, const char *name, const fac_n
 typedef struct contest {
     fac_operand *trial, *best_trial;
     const fac_solver *best;
-    int       variant;
+    int variant;
     fac_offer offer;
-    double    least;
+    double least;
     const fac_turn *turn;
 } contest;
 
-static bool lies_as(const fac_operand *x, const fac_layout *l) { return fac_layout_equal(&x->layout, l, &x->type.dims); }
+static bool lies_as(const fac_operand *x, const fac_layout *l) {
+    return fac_layout_equal(&x->layout, l, &x->type.dims);
+}
 
 /* What its first output costs the readers. */
 static double turn_of(const fac_turn *t, const fac_operand *y) {
@@ -82,7 +90,8 @@ static double turn_of(const fac_turn *t, const fac_operand *y) {
     return lies_as(y, &t->layout) ? 0 : t->seconds;
 }
 
-static void enter(contest *c, fac_device *d, const fac_solver *s, int variant, const fac_problem *p) {
+static void enter(contest *c, fac_device *d, const fac_solver *s, int variant,
+                  const fac_problem *p) {
     fac_offer o;
     double seconds;
     if (!consider(d, s, variant, p, c->trial, &o, &seconds)) return;
@@ -101,10 +110,14 @@ static bool is_relayed(const fac_plan *plan, const fac_node *n) {
     return plan->relayed && n->graph == plan->graph && plan->relayed[n->out[0]->id];
 }
 
-static bool for_relays(const fac_device *d, const fac_solver *s) { return d->backend->relay && d->backend->relay->takes(s); }
+static bool for_relays(const fac_device *d, const fac_solver *s) {
+    return d->backend->relay && d->backend->relay->takes(s);
+}
 
-/* All solvers, or one, with results as p has them and as their readers would rather have them: many write either. */
-static void enter_all(contest *c, const fac_plan *plan, fac_problem *p, const fac_solver *one, int variant, bool relayed) {
+/* All solvers, or one, with results as p has them and as their readers would rather have them: many
+ * write either. */
+static void enter_all(contest *c, const fac_plan *plan, fac_problem *p, const fac_solver *one,
+                      int variant, bool relayed) {
     const fac_turn *t = c->turn;
     const bool again = p->nout && t->seconds > 0 && !t->blocked && !lies_as(&p->out[0], &t->layout);
     const fac_layout given = p->nout ? p->out[0].layout : (fac_layout){ 0 };
@@ -112,7 +125,8 @@ static void enter_all(contest *c, const fac_plan *plan, fac_problem *p, const fa
         if (turn) p->out[0].layout = t->layout;
         if (one) enter(c, plan->device, one, variant, p);
         for (const fac_solver *const *s = plan->device->backend->solvers; *s && !one; s++)
-            if (solves(*s, p->node) && for_relays(plan->device, *s) == relayed) enter(c, plan->device, *s, 0, p);
+            if (solves(*s, p->node) && for_relays(plan->device, *s) == relayed)
+                enter(c, plan->device, *s, 0, p);
     }
     if (again) p->out[0].layout = given;
 }
@@ -129,7 +143,8 @@ static void remember(contest *c, const fac_plan *plan, fac_problem *p) {
     if (c->best && c->offer.version != e.version) c->best = NULL;
 }
 
-const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn, fac_offer *offer, fac_error *err) {
+const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn,
+                             fac_offer *offer, fac_error *err) {
     fac_operand few[2 * OPERANDS], *many = NULL;
     size_t n = (size_t)p->nin + (size_t)p->nout;
     if (n > OPERANDS && !(many = fac_alloc(2 * n, sizeof *many))) {
@@ -138,9 +153,12 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
     }
     contest c = { .trial = many ? many : few, .best_trial = (many ? many : few) + n, .turn = turn };
     const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
-    if (forced) enter_all(&c, plan, p, forced, 0, false);
-    else if (is_relayed(plan, p->node)) enter_all(&c, plan, p, NULL, 0, true);      /* what was measured was alone */
-    else remember(&c, plan, p);
+    if (forced)
+        enter_all(&c, plan, p, forced, 0, false);
+    else if (is_relayed(plan, p->node))
+        enter_all(&c, plan, p, NULL, 0, true); /* what was measured was alone */
+    else
+        remember(&c, plan, p);
     if (!c.best && !(forced && forced->op)) {
         enter_all(&c, plan, p, NULL, 0, false);
         if (!c.best) enter(&c, plan->device, fac_last_solver(plan->device), 0, p);
@@ -154,8 +172,10 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
         char text[384];
         fac_problem_print(p, text, sizeof text);
         if (forced)
-            fac_raise(err, FAC_E_UNSUPPORTED, "%s: solver %s makes no offer for %s", plan->device->name, forced->name, text);
-        else fac_raise(err, FAC_E_UNSUPPORTED, "%s: no solver for %s", plan->device->name, text);
+            fac_raise(err, FAC_E_UNSUPPORTED, "%s: solver %s makes no offer for %s",
+                      plan->device->name, forced->name, text);
+        else
+            fac_raise(err, FAC_E_UNSUPPORTED, "%s: no solver for %s", plan->device->name, text);
     }
     fac_release(many);
     return c.best;
@@ -164,7 +184,8 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
 void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
     const fac_turn none = { 0 };
     const fac_dims *d = &p->out[0].type.dims;
-    const fac_layout plain = fac_layout_plain(d), last = d->n > 2 ? fac_layout_channels_last(d) : plain;
+    const fac_layout plain = fac_layout_plain(d),
+                     last = d->n > 2 ? fac_layout_channels_last(d) : plain;
     fac_operand few[2 * OPERANDS];
     best[0] = best[1] = INFINITY;
     if ((size_t)p->nin + (size_t)p->nout > OPERANDS) return;
@@ -182,51 +203,66 @@ void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
             if ((forced && *s != forced) || !solves(*s, p->node)) continue;
             if (!forced && for_relays(plan->device, *s) != relayed) continue;
             if (!consider(plan->device, *s, variant, p, few, &o, &seconds)) continue;
-            const int form = lies_as(&few[p->nin], &plain) ? 0 : lies_as(&few[p->nin], &last) ? 1 : -1;
+            const int form = lies_as(&few[p->nin], &plain)  ? 0
+                             : lies_as(&few[p->nin], &last) ? 1
+                                                            : -1;
             if (form >= 0 && seconds < best[form]) best[form] = seconds;
         }
     }
 }
 
-/* The best of the solvers for relays, or of the others.  settled: no pass follows that reads more results. */
-static double seconds_of(fac_device *device, const char *only, fac_precision precision, const fac_node *n, bool relayed,
-                         bool settled) {
+/* The best of the solvers for relays, or of the others.  settled: no pass follows that reads more
+ * results. */
+static double seconds_of(fac_device *device, const char *only, fac_precision precision,
+                         const fac_node *n, bool relayed, bool settled) {
     fac_operand few[2 * OPERANDS], *o = few;
     const size_t count = (size_t)n->nin + (size_t)n->nout;
     if (count > OPERANDS && !(o = fac_alloc(2 * count, sizeof *o))) return INFINITY;
-    fac_problem p = { .node = n, .precision = precision, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
+    fac_problem p = { .node = n,
+                      .precision = precision,
+                      .nin = n->nin,
+                      .nout = n->nout,
+                      .in = o,
+                      .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        if (settled && i > n->nin && !v->uses && !v->roots) v = NULL;       /* which nobody reads */
-        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known } : (fac_operand){ 0 };
+        if (settled && i > n->nin && !v->uses && !v->roots) v = NULL; /* which nobody reads */
+        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known }
+                 : (fac_operand){ 0 };
     }
     const fac_solver *forced = only ? find(device, only, n) : NULL;
     fac_offer offer;
     double seconds, least = INFINITY;
-    bool taken = false;                     /* by the one asked for */
+    bool taken = false; /* by the one asked for */
     if (forced) taken = consider(device, forced, 0, &p, o + count, &offer, &seconds);
     if (taken && forced != fac_last_solver(device)) least = offer.seconds;
-    for (const fac_solver *const *s = device->backend->solvers; *s && !taken && !(forced && forced->op); s++)
-        if (solves(*s, n) && for_relays(device, *s) == relayed && consider(device, *s, 0, &p, o + count, &offer, &seconds) &&
-            offer.seconds < least)
+    for (const fac_solver *const *s = device->backend->solvers;
+         *s && !taken && !(forced && forced->op); s++)
+        if (solves(*s, n) && for_relays(device, *s) == relayed &&
+            consider(device, *s, 0, &p, o + count, &offer, &seconds) && offer.seconds < least)
             least = offer.seconds;
     if (o != few) fac_release(o);
     return least;
 }
 
-double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {
+double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision,
+                          const fac_node *n) {
     return seconds_of(device, only, precision, n, false, false);
 }
 
-double fac_step_seconds(fac_device *device, fac_precision precision, const fac_node *n, bool relayed) {
+double fac_step_seconds(fac_device *device, fac_precision precision, const fac_node *n,
+                        bool relayed) {
     return seconds_of(device, NULL, precision, n, relayed, true);
 }
 
-bool fac_would_solve(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {
+bool fac_would_solve(fac_device *device, const char *only, fac_precision precision,
+                     const fac_node *n) {
     return fac_solver_seconds(device, only, precision, n) < INFINITY;
 }
 
-/* ---- for tuning ------------------------------------------------------------------------------------------------------ */
+/* ---- for tuning
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 char *fac_problem_key(const fac_problem *p) {
     const int n = fac_problem_print(p, NULL, 0);
@@ -236,7 +272,8 @@ char *fac_problem_key(const fac_problem *p) {
     if (!key) return NULL;
     fac_problem_print(p, key, size);
     size_t at = (size_t)n;
-    if (p->precision) at += (size_t)snprintf(key + at, size - at, " !%s", fac_precision_name(p->precision));
+    if (p->precision)
+        at += (size_t)snprintf(key + at, size - at, " !%s", fac_precision_name(p->precision));
     const char *before = " !run=";
     for (int i = 1; i < p->node->nports && i < p->nin; i++) {
         if (p->in[i].type.dtype == FAC_NONE || p->in[i].time != FAC_RUN) continue;
@@ -276,10 +313,11 @@ int fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int m
     q.in = plain, q.out = plain + p->nin;
     for (size_t i = 0; i < count; i++) {
         plain[i] = i < (size_t)p->nin ? p->in[i] : p->out[i - (size_t)p->nin];
-        if (plain[i].type.dtype != FAC_NONE) plain[i].layout = fac_layout_plain(&plain[i].type.dims);
+        if (plain[i].type.dtype != FAC_NONE)
+            plain[i].layout = fac_layout_plain(&plain[i].type.dims);
     }
     for (const fac_solver *const *s = d->backend->solvers; *s; s++) {
-        if (for_relays(d, *s)) continue;        /* alone they are slow */
+        if (for_relays(d, *s)) continue; /* alone they are slow */
         int variants = 0;
         for (int variant = 0; solves(*s, p->node) && variant <= variants; variant++) {
             bool again = false;

@@ -1,6 +1,6 @@
-/* The last solver of a device that the host cannot look into: the node is solved by the cpu, its operands copied there and back.
- * The cpu's own choice of a solver holds, with the layouts and packed forms that it likes; a plan that has such steps says so by
- * the solver's name. */
+/* The last solver of a device that the host cannot look into: the node is solved by the cpu, its
+ * operands copied there and back. The cpu's own choice of a solver holds, with the layouts and
+ * packed forms that it likes; a plan that has such steps says so by the solver's name. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -10,18 +10,20 @@
 #include "plan/plan.h"
 
 typedef struct plan {
-    fac_device       *cpu;
-    const fac_problem *given;           /* as the device has it */
-    fac_problem       problem;          /* as the cpu has it */
+    fac_device *cpu;
+    const fac_problem *given; /* as the device has it */
+    fac_problem problem;      /* as the cpu has it */
     const fac_solver *solver;
-    void             *made;
-    fac_offer         offer;
-    fac_operand       operands[];
+    void *made;
+    fac_offer offer;
+    fac_operand operands[];
 } plan;
 
 /* The device's cpu, opened when it is first needed. */
 static fac_device *cpu_of(fac_device *d, fac_error *err) {
-    const fac_device_opts opts = { .threads = d->opts.threads, .pool = d->opts.pool, .isa = d->opts.isa };
+    const fac_device_opts opts = { .threads = d->opts.threads,
+                                   .pool = d->opts.pool,
+                                   .isa = d->opts.isa };
     pthread_mutex_lock(&d->lock);
     if (!d->cpu) fac_device_open("cpu", &opts, &d->cpu, err);
     fac_device *cpu = d->cpu;
@@ -49,12 +51,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     size_t bytes = 0;
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
-        if (x->type.dtype == FAC_TEXT && i >= p->nin) return false;      /* what inputs point to lies with the host all the while */
+        if (x->type.dtype == FAC_TEXT && i >= p->nin)
+            return false; /* what inputs point to lies with the host all the while */
         if (x->layout.block) lay_plain(x);
         if (i >= p->nin) x->layout.halo = 0;
         bytes += fac_type_bytes(&x->type);
     }
-    o->seconds = 1e-3 + (double)bytes / 1e9;    /* any kernel of the device is better */
+    o->seconds = 1e-3 + (double)bytes / 1e9; /* any kernel of the device is better */
     return true;
 }
 
@@ -71,16 +74,26 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     take(r, p);
     fac_status status = (r->cpu = cpu_of(d, err)) ? FAC_OK : FAC_E_NOMEM;
     const fac_plan one = { .device = r->cpu, .precision = p->precision };
-    if (!status && !(r->solver = fac_choose(&one, &r->problem, &(fac_turn){ 0 }, &r->offer, err))) status = FAC_E_UNSUPPORTED;
+    if (!status && !(r->solver = fac_choose(&one, &r->problem, &(fac_turn){ 0 }, &r->offer, err)))
+        status = FAC_E_UNSUPPORTED;
     if (!status) status = r->solver->make(r->cpu, &r->problem, &r->made, err);
-    if (status) done(d, r);
-    else *out = r;
+    if (status)
+        done(d, r);
+    else
+        *out = r;
     return status;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * -----------------------------------------------------------------------------------------------------
+ */
 
-typedef struct job { const plan *r; fac_device *device; fac_span *host; fac_error *err; } job;
+typedef struct job {
+    const plan *r;
+    fac_device *device;
+    fac_span *host;
+    fac_error *err;
+} job;
 
 static fac_status host_memory(fac_span *s, size_t bytes, fac_error *err) {
     s->memory = fac_alloc_aligned(bytes ? bytes : 1);
@@ -95,7 +108,8 @@ static fac_status bring(const job *j, int i, fac_span from) {
     const fac_layout flat = fac_layout_plain(&want->type.dims);
     fac_span plain = { 0 };
     FAC_TRY(host_memory(&plain, fac_type_bytes(&want->type), j->err));
-    fac_status status = fac_fetch(j->device, &want->type, from, &have->layout, plain.memory, j->err);
+    fac_status status =
+        fac_fetch(j->device, &want->type, from, &have->layout, plain.memory, j->err);
     if (!status && !packed && fac_layout_equal(&want->layout, &flat, &want->type.dims)) {
         j->host[i] = plain;
         return FAC_OK;
@@ -103,8 +117,10 @@ static fac_status bring(const job *j, int i, fac_span from) {
     const size_t bytes = packed ? r->offer.packed[i] : fac_layout_bytes(&want->layout, &want->type);
     if (!status) status = host_memory(&j->host[i], bytes, j->err);
     if (!status) memset(j->host[i].memory, 0, bytes);
-    if (!status && packed) status = r->solver->pack(r->made, r->cpu, i, plain, j->host[i], j->err);
-    else if (!status) fac_copy_layout(&want->type, plain.memory, &flat, j->host[i].memory, &want->layout);
+    if (!status && packed)
+        status = r->solver->pack(r->made, r->cpu, i, plain, j->host[i], j->err);
+    else if (!status)
+        fac_copy_layout(&want->type, plain.memory, &flat, j->host[i].memory, &want->layout);
     fac_release_aligned(plain.memory);
     return status;
 }
@@ -133,7 +149,7 @@ static fac_status work(const job *j, const fac_span *in, const fac_span *out, fa
         if (!out[k].memory) continue;
         const size_t bytes = fac_layout_bytes(&p->out[k].layout, &p->out[k].type);
         FAC_TRY(host_memory(&j->host[p->nin + k], bytes, j->err));
-        memset(j->host[p->nin + k].memory, 0, bytes);       /* a halo holds zeros */
+        memset(j->host[p->nin + k].memory, 0, bytes); /* a halo holds zeros */
     }
     if (r->offer.work) FAC_TRY(host_memory(scratch, r->offer.work, j->err));
     FAC_TRY(r->solver->run(r->made, r->cpu, j->host, j->host + p->nin, *scratch, j->err));
@@ -142,7 +158,8 @@ static fac_status work(const job *j, const fac_span *in, const fac_span *out, fa
     return FAC_OK;
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span unused, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span unused, fac_error *err) {
     (void)unused;
     const plan *r = arg;
     const int n = r->problem.nin + r->problem.nout;
@@ -156,6 +173,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return status;
 }
 
-const fac_solver fac_solver_away = { .name = "cpu", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_solver_away = {
+    .name = "cpu", .offer = offer, .make = make, .done = done, .run = run
+};
 
-const fac_solver *fac_last_solver(const fac_device *d) { return fac_in_sight(d) ? &fac_solver_ref : &fac_solver_away; }
+const fac_solver *fac_last_solver(const fac_device *d) {
+    return fac_in_sight(d) ? &fac_solver_ref : &fac_solver_away;
+}

@@ -1,24 +1,29 @@
-/* See min_cut.h.  The cheapest choice is a minimum cut (Ford and Fulkerson 1956; as pairwise energies: Greig, Porteous and Seheult
- * 1989): things are nodes between a source (side 0) and a sink (side 1), every cost is an edge that the choice cuts through.
+/* See min_cut.h.  The cheapest choice is a minimum cut (Ford and Fulkerson 1956; as pairwise
+ * energies: Greig, Porteous and Seheult 1989): things are nodes between a source (side 0) and a
+ * sink (side 1), every cost is an edge that the choice cuts through.
  *
  *     alone   on_1: source -> thing     on_0: thing -> sink
  *     apart   a on 0, b on 1: a -> b    a on 1, b on 0: b -> a
  *
- * The flow that saturates the cut is found by Dinic's algorithm: shortest paths first, all of one length at once. */
+ * The flow that saturates the cut is found by Dinic's algorithm: shortest paths first, all of one
+ * length at once. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "plan/min_cut.h"
 
 /* The edge against it is the one at index ^ 1. */
-typedef struct edge { int to, next; double room; } edge;
+typedef struct edge {
+    int to, next;
+    double room;
+} edge;
 
 struct fac_sides {
-    int    nodes, source, sink;
-    int   *first, *level, *at, *queue;          /* by node; at: the edge that is looked at */
-    edge  *edges;
+    int nodes, source, sink;
+    int *first, *level, *at, *queue; /* by node; at: the edge that is looked at */
+    edge *edges;
     size_t n, room;
-    double least;                               /* less is nothing: what is left of sums of doubles */
-    bool   failed;
+    double least; /* less is nothing: what is left of sums of doubles */
+    bool failed;
 };
 
 fac_sides *fac_sides_new(int things) {
@@ -57,7 +62,7 @@ static void join(fac_sides *s, int a, int b, double forth, double back) {
 }
 
 void fac_sides_alone(fac_sides *s, int thing, double on_0, double on_1) {
-    const double both = on_0 < on_1 ? on_0 : on_1;      /* is paid in any case */
+    const double both = on_0 < on_1 ? on_0 : on_1; /* is paid in any case */
     if (on_1 > both) join(s, s->source, thing, on_1 - both, 0);
     if (on_0 > both) join(s, thing, s->sink, on_0 - both, 0);
 }
@@ -82,12 +87,15 @@ static bool levels(fac_sides *s) {
     return s->level[s->sink] >= 0;
 }
 
-/* Pushes one path's flow: walks on by one level each, back where no way leads on; the path's edges are kept in the queue. */
+/* Pushes one path's flow: walks on by one level each, back where no way leads on; the path's edges
+ * are kept in the queue. */
 static bool push(fac_sides *s) {
     int *path = s->queue, n = 0, at = s->source;
     while (at != s->sink) {
         int e = s->at[at];
-        while (e >= 0 && (s->edges[e].room <= s->least || s->level[s->edges[e].to] != s->level[at] + 1)) e = s->edges[e].next;
+        while (e >= 0 &&
+               (s->edges[e].room <= s->least || s->level[s->edges[e].to] != s->level[at] + 1))
+            e = s->edges[e].next;
         s->at[at] = e;
         if (e >= 0) {
             path[n++] = e;
@@ -95,7 +103,8 @@ static bool push(fac_sides *s) {
         } else if (n) {
             at = s->edges[path[--n] ^ 1].to;
             s->at[at] = s->edges[s->at[at]].next;
-        } else return false;
+        } else
+            return false;
     }
     double flow = s->edges[path[0]].room;
     for (int i = 1; i < n; i++)
@@ -105,9 +114,10 @@ static bool push(fac_sides *s) {
 }
 
 fac_status fac_sides_choose(fac_sides *s, bool *side, fac_error *err) {
-    if (s->failed) return fac_raise(err, FAC_E_NOMEM, "no memory to choose among %d things", s->nodes - 2);
+    if (s->failed)
+        return fac_raise(err, FAC_E_NOMEM, "no memory to choose among %d things", s->nodes - 2);
     while (levels(s))
-        while (push(s)) { }
+        while (push(s)) {}
     /* what the sink can be reached from must be on its side; all else may stay on side 0 */
     int n = 0;
     for (int i = 0; i < s->nodes; i++) s->level[i] = -1;

@@ -44,7 +44,8 @@ static bool accept_as_used(void *self, const fac_node *n) {
 
 /* Replaces plan->graph by the result of a pass. */
 static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
-    if (!next) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", plan->graph->nodes);
+    if (!next)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", plan->graph->nodes);
     if (next != plan->graph) fac_graph_retire(plan->graph, next);
     plan->graph = next;
     next->passing = true;
@@ -57,16 +58,20 @@ static void rest(fac_plan *plan) {
     fac_arena_drop_spare(&plan->graph->arena);
 }
 
-/* What has a formula stays for who asked for formulas, or for a solver of this op, which says itself that it cannot. */
+/* What has a formula stays for who asked for formulas, or for a solver of this op, which says
+ * itself that it cannot. */
 static bool accept_as_asked(void *self, const fac_node *n) {
     const fac_plan *plan = self;
-    if (plan->only && fac_op_means(n->op) && (fac_is_last_solver(plan->device, plan->only) || is_of(plan->only, n->op)))
+    if (plan->only && fac_op_means(n->op) &&
+        (fac_is_last_solver(plan->device, plan->only) || is_of(plan->only, n->op)))
         return true;
     return accept_as_used(self, n);
 }
 
 /* Nothing is kept for the sake of a kernel alone. */
-static bool accept_plain(void *self, const fac_node *n) { return fac_op_means(n->op) && accept_as_asked(self, n); }
+static bool accept_plain(void *self, const fac_node *n) {
+    return fac_op_means(n->op) && accept_as_asked(self, n);
+}
 
 /* Who looks sees one iteration after the other, of the nodes that the model has. */
 static bool accept_loops(void *self, const fac_node *n) {
@@ -74,17 +79,22 @@ static bool accept_loops(void *self, const fac_node *n) {
 }
 
 static fac_accept *kept(const fac_plan *plan, const fac_program_opts *o) {
-    return o->hook || o->observe ? accept_loops : plan->observed || o->no_fuse ? accept_plain : accept_as_asked;
+    return o->hook || o->observe          ? accept_loops
+           : plan->observed || o->no_fuse ? accept_plain
+                                          : accept_as_asked;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-/* Which programs a pass is for; none is for those with an observer or a hook, or that look for anomalies. */
+/* Which programs a pass is for; none is for those with an observer or a hook, or that look for
+ * anomalies. */
 enum {
-    UNFUSED    = 1,                 /* also those whose nodes are steps of their own (no_fuse)       */
-    ANY_SOLVER = 2,                 /* not where a solver was asked for by name                      */
-    RECOMPUTES = 4,                 /* where forward values are to be made again                     */
-    PARTS      = 8                  /* where slices are views, and parts are written to their places */
+    UNFUSED = 1,    /* also those whose nodes are steps of their own (no_fuse)       */
+    ANY_SOLVER = 2, /* not where a solver was asked for by name                      */
+    RECOMPUTES = 4, /* where forward values are to be made again                     */
+    PARTS = 8       /* where slices are views, and parts are written to their places */
 };
 
 typedef fac_graph *fold_pass(const fac_graph *g, fac_evaluate *evaluate);
@@ -93,57 +103,75 @@ typedef fac_graph *price_pass(const fac_graph *g, fac_price *price, void *self);
 
 typedef struct pass {
     const char *name;
-    unsigned    when;
+    unsigned when;
     /* one of these */
     fac_graph *(*plain)(const fac_graph *g);
-    fold_pass   *folds;
-    accept_pass *accepts, *accepts_used;        /* used: outputs that nobody reads do not count */
-    price_pass  *prices;
-    const fac_op *but;              /* ANY_SOLVER, but for solvers of this op */
+    fold_pass *folds;
+    accept_pass *accepts, *accepts_used; /* used: outputs that nobody reads do not count */
+    price_pass *prices;
+    const fac_op *but; /* ANY_SOLVER, but for solvers of this op */
     const char *does;
 } pass;
 
-static fac_graph *sweep(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL); }
+static fac_graph *sweep(const fac_graph *g) {
+    return fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
+}
 
 static const pass passes[] = {
     { "simplify", .plain = fac_pass_simplify, .does = "the same in fewer nodes" },
     { "cse", UNFUSED, .plain = fac_pass_cse, .does = "equal nodes become one" },
-    { "gather_slices", PARTS, .plain = fac_pass_gather_slices, .does = "gathers of one place become views" },
+    { "gather_slices", PARTS, .plain = fac_pass_gather_slices,
+      .does = "gathers of one place become views" },
     { "gelu", .plain = fac_pass_gelu, .does = "what exporters write for gelu becomes one node" },
-    { "attention", .accepts_used = fac_pass_attention, .does = "softmax between two products becomes one node" },
+    { "attention", .accepts_used = fac_pass_attention,
+      .does = "softmax between two products becomes one node" },
     /* after CSE, which may share forward values with the backward part, and no CSE after it */
     { "recompute", UNFUSED | RECOMPUTES, .does = "forward values are made again instead of kept" },
     { "batch_norm", .plain = fac_pass_batch_norm, .does = "norms of inference go into weights" },
     { "fold", .folds = fac_pass_fold, .does = "constants are computed" },
     { "conv_chains", ANY_SOLVER, .prices = fac_pass_conv_chains, .but = &fac_op_fused_conv,
       .does = "an expansion, a depthwise convolution and a projection become one" },
-    { "weight_casts", .accepts = fac_pass_weight_casts, .does = "casts of all weights become one step" },
+    { "weight_casts", .accepts = fac_pass_weight_casts,
+      .does = "casts of all weights become one step" },
     { "updates", .accepts = fac_pass_updates, .does = "updates of parameters become few steps" },
-    { "sink_views", PARTS, .plain = fac_pass_sink_views, .does = "views go after what can join a product" },
-    { "epilogue", .accepts = fac_pass_epilogue, .does = "bias, add and activation join convolutions and products" },
+    { "sink_views", PARTS, .plain = fac_pass_sink_views,
+      .does = "views go after what can join a product" },
+    { "epilogue", .accepts = fac_pass_epilogue,
+      .does = "bias, add and activation join convolutions and products" },
     { "relu_pools", .accepts = fac_pass_relu_pools, .does = "gradients of max pools mask by relu" },
-    { "norm_epilogue", .accepts = fac_pass_norm_epilogue, .does = "add and activation join norms of training" },
-    { "norm_casts", .accepts = fac_pass_norm_casts, .does = "casts join the norms that they stand around" },
-    { "norm_moments", ANY_SOLVER, .prices = fac_pass_norm_moments, .does = "convolutions give mean and variance" },
-    { "norm_sums", ANY_SOLVER, .prices = fac_pass_norm_sums, .does = "gradients give the sums of the next norm's gradient" },
-    { "norm_masks", ANY_SOLVER, .prices = fac_pass_norm_masks, .does = "relu keeps its mask as bits" },
-    { "norm_pairs", ANY_SOLVER, .prices = fac_pass_norm_pairs, .does = "two norms that are added become one" },
+    { "norm_epilogue", .accepts = fac_pass_norm_epilogue,
+      .does = "add and activation join norms of training" },
+    { "norm_casts", .accepts = fac_pass_norm_casts,
+      .does = "casts join the norms that they stand around" },
+    { "norm_moments", ANY_SOLVER, .prices = fac_pass_norm_moments,
+      .does = "convolutions give mean and variance" },
+    { "norm_sums", ANY_SOLVER, .prices = fac_pass_norm_sums,
+      .does = "gradients give the sums of the next norm's gradient" },
+    { "norm_masks", ANY_SOLVER, .prices = fac_pass_norm_masks,
+      .does = "relu keeps its mask as bits" },
+    { "norm_pairs", ANY_SOLVER, .prices = fac_pass_norm_pairs,
+      .does = "two norms that are added become one" },
     { "conv_pools", .prices = fac_pass_conv_pools, .does = "max pools join convolutions" },
-    { "siblings", PARTS, .accepts = fac_pass_siblings, .does = "convolutions of one image become one" },
-    { "sibling_products", PARTS, .accepts = fac_pass_sibling_products, .does = "queries, keys and values become one product" },
+    { "siblings", PARTS, .accepts = fac_pass_siblings,
+      .does = "convolutions of one image become one" },
+    { "sibling_products", PARTS, .accepts = fac_pass_sibling_products,
+      .does = "queries, keys and values become one product" },
     { "joins", PARTS, .plain = fac_pass_joins, .does = "concats begin as others do" },
     { "chains", .plain = fac_pass_chains, .does = "chains of elementwise ops become one node" },
     { "sweep", .plain = sweep, .does = "values without a reader are dropped" },
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
-static bool recomputes(const fac_recompute_opts *r) { return r->on || r->share > 0 || r->bytes || r->scopes; }
+static bool recomputes(const fac_recompute_opts *r) {
+    return r->on || r->share > 0 || r->bytes || r->scopes;
+}
 
 static bool applies(const pass *p, const fac_plan *plan, const fac_program_opts *o) {
     if (plan->observed) return false;
     if (o->no_fuse && !(p->when & UNFUSED)) return false;
     if ((p->when & RECOMPUTES) && !recomputes(&o->recompute)) return false;
-    if ((p->when & ANY_SOLVER) && plan->only && !(p->but && is_of(plan->only, p->but))) return false;
+    if ((p->when & ANY_SOLVER) && plan->only && !(p->but && is_of(plan->only, p->but)))
+        return false;
     return !(p->when & PARTS) || fac_in_sight(plan->device) || fac_chooses_forms(plan->device);
 }
 
@@ -176,14 +204,15 @@ fac_status fac_plan_settle(fac_plan *plan, const fac_program_opts *o, fac_error 
 fac_status fac_plan_rewrite(fac_plan *plan, const fac_program_opts *o, int many, fac_error *err) {
     for (int k = 0; k < PASSES && k < many; k++) {
         if (!applies(&passes[k], plan, o)) continue;
-        if (passes[k].plain == sweep) rest(plan);           /* what is left is compact */
+        if (passes[k].plain == sweep) rest(plan); /* what is left is compact */
         FAC_TRY(take(plan, run(&passes[k], plan, o), err));
     }
     rest(plan);
     return FAC_OK;
 }
 
-/* ---- for those who look ------------------------------------------------------------------------------------------ */
+/* ---- for those who look
+ * ------------------------------------------------------------------------------------------ */
 
 static const char *when_of(const pass *p) {
     if (p->when & RECOMPUTES) return "with recomputing";
@@ -193,8 +222,10 @@ static const char *when_of(const pass *p) {
 
 bool fac_pass_info_of(int i, fac_pass_info *out) {
     if (i < 0 || i > PASSES) return false;
-    *out = (fac_pass_info){ "settle", "", "sizes are bound, constants computed, ops without kernels expanded" };
-    if (i) *out = (fac_pass_info){ passes[i - 1].name, when_of(&passes[i - 1]), passes[i - 1].does };
+    *out = (fac_pass_info){ "settle", "",
+                            "sizes are bound, constants computed, ops without kernels expanded" };
+    if (i)
+        *out = (fac_pass_info){ passes[i - 1].name, when_of(&passes[i - 1]), passes[i - 1].does };
     return true;
 }
 
@@ -216,10 +247,12 @@ static fac_status inputs_of(const fac_graph *g, fac_tensor **in, fac_error *err)
     return FAC_OK;
 }
 
-static fac_status graph_after(const fac_graph *g, fac_device *d, const fac_program_opts *o, int many, bool *steers,
-                              fac_tensor **in, fac_graph **out, fac_error *err) {
+static fac_status graph_after(const fac_graph *g, fac_device *d, const fac_program_opts *o,
+                              int many, bool *steers, fac_tensor **in, fac_graph **out,
+                              fac_error *err) {
     fac_plan *plan;
-    if (!fac_graph_steering(g, steers)) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph's inputs");
+    if (!fac_graph_steering(g, steers))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph's inputs");
     FAC_TRY(inputs_of(g, in, err));
     FAC_TRY(fac_plan_begin(g, steers, in, d, o, true, &plan, err));
     fac_status status = fac_plan_rewrite(plan, o, many, err);
@@ -231,8 +264,8 @@ static fac_status graph_after(const fac_graph *g, fac_device *d, const fac_progr
     return status;
 }
 
-fac_status fac_graph_after(const fac_graph *g, fac_device *device, const fac_program_opts *opts, const char *name,
-                           fac_graph **out, fac_error *err) {
+fac_status fac_graph_after(const fac_graph *g, fac_device *device, const fac_program_opts *opts,
+                           const char *name, fac_graph **out, fac_error *err) {
     if (!g || !device || !name || !out)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_graph_after: an argument is NULL");
     FAC_TRY(fac_graph_usable(g, "fac_graph_after", err));
@@ -242,8 +275,10 @@ fac_status fac_graph_after(const fac_graph *g, fac_device *device, const fac_pro
     bool *steers = fac_alloc(g->ninputs + 1, sizeof *steers);
     fac_tensor **in = fac_alloc(g->ninputs + 1, sizeof *in);
     fac_status status = FAC_OK;
-    if (steers && in) status = graph_after(g, device, opts ? opts : &none, many, steers, in, out, err);
-    else status = fac_raise(err, FAC_E_NOMEM, "no memory for a graph's inputs");
+    if (steers && in)
+        status = graph_after(g, device, opts ? opts : &none, many, steers, in, out, err);
+    else
+        status = fac_raise(err, FAC_E_NOMEM, "no memory for a graph's inputs");
     for (size_t i = 0; in && i < g->ninputs; i++) fac_tensor_free(in[i]);
     fac_release(in);
     fac_release(steers);

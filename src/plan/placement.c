@@ -23,12 +23,19 @@ fac_status fac_lay_early(fac_scheduler *s, const fac_value *v) {
     int root;
     if (v->leaf == FAC_INPUT) {
         int index = 0;
-        while (index < (int)s->original->ninputs && strcmp(s->original->inputs[index]->name, v->name)) index++;
-        root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_INPUT, .index = index, .bytes = fac_type_bytes(&v->type) });
+        while (index < (int)s->original->ninputs &&
+               strcmp(s->original->inputs[index]->name, v->name))
+            index++;
+        root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_INPUT,
+                                           .index = index,
+                                           .bytes = fac_type_bytes(&v->type) });
     } else if (v->tensor && fac_tensor_contiguous(v->tensor)) {
-        root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_TENSOR, .tensor = v->tensor, .bytes = fac_type_bytes(&v->type) });
+        root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_TENSOR,
+                                           .tensor = v->tensor,
+                                           .bytes = fac_type_bytes(&v->type) });
     } else {
-        root = fac_item_root(s, (fac_item){ .value = v, .layout = plain, .bytes = fac_type_bytes(&v->type) });
+        root = fac_item_root(
+            s, (fac_item){ .value = v, .layout = plain, .bytes = fac_type_bytes(&v->type) });
     }
     if (root < 0) return FAC_E_NOMEM;
     fac_lay(s, v, root, &plain);
@@ -39,14 +46,17 @@ fac_status fac_lay_early(fac_scheduler *s, const fac_value *v) {
 void fac_layout_settle(fac_layout *l, const fac_dims *d) {
     if (!l->block || l->halo || d->d[l->axis] % l->block) return;
     fac_layout plain = fac_layout_plain(d);
-    for (int k = l->axis + 1; k < d->n; k++) if (d->d[k] != 1) return;
+    for (int k = l->axis + 1; k < d->n; k++)
+        if (d->d[k] != 1) return;
     if (l->stride[l->axis] != l->block && d->d[l->axis] > l->block) return;
-    for (int k = 0; k < l->axis; k++) if (d->d[k] != 1 && l->stride[k] != plain.stride[k]) return;
+    for (int k = 0; k < l->axis; k++)
+        if (d->d[k] != 1 && l->stride[k] != plain.stride[k]) return;
     plain.offset = l->offset;
     *l = plain;
 }
 
-fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_offer *offer, const fac_solver **solver) {
+fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_offer *offer,
+                    const fac_solver **solver) {
     fac_error own = { 0 };
     *solver = fac_choose(s->plan, q, turn, offer, &own);
     if (*solver) return FAC_OK;
@@ -55,7 +65,8 @@ fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_
 }
 
 /* A step that copies v to a place that is there, or when that is NULL into memory of its own. */
-static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *want, const fac_slot *there, fac_slot *out) {
+static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *want,
+                       const fac_slot *there, fac_slot *out) {
     static const fac_node identity = { .op = &fac_op_identity, .nin = 1, .nout = 1, .nports = 1 };
     fac_plan *p = s->plan;
     const fac_where *w = &s->at[v->id];
@@ -74,7 +85,8 @@ static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *w
         q->in[0] = from;
         q->out[0] = to;
         solver = fac_last_solver(p->device);
-        if (!solver->offer(p->device, q, &offer)) return fac_raise(s->err, FAC_E_INTERNAL, "no reorder");
+        if (!solver->offer(p->device, q, &offer))
+            return fac_raise(s->err, FAC_E_INTERNAL, "no reorder");
     }
     void *plan = NULL;
     if (!p->dry) FAC_TRY(solver->make(p->device, q, &plan, s->err));
@@ -96,7 +108,8 @@ fac_status fac_copy_to(fac_scheduler *s, const fac_value *v, const fac_slot *to)
 }
 
 /* The same, and a note of where that copy lies. */
-static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout *want, fac_slot *out) {
+static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout *want,
+                          fac_slot *out) {
     fac_where *w = &s->at[v->id];
     fac_copy *c = fac_arena_alloc(&s->plan->memory, 1, sizeof *c);
     if (!c) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
@@ -106,16 +119,19 @@ static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout
     return FAC_OK;
 }
 
-/* A copy that was last read long ago, in the forward part of a training step say, while the value itself has to stay for others
- * anyway: one more reorder now is cheaper than both of them for all that time. */
+/* A copy that was last read long ago, in the forward part of a training step say, while the value
+ * itself has to stay for others anyway: one more reorder now is cheaper than both of them for all
+ * that time. */
 static bool forgotten(const fac_scheduler *s, const fac_where *w, const fac_copy *c) {
-    enum { LONG = 32, SMALL = 64 << 10 };       /* steps; bytes */
+    enum { LONG = 32, SMALL = 64 << 10 }; /* steps; bytes */
     const fac_root *own = &s->plan->roots[w->slot.root], *copy = &s->plan->roots[c->slot.root];
-    return s->plan->nsteps - copy->last > LONG && copy->bytes > SMALL && (own->kind != FAC_ROOT_ARENA || own->pending > 1);
+    return s->plan->nsteps - copy->last > LONG && copy->bytes > SMALL &&
+           (own->kind != FAC_ROOT_ARENA || own->pending > 1);
 }
 
 /* v in this layout, by a reorder step or, before the run, by an item. */
-fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *want, fac_slot *out) {
+fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *want,
+                       fac_slot *out) {
     fac_where *w = &s->at[v->id];
     if (fac_layout_equal(&w->slot.layout, want, &v->type.dims)) {
         *out = w->slot;
@@ -123,7 +139,9 @@ fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *w
     }
     if (v->time != FAC_RUN) {
         out->layout = *want;
-        out->root = fac_item_root(s, (fac_item){ .value = v, .layout = *want, .bytes = fac_layout_bytes(want, &v->type) });
+        out->root = fac_item_root(
+            s,
+            (fac_item){ .value = v, .layout = *want, .bytes = fac_layout_bytes(want, &v->type) });
         return out->root < 0 ? FAC_E_NOMEM : FAC_OK;
     }
     for (fac_copy *c = w->copies; c; c = c->next)

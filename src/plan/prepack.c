@@ -1,7 +1,8 @@
-/* A step of training packs all weights that it changes, some forward and for gradients: as many small steps as there are weights,
- * each a launch on a device.  Where the backend has a packer, those that may run at the place of the first one become one step
- * there: nothing that lies between them writes what they read.  Their results live longer for it, so one step makes no more of
- * them than MOST bytes. */
+/* A step of training packs all weights that it changes, some forward and for gradients: as many
+ * small steps as there are weights, each a launch on a device.  Where the backend has a packer,
+ * those that may run at the place of the first one become one step there: nothing that lies between
+ * them writes what they read.  Their results live longer for it, so one step makes no more of them
+ * than MOST bytes. */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -10,11 +11,17 @@
 
 static const size_t most = (size_t)512 << 20;
 
-/* By step: the number of the first one whose step it becomes a part of, one more; 0: it stays what it is. */
-typedef struct merge { int *into; bool *written; int merged; } merge;
+/* By step: the number of the first one whose step it becomes a part of, one more; 0: it stays what
+ * it is. */
+typedef struct merge {
+    int *into;
+    bool *written;
+    int merged;
+} merge;
 
 static bool packs(const fac_plan *p, const fac_step *s) {
-    return s->kind == FAC_STEP_PACK && p->device->backend->packer->takes(s->solver) && s->in[0].root >= 0;
+    return s->kind == FAC_STEP_PACK && p->device->backend->packer->takes(s->solver) &&
+           s->in[0].root >= 0;
 }
 
 /* Which of the steps from first on go together. */
@@ -32,11 +39,14 @@ static void find(const fac_plan *p, int first, merge *m) {
         m->into[i] = first + 1;
         bytes += more, n++;
     }
-    if (n < 2) m->into[first] = 0;
-    else m->merged += n - 1;
+    if (n < 2)
+        m->into[first] = 0;
+    else
+        m->merged += n - 1;
 }
 
-/* Fills in the one step for all that go with the first; the roots that it writes live from there on. */
+/* Fills in the one step for all that go with the first; the roots that it writes live from there
+ * on. */
 static fac_status join(fac_scheduler *s, int first, const merge *m) {
     fac_plan *p = s->plan;
     fac_step *to = &p->steps[first];
@@ -60,16 +70,19 @@ static fac_status join(fac_scheduler *s, int first, const merge *m) {
         out[k] = from->out[0];
         p->roots[out[k].root].first = first;
         bytes += from->bytes;
-        jobs[k++] = (fac_pack_job){ from->solver, from->plan, from->problem->in[0].type, from->input, at, 0 };
+        jobs[k++] = (fac_pack_job){ from->solver, from->plan, from->problem->in[0].type,
+                                    from->input,  at,         0 };
     }
     q->nin = sources;
-    to->kind = FAC_STEP_PACKS, to->plan = NULL, to->problem = q, to->jobs = jobs, to->in = in, to->out = out;
+    to->kind = FAC_STEP_PACKS, to->plan = NULL, to->problem = q, to->jobs = jobs, to->in = in,
+    to->out = out;
     to->label = name, to->bytes = bytes;
     if (sources + n > p->most) p->most = sources + n;
     return FAC_OK;
 }
 
-/* Takes out the steps that are parts of others now; number: by step, its new one, or that of the next one that is left. */
+/* Takes out the steps that are parts of others now; number: by step, its new one, or that of the
+ * next one that is left. */
 static void close_up(fac_plan *p, const merge *m, int *number) {
     int left = 0;
     for (int i = 0; i < p->nsteps; i++) {
@@ -88,9 +101,12 @@ static void close_up(fac_plan *p, const merge *m, int *number) {
 fac_status fac_merge_packs(fac_scheduler *s) {
     fac_plan *p = s->plan;
     if (!p->device->backend->packer) return FAC_OK;
-    merge m = { fac_alloc((size_t)p->nsteps + 1, sizeof *m.into), fac_alloc((size_t)p->nroots + 1, sizeof *m.written), 0 };
+    merge m = { fac_alloc((size_t)p->nsteps + 1, sizeof *m.into),
+                fac_alloc((size_t)p->nroots + 1, sizeof *m.written), 0 };
     int *number = fac_alloc((size_t)p->nsteps + 1, sizeof *number);
-    fac_status status = m.into && m.written && number ? FAC_OK : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    fac_status status = m.into && m.written && number
+                            ? FAC_OK
+                            : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     for (int i = 0; i < p->nsteps && !status; i++)
         if (packs(p, &p->steps[i]) && !m.into[i]) find(p, i, &m);
     for (int i = 0; i < p->nsteps && !status; i++)
@@ -107,7 +123,8 @@ fac_status fac_plan_packs(fac_plan *p, fac_error *err) {
         fac_step *s = &p->steps[i];
         if (s->kind != FAC_STEP_PACKS) continue;
         for (int k = 0; k < s->problem->nout; k++) s->jobs[k].to = p->roots[s->out[k].root].at;
-        FAC_TRY(p->device->backend->packer->make(p->device, s->jobs, s->problem->nout, &s->plan, err));
+        FAC_TRY(
+            p->device->backend->packer->make(p->device, s->jobs, s->problem->nout, &s->plan, err));
     }
     return FAC_OK;
 }

@@ -1,7 +1,9 @@
-/* Which nodes are to be steps of relays (fac_relay), before solvers are chosen.  Alone a solver for relays is slower than others,
- * since the launch of a relay costs more than theirs; many such steps together leave out all launches but one.  So the whole row
- * of nodes is decided at once: the cheapest way through it, where each step of a relay costs what its solver says, each other
- * step a gap besides, and each beginning of a relay its start (a shortest way with two states, as Viterbi has it). */
+/* Which nodes are to be steps of relays (fac_relay), before solvers are chosen.  Alone a solver for
+ * relays is slower than others, since the launch of a relay costs more than theirs; many such steps
+ * together leave out all launches but one.  So the whole row of nodes is decided at once: the
+ * cheapest way through it, where each step of a relay costs what its solver says, each other step a
+ * gap besides, and each beginning of a relay its start (a shortest way with two states, as Viterbi
+ * has it). */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -9,11 +11,14 @@
 #include "op_list.h"
 #include "plan/plan.h"
 
-static const double none = 1e-3;        /* seconds of what no solver of the device takes */
+static const double none = 1e-3; /* seconds of what no solver of the device takes */
 
 typedef enum state { OTHER, RELAY, STATES } state;
 /* from: where the cheapest way to a state comes from */
-typedef struct stop { const fac_node *node; state from[STATES]; } stop;
+typedef struct stop {
+    const fac_node *node;
+    state from[STATES];
+} stop;
 
 /* Nothing is done for it where its operand or result lies: it does not end a relay. */
 static bool is_nothing(const fac_node *n) { return n->op->view || FAC_IS(n, concat); }
@@ -34,7 +39,8 @@ fac_status fac_plan_relay_wishes(fac_plan *p, fac_error *err) {
     if (!p->device->backend->relay || p->observed || p->only) return FAC_OK;
     stop *stops = fac_alloc((size_t)p->graph->nodes + 1, sizeof *stops);
     p->relayed = fac_arena_alloc(&p->memory, (size_t)p->graph->ids + 1, sizeof *p->relayed);
-    fac_status status = stops && p->relayed ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    fac_status status =
+        stops && p->relayed ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
     double cost[STATES] = { 0, INFINITY };
     int n = 0;
     for (const fac_node *k = p->graph->first; k && !status; k = k->next) {

@@ -1,5 +1,6 @@
-/* The steps of a plan: for each node that has to run, in order, where its inputs lie, a solver, the reorders that it wants,
- * and where its outputs go: a view of an input, an input's own memory (in place), or a root of their own. */
+/* The steps of a plan: for each node that has to run, in order, where its inputs lie, a solver, the
+ * reorders that it wants, and where its outputs go: a view of an input, an input's own memory (in
+ * place), or a root of their own. */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -16,7 +17,8 @@ static bool unread(const fac_node *n, int i) {
 
 static void read_done(fac_scheduler *s, const fac_node *n) {
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && s->at[n->in[i]->id].set) s->plan->roots[s->at[n->in[i]->id].slot.root].pending--;
+        if (n->in[i] && s->at[n->in[i]->id].set)
+            s->plan->roots[s->at[n->in[i]->id].slot.root].pending--;
 }
 
 /* No data moves: the outputs lie in the input's root.  False when data must move. */
@@ -43,9 +45,10 @@ static bool is_packed(const fac_node *n, const fac_offer *offer, int i) {
     return i < FAC_OFFER_PACKED && n->in[i] && offer->packed[i];
 }
 
-/* A packed input: before the run for parameters, as a step of each run for what this program changes. */
-static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const fac_solver *solver, void *plan, size_t bytes,
-                             fac_slot *out) {
+/* A packed input: before the run for parameters, as a step of each run for what this program
+ * changes. */
+static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const fac_solver *solver,
+                             void *plan, size_t bytes, fac_slot *out) {
     fac_layout plain = fac_layout_plain(&n->in[i]->type.dims);
     fac_slot from;
     FAC_TRY(fac_slot_in(s, n->in[i], &plain, &from));
@@ -56,23 +59,32 @@ static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const f
     step->input = i;
     q->in[0] = (fac_operand){ n->in[i]->type, plain, FAC_RUN, NULL };
     step->in[0] = from;
-    step->out[0].root = out->root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = bytes });
+    step->out[0].root = out->root =
+        fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = bytes });
     return out->root < 0 ? FAC_E_NOMEM : fac_step_done(s, step, 0, false);
 }
 
 /* Where every input of an accepted problem lies, after the reorders and packs that it takes. */
-static fac_status bring_inputs(fac_scheduler *s, const fac_node *n, const fac_problem *q, const fac_offer *offer,
-                               const fac_solver *solver, void *plan, fac_slot *in) {
+static fac_status bring_inputs(fac_scheduler *s, const fac_node *n, const fac_problem *q,
+                               const fac_offer *offer, const fac_solver *solver, void *plan,
+                               fac_slot *in) {
     for (int i = 0; i < n->nin; i++) {
         in[i].root = -1;
         if (!n->in[i] || unread(n, i)) continue;
-        if (!is_packed(n, offer, i)) FAC_TRY(fac_slot_in(s, n->in[i], &q->in[i].layout, &in[i]));
-        else if (n->in[i]->time == FAC_RUN) FAC_TRY(pack_input(s, n, i, solver, plan, offer->packed[i], &in[i]));
+        if (!is_packed(n, offer, i))
+            FAC_TRY(fac_slot_in(s, n->in[i], &q->in[i].layout, &in[i]));
+        else if (n->in[i]->time == FAC_RUN)
+            FAC_TRY(pack_input(s, n, i, solver, plan, offer->packed[i], &in[i]));
     }
-    for (int i = 0; i < n->nin; i++) {      /* last: an item names the step it belongs to, which is the next one */
+    for (int i = 0; i < n->nin;
+         i++) { /* last: an item names the step it belongs to, which is the next one */
         if (!is_packed(n, offer, i) || n->in[i]->time == FAC_RUN) continue;
-        const fac_item item = { .value = n->in[i], .solver = solver, .step = s->plan->nsteps, .input = i,
-                                .layout = fac_layout_plain(&n->in[i]->type.dims), .bytes = offer->packed[i] };
+        const fac_item item = { .value = n->in[i],
+                                .solver = solver,
+                                .step = s->plan->nsteps,
+                                .input = i,
+                                .layout = fac_layout_plain(&n->in[i]->type.dims),
+                                .bytes = offer->packed[i] };
         in[i].root = fac_item_root(s, item);
         if (in[i].root < 0) return FAC_E_NOMEM;
     }
@@ -80,7 +92,9 @@ static fac_status bring_inputs(fac_scheduler *s, const fac_node *n, const fac_pr
 }
 
 /* Lies somewhere without a step. */
-static bool early_or_leaf(const fac_value *v) { return v->time != FAC_RUN || v->leaf != FAC_NOT_LEAF; }
+static bool early_or_leaf(const fac_value *v) {
+    return v->time != FAC_RUN || v->leaf != FAC_NOT_LEAF;
+}
 
 /* The operands of n as they are. */
 static void describe(const fac_scheduler *s, const fac_node *n, fac_problem *q) {
@@ -92,7 +106,7 @@ static void describe(const fac_scheduler *s, const fac_node *n, fac_problem *q) 
     }
     for (int k = 0; k < n->nout; k++) {
         const fac_value *v = n->out[k];
-        if (k > 0 && !fac_reads_of(v)) continue;                /* unused: costs nothing */
+        if (k > 0 && !fac_reads_of(v)) continue; /* unused: costs nothing */
         q->out[k] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, NULL };
         q->out[k].layout.halo = s->wish[v->id];
     }
@@ -106,10 +120,11 @@ static bool wants_blocks(const fac_node *n) {
     return groups == 1 || groups == n->in[0]->type.dims.d[1];
 }
 
-/* A reorder: for a plain result when most of its readers want blocks, or for one that does not lie as the whole graph would
- * have it. */
+/* A reorder: for a plain result when most of its readers want blocks, or for one that does not lie
+ * as the whole graph would have it. */
 static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
-    const fac_value *y = n->out[0], *read = y->uses && fac_gathers(y->uses->node) ? y->uses->node->out[0] : y;
+    const fac_value *y = n->out[0],
+                    *read = y->uses && fac_gathers(y->uses->node) ? y->uses->node->out[0] : y;
     int blocks = 0, plain = (int)y->roots;
     const fac_form form = s->form ? s->form[y->id] : FAC_FORM_ANY;
     fac_turn turn = { .layout = fac_layout_plain(&y->type.dims) };
@@ -117,15 +132,16 @@ static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
     if (form) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
     if (s->form || y->type.dims.n != 4) return turn;
     turn.blocked = true;
-    for (const fac_use *u = read->uses; u; u = u->next) *(wants_blocks(u->node) ? &blocks : &plain) += 1;
+    for (const fac_use *u = read->uses; u; u = u->next)
+        *(wants_blocks(u->node) ? &blocks : &plain) += 1;
     if (blocks > plain) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
     return turn;
 }
 
-/* A solver, its layouts in q; the first output as a slice of the concat that reads it, at *part, if there is one and a solver
- * writes there (else its root is -1). */
-static fac_status choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fac_offer *offer, fac_slot *part,
-                         const fac_solver **solver) {
+/* A solver, its layouts in q; the first output as a slice of the concat that reads it, at *part, if
+ * there is one and a solver writes there (else its root is -1). */
+static fac_status choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fac_offer *offer,
+                         fac_slot *part, const fac_solver **solver) {
     const fac_value *y = n->out[0];
     fac_turn turn = turn_of(s, n);
     describe(s, n, q);
@@ -151,7 +167,7 @@ static int root_for(fac_scheduler *s, const fac_node *n, const fac_step *step, i
     return root;
 }
 
-/* Hooks read inputs as they are, and behind the step, so they must lie there as long. */
+/* Hooks read inputs as they are, and after the step, so they must lie there as long. */
 static fac_status keep_inputs(fac_scheduler *s, const fac_node *n, fac_step *step) {
     step->from = fac_arena_alloc(&s->plan->memory, (size_t)n->nin + 1, sizeof *step->from);
     if (!step->from) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
@@ -214,9 +230,12 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     return fac_step_done(s, step, offer.work, offer.own);
 }
 
-/* ---- results ----------------------------------------------------------------------------------------------------- */
+/* ---- results
+ * -----------------------------------------------------------------------------------------------------
+ */
 
-/* Results and updates leave the plan plain: a last reorder, by all threads, brings them there, and may write where they go. */
+/* Results and updates leave the plan plain: a last reorder, by all threads, brings them there, and
+ * may write where they go. */
 static fac_status settle(fac_scheduler *s, const fac_value *v, fac_slot *out) {
     const fac_layout plain = fac_layout_plain(&v->type.dims);
     FAC_TRY(early_or_leaf(v) ? fac_lay_early(s, v) : FAC_OK);
@@ -229,7 +248,8 @@ static fac_status settle(fac_scheduler *s, const fac_value *v, fac_slot *out) {
 /* The output's own root becomes the caller's memory when it holds nothing but that result. */
 static bool direct(fac_scheduler *s, int index, const fac_slot *slot, const fac_type *type) {
     fac_root *r = &s->plan->roots[slot->root];
-    if (r->kind != FAC_ROOT_ARENA || slot->layout.offset || r->bytes != fac_type_bytes(type)) return false;
+    if (r->kind != FAC_ROOT_ARENA || slot->layout.offset || r->bytes != fac_type_bytes(type))
+        return false;
     if (!fac_layout_is_plain(&slot->layout, &type->dims)) return false;
     r->kind = FAC_ROOT_OUTPUT;
     r->index = index;
@@ -242,7 +262,8 @@ static fac_status finish(fac_scheduler *s) {
     p->outputs = fac_arena_alloc(&p->memory, g->noutputs + 1, sizeof *p->outputs);
     p->updates = fac_arena_alloc(&p->memory, g->nparams + 1, sizeof *p->updates);
     p->written = fac_arena_alloc(&p->memory, g->nparams + 1, sizeof *p->written);
-    if (!p->outputs || !p->updates || !p->written) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!p->outputs || !p->updates || !p->written)
+        return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     for (size_t i = 0; i < g->noutputs; i++) {
         fac_value *v = g->outputs[i].value;
         FAC_TRY(settle(s, v, &p->outputs[i]));
@@ -257,8 +278,10 @@ static fac_status finish(fac_scheduler *s) {
         p->written[i] = r->kind == FAC_ROOT_TENSOR && r->tensor == g->params[i]->tensor &&
                         fac_layout_is_plain(&p->updates[i].layout, &next->type.dims);
         r->written |= p->written[i];
-        if (p->written[i]) p->updates[i].root = -1;
-        else p->copied_bytes += fac_type_bytes(&next->type);
+        if (p->written[i])
+            p->updates[i].root = -1;
+        else
+            p->copied_bytes += fac_type_bytes(&next->type);
     }
     /* all of them wait for the last step, which may be a reorder of one of them */
     for (size_t i = 0; i < g->noutputs; i++) fac_root_touch(p, p->outputs[i].root, p->nsteps);
@@ -283,12 +306,13 @@ static int64_t padding(const fac_node *n) {
     if (automatic && n->nin > 1 && n->in[1])
         for (int k = 2; k < n->in[1]->type.dims.n; k++)
             if (n->in[1]->type.dims.d[k] > kernel) kernel = n->in[1]->type.dims.d[k];
-    if (automatic && kernel / 2 > widest) widest = kernel / 2;      /* "same": at most that much on one side */
+    if (automatic && kernel / 2 > widest)
+        widest = kernel / 2; /* "same": at most that much on one side */
     return widest;
 }
 
-/* The halo that the readers of a value would like: the widest padding of a convolution that reads it, or a part of its channels.
- * Pools leave taps outside of an image out by their numbers. */
+/* The halo that the readers of a value would like: the widest padding of a convolution that reads
+ * it, or a part of its channels. Pools leave taps outside of an image out by their numbers. */
 static void wishes(fac_scheduler *s) {
     for (const fac_node *n = s->plan->graph->last; n; n = n->prev) {
         if (!n->nin || !n->in[0] || n->in[0]->type.dims.n != 4) continue;

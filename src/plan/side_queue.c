@@ -1,10 +1,11 @@
-/* Steps done beside those that follow.  Only the optimizer reads what a convolution's gradient by its weights makes, while the
- * gradient by its input and the batch norms behind that wait for each other: on a device with a second queue the former fill what
- * the latter leave idle.
+/* Steps done beside those that follow.  Only the optimizer reads what a convolution's gradient by
+ * its weights makes, while the gradient by its input and the batch norms after that wait for each
+ * other: on a device with a second queue the former fill what the latter leave idle.
  *
- * Such a step begins when all before it are done.  Until the run meets it, what it reads must not be written over, what it makes
- * must not be read, and its memory must not be given to others: steps that would have to wait meet all that is aside, and so
- * does each MOST-th step that goes there. */
+ * Such a step begins when all before it are done.  Until the run meets it, what it reads must not
+ * be written over, what it makes must not be read, and its memory must not be given to others:
+ * steps that would have to wait meet all that is aside, and so does each MOST-th step that goes
+ * there. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -13,13 +14,18 @@
 enum { MOST = 4, READ = 1, WRITTEN = 2 };
 
 /* What is aside since the last meeting: steps from first on; by root, what they do to it. */
-typedef struct aside { fac_plan *plan; char *roots; int first, n; } aside;
+typedef struct aside {
+    fac_plan *plan;
+    char *roots;
+    int first, n;
+} aside;
 
 static bool goes(const fac_step *s) {
     static const char end[] = "_grad_w";
     const char *op = s->problem->node->op->name;
     const size_t n = strlen(op);
-    if (s->kind != FAC_STEP_RUN || !s->problem->node->graph || s->solver == &fac_solver_away) return false;
+    if (s->kind != FAC_STEP_RUN || !s->problem->node->graph || s->solver == &fac_solver_away)
+        return false;
     return n >= sizeof end && !strcmp(op + n - (sizeof end - 1), end);
 }
 

@@ -9,24 +9,32 @@ static double elements_of(const fac_value *v) {
     return n > 0 ? (double)n : 0;
 }
 
-/* Of a node: itself, unless its body is all that it means, and the nodes of its body or epilogue; a body that runs more or less than
- * once (if, loop) is part of its node; a convolution with its pool is both.  to NULL: only how many. */
+/* Of a node: itself, unless its body is all that it means, and the nodes of its body or epilogue; a
+ * body that runs more or less than once (if, loop) is part of its node; a convolution with its pool
+ * is both.  to NULL: only how many. */
 static int list_ops(const fac_node *n, double runs, fac_step_op *to) {
-    const bool fused = n->op->cost == fac_bodies_cost, inside = fused || !(n->op->is & FAC_OP_BODIES);
+    const bool fused = n->op->cost == fac_bodies_cost,
+               inside = fused || !(n->op->is & FAC_OP_BODIES);
     int count = 0;
     fac_conv_geom conv;
     fac_pool_geom pool;
-    const bool both = fac_conv_pool_geometry(n, &conv, &pool);          /* two nodes of the model */
-    const double compared = both ? elements_of(n->out[0]) * (double)(pool.window[1].kernel * pool.window[2].kernel) : 0;
+    const bool both = fac_conv_pool_geometry(n, &conv, &pool); /* two nodes of the model */
+    const double compared =
+        both ? elements_of(n->out[0]) * (double)(pool.window[1].kernel * pool.window[2].kernel) : 0;
     if (!fused) {
         fac_cost cost = { 0 };
         if (n->op->cost && fac_node_guess(n) != FAC_RANKLESS) n->op->cost(n, &cost);
-        const double made = both ? (double)(conv.N * conv.K * conv.P * conv.Q) : elements_of(n->out[0]);
+        const double made =
+            both ? (double)(conv.N * conv.K * conv.P * conv.Q) : elements_of(n->out[0]);
         const double own = cost.other - compared;
-        if (to) *to = (fac_step_op){ (both ? &fac_op_conv2d : n->op)->name, cost.macs * runs, own * runs, made * runs };
+        if (to)
+            *to = (fac_step_op){ (both ? &fac_op_conv2d : n->op)->name, cost.macs * runs,
+                                 own * runs, made * runs };
         count++;
     }
-    if (both && to) to[count] = (fac_step_op){ fac_op_max_pool2d.name, 0, compared * runs, elements_of(n->out[0]) * runs };
+    if (both && to)
+        to[count] = (fac_step_op){ fac_op_max_pool2d.name, 0, compared * runs,
+                                   elements_of(n->out[0]) * runs };
     count += both;
     for (const fac_node *m = inside && n->body[0] ? n->body[0]->first : NULL; m; m = m->next)
         count += list_ops(m, runs, to ? to + count : NULL);

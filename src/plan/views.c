@@ -3,9 +3,10 @@
 #include "op_list.h"
 #include "plan/schedule.h"
 
-/* Where output k begins along one axis of x, and its step: the op's own view of a layout in which nothing but that axis has a
- * stride. */
-static bool probe(const fac_node *n, int axis, int k, fac_layout *views, int64_t *start, int64_t *step) {
+/* Where output k begins along one axis of x, and its step: the op's own view of a layout in which
+ * nothing but that axis has a stride. */
+static bool probe(const fac_node *n, int axis, int k, fac_layout *views, int64_t *start,
+                  int64_t *step) {
     fac_layout x = { 0 };
     x.stride[axis] = 1;
     if (!n->op->view(n, &x, views)) return false;
@@ -13,7 +14,8 @@ static bool probe(const fac_node *n, int axis, int k, fac_layout *views, int64_t
     return true;
 }
 
-bool fac_view_blocked(const fac_node *n, const fac_layout *x, fac_layout *out, fac_layout *scratch) {
+bool fac_view_blocked(const fac_node *n, const fac_layout *x, fac_layout *out,
+                      fac_layout *scratch) {
     const fac_dims *d = &n->in[0]->type.dims;
     if (n->op == &fac_op_identity || n->op == &fac_op_stop) {
         out[0] = *x;
@@ -29,7 +31,8 @@ bool fac_view_blocked(const fac_node *n, const fac_layout *x, fac_layout *out, f
             if (step != 1 && y->d[axis] > 1) return false;
             if (axis == l.axis && start % l.block) return false;
             l.offset += (axis == l.axis ? start / l.block : start) * l.stride[axis];
-            if (axis >= d->n - 2 && y->d[axis] != d->d[axis]) l.halo = 0;       /* what lies around it is more of x */
+            if (axis >= d->n - 2 && y->d[axis] != d->d[axis])
+                l.halo = 0; /* what lies around it is more of x */
         }
         out[k] = l;
     }

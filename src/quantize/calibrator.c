@@ -1,5 +1,6 @@
 /* From a float model, a scheme and samples to a model in integers: see facula/quantize.h. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -44,8 +45,9 @@ static fac_status name_values(fac_calibrator *c, fac_error *err) {
     for (fac_node *n = c->model->first; n; n = n->next)
         for (int k = 0; k < n->nout; k++) {
             fac_value *v = n->out[k];
-            const char *fresh = v->name ? v->name
-                : fac_graph_fresh(c->model, fac_node_label(n, label, sizeof label));
+            const char *fresh =
+                v->name ? v->name
+                        : fac_graph_fresh(c->model, fac_node_label(n, label, sizeof label));
             if (!fresh) return no_memory(err);
             if (!v->name) fac_value_name_set(v, fresh);
             if (v->name && !fac_table_put(&c->values, v->name, v)) return no_memory(err);
@@ -56,13 +58,20 @@ static fac_status name_values(fac_calibrator *c, fac_error *err) {
 /* ---- layers ---- */
 
 static bool is_layer(const fac_node *n) {
-    static const fac_op *const ops[] = { &fac_op_conv1d, &fac_op_conv2d, &fac_op_conv3d,
-        &fac_op_conv_transpose1d, &fac_op_conv_transpose2d, &fac_op_conv_transpose3d,
-        &fac_op_linear, &fac_op_matmul, &fac_op_gemm, NULL };
+    static const fac_op *const ops[] = { &fac_op_conv1d,
+                                         &fac_op_conv2d,
+                                         &fac_op_conv3d,
+                                         &fac_op_conv_transpose1d,
+                                         &fac_op_conv_transpose2d,
+                                         &fac_op_conv_transpose3d,
+                                         &fac_op_linear,
+                                         &fac_op_matmul,
+                                         &fac_op_gemm,
+                                         NULL };
     return fac_op_is_one_of(n->op, ops) && n->nin > 1 && n->in[1]->tensor && !n->in[1]->next;
 }
 
-/* What later layers read: behind a relu that reads nothing else. */
+/* What later layers read: after a relu that reads nothing else. */
 static const fac_value *seen_of(const fac_value *v) {
     const fac_node *next = fac_used_once(v) ? v->uses->node : NULL;
     return FAC_IS(next, relu) || FAC_IS(next, clip) ? next->out[0] : v;
@@ -83,10 +92,15 @@ static fac_status add_layer(fac_calibrator *c, const fac_node *n, bool kept, fac
     const char *name = fac_arena_text(&c->memory, fac_node_label(n, label, sizeof label));
     const double bytes = (double)fac_type_bytes(&n->in[1]->type);
     if (!name) return no_memory(err);
-    c->layers[c->nlayers++] = (fac_integer_work){
-        .node = n, .seen = seen_of(n->out[0]),
-        .is = { .name = name, .op = n->op->name, .kept = kept || !c->row->takes(n), .bytes = bytes,
-                .bytes_before = bytes, .weight_sqnr = INFINITY, .output_sqnr = NAN } };
+    c->layers[c->nlayers++] = (fac_integer_work){ .node = n,
+                                                  .seen = seen_of(n->out[0]),
+                                                  .is = { .name = name,
+                                                          .op = n->op->name,
+                                                          .kept = kept || !c->row->takes(n),
+                                                          .bytes = bytes,
+                                                          .bytes_before = bytes,
+                                                          .weight_sqnr = INFINITY,
+                                                          .output_sqnr = NAN } };
     return FAC_OK;
 }
 
@@ -107,14 +121,15 @@ static fac_status gather(fac_calibrator *c, const fac_integers *how, bool *match
             return fac_raise(err, FAC_E_ARGUMENT, "keep \"%s\": the model has no such layer",
                              how->keep[i]);
     if (taken) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "nothing to quantize: of %d layer%s with weights scheme %s "
-                     "takes none%s", c->nlayers, c->nlayers == 1 ? "" : "s", c->row->name,
+    return fac_raise(err, FAC_E_ARGUMENT,
+                     "nothing to quantize: of %d layer%s with weights scheme %s "
+                     "takes none%s",
+                     c->nlayers, c->nlayers == 1 ? "" : "s", c->row->name,
                      how->nkeep ? " that is not kept" : "");
 }
 
-fac_integer_work *fac_layer_of(const fac_calibrator *c, const fac_node *n) {
+fac_integer_work *fac_layer_of(const fac_node *n) {
     fac_integer_work *l = n->mark;
-    (void)c;
     return l && !l->is.kept ? l : NULL;
 }
 
@@ -152,16 +167,20 @@ static fac_status keep_sample(fac_calibrator *c, fac_tensor *const in[], fac_err
     return FAC_OK;
 }
 
-static fac_status run(fac_calibrator *c, fac_tensor *const in[], fac_error *err) {
-    const fac_program_opts opts = { .hook = see, .hook_self = c };
-    const size_t n = c->model->noutputs;
-    if (!c->program) FAC_TRY(fac_program_new(c->model, c->device, &opts, &c->program, err));
-    fac_tensor **out = fac_alloc(n + 1, sizeof *out);
-    if (!out) return no_memory(err);
-    const fac_status status = fac_program_run(c->program, in, out, err);
-    for (size_t i = 0; i < n; i++) fac_tensor_free(out[i]);
+fac_status fac_integers_run(fac_program *p, size_t outputs, fac_tensor *const in[],
+                            fac_error *err) {
+    fac_tensor **out = fac_alloc(outputs + 1, sizeof *out);
+    if (!out) return fac_raise(err, FAC_E_NOMEM, "no memory for the results of a sample");
+    const fac_status status = fac_program_run(p, in, out, err);
+    for (size_t i = 0; i < outputs; i++) fac_tensor_free(out[i]);
     fac_release(out);
     return status;
+}
+
+static fac_status run(fac_calibrator *c, fac_tensor *const in[], fac_error *err) {
+    const fac_program_opts opts = { .hook = see, .hook_self = c };
+    if (!c->program) FAC_TRY(fac_program_new(c->model, c->device, &opts, &c->program, err));
+    return fac_integers_run(c->program, c->model->noutputs, in, err);
 }
 
 fac_status fac_calibrator_add(fac_calibrator *c, fac_tensor *const in[], fac_error *err) {
@@ -218,11 +237,22 @@ static fac_status begin(fac_calibrator *c, const fac_graph *model, const fac_int
     return FAC_OK;
 }
 
+/* "int8:static, int8:dynamic or int4:block32" */
+static fac_status no_scheme(const char *scheme, fac_error *err) {
+    char names[256] = "";
+    size_t n = 0;
+    for (int i = 0; rows[i] && n < sizeof names; i++) {
+        const char *last = rows[i + 1] ? ", " : " or ";
+        const char *between = i ? last : "";
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", between, rows[i]->name);
+    }
+    return fac_raise(err, FAC_E_ARGUMENT, "there is no scheme \"%s\": expected %s",
+                     scheme ? scheme : "", names);
+}
+
 static fac_status check(const fac_integers *how, const fac_scheme_row **row, fac_error *err) {
     *row = row_of(how->scheme);
-    if (!*row)
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no scheme \"%s\": expected int8:static, "
-                         "int8:dynamic or int4:block32", how->scheme ? how->scheme : "");
+    if (!*row) return no_scheme(how->scheme, err);
     if (how->percentile != 0 && !(how->percentile > 50 && how->percentile <= 100))
         return fac_raise(err, FAC_E_ARGUMENT, "a percentile of %g: expected one within (50, 100]",
                          how->percentile);
@@ -242,8 +272,10 @@ fac_status fac_calibrator_new(const fac_graph *model, fac_device *device, const 
     c->row = row;
     c->how = *how;
     const fac_status status = begin(c, model, how, err);
-    if (status) fac_calibrator_free(c);
-    else *out = c;
+    if (status)
+        fac_calibrator_free(c);
+    else
+        *out = c;
     return status;
 }
 
@@ -268,7 +300,7 @@ void fac_calibrator_free(fac_calibrator *c) {
 
 typedef struct build {
     fac_calibrator *c;
-    fac_value     **opened;         /* of inputs: what readers get instead, by id */
+    fac_value **opened; /* of inputs: what readers get instead, by id */
 } build;
 
 /* x as bytes, and back. */
@@ -289,7 +321,7 @@ static fac_value *input_of(build *b, const fac_value *was, fac_value *x) {
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
     build *b = self;
-    fac_integer_work *l = fac_layer_of(b->c, n);
+    fac_integer_work *l = fac_layer_of(n);
     if (to->error.status || b->c->wrong.status) return false;
     fac_value **with = fac_alloc((size_t)n->nin + 9, sizeof *with);
     if (!with) {
@@ -337,8 +369,10 @@ fac_status fac_calibrator_finish(fac_calibrator *c, fac_graph **out, fac_error *
     fac_status status = g ? fac_graph_check(g, err) : no_memory(err);
     if (!status && c->wrong.status) status = fac_raise(err, c->wrong.status, "%s", c->wrong.text);
     if (!status) status = fac_integers_measure(c, g, err);
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     return status;
 }
 

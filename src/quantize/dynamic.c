@@ -29,7 +29,7 @@ static void emit(fac_integer_work *l, const fac_bytes_weight *p, fac_graph *to,
     const char *name = fac_weight_name(l);
     fac_value *w = fac_quantize_const(to, p->q, name, "quantized");
     fac_value *scale = fac_quantize_const(to, p->scale, name, "scale");
-    fac_value *w_zero = fac_number(to, FAC_I8, 0);      /* of ConvInteger others take only one */
+    fac_value *w_zero = fac_number(to, FAC_I8, 0); /* of ConvInteger others take only one */
     fac_value *q = fac_dynamic_quantize_linear(in[0]);
     fac_value *sums = product(n, q, w, fac_value_other(q, 2), w_zero);
     fac_value *both = fac_mul(fac_value_other(q, 1), by_channel(n, scale));
@@ -41,8 +41,9 @@ static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value
                 fac_value *out[]) {
     fac_bytes_weight w;
     const fac_node *n = l->node;
-    const bool conv = is_conv(n), last = FAC_IS(n, matmul)
-        || (FAC_IS(n, gemm) && !((const fac_gemm_opts *)n->attrs)->trans_b);
+    const bool conv = is_conv(n),
+               last = FAC_IS(n, matmul) ||
+                      (FAC_IS(n, gemm) && !((const fac_gemm_opts *)n->attrs)->trans_b);
     if (n->nin > 3 || fac_bytes_weight_new(c, n, NULL, !conv && !last, &w, &c->wrong)) return false;
     emit(l, &w, to, in, out);
     l->is.weight_sqnr = w.sqnr;
@@ -52,6 +53,8 @@ static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value
 }
 
 const fac_scheme_row fac_scheme_dynamic = {
-    .name = "int8:dynamic", .about = "weights are bytes; each run finds the ranges of activations",
-    .takes = fac_is_weighted, .put = put,
+    .name = "int8:dynamic",
+    .about = "weights are bytes; each run finds the ranges of activations",
+    .takes = fac_is_weighted,
+    .put = put,
 };

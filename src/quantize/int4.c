@@ -8,18 +8,19 @@
 
 enum { BLOCK = 32, MOST = 15 };
 
-static bool takes(const fac_node *n) {
-    return fac_is_weighted(n) && !FAC_IS(n, conv2d);
-}
+static bool takes(const fac_node *n) { return fac_is_weighted(n) && !FAC_IS(n, conv2d); }
 
-typedef struct packed { fac_tensor *q, *scale, *zero; double signal, error; } packed;
+typedef struct packed {
+    fac_tensor *q, *scale, *zero;
+    double signal, error;
+} packed;
 
 /* A row of a weight, and where it is packed to. */
 typedef struct line {
     const float *at;
-    int64_t      terms, step;
-    uint8_t     *codes, *zeros;
-    float       *scales;
+    int64_t terms, step;
+    uint8_t *codes, *zeros;
+    float *scales;
 } line;
 
 static void put_code(uint8_t *to, int64_t k, int code) {
@@ -29,9 +30,10 @@ static void put_code(uint8_t *to, int64_t k, int code) {
 static void pack_block(const line *l, int64_t block, packed *p) {
     const int64_t from = block * BLOCK, to = from + BLOCK < l->terms ? from + BLOCK : l->terms;
     double lo = 0, hi = 0;
-    for (int64_t k = from; k < to; k++) {
-        lo = fmin(lo, (double)l->at[k * l->step]);
-        hi = fmax(hi, (double)l->at[k * l->step]);
+    for (int64_t k = from; k < to; k++) { /* with fmin and fmax gcc 12 for aarch64 gives up */
+        const double x = (double)l->at[k * l->step];
+        if (x < lo) lo = x;
+        if (x > hi) hi = x;
     }
     float scale = (float)((hi - lo) / MOST);
     if (scale < FLT_MIN) scale = 1;
@@ -58,8 +60,10 @@ static fac_status pack(const fac_rows *w, packed *p, fac_error *err) {
     uint8_t *zero = fac_quantize_tensor(FAC_U8, fac_shape(w->rows, zero_bytes), &p->zero, err);
     if (!zero) return err->status;
     for (int64_t r = 0; r < w->rows; r++) {
-        const line l = { w->at + r * w->row_step, w->terms, w->term_step, q + r * blocks * bytes,
-                         zero + r * zero_bytes, scale + r * blocks };
+        const line l = {
+            w->at + r * w->row_step, w->terms,          w->term_step, q + r * blocks * bytes,
+            zero + r * zero_bytes,   scale + r * blocks
+        };
         for (int64_t b = 0; b < blocks; b++) pack_block(&l, b, p);
     }
     return FAC_OK;
@@ -102,5 +106,6 @@ static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value
 const fac_scheme_row fac_scheme_int4 = {
     .name = "int4:block32",
     .about = "weights of products have 4 bits, 32 of them a scale; convolutions stay floats",
-    .takes = takes, .put = put,
+    .takes = takes,
+    .put = put,
 };

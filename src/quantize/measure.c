@@ -51,20 +51,11 @@ static fac_status compare(void *self, fac_hooked *h, fac_error *err) {
     return FAC_OK;
 }
 
-static fac_status run(fac_program *p, size_t outputs, fac_tensor *const in[], fac_error *err) {
-    fac_tensor **out = fac_alloc(outputs + 1, sizeof *out);
-    if (!out) return fac_raise(err, FAC_E_NOMEM, "no memory for the results of a sample");
-    const fac_status status = fac_program_run(p, in, out, err);
-    for (size_t i = 0; i < outputs; i++) fac_tensor_free(out[i]);
-    fac_release(out);
-    return status;
-}
-
 static fac_status run_samples(fac_calibrator *c, fac_program *floats, fac_program *integers,
                               fac_error *err) {
     for (int i = 0; i < c->samples; i++) {
-        FAC_TRY(run(floats, c->model->noutputs, c->sample[i], err));
-        FAC_TRY(run(integers, c->model->noutputs, c->sample[i], err));
+        FAC_TRY(fac_integers_run(floats, c->model->noutputs, c->sample[i], err));
+        FAC_TRY(fac_integers_run(integers, c->model->noutputs, c->sample[i], err));
         for (int k = 0; k < c->nlayers; k++) {
             fac_tensor_free(c->layers[k].float_result);
             c->layers[k].float_result = NULL;

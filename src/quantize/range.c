@@ -53,7 +53,7 @@ double fac_entropy_limit(const fac_tally *t) {
     const fac_stats s = fac_tally_stats(t);
     const int count = bins_for((double)(s.count - s.zeros));
     magnitudes(t, most, count, bins, bins + BINS);
-    bins[0] = fmax(bins[0] - 2 * (double)s.zeros, 0);   /* exact, and counted on either side */
+    bins[0] = fmax(bins[0] - 2 * (double)s.zeros, 0); /* exact, and counted on either side */
     double all = 0, inside = 0, least = INFINITY;
     int best = count;
     for (int i = 0; i < count; i++) all += bins[i];

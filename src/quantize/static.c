@@ -4,8 +4,8 @@
  * and dequantize_linear, and weights are stored as bytes (ONNX's QDQ form).  What runs such a model
  * makes integer kernels of it: here, src/passes/quantized.c.  So bytes are put where these find
  * them: around convolutions and products, sums and products of two such values, means over planes,
- * concats and what only moves elements.  A relu or clip after a layer stays between it and its bytes, whose
- * range begins at 0 then, and what moves elements has the scale of what it moves. */
+ * concats and what only moves elements.  A relu or clip after a layer stays between it and its
+ * bytes, whose range begins at 0 then, and what moves elements has the scale of what it moves. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -18,8 +18,8 @@
 /* ---- which values become bytes ---- */
 
 static bool is_product(const fac_node *n) {
-    return FAC_IS(n, matmul) && n->in[0]->type.dtype == FAC_F32 && n->in[0]->type.dims.n >= 2
-        && n->in[1]->type.dims.n >= 2;
+    return FAC_IS(n, matmul) && n->in[0]->type.dtype == FAC_F32 && n->in[0]->type.dims.n >= 2 &&
+           n->in[1]->type.dims.n >= 2;
 }
 
 static void want(fac_calibrator *c, const fac_value *v, const fac_value *like) {
@@ -39,8 +39,8 @@ static bool all_wanted(const fac_calibrator *c, const fac_node *n) {
 
 static bool limits(const fac_node *n) {
     if (FAC_IS(n, relu)) return true;
-    return FAC_IS(n, clip) && n->nin == 3 && n->in[1] && n->in[2] && fac_is_number(n->in[1])
-        && fac_is_number(n->in[2]);
+    return FAC_IS(n, clip) && n->nin == 3 && n->in[1] && n->in[2] && fac_is_number(n->in[1]) &&
+           fac_is_number(n->in[2]);
 }
 
 /* One relu between a layer and its bytes. */
@@ -53,15 +53,23 @@ static void want_limited(fac_calibrator *c, const fac_node *n) {
 }
 
 static bool moves(const fac_node *n) {
-    static const fac_op *const ops[] = { &fac_op_max_pool2d, &fac_op_reshape, &fac_op_transpose,
-        &fac_op_flatten, &fac_op_squeeze, &fac_op_unsqueeze, &fac_op_slice, &fac_op_gather,
-        &fac_op_expand, &fac_op_identity, NULL };
+    static const fac_op *const ops[] = { &fac_op_max_pool2d,
+                                         &fac_op_reshape,
+                                         &fac_op_transpose,
+                                         &fac_op_flatten,
+                                         &fac_op_squeeze,
+                                         &fac_op_unsqueeze,
+                                         &fac_op_slice,
+                                         &fac_op_gather,
+                                         &fac_op_expand,
+                                         &fac_op_identity,
+                                         NULL };
     return fac_op_is_one_of(n->op, ops);
 }
 
 static void want_around(fac_calibrator *c, const fac_node *n) {
     const bool layer = fac_is_weighted(n);
-    if (layer && !fac_layer_of(c, n)) return;
+    if (layer && !fac_layer_of(n)) return;
     if (layer || is_product(n)) {
         want(c, n->in[0], NULL);
         if (!layer) want(c, n->in[1], NULL);
@@ -120,8 +128,8 @@ static bool is_bias(const fac_value *b, const fac_node *n) {
 }
 
 typedef struct parts {
-    fac_tensor *bias, *q, *scale;       /* f32, i32, f32 */
-    double     *least;
+    fac_tensor *bias, *q, *scale; /* f32, i32, f32 */
+    double *least;
     fac_bytes_weight w;
 } parts;
 
@@ -148,8 +156,8 @@ static fac_status parts_new(fac_calibrator *c, const fac_node *n, parts *p, fac_
 
 /* Where the channels of a weight are counted. */
 static int64_t axis_of(const fac_node *n) {
-    const bool last = FAC_IS(n, matmul) || fac_is_turned(n)
-        || (FAC_IS(n, gemm) && !((const fac_gemm_opts *)n->attrs)->trans_b);
+    const bool last = FAC_IS(n, matmul) || fac_is_turned(n) ||
+                      (FAC_IS(n, gemm) && !((const fac_gemm_opts *)n->attrs)->trans_b);
     return last ? 1 : 0;
 }
 
@@ -195,6 +203,10 @@ static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value
 }
 
 const fac_scheme_row fac_scheme_static = {
-    .name = "int8:static", .about = "weights and activations are bytes; ranges come from --data",
-    .calibrates = true, .takes = fac_is_weighted, .plan = plan, .put = put,
+    .name = "int8:static",
+    .about = "weights and activations are bytes; ranges come from --data",
+    .calibrates = true,
+    .takes = fac_is_weighted,
+    .plan = plan,
+    .put = put,
 };

@@ -9,8 +9,8 @@
 /* ---- rows ---- */
 
 static bool is_constant(const fac_value *v) {
-    return v && v->tensor && !v->next && v->type.dtype == FAC_F32 && v->leaf != FAC_INPUT
-        && fac_dims_count(&v->type.dims) > 0;
+    return v && v->tensor && !v->next && v->type.dtype == FAC_F32 && v->leaf != FAC_INPUT &&
+           fac_dims_count(&v->type.dims) > 0;
 }
 
 /* Its first dim counts the output channels; else the last one does. */
@@ -29,9 +29,7 @@ bool fac_is_weighted(const fac_node *n) {
     return (FAC_IS(n, linear) || FAC_IS(n, matmul)) && n->in[1]->type.dims.n == 2;
 }
 
-bool fac_is_turned(const fac_node *n) {
-    return FAC_IS(n, linear) && n->in[0]->type.dims.n != 2;
-}
+bool fac_is_turned(const fac_node *n) { return FAC_IS(n, linear) && n->in[0]->type.dims.n != 2; }
 
 fac_status fac_rows_of(const fac_node *n, fac_rows *to, fac_error *err) {
     const fac_dims *d = &n->in[1]->type.dims;
@@ -79,8 +77,10 @@ double fac_decibels(double signal, double error) {
 
 static double largest(const fac_rows *w, int64_t r) {
     double most = 0;
-    for (int64_t k = 0; k < w->terms; k++)
-        most = fmax(most, fabs((double)w->at[r * w->row_step + k * w->term_step]));
+    for (int64_t k = 0; k < w->terms; k++) { /* with fmax gcc 12 for aarch64 gives up */
+        const double x = fabs((double)w->at[r * w->row_step + k * w->term_step]);
+        if (x > most) most = x;
+    }
     return most;
 }
 
@@ -90,10 +90,10 @@ static void choose(const fac_calibrator *c, const fac_rows *w, const double *lea
     double most = 0;
     for (int64_t r = 0; r < w->rows; r++) {
         double s = largest(w, r) / levels;
-        if (least) s = fmax(s, least[r]);
+        if (least && least[r] > s) s = least[r];
         if (s < FLT_MIN) s = c->how.per_tensor ? 0 : 1;
         scale[r] = (float)s;
-        most = fmax(most, s);
+        if (s > most) most = s;
     }
     for (int64_t r = 0; r < w->rows && c->how.per_tensor; r++)
         scale[r] = (float)(most > 0 ? most : 1);

@@ -8,9 +8,14 @@
 #include "tensor/convert_text.h"
 #include "tensor/tensor_internal.h"
 
-/* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk ------------------------- */
+/* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk
+ * ------------------------- */
 
-typedef struct scratch { char *memory; size_t used; bool overflow; } scratch;
+typedef struct scratch {
+    char *memory;
+    size_t used;
+    bool overflow;
+} scratch;
 
 static void *take(scratch *s, size_t n, size_t size) {
     size_t bytes, next;
@@ -24,14 +29,18 @@ static void *take(scratch *s, size_t n, size_t size) {
     return p;
 }
 
-static size_t count_of(const fac_type *t) { int64_t n = fac_dims_count(&t->dims); return n < 0 ? 0 : (size_t)n; }
+static size_t count_of(const fac_type *t) {
+    int64_t n = fac_dims_count(&t->dims);
+    return n < 0 ? 0 : (size_t)n;
+}
 /* In f64: weights in blocks are numbers, too. */
 static bool is_float(fac_dtype d) {
     const char kind = fac_dtype_get(d)->kind;
     return kind == 'f' || kind == 'q';
 }
 
-/* ---- arrays in the compute type ----------------------------------------------------------------------------------------- */
+/* ---- arrays in the compute type
+ * ----------------------------------------------------------------------------------------- */
 
 /* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the
  * pointers NULL. texts: texts are left as they lie. */
@@ -46,8 +55,10 @@ static fac_array array_of(scratch *s, const fac_host *h, bool wanted, bool fill,
     }
     void *p = take(s, n ? n : 1, 8);
     if (!p) return a;
-    if (is_float(h->type.dtype) || h->type.dtype == FAC_TEXT) a.f = p;
-    else a.i = p;
+    if (is_float(h->type.dtype) || h->type.dtype == FAC_TEXT)
+        a.f = p;
+    else
+        a.i = p;
     if (!fill) return a;
     if (h->type.dtype == FAC_TEXT) {
         if (fac_texts_parse(FAC_F64, p, h->data, n, err)) a.f = NULL;
@@ -55,19 +66,23 @@ static fac_array array_of(scratch *s, const fac_host *h, bool wanted, bool fill,
         fac_convert(a.f ? FAC_F64 : FAC_I64, p, h->type.dtype, h->data, n);
     } else {
         for (size_t k = 0; k < n && k < (size_t)h->known->n; k++) {
-            if (a.f) a.f[k] = (double)h->known->v[k];
-            else a.i[k] = h->known->v[k];
+            if (a.f)
+                a.f[k] = (double)h->known->v[k];
+            else
+                a.i[k] = h->known->v[k];
         }
     }
     return a;
 }
 
-enum { FEW = 24 };      /* operands that fit in an array on the stack */
+enum { FEW = 24 }; /* operands that fit in an array on the stack */
 
-static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
+static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s,
+                          bool dry, fac_error *err) {
     fac_array few[FEW], *a = few;
     size_t need = (size_t)n->nports + (size_t)n->nout;
-    if (need > FEW && !(a = fac_alloc(need, sizeof *a))) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need);
+    if (need > FEW && !(a = fac_alloc(need, sizeof *a)))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need);
     fac_status status = FAC_OK;
     const bool texts = n->op->is & FAC_OP_TEXTS;
     for (int i = 0; i < n->nports; i++) {
@@ -82,8 +97,8 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
         for (int k = 0; !status && k < n->nout; k++)
             if (out[k].data && !(texts && out[k].type.dtype == FAC_TEXT)) {
                 const fac_array *y = &a[n->nports + k];
-                fac_convert(out[k].type.dtype, out[k].data, y->f ? FAC_F64 : FAC_I64, y->f ? (void *)y->f : (void *)y->i,
-                            count_of(&out[k].type));
+                fac_convert(out[k].type.dtype, out[k].data, y->f ? FAC_F64 : FAC_I64,
+                            y->f ? (void *)y->f : (void *)y->i, count_of(&out[k].type));
             }
     }
     if (a != few) fac_release(a);
@@ -113,13 +128,15 @@ static bool is_inside(const fac_dims *d, const int64_t *from) {
 /* Rows of blocks are moved block by block: only whole ones may be. */
 static fac_dims units(const fac_type *t) {
     fac_dims d = t->dims;
-    if (fac_dtype_get(t->dtype)->kind == 'q' && d.n) d.d[d.n - 1] /= fac_dtype_get(t->dtype)->block_elements;
+    if (fac_dtype_get(t->dtype)->kind == 'q' && d.n)
+        d.d[d.n - 1] /= fac_dtype_get(t->dtype)->block_elements;
     return d;
 }
 
-/* out[to] = in[*input][from]: bytes only, so every dtype, text included (its elements are borrowed pointers).  What is nowhere is
- * zero; of movers that pick by indices it is an error. */
-static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
+/* out[to] = in[*input][from]: bytes only, so every dtype, text included (its elements are borrowed
+ * pointers).  What is nowhere is zero; of movers that pick by indices it is an error. */
+static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s,
+                           bool dry, fac_error *err) {
     fac_array few[FEW], *a = few;
     if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a)))
         return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
@@ -133,7 +150,8 @@ static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host
         if (!out[k].data) continue;
         fac_move m = { n->attrs, n->nports, k, a, units(&out[k].type) };
         int64_t to[FAC_DIMS] = { 0 }, from[FAC_DIMS] = { 0 };
-        size_t size = (size_t)fac_dtype_get(out[k].type.dtype)->block_bytes, total = (size_t)fac_dims_count(&m.out);
+        size_t size = (size_t)fac_dtype_get(out[k].type.dtype)->block_bytes,
+               total = (size_t)fac_dims_count(&m.out);
         char *y = out[k].data;
         for (size_t e = 0; e < total && !status; e++, y += size) {
             int input = 0;
@@ -141,7 +159,8 @@ static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host
                 const fac_dims *d = &a[input].type.dims;
                 int64_t at = 0;
                 if (!is_inside(d, from)) {
-                    status = fac_raise(err, FAC_E_SHAPE, "%s: its operands do not fit together", n->op->name);
+                    status = fac_raise(err, FAC_E_SHAPE, "%s: its operands do not fit together",
+                                       n->op->name);
                     break;
                 }
                 for (int j = 0; j < d->n; j++) at = at * d->d[j] + from[j];
@@ -166,10 +185,13 @@ static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host
 
 /* ---- bodies ---- */
 
-static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err);
+static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s,
+                          bool dry, fac_error *err);
 
-/* Every value gets memory of its own; value->mark is not used, so that many threads may run one graph: host k belongs to id k. */
-static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
+/* Every value gets memory of its own; value->mark is not used, so that many threads may run one
+ * graph: host k belongs to id k. */
+static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_host *out, scratch *s,
+                           bool dry, fac_error *err) {
     fac_host *at = take(s, g->ids, sizeof *at), nothing = { 0 };
     fac_host *dry_at = NULL;
     if (dry && !(at = dry_at = fac_alloc(g->ids, sizeof *at)))
@@ -178,10 +200,14 @@ static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_hos
     for (size_t i = 0; i < g->ninputs; i++) at[g->inputs[i]->id] = in[i];
     for (size_t i = 0; i < g->nconsts; i++) {
         fac_value *c = g->consts[i];
-        at[c->id] = (fac_host){ c->type, c->tensor ? (void *)(uintptr_t)fac_tensor_data(c->tensor) : NULL, c->known };
+        at[c->id] =
+            (fac_host){ c->type, c->tensor ? (void *)(uintptr_t)fac_tensor_data(c->tensor) : NULL,
+                        c->known };
     }
     for (size_t i = 0; i < g->nparams; i++)
-        at[g->params[i]->id] = (fac_host){ g->params[i]->type, (void *)(uintptr_t)fac_tensor_data(g->params[i]->tensor), NULL };
+        at[g->params[i]->id] =
+            (fac_host){ g->params[i]->type,
+                        (void *)(uintptr_t)fac_tensor_data(g->params[i]->tensor), NULL };
     for (size_t i = 0; i < g->noutputs; i++)
         if (g->outputs[i].value->node) at[g->outputs[i].value->id] = out[i];
 
@@ -199,7 +225,8 @@ static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_hos
             if (!at[v->id].data) {
                 size_t bytes = fac_type_bytes(&v->type);
                 void *p = take(s, bytes ? bytes : 1, 1);
-                at[v->id] = (fac_host){ v->type, dry ? (void *)s : p, v->known };    /* dry: any address, never followed */
+                at[v->id] = (fac_host){ v->type, dry ? (void *)s : p,
+                                        v->known }; /* dry: any address, never followed */
             }
             h[n->nin + k] = at[v->id];
         }
@@ -208,13 +235,15 @@ static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_hos
     }
     for (size_t i = 0; i < g->noutputs && !status && !dry; i++) {
         fac_value *v = g->outputs[i].value;
-        if (out[i].data && at[v->id].data != out[i].data) memcpy(out[i].data, at[v->id].data, fac_type_bytes(&v->type));
+        if (out[i].data && at[v->id].data != out[i].data)
+            memcpy(out[i].data, at[v->id].data, fac_type_bytes(&v->type));
     }
     fac_release(dry_at);
     return status;
 }
 
-static fac_status run_alone(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
+static fac_status run_alone(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s,
+                            bool dry, fac_error *err) {
     if (n->op->map) {
         void *work = take(s, 1, fac_ref_map_scratch(n->nports));
         return dry ? FAC_OK : fac_ref_map(n, in, &out[0], work, err);
@@ -226,7 +255,8 @@ static fac_status run_alone(const fac_node *n, const fac_host *in, const fac_hos
 
 static bool has_meaning(const fac_op *op) { return op->map || op->move || op->ref; }
 
-static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
+static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s,
+                          bool dry, fac_error *err) {
     size_t mark = s->used;
     fac_status status;
     if (!n->body[0]) {
@@ -237,7 +267,8 @@ static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host 
         /* an epilogue: the op's own result is the body's input 0 */
         fac_host own[FEW], inputs[FEW];
         int extra = n->nin - n->nports;
-        if (n->nout > FEW || extra + 1 > FEW) return fac_raise(err, FAC_E_UNSUPPORTED, "an epilogue with %d operands", extra);
+        if (n->nout > FEW || extra + 1 > FEW)
+            return fac_raise(err, FAC_E_UNSUPPORTED, "an epilogue with %d operands", extra);
         for (int k = 0; k < n->nout; k++) own[k] = out[k];
         own[0].type = n->body[0]->inputs[0]->type;
         void *p = take(s, fac_type_bytes(&own[0].type), 1);
@@ -247,11 +278,12 @@ static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host 
         for (int i = 0; i < extra; i++) inputs[i + 1] = in[n->nports + i];
         if (!status) status = run_body(n->body[0], inputs, out, s, dry, err);
     }
-    if (!dry) s->used = mark;           /* the dry walk adds up, so it is an upper bound */
+    if (!dry) s->used = mark; /* the dry walk adds up, so it is an upper bound */
     return status;
 }
 
-/* Formulas are about numbers: text goes through movers, comparisons and, as the input of a cast, through parsing. */
+/* Formulas are about numbers: text goes through movers, comparisons and, as the input of a cast,
+ * through parsing. */
 static bool formula_on_text(const fac_node *n) {
     if (!n->graph || n->op->map || n->op->move || !n->op->ref || n->op->is & FAC_OP_TEXTS)
         return false;
@@ -261,7 +293,8 @@ static bool formula_on_text(const fac_node *n) {
 }
 
 bool fac_ref_able(const fac_node *n) {
-    if ((n->op->is & FAC_OP_FLOW) || (!n->body[0] && !has_meaning(n->op)) || formula_on_text(n)) return false;
+    if ((n->op->is & FAC_OP_FLOW) || (!n->body[0] && !has_meaning(n->op)) || formula_on_text(n))
+        return false;
     for (const fac_node *m = n->body[0] ? n->body[0]->first : NULL; m; m = m->next)
         if (!fac_ref_able(m)) return false;
     return true;
@@ -274,19 +307,22 @@ size_t fac_ref_scratch(const fac_node *n, const fac_host *in, const fac_host *ou
     if (count > FEW && !(h = fac_alloc((size_t)count, sizeof *h))) return SIZE_MAX;
     for (int i = 0; i < count; i++) {
         h[i] = i < n->nin ? in[i] : out[i - n->nin];
-        if (h[i].type.dtype != FAC_NONE) h[i].data = few;   /* present operands must be seen as such; it is never followed */
+        if (h[i].type.dtype != FAC_NONE)
+            h[i].data = few; /* present operands must be seen as such; it is never followed */
     }
     fac_status status = run_any(n, h, h + n->nin, &s, true, NULL);
     if (h != few) fac_release(h);
     return status || s.overflow ? SIZE_MAX : s.used;
 }
 
-fac_status fac_ref_node(const fac_node *n, const fac_host *in, const fac_host *out, void *memory, fac_error *err) {
+fac_status fac_ref_node(const fac_node *n, const fac_host *in, const fac_host *out, void *memory,
+                        fac_error *err) {
     void *own = NULL;
     if (!memory) {
         size_t bytes = fac_ref_scratch(n, in, out);
         if (bytes == SIZE_MAX || !(own = fac_alloc_aligned(bytes ? bytes : 1)))
-            return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %zu bytes of scratch", n->op->name, bytes);
+            return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %zu bytes of scratch",
+                             n->op->name, bytes);
         memory = own;
     }
     scratch s = { memory, 0, false };
@@ -295,7 +331,8 @@ fac_status fac_ref_node(const fac_node *n, const fac_host *in, const fac_host *o
     return status;
 }
 
-fac_status fac_ref_graph(const fac_graph *g, const fac_host *in, const fac_host *out, fac_error *err) {
+fac_status fac_ref_graph(const fac_graph *g, const fac_host *in, const fac_host *out,
+                         fac_error *err) {
     scratch dry = { NULL, 0, false };
     FAC_TRY(run_body(g, in, out, &dry, true, err));
     char *memory = dry.overflow ? NULL : fac_alloc_aligned(dry.used ? dry.used : 1);

@@ -3,13 +3,16 @@
 #include "ref/ref.h"
 #include "tensor/tensor_internal.h"
 
-fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[],
+                            fac_error *err) {
     enum { FEW = 32 };
     fac_host x[FEW] = { 0 }, y[FEW] = { 0 };
     fac_status status = FAC_OK;
     if (!fac_ref_able(n)) return FAC_E_UNSUPPORTED;
     for (int i = 0; i < n->nin; i++)
-        if (in[i]) x[i] = (fac_host){ fac_tensor_type(in[i]), (void *)(uintptr_t)fac_tensor_data(in[i]), n->in[i]->known };
+        if (in[i])
+            x[i] = (fac_host){ fac_tensor_type(in[i]), (void *)(uintptr_t)fac_tensor_data(in[i]),
+                               n->in[i]->known };
     for (int k = 0; k < n->nout && !status; k++) {
         void *data = NULL;
         status = fac_tensor_new_on(NULL, NULL, n->out[k]->type, true, &out[k], err);

@@ -1,5 +1,6 @@
-/* See ref_map.h.  The result is walked in runs; every input's run is converted to the compute type, broadcast where its
- * stride is 0, put through the op's own loop, and converted to the result's type. */
+/* See ref_map.h.  The result is walked in runs; every input's run is converted to the compute type,
+ * broadcast where its stride is 0, put through the op's own loop, and converted to the result's
+ * type. */
 #include "ref/ref_map.h"
 #include <string.h>
 #include "base/error.h"
@@ -19,7 +20,8 @@ static void strides_of(const fac_dims *d, const fac_dims *out, int64_t *stride) 
     }
 }
 
-/* Merges dims that all operands walk alike, so that runs are long: [N,C,H,W] + [C,1,1] becomes [N,C,HW]. */
+/* Merges dims that all operands walk alike, so that runs are long: [N,C,H,W] + [C,1,1] becomes
+ * [N,C,HW]. */
 static int collapse(int n, int64_t *d, int inputs, int64_t stride[][FAC_DIMS]) {
     int m = 0;
     for (int k = 0; k < n; k++) {
@@ -34,7 +36,8 @@ static int collapse(int n, int64_t *d, int inputs, int64_t stride[][FAC_DIMS]) {
 }
 
 /* Comparisons of texts: x op y is strcmp(x, y) op 0, so the loops for integers serve. */
-static fac_status compare_texts(const fac_node *n, const fac_host *in, const fac_host *out, fac_error *err) {
+static fac_status compare_texts(const fac_node *n, const fac_host *in, const fac_host *out,
+                                fac_error *err) {
     if (n->nports != 2 || in[1].type.dtype != FAC_TEXT || out->type.dtype != FAC_BOOL)
         return fac_raise(err, FAC_E_DTYPE, "%s: not defined on text", n->op->name);
     int64_t stride[2][FAC_DIMS], index[FAC_DIMS] = { 0 };
@@ -52,18 +55,24 @@ static fac_status compare_texts(const fac_node *n, const fac_host *in, const fac
     return FAC_OK;
 }
 
-fac_status fac_ref_map(const fac_node *n, const fac_host *in, const fac_host *out, void *scratch, fac_error *err) {
+fac_status fac_ref_map(const fac_node *n, const fac_host *in, const fac_host *out, void *scratch,
+                       fac_error *err) {
     const fac_map *map = n->op->map;
     fac_dtype type = FAC_I64;
     if (map->inputs > INPUTS || n->nports != map->inputs)
-        return fac_raise(err, FAC_E_INTERNAL, "%s: %d operands for an expression of %d", n->op->name, n->nports, map->inputs);
+        return fac_raise(err, FAC_E_INTERNAL, "%s: %d operands for an expression of %d",
+                         n->op->name, n->nports, map->inputs);
     if (in[0].type.dtype == FAC_TEXT) return compare_texts(n, in, out, err);
     for (int i = 0; i < map->inputs; i++) {
         if (fac_dtype_get(in[i].type.dtype)->kind == 'f') type = FAC_F64;
         if (in[i].type.dtype == FAC_U64 && type == FAC_I64 && map->u64) type = FAC_U64;
     }
-    fac_loop *loop = type == FAC_F64 ? map->f64[FAC_ISA_BASE] : type == FAC_U64 ? map->u64 : map->i64;
-    if (!loop) return fac_raise(err, FAC_E_DTYPE, "%s: not defined on %s", n->op->name, fac_dtype_get(in[0].type.dtype)->name);
+    fac_loop *loop = type == FAC_F64   ? map->f64[FAC_ISA_BASE]
+                     : type == FAC_U64 ? map->u64
+                                       : map->i64;
+    if (!loop)
+        return fac_raise(err, FAC_E_DTYPE, "%s: not defined on %s", n->op->name,
+                         fac_dtype_get(in[0].type.dtype)->name);
 
     fac_dims d = out->type.dims;
     int64_t stride[INPUTS][FAC_DIMS], index[FAC_DIMS] = { 0 }, at[INPUTS] = { 0 };
@@ -95,12 +104,14 @@ fac_status fac_ref_map(const fac_node *n, const fac_host *in, const fac_host *ou
                 }
             }
             loop(m, arg, n->attrs, result);
-            fac_convert(out->type.dtype, (char *)out->data + (size_t)(y + x) * out_size, type, result, m);
+            fac_convert(out->type.dtype, (char *)out->data + (size_t)(y + x) * out_size, type,
+                        result, m);
         }
         y += inner;
         for (int k = rank - 2; k >= 0; k--) {
             bool wrap = ++index[k] == d.d[k];
-            for (int i = 0; i < map->inputs; i++) at[i] += wrap ? -(d.d[k] - 1) * stride[i][k] : stride[i][k];
+            for (int i = 0; i < map->inputs; i++)
+                at[i] += wrap ? -(d.d[k] - 1) * stride[i][k] : stride[i][k];
             if (!wrap) break;
             index[k] = 0;
         }

@@ -3,6 +3,7 @@
 #define FACULA_RUN_REF_MAP_H
 #include "ref/ref.h"
 
-size_t     fac_ref_map_scratch(int inputs);
-fac_status fac_ref_map(const fac_node *n, const fac_host *in, const fac_host *out, void *scratch, fac_error *err);
+size_t fac_ref_map_scratch(int inputs);
+fac_status fac_ref_map(const fac_node *n, const fac_host *in, const fac_host *out, void *scratch,
+                       fac_error *err);
 #endif

@@ -1,5 +1,5 @@
-/* The reference driver as a solver: takes every problem, in any layout.  Operands that do not lie contiguous are gathered into
- * scratch first, results scattered afterwards. */
+/* The reference driver as a solver: takes every problem, in any layout.  Operands that do not lie
+ * contiguous are gathered into scratch first, results scattered afterwards. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -10,7 +10,9 @@ enum { FEW = 24 };
 
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
-static bool lies_plain(const fac_operand *o) { return fac_layout_is_plain(&o->layout, &o->type.dims); }
+static bool lies_plain(const fac_operand *o) {
+    return fac_layout_is_plain(&o->layout, &o->type.dims);
+}
 
 static void hosts_of(const fac_problem *p, fac_host *in, fac_host *out) {
     for (int i = 0; i < p->nin; i++) in[i] = (fac_host){ p->in[i].type, NULL, p->in[i].known };
@@ -38,7 +40,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     }
     fac_cost cost = { 0 };
     if (p->node->op->cost && p->node->graph) p->node->op->cost(p->node, &cost);
-    *o = (fac_offer){ .seconds = 5e-9 * elements + 2e-9 * cost.macs + 1e-5, .work = round_up(bytes) + 64 };
+    *o = (fac_offer){ .seconds = 5e-9 * elements + 2e-9 * cost.macs + 1e-5,
+                      .work = round_up(bytes) + 64 };
     return true;
 }
 
@@ -49,12 +52,14 @@ static fac_status make(fac_device *d, const fac_problem *p, void **plan, fac_err
     return FAC_OK;
 }
 
-static fac_status run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)d;
     const fac_problem *p = plan;
     fac_host few[2 * FEW], *h = few;
     size_t n = (size_t)p->nin + (size_t)p->nout;
-    if (n > 2 * FEW && !(h = fac_alloc(n, sizeof *h))) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", n);
+    if (n > 2 * FEW && !(h = fac_alloc(n, sizeof *h)))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", n);
     char *scratch = (char *)work.memory + work.at;
     hosts_of(p, h, h + p->nin);
     for (int i = 0; i < p->nin; i++) {
@@ -62,7 +67,8 @@ static fac_status run(const void *plan, fac_device *d, const fac_span *in, const
         const fac_operand *o = &p->in[i];
         char *from = (char *)in[i].memory + in[i].at;
         if (lies_plain(o)) {
-            h[i].data = from + (size_t)o->layout.offset * (size_t)fac_dtype_get(o->type.dtype)->block_bytes;
+            h[i].data =
+                from + (size_t)o->layout.offset * (size_t)fac_dtype_get(o->type.dtype)->block_bytes;
             continue;
         }
         fac_layout plain = fac_layout_plain(&o->type.dims);
@@ -74,7 +80,9 @@ static fac_status run(const void *plan, fac_device *d, const fac_span *in, const
         if (!out[k].memory) continue;
         const fac_operand *o = &p->out[k];
         if (lies_plain(o)) {
-            h[p->nin + k].data = (char *)out[k].memory + out[k].at + (size_t)o->layout.offset * (size_t)fac_dtype_get(o->type.dtype)->block_bytes;
+            h[p->nin + k].data =
+                (char *)out[k].memory + out[k].at +
+                (size_t)o->layout.offset * (size_t)fac_dtype_get(o->type.dtype)->block_bytes;
         } else {
             h[p->nin + k].data = scratch;
             scratch += round_up(fac_type_bytes(&o->type));
@@ -85,7 +93,8 @@ static fac_status run(const void *plan, fac_device *d, const fac_span *in, const
         const fac_operand *o = &p->out[k];
         if (!out[k].memory || lies_plain(o)) continue;
         fac_layout plain = fac_layout_plain(&o->type.dims);
-        fac_copy_layout(&o->type, h[p->nin + k].data, &plain, (char *)out[k].memory + out[k].at, &o->layout);
+        fac_copy_layout(&o->type, h[p->nin + k].data, &plain, (char *)out[k].memory + out[k].at,
+                        &o->layout);
     }
     if (h != few) fac_release(h);
     return status;

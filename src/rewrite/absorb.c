@@ -1,11 +1,11 @@
-/* What is done by channel to the result of a convolution or product goes into its weights, for good:
- *   batch_norm(y) = y s + t,   s = scale / sqrt(var + epsilon),  t = bias - mean s
- *   y f, y / f, y + f, y - f   with one f for each channel, or one for all
- * behind a convolution, transposed convolution, Gemm, or product with a constant matrix that only it reads:
- *   w' = w s (by output channel),  b' = b s + t
- * and zeros around the image of a convolution become its padding.  w' and b' are ops on parameters, which baking computes.
- * batch_norm.c does the first of these for plans, at prepare time; here nodes must not become more, so that a batch norm without
- * a convolution before it stays.  Changes rounding. */
+/* What is done by channel to the result of a convolution or product goes into its weights, for
+ * good: batch_norm(y) = y s + t,   s = scale / sqrt(var + epsilon),  t = bias - mean s y f, y / f,
+ * y + f, y - f   with one f for each channel, or one for all after a convolution, transposed
+ * convolution, Gemm, or product with a constant matrix that only it reads: w' = w s (by output
+ * channel),  b' = b s + t and zeros around the image of a convolution become its padding.  w' and
+ * b' are ops on parameters, which baking computes. batch_norm.c does the first of these for plans,
+ * at prepare time; here nodes must not become more, so that a batch norm without a convolution
+ * before it stays.  Changes rounding. */
 #include <string.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
@@ -20,20 +20,22 @@ static bool early(const fac_value *v) { return v && v->time != FAC_RUN; }
 
 typedef struct layer {
     const fac_node *node;
-    int  channel;           /* dim of the result that has the channels             */
-    int  weight;            /* dim of the weights that has them                    */
-    bool bias;              /* takes one: Gemm and convolutions                    */
+    int channel; /* dim of the result that has the channels             */
+    int weight;  /* dim of the weights that has them                    */
+    bool bias;   /* takes one: Gemm and convolutions                    */
 } layer;
 
 static bool is_conv(const fac_node *n) { return n->op->layer == FAC_CLASS_CONV; }
 static bool is_transposed(const fac_node *n) {
-    return FAC_IS(n, conv_transpose1d) || FAC_IS(n, conv_transpose2d) || FAC_IS(n, conv_transpose3d);
+    return FAC_IS(n, conv_transpose1d) || FAC_IS(n, conv_transpose2d) ||
+           FAC_IS(n, conv_transpose3d);
 }
 
 /* The layer whose result is `v`, which one node alone reads. */
 static bool layer_of(const fac_value *old, const fac_value *v, layer *l) {
     const fac_node *m = v ? v->node : NULL;
-    if (!m || m->body[0] || !fac_used_once(old) || m->nin < 2 || !early(m->in[1]) || (m->nin > 2 && m->in[2] && !early(m->in[2])))
+    if (!m || m->body[0] || !fac_used_once(old) || m->nin < 2 || !early(m->in[1]) ||
+        (m->nin > 2 && m->in[2] && !early(m->in[2])))
         return false;
     *l = (layer){ .node = m, .channel = 1, .bias = true };
     if (is_conv(m)) return true;
@@ -57,9 +59,12 @@ static fac_value *by_channel(fac_value *f, const fac_value *y, const layer *l) {
     const fac_dims *d = &f->type.dims;
     const int64_t channels = y->type.dims.d[l->channel], count = fac_dims_count(d);
     const int axis = d->n - (y->type.dims.n - l->channel);
-    if (!early(f) || f->type.dtype != y->type.dtype || channels < 1 || d->n > y->type.dims.n) return NULL;
+    if (!early(f) || f->type.dtype != y->type.dtype || channels < 1 || d->n > y->type.dims.n)
+        return NULL;
     if (count == 1) return fac_expand(fac_reshape_sizes(f, fac_shape(1)), fac_shape(channels));
-    return axis >= 0 && d->d[axis] == channels && count == channels ? fac_reshape_sizes(f, fac_shape(channels)) : NULL;
+    return axis >= 0 && d->d[axis] == channels && count == channels
+               ? fac_reshape_sizes(f, fac_shape(channels))
+               : NULL;
 }
 
 /* [C] -> [C,1,..] so that it scales dim `at` of `rank`. */
@@ -84,7 +89,9 @@ static fac_value *absorbed(const layer *l, fac_value *s, fac_value *t) {
 
 static fac_value *norm(fac_graph *to, const fac_node *n, fac_value *const in[]) {
     layer l;
-    if (!FAC_IS(n, batch_norm) || fac_attr_flag(n, "training_mode") || !layer_of(n->in[0], in[0], &l)) return NULL;
+    if (!FAC_IS(n, batch_norm) || fac_attr_flag(n, "training_mode") ||
+        !layer_of(n->in[0], in[0], &l))
+        return NULL;
     for (int i = 1; i < 5; i++)
         if (!early(in[i]) || in[i]->type.dtype != in[0]->type.dtype) return NULL;
     for (int k = 1; k < n->nout; k++)
@@ -96,10 +103,11 @@ static fac_value *norm(fac_graph *to, const fac_node *n, fac_value *const in[]) 
 }
 
 static fac_value *affine(const fac_node *n, fac_value *const in[]) {
-    const bool mul = FAC_IS(n, mul), add = FAC_IS(n, add), div = FAC_IS(n, div), sub = FAC_IS(n, sub);
+    const bool mul = FAC_IS(n, mul), add = FAC_IS(n, add), div = FAC_IS(n, div),
+               sub = FAC_IS(n, sub);
     layer l;
     for (int i = 0; i < 2 && (mul || add || div || sub); i++) {
-        if (i && (div || sub)) break;               /* 1 / y and 1 - y are no such things */
+        if (i && (div || sub)) break; /* 1 / y and 1 - y are no such things */
         if (!layer_of(n->in[i], in[i], &l) || (!l.bias && (add || sub))) continue;
         if (!fac_dims_equal(&in[i]->type.dims, &n->out[0]->type.dims)) continue;
         fac_value *f = by_channel(in[1 - i], in[i], &l);
@@ -117,9 +125,11 @@ static bool zeros_around(const fac_node *n, int spatial, int64_t before[3], int6
     fac_contents pads, axes = { 0 };
     const fac_attr *mode = fac_attr_find(n->op, "mode");
     const int rank = spatial + 2;
-    if (*(const int *)(const void *)((const char *)n->attrs + mode->at) != FAC_PAD_CONSTANT) return false;
+    if (*(const int *)(const void *)((const char *)n->attrs + mode->at) != FAC_PAD_CONSTANT)
+        return false;
     if (n->in[2] && !fac_frozen_is(n->in[2], 0)) return false;
-    if (!fac_known_numbers(n->in[1], &pads) || (n->in[3] && !fac_known_numbers(n->in[3], &axes))) return false;
+    if (!fac_known_numbers(n->in[1], &pads) || (n->in[3] && !fac_known_numbers(n->in[3], &axes)))
+        return false;
     const int count = n->in[3] ? axes.n : rank;
     memset(before, 0, 3 * sizeof *before), memset(after, 0, 3 * sizeof *after);
     for (int k = 0; k < count && pads.n == 2 * count; k++) {
@@ -139,13 +149,16 @@ static fac_value *padded(fac_graph *to, const fac_node *n, fac_value *const in[]
     const int spatial = in[1]->type.dims.n - 2;
     const fac_attr *a = fac_attr_find(n->op, "pad"), *automatic = fac_attr_find(n->op, "auto_pad");
     if (!a || a->count != 2 * spatial || !zeros_around(p, spatial, before, after)) return NULL;
-    if (automatic && *(const int *)(const void *)((const char *)n->attrs + automatic->at)) return NULL;
+    if (automatic && *(const int *)(const void *)((const char *)n->attrs + automatic->at))
+        return NULL;
     char *attrs = fac_arena_alloc(&to->arena, 1, n->op->attrs_size);
     if (!attrs) return NULL;
     memcpy(attrs, n->attrs, n->op->attrs_size);
     int64_t *pad = (int64_t *)(void *)(attrs + a->at);
     for (int k = 0; k < spatial; k++) {
-        if (before[k] > LARGEST || after[k] > LARGEST || pad[k] > LARGEST || pad[spatial + k] > LARGEST) return NULL;
+        if (before[k] > LARGEST || after[k] > LARGEST || pad[k] > LARGEST ||
+            pad[spatial + k] > LARGEST)
+            return NULL;
         pad[k] += before[k], pad[spatial + k] += after[k];
     }
     fac_value *args[3] = { p->in[0], in[1], in[2] };
@@ -154,7 +167,8 @@ static fac_value *padded(fac_graph *to, const fac_node *n, fac_value *const in[]
     return y;
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     (void)self;
     if (n->nin < 2 || !in[0] || !in[1] || n->out[0]->time != FAC_RUN) return false;
     fac_value *y = norm(to, n, in);
@@ -162,8 +176,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (!y) y = padded(to, n, in);
     if (!y) return false;
     out[0] = y;
-    for (int k = 1; k < n->nout; k++) out[k] = in[2 + k];           /* statistics, which nobody reads */
+    for (int k = 1; k < n->nout; k++) out[k] = in[2 + k]; /* statistics, which nobody reads */
     return true;
 }
 
-fac_graph *fac_pass_absorb(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL); }
+fac_graph *fac_pass_absorb(const fac_graph *g) {
+    return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL);
+}

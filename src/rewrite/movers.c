@@ -1,5 +1,5 @@
-/* Movers behind movers of the same kind become one: transposes (or none, where they cancel), slices along different axes,
- * concats, casts of which the first loses nothing.  Preserves every bit. */
+/* Movers after movers of the same kind become one: transposes (or none, where they cancel), slices
+ * along different axes, concats, casts of which the first loses nothing.  Preserves every bit. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "ops/shape.h"
@@ -12,7 +12,8 @@
 /* ---- transposes ---- */
 
 static int source(const fac_node *n, int rank, int k) {
-    const fac_dims *perm = (const fac_dims *)(const void *)((const char *)n->attrs + fac_attr_find(n->op, "perm")->at);
+    const fac_dims *perm =
+        (const fac_dims *)(const void *)((const char *)n->attrs + fac_attr_find(n->op, "perm")->at);
     return perm->n ? (int)perm->d[k] + (perm->d[k] < 0 ? rank : 0) : rank - 1 - k;
 }
 
@@ -33,12 +34,15 @@ static fac_value *transposed(const fac_node *n, fac_value *const in[]) {
 
 /* ---- slices ---- */
 
-typedef struct cut { fac_contents start, end, axis, step; } cut;
+typedef struct cut {
+    fac_contents start, end, axis, step;
+} cut;
 
 /* Its lists, with axes from 0 and steps, when all are numbers. */
 static bool cut_of(const fac_node *n, cut *c) {
     if (!FAC_IS(n, slice)) return false;
-    if (!fac_known_numbers(n->in[1], &c->start) || !fac_known_numbers(n->in[2], &c->end)) return false;
+    if (!fac_known_numbers(n->in[1], &c->start) || !fac_known_numbers(n->in[2], &c->end))
+        return false;
     c->axis = c->step = (fac_contents){ .n = c->start.n };
     if (n->in[3] && !fac_known_numbers(n->in[3], &c->axis)) return false;
     if (n->in[4] && !fac_known_numbers(n->in[4], &c->step)) return false;
@@ -77,8 +81,9 @@ static fac_value *sliced(fac_graph *to, const fac_node *n, fac_value *const in[]
     now.in = (fac_value **)(uintptr_t)in;
     if (!cut_of(&now, &b) || !in[0]->node || !cut_of(in[0]->node, &a)) return NULL;
     if (!disjoint(&a, &b) || !only_sliced(n->in[0], &a)) return NULL;
-    fac_value *args[] = { in[0]->node->in[0], joined(to, &a.start, &b.start), joined(to, &a.end, &b.end),
-                          joined(to, &a.axis, &b.axis), joined(to, &a.step, &b.step) };
+    fac_value *args[] = { in[0]->node->in[0], joined(to, &a.start, &b.start),
+                          joined(to, &a.end, &b.end), joined(to, &a.axis, &b.axis),
+                          joined(to, &a.step, &b.step) };
     return fac_emit(n->op, NULL, 5, args);
 }
 
@@ -102,7 +107,8 @@ static fac_value *joined_once(const fac_node *n, fac_value *const in[]) {
     return inner ? fac_emit(n->op, n->attrs, count, all) : NULL;
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     (void)self;
     if (!n->nin || !in[0] || n->nout != 1) return false;
     fac_value *v = transposed(n, in);
@@ -115,4 +121,6 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     return true;
 }
 
-fac_graph *fac_pass_movers(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL); }
+fac_graph *fac_pass_movers(const fac_graph *g) {
+    return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL);
+}

@@ -1,8 +1,9 @@
 /* Products with constant matrices, in fewer nodes:
  *   x w + b of two dims is one Gemm;
- *   x w1, x w2, x w3 (queries, keys and values of attention) are slices of x [w1 w2 w3], biases likewise;
- *   a linear layer of more dims is a product with its turned weights, which baking turns now: ONNX has no such layer.
- * Sums keep their order of addition where the kernel's order does not depend on the number of columns. */
+ *   x w1, x w2, x w3 (queries, keys and values of attention) are slices of x [w1 w2 w3], biases
+ * likewise; a linear layer of more dims is a product with its turned weights, which baking turns
+ * now: ONNX has no such layer. Sums keep their order of addition where the kernel's order does not
+ * depend on the number of columns. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
@@ -10,8 +11,11 @@
 #include "passes/passes.h"
 #include "passes/single.h"
 
-/* x w with a frozen matrix; the add of a frozen row behind it, if it alone reads the product. */
-typedef struct product { fac_node *node; fac_value *w, *b, *y; } product;
+/* x w with a frozen matrix; the add of a frozen row after it, if it alone reads the product. */
+typedef struct product {
+    fac_node *node;
+    fac_value *w, *b, *y;
+} product;
 
 static bool frozen_matrix(const fac_value *v) { return fac_frozen(v) && v->type.dims.n == 2; }
 
@@ -21,7 +25,9 @@ static bool product_of(fac_node *n, product *p) {
     const fac_node *add = fac_used_once(p->y) ? p->y->uses->node : NULL;
     if (!FAC_IS(add, add)) return true;
     fac_value *b = add->in[add->in[0] == p->y];
-    if (!fac_frozen(b) || b == p->y || b->type.dims.n != 1 || b->type.dims.d[0] != p->w->type.dims.d[1]) return true;
+    if (!fac_frozen(b) || b == p->y || b->type.dims.n != 1 ||
+        b->type.dims.d[0] != p->w->type.dims.d[1])
+        return true;
     p->b = b, p->y = add->out[0];
     return true;
 }
@@ -55,15 +61,19 @@ static int gather(fac_node *first, product *all) {
     const fac_dtype dtype = p.w->type.dtype;
     for (const fac_use *u = first->in[0]->uses; u && n < FAC_DIMS; u = u->next) {
         if (u->input || u->node->id < first->id || !product_of(u->node, &p)) continue;
-        if ((p.b != NULL) != bias || !fac_used_once(p.w) || (p.b && !fac_used_once(p.b)) || p.w->type.dtype != dtype) continue;
+        if ((p.b != NULL) != bias || !fac_used_once(p.w) || (p.b && !fac_used_once(p.b)) ||
+            p.w->type.dtype != dtype)
+            continue;
         all[n++] = p;
     }
-    return n * (1 + bias) > 2 + bias ? n : 0;               /* products and adds become one of each, and a split */
+    return n * (1 + bias) > 2 + bias ? n
+                                     : 0; /* products and adds become one of each, and a split */
 }
 
 /* ---- one by one ---- */
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     (void)self;
     (void)to;
     if (FAC_IS(n, linear) && in[0]->type.dims.n > 2 && fac_frozen(in[1])) {
@@ -77,9 +87,13 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         const fac_value *b = in[1 - i];
         const int last = b ? b->type.dims.n - 1 : -1;
         if (!FAC_IS(m, matmul) || !fac_used_once(n->in[i]) || !fac_frozen(b)) continue;
-        if (fac_dtype_get(b->type.dtype)->kind != 'f') continue;            /* few runtimes have a Gemm of integers */
-        if (in[i]->type.dims.n != 2 || m->in[0]->type.dims.n != 2 || m->in[1]->type.dims.n != 2) continue;
-        if (last < 0 || last > 1 || b->type.dims.d[last] != in[i]->type.dims.d[1] || (last && b->type.dims.d[0] != 1)) continue;
+        if (fac_dtype_get(b->type.dtype)->kind != 'f')
+            continue; /* few runtimes have a Gemm of integers */
+        if (in[i]->type.dims.n != 2 || m->in[0]->type.dims.n != 2 || m->in[1]->type.dims.n != 2)
+            continue;
+        if (last < 0 || last > 1 || b->type.dims.d[last] != in[i]->type.dims.d[1] ||
+            (last && b->type.dims.d[0] != 1))
+            continue;
         out[0] = fac_gemm(m->in[0], m->in[1], in[1 - i], NULL);
         if (out[0]->node) out[0]->node->name = m->name, out[0]->node->scope = m->scope;
         return true;

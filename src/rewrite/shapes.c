@@ -1,9 +1,10 @@
 /* Ops that give the same elements in the same order other dims, and what computes these dims.
  *
- * A chain of reshape, flatten, squeeze and unsqueeze is one reshape, or nothing when the dims are those of the beginning.  Its
- * shape is spelled without any computation wherever ONNX can: numbers, 0 for "as in x" and one -1.  So the Shape, Gather,
- * Unsqueeze and Concat that exporters write for a batch of open size are read by nobody any more.  Lists of sizes that are still
- * read come from the shape of an input, one node each.  Preserves every bit. */
+ * A chain of reshape, flatten, squeeze and unsqueeze is one reshape, or nothing when the dims are
+ * those of the beginning.  Its shape is spelled without any computation wherever ONNX can: numbers,
+ * 0 for "as in x" and one -1.  So the Shape, Gather, Unsqueeze and Concat that exporters write for
+ * a batch of open size are read by nobody any more.  Lists of sizes that are still read come from
+ * the shape of an input, one node each.  Preserves every bit. */
 #include <stdio.h>
 #include "base/memory.h"
 #include "facula/ops.h"
@@ -16,7 +17,8 @@
 /* Transposing that moves dims of 1 only. */
 static bool keeps_order(const fac_node *n) {
     const fac_attr *a = fac_attr_find(n->op, "perm");
-    const fac_dims *x = &n->in[0]->type.dims, *perm = (const fac_dims *)(const void *)((const char *)n->attrs + a->at);
+    const fac_dims *x = &n->in[0]->type.dims,
+                   *perm = (const fac_dims *)(const void *)((const char *)n->attrs + a->at);
     int64_t last = -1;
     for (int k = 0; k < x->n; k++) {
         const int64_t from = perm->n ? perm->d[k] + (perm->d[k] < 0 ? x->n : 0) : x->n - 1 - k;
@@ -38,7 +40,7 @@ static bool divides(const fac_dims *x, const fac_dims *list) {
     size_t count = 1, rest = 1;
     for (int k = 0; k < x->n; k++) {
         const bool copied = k < list->n && list->d[k] == 0;
-        if (!copied && x->d[k] < 0) return true;                /* as many as a run says */
+        if (!copied && x->d[k] < 0) return true; /* as many as a run says */
         if (!copied && !fac_size_mul(count, (size_t)x->d[k], &count)) return false;
     }
     for (int k = 0; k < list->n; k++)
@@ -54,20 +56,24 @@ static bool spelled(const fac_dims *x, const fac_dims *y, fac_dims *list) {
         const int64_t d = y->d[k];
         const bool same = k < x->n && x->d[k] == d;
         empty |= d == 0;
-        if (d > 0) list->d[k] = d;
-        else if (same) list->d[k] = 0;
-        else if (d == 0 || open) return false;
-        else list->d[k] = -1, open = true;
+        if (d > 0)
+            list->d[k] = d;
+        else if (same)
+            list->d[k] = 0;
+        else if (d == 0 || open)
+            return false;
+        else
+            list->d[k] = -1, open = true;
     }
     const int64_t count = fac_dims_count(x);
     int64_t rest = 1;
-    for (int k = 0; k < y->n && count > 0; k++) {               /* what a run would refuse is left to the run */
+    for (int k = 0; k < y->n && count > 0; k++) { /* what a run would refuse is left to the run */
         if (list->d[k] <= 0) continue;
         if (list->d[k] > count / rest) return false;
         rest *= list->d[k];
     }
     if (open && !divides(x, list)) return false;
-    return !(open && empty);            /* beside 0 elements -1 could be any size */
+    return !(open && empty); /* beside 0 elements -1 could be any size */
 }
 
 static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
@@ -77,9 +83,10 @@ static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fa
     while (is_flat(x->node)) x = x->node->in[0];
     const bool computed = FAC_IS(n, reshape) && !fac_known_numbers(in[1], &c);
     if (!is_flat(n) || (x == in[0] && !computed)) return false;
-    fac_node_copy(to, n, in, out);      /* for its dims; nobody reads it when it is not needed */
+    fac_node_copy(to, n, in, out); /* for its dims; nobody reads it when it is not needed */
     const fac_dims *y = &out[0]->type.dims;
-    if (fac_dims_equal(&x->type.dims, y)) out[0] = x;
+    if (fac_dims_equal(&x->type.dims, y))
+        out[0] = x;
     else if (spelled(&x->type.dims, y, &list)) {
         const fac_dims want = *y;
         fac_value *v = fac_reshape(x, list);
@@ -92,7 +99,8 @@ static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fa
 
 /* ---- softmax as it was before opset 13 ---- */
 
-/* unflatten(softmax(flatten(x))) over the last dim of two is one along a dim of x, when all behind that one are 1. */
+/* unflatten(softmax(flatten(x))) over the last dim of two is one along a dim of x, when all after
+ * that one are 1. */
 static bool softmaxed(const fac_node *n, fac_value *const in[], fac_value *out[]) {
     const fac_node *s = in[0]->node;
     if (!is_flat(n) || !(FAC_IS(s, softmax) || FAC_IS(s, log_softmax))) return false;
@@ -101,7 +109,9 @@ static bool softmaxed(const fac_node *n, fac_value *const in[], fac_value *out[]
     const fac_dims *flat = &s->in[0]->type.dims, *d = &x->type.dims;
     int axis = d->n - 1;
     while (axis > 0 && d->d[axis] == 1) axis--;
-    if (flat->n != 2 || axis < 0 || fac_axis(fac_attr_int(s, "axis", -1), 2) != 1 || flat->d[1] != d->d[axis]) return false;
+    if (flat->n != 2 || axis < 0 || fac_axis(fac_attr_int(s, "axis", -1), 2) != 1 ||
+        flat->d[1] != d->d[axis])
+        return false;
     if (flat->d[1] < 0 || !fac_dims_equal(d, &n->out[0]->type.dims)) return false;
     out[0] = FAC_IS(s, softmax) ? fac_softmax(x, axis) : fac_log_softmax(x, axis);
     fac_named_like(out[0], s);
@@ -127,7 +137,9 @@ static bool listed(fac_graph *to, const fac_node *n, fac_value *const in[], fac_
     fac_contents c;
     char text[64];
     int start;
-    if (n->nout != 1 || n->out[0]->type.dtype != FAC_I64 || n->out[0]->type.dims.n != 1 || !n->out[0]->known) return false;
+    if (n->nout != 1 || n->out[0]->type.dtype != FAC_I64 || n->out[0]->type.dims.n != 1 ||
+        !n->out[0]->known)
+        return false;
     if (FAC_IS(n, shape) && in[0]->leaf == FAC_INPUT) return false;
     fac_node_copy(to, n, in, out);
     if (!fac_known(out[0], &c) || !c.n || !c.symbolic) return true;
@@ -143,10 +155,13 @@ static bool listed(fac_graph *to, const fac_node *n, fac_value *const in[], fac_
     return true;
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     (void)self;
     if (!n->nin || !in[0]) return false;
     return softmaxed(n, in, out) || reshaped(to, n, in, out) || listed(to, n, in, out);
 }
 
-fac_graph *fac_pass_shapes(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL); }
+fac_graph *fac_pass_shapes(const fac_graph *g) {
+    return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL);
+}

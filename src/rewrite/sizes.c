@@ -1,7 +1,10 @@
 /* A graph with numbers for its open sizes, when nothing but a batch size is known. */
 #include "passes/passes.h"
 
-typedef struct bind { const fac_graph *from; int64_t batch; } bind;
+typedef struct bind {
+    const fac_graph *from;
+    int64_t batch;
+} bind;
 
 static int64_t bound(const bind *b, int64_t d) {
     if (!fac_is_symbol(b->from, d)) return d;

@@ -2,10 +2,11 @@
  *
  *   y[z] = sum over taps r of x[i] w[r],  z = i stride + r dilation - pad
  *
- * For z = j stride + phase only taps with r dilation = phase + pad (mod stride) take part, every q-th tap, with
- * q = stride / gcd(stride, dilation), and tap r sees x[j + (phase + pad - r dilation) / stride].  So nothing overlaps, no
- * product meets zeros between the elements of x, and each phase is a convolution.  Their results are put between each other dim
- * by dim: stacked behind the dim, which becomes one with it, and what is past the end cut off. */
+ * For z = j stride + phase only taps with r dilation = phase + pad (mod stride) take part, every
+ * q-th tap, with q = stride / gcd(stride, dilation), and tap r sees x[j + (phase + pad - r
+ * dilation) / stride].  So nothing overlaps, no product meets zeros between the elements of x, and
+ * each phase is a convolution.  Their results are put between each other dim by dim: stacked after
+ * the dim, which becomes one with it, and what is past the end cut off. */
 #include "ops/conv_transpose.h"
 #include "graph/attr.h"
 #include "rewrite/tile.h"
@@ -18,7 +19,12 @@ fac_tile_phases fac_tile_phases_of(const fac_node *n, int dim, int *rank) {
     if (!fac_conv_transpose_geometry(n, &g)) return (fac_tile_phases){ 0 };
     const int k = 3 - g.rank + dim;
     *rank = g.rank;
-    return (fac_tile_phases){ g.stride[k], g.dilation[k], g.pad[k], g.kernel[k], g.out[k], g.in[k],
+    return (fac_tile_phases){ g.stride[k],
+                              g.dilation[k],
+                              g.pad[k],
+                              g.kernel[k],
+                              g.out[k],
+                              g.in[k],
                               (g.in[k] + g.stride[k] - 1) / g.stride[k] };
 }
 
@@ -34,7 +40,7 @@ fac_tile_taps fac_tile_phase(const fac_tile_phases *p, int64_t phase) {
     return (fac_tile_taps){ { 0, 0, 0, 1, p->positions }, 0, 1 };
 }
 
-/* Zeros in front of and behind x, so that every tap of every phase sees some element. */
+/* Zeros in front of and after x, so that every tap of every phase sees some element. */
 static void margins(const fac_tile_phases *p, int64_t *before, int64_t *behind) {
     *before = *behind = 0;
     for (int64_t phase = 0; phase < p->stride; phase++) {
@@ -49,27 +55,38 @@ static void margins(const fac_tile_phases *p, int64_t *before, int64_t *behind) 
 /* No weight meets these: the bias alone. */
 static fac_value *empty_phase(fac_value *x, fac_value *b, const fac_dims *dims) {
     fac_dims ones = { .n = dims->n, .d = { 1, dims->d[1], 1, 1, 1 } };
-    return fac_expand(b ? fac_reshape_sizes(b, ones) : fac_number(x->graph, x->type.dtype, 0), *dims);
+    return fac_expand(b ? fac_reshape_sizes(b, ones) : fac_number(x->graph, x->type.dtype, 0),
+                      *dims);
 }
 
 enum { MOST = 3 };
-typedef struct job { fac_tiler *t; fac_tile_sweep sweep; fac_tile_phases line[MOST]; fac_tile_taps taps[MOST]; fac_dims y; } job;
+typedef struct job {
+    fac_tiler *t;
+    fac_tile_sweep sweep;
+    fac_tile_phases line[MOST];
+    fac_tile_taps taps[MOST];
+    fac_dims y;
+} job;
 
-/* The phases along dim and those behind it; the phases of the dims before are chosen. */
+/* The phases along dim and those after it; the phases of the dims before are chosen. */
 static fac_value *along(job *j, int dim) {
     fac_dims d = j->y;
     if (dim == MOST || dim == j->sweep.rank) {
         int64_t taps = 1;
-        for (int k = 0; k < dim; k++) d.d[2 + k] = j->line[k].positions, taps *= j->taps[k].seen.taps;
+        for (int k = 0; k < dim; k++)
+            d.d[2 + k] = j->line[k].positions, taps *= j->taps[k].seen.taps;
         j->sweep.taps = j->taps;
-        return taps ? fac_reshape_sizes(fac_tile_swept(j->t, &j->sweep), d) : empty_phase(j->sweep.x, j->sweep.b, &d);
+        return taps ? fac_reshape_sizes(fac_tile_swept(j->t, &j->sweep), d)
+                    : empty_phase(j->sweep.x, j->sweep.b, &d);
     }
     const fac_tile_phases *p = &j->line[dim];
     fac_value **part = fac_arena_alloc(&j->t->to->arena, (size_t)p->stride, sizeof *part);
-    if (!part) return fac_graph_raise(j->t->to, FAC_E_NOMEM, "no memory for the phases of a transposed convolution");
+    if (!part)
+        return fac_graph_raise(j->t->to, FAC_E_NOMEM,
+                               "no memory for the phases of a transposed convolution");
     for (int k = 0; k < dim; k++) d.d[2 + k] = j->line[k].positions;
     d.d[2 + dim] = p->positions;
-    fac_dims apart = d;                         /* ..., positions, 1, ... */
+    fac_dims apart = d; /* ..., positions, 1, ... */
     apart.n++;
     for (int k = apart.n - 1; k > 3 + dim; k--) apart.d[k] = apart.d[k - 1];
     apart.d[3 + dim] = 1;
@@ -94,8 +111,11 @@ fac_value *fac_tile_conv_transpose_node(fac_tiler *t, const fac_node *n, fac_val
         j.line[k] = fac_tile_phases_of(n, k, &rank);
         margins(&j.line[k], &before[k], &behind[k]);
     }
-    j.sweep = (fac_tile_sweep){ g.rank, g.N, g.groups, g.C / g.groups, g.K / g.groups, true, NULL,
-                                fac_tile_padded(in[0], g.rank, before, behind), in[1], in[2] };
+    j.sweep = (fac_tile_sweep){ g.rank,         g.N,
+                                g.groups,       g.C / g.groups,
+                                g.K / g.groups, true,
+                                NULL,           fac_tile_padded(in[0], g.rank, before, behind),
+                                in[1],          in[2] };
     for (int k = 0; k < g.rank; k++) j.line[k].pad += before[k] * g.stride[k + 3 - g.rank];
     return along(&j, 0);
 }

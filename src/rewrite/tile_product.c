@@ -39,24 +39,25 @@ static fac_value *add_up(fac_value **parts, int64_t n, bool tree) {
 }
 
 bool fac_tile_remember(fac_tiler *t, fac_tile_matrix *x, int64_t rows, int64_t cols) {
-    const int64_t count = rows * cols, least = 4;       /* loops have at most two runs along each dim */
-    x->tiles = fac_arena_alloc(&t->to->arena, (size_t)(count > least ? count : least), sizeof *x->tiles);
+    const int64_t count = rows * cols, least = 4; /* loops have at most two runs along each dim */
+    x->tiles =
+        fac_arena_alloc(&t->to->arena, (size_t)(count > least ? count : least), sizeof *x->tiles);
     return x->tiles != NULL;
 }
 
 fac_value *fac_tile_of_a(const fac_tile_job *j, int64_t i, int64_t s) {
     const int64_t at = s % j->k.count;
-    return fac_tile_part(j->t, &j->p->a[s / j->k.count], i * j->m.step, fac_tile_length(&j->m, i), at * j->k.step,
-                         fac_tile_length(&j->k, at), (size_t)(i * j->k.count + at));
+    return fac_tile_part(j->t, &j->p->a[s / j->k.count], i * j->m.step, fac_tile_length(&j->m, i),
+                         at * j->k.step, fac_tile_length(&j->k, at), (size_t)(i * j->k.count + at));
 }
 
 fac_value *fac_tile_of_b(const fac_tile_job *j, int64_t l, int64_t s) {
     const int64_t at = s % j->k.count;
-    return fac_tile_part(j->t, &j->p->b[s / j->k.count], at * j->k.step, fac_tile_length(&j->k, at), l * j->n.step,
-                         fac_tile_length(&j->n, l), (size_t)(at * j->n.count + l));
+    return fac_tile_part(j->t, &j->p->b[s / j->k.count], at * j->k.step, fac_tile_length(&j->k, at),
+                         l * j->n.step, fac_tile_length(&j->n, l), (size_t)(at * j->n.count + l));
 }
 
-/* What is behind the end of c's row or column is cut off. */
+/* What is after the end of c's row or column is cut off. */
 static fac_value *trimmed(const fac_tile_job *j, fac_value *y, int64_t i, int64_t l) {
     const int64_t rows = j->m.size - i * j->m.step, cols = j->n.size - l * j->n.step;
     return fac_tile_box(y, (const int64_t[]){ 0, 0 }, (const int64_t[]){ rows, cols });
@@ -70,7 +71,8 @@ fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l) {
     const bool padded = fac_tile_length(&j->m, i) > j->m.size - i * j->m.step ||
                         fac_tile_length(&j->n, l) > j->n.size - l * j->n.step;
     fac_value *c = p->c ? fac_tile_part_of_c(j, i, l) : NULL, *y = NULL;
-    const bool apart = !chain || (padded && c);         /* c has no zeros behind: it is added to what is left of the tile */
+    const bool apart =
+        !chain || (padded && c); /* c has no zeros after: it is added to what is left of the tile */
     for (int64_t s = 0; s < steps; s++) {
         fac_gemm_opts o = { .alpha = p->alpha, .trans_a = p->a->turned, .trans_b = p->b->turned };
         fac_value *to = chain && s ? y : !s && !apart ? c : NULL;
@@ -87,12 +89,15 @@ fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l) {
 }
 
 /* Tiles beside each other along `axis`; ONNX and kernels take any number, so one concat does. */
-static fac_value *join(fac_value **parts, int64_t n, int axis) { return n == 1 ? parts[0] : fac_concat(parts, (int)n, axis); }
+static fac_value *join(fac_value **parts, int64_t n, int axis) {
+    return n == 1 ? parts[0] : fac_concat(parts, (int)n, axis);
+}
 
 static fac_value *all_tiles(const fac_tile_job *j, fac_value **row, fac_value **column) {
     const bool call = j->t->opts->mode == FAC_TILE_FUNCTION;
     for (int64_t i = 0; i < j->m.count; i++) {
-        for (int64_t l = 0; l < j->n.count; l++) row[l] = call ? fac_tile_called(j, i, l) : fac_tile_one(j, i, l);
+        for (int64_t l = 0; l < j->n.count; l++)
+            row[l] = call ? fac_tile_called(j, i, l) : fac_tile_one(j, i, l);
         column[i] = join(row, j->n.count, 1);
     }
     return join(column, j->m.count, 0);
@@ -113,7 +118,8 @@ fac_value *fac_tile_cut(fac_tiler *t, const fac_tile_product *p) {
     for (int64_t s = 0; good && s < p->parts; s++)
         good = (p->a[s].tiles || fac_tile_remember(t, &p->a[s], j.m.count, j.k.count)) &&
                (p->b[s].tiles || fac_tile_remember(t, &p->b[s], j.k.count, j.n.count));
-    fac_value *y = good ? all_tiles(&j, row, column) : fac_graph_raise(t->to, FAC_E_NOMEM, "no memory for a product in tiles");
+    fac_value *y = good ? all_tiles(&j, row, column)
+                        : fac_graph_raise(t->to, FAC_E_NOMEM, "no memory for a product in tiles");
     fac_arena_free(&scratch);
     return y;
 }

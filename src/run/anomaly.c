@@ -1,6 +1,8 @@
-/* The first node that makes NaN or infinity: a program with opts.detect_anomaly looks at every result of every step.
+/* The first node that makes NaN or infinity: a program with opts.detect_anomaly looks at every
+ * result of every step.
  *
- * An infinity that a constant brings in is meant (the -inf of a mask), and so is one made from such a value; NaN never is. */
+ * An infinity that a constant brings in is meant (the -inf of a mask), and so is one made from such
+ * a value; NaN never is. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +12,9 @@
 #include "run/run.h"
 #include "plan/plan.h"
 
-typedef struct count { int64_t nan, inf, of; } count;
+typedef struct count {
+    int64_t nan, inf, of;
+} count;
 
 static count count_plain(fac_dtype dtype, const char *from, int64_t n) {
     enum { BLOCK = 512 };
@@ -29,14 +33,18 @@ static count count_plain(fac_dtype dtype, const char *from, int64_t n) {
 }
 
 /* Of an operand where it lies; nothing but floats can be wrong. */
-static fac_status count_bad(const fac_plan *plan, const fac_operand *o, fac_span at, count *out, fac_error *err) {
+static fac_status count_bad(const fac_plan *plan, const fac_operand *o, fac_span at, count *out,
+                            fac_error *err) {
     *out = (count){ 0 };
     if (!at.memory || fac_dtype_get(o->type.dtype)->kind != 'f') return FAC_OK;
     const size_t bytes = fac_type_bytes(&o->type);
     const int64_t n = fac_dims_count(&o->type.dims);
     if (fac_in_sight(plan->device) && fac_layout_is_plain(&o->layout, &o->type.dims)) {
-        const char *from = (const char *)plan->device->backend->host(plan->device, at.memory) + at.at;
-        *out = count_plain(o->type.dtype, from + (size_t)o->layout.offset * (size_t)fac_dtype_get(o->type.dtype)->block_bytes, n);
+        const char *from =
+            (const char *)plan->device->backend->host(plan->device, at.memory) + at.at;
+        *out = count_plain(
+            o->type.dtype,
+            from + (size_t)o->layout.offset * (size_t)fac_dtype_get(o->type.dtype)->block_bytes, n);
         return FAC_OK;
     }
     char *copy = fac_alloc(bytes ? bytes : 1, 1);
@@ -47,16 +55,20 @@ static fac_status count_bad(const fac_plan *plan, const fac_operand *o, fac_span
     return status;
 }
 
-/* Of input i of a step.  What was packed for it is not looked at but for a leaf, which has its contents elsewhere. */
-static fac_status count_input(const fac_plan *plan, const fac_step *s, int i, fac_span at, count *out, fac_error *err) {
+/* Of input i of a step.  What was packed for it is not looked at but for a leaf, which has its
+ * contents elsewhere. */
+static fac_status count_input(const fac_plan *plan, const fac_step *s, int i, fac_span at,
+                              count *out, fac_error *err) {
     const fac_value *v = s->problem->node->in[i];
     *out = (count){ 0 };
     if (v && v->tensor && fac_tensor_contiguous(v->tensor) && fac_tensor_data(v->tensor)) {
         if (fac_dtype_get(v->type.dtype)->kind == 'f')
-            *out = count_plain(v->type.dtype, fac_tensor_data(v->tensor), fac_dims_count(&v->type.dims));
+            *out = count_plain(v->type.dtype, fac_tensor_data(v->tensor),
+                               fac_dims_count(&v->type.dims));
         return FAC_OK;
     }
-    return i < 32 && s->packed >> i & 1 ? FAC_OK : count_bad(plan, &s->problem->in[i], at, out, err);
+    return i < 32 && s->packed >> i & 1 ? FAC_OK
+                                        : count_bad(plan, &s->problem->in[i], at, out, err);
 }
 
 static void say(const count *c, fac_text *to) {
@@ -65,9 +77,11 @@ static void say(const count *c, fac_text *to) {
     fac_text_print(to, " of %lld values", (long long)c->of);
 }
 
-/* ---- which part of a step it is ---------------------------------------------------------------------------------- */
+/* ---- which part of a step it is
+ * ---------------------------------------------------------------------------------- */
 
-/* What reads what n makes: marks, by id of a node, what follows from n.  Nodes stand in a topological order. */
+/* What reads what n makes: marks, by id of a node, what follows from n.  Nodes stand in a
+ * topological order. */
 static void follow(const fac_node *n, bool *behind) {
     behind[n->id] = true;
     for (const fac_node *m = n->next; m; m = m->next)
@@ -91,15 +105,22 @@ static void part_of(const fac_node *n, fac_text *to) {
         if (!first || strncmp(p->name, first, strlen(first))) reached++, first = p->name;
     }
     fac_release(behind);
-    if (output || !reached) fac_text_add(to, "forward");
-    else if (n->scope) fac_text_print(to, "backward of %s", n->scope);
-    else if (reached == 1) fac_text_print(to, "for the update of %s", first);
-    else fac_text_add(to, "backward");
+    if (output || !reached)
+        fac_text_add(to, "forward");
+    else if (n->scope)
+        fac_text_print(to, "backward of %s", n->scope);
+    else if (reached == 1)
+        fac_text_print(to, "for the update of %s", first);
+    else
+        fac_text_add(to, "backward");
 }
 
-/* ---- the message ------------------------------------------------------------------------------------------------- */
+/* ---- the message
+ * -------------------------------------------------------------------------------------------------
+ */
 
-static fac_status found(const fac_plan *plan, const fac_step *s, int k, const count *c, const fac_span *in, fac_error *err) {
+static fac_status found(const fac_plan *plan, const fac_step *s, int k, const count *c,
+                        const fac_span *in, fac_error *err) {
     const fac_problem *q = s->problem;
     const fac_node *n = q->node;
     fac_text t = { 0 };
@@ -120,18 +141,21 @@ static fac_status found(const fac_plan *plan, const fac_step *s, int k, const co
         if (!own.nan && !own.inf) continue;
         finite = false;
         const char *port = fac_port_name(n, i);
-        fac_text_print(&t, "; its input %s has ", n->in[i]->name ? n->in[i]->name
-                                                : port ? port : "of the epilogue");
+        fac_text_print(&t, "; its input %s has ",
+                       n->in[i]->name ? n->in[i]->name
+                       : port         ? port
+                                      : "of the epilogue");
         say(&own, &t);
     }
-    fac_status status = fac_raise(err, FAC_E_ARGUMENT, "anomaly: %s%s", t.failed ? n->op->name : t.s,
-                                  finite ? "; its inputs are finite" : "");
+    fac_status status =
+        fac_raise(err, FAC_E_ARGUMENT, "anomaly: %s%s", t.failed ? n->op->name : t.s,
+                  finite ? "; its inputs are finite" : "");
     fac_text_free(&t);
     return status;
 }
 
-fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant,
-                       fac_error *err) {
+fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in,
+                       const fac_span *out, bool *meant, fac_error *err) {
     const fac_problem *q = s->problem;
     if (s->kind != FAC_STEP_RUN || !q->node->graph) return FAC_OK;
     bool excused = false;

@@ -2,8 +2,9 @@
  *
  *   front   what needs none of it                             a program
  *   flow    loops and ifs whose inputs the front makes        bodies, run as data says
- *   rest    what reads their results, and nodes whose shapes  a program, with a plan for each set of sizes; cut again if need be
- *           follow from contents that the front computes      (those are inputs that steer shapes there)
+ *   rest    what reads their results, and nodes whose shapes  a program, with a plan for each set
+ * of sizes; cut again if need be follow from contents that the front computes      (those are
+ * inputs that steer shapes there)
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,32 +14,39 @@
 #include "run/program_internal.h"
 
 typedef enum origin { FROM_NOTHING, FROM_INPUT, FROM_FRONT, FROM_FLOW, FROM_LEAF } origin;
-typedef struct source { origin from; int index, output; fac_tensor *leaf; } source;
+typedef struct source {
+    origin from;
+    int index, output;
+    fac_tensor *leaf;
+} source;
 
-typedef struct flow { fac_bodies bodies; source *in; } flow;
+typedef struct flow {
+    fac_bodies bodies;
+    source *in;
+} flow;
 
 struct fac_cut {
-    fac_arena    memory;
-    fac_graph   *graph;             /* a copy: flow nodes and leaves are its own */
+    fac_arena memory;
+    fac_graph *graph; /* a copy: flow nodes and leaves are its own */
     fac_program *front, *rest;
-    source      *front_in, *rest_in;
-    int          nfront, nrest;     /* results of the front, inputs of the rest */
-    flow        *flows;
-    int          nflows, most;      /* most: inputs or outputs of a program or node */
+    source *front_in, *rest_in;
+    int nfront, nrest; /* results of the front, inputs of the rest */
+    flow *flows;
+    int nflows, most; /* most: inputs or outputs of a program or node */
 };
 
 /* ---- who has to wait ---- */
 
-enum { EARLY, MADE, LATE };         /* MADE: by a flow node whose inputs are early */
+enum { EARLY, MADE, LATE }; /* MADE: by a flow node whose inputs are early */
 
 typedef struct cutter {
     const fac_graph *g, *original;
-    fac_cut         *c;
-    uint8_t         *state;         /* by value id */
-    int             *cross;         /* by value id: its place among the results of the front, from 1 */
-    source          *of;            /* by value id, of MADE ones */
-    fac_value      **crossing;      /* these results */
-    fac_error       *err;
+    fac_cut *c;
+    uint8_t *state;       /* by value id */
+    int *cross;           /* by value id: its place among the results of the front, from 1 */
+    source *of;           /* by value id, of MADE ones */
+    fac_value **crossing; /* these results */
+    fac_error *err;
 } cutter;
 
 static bool open_size(const fac_node *n) {
@@ -58,7 +66,9 @@ static bool is_late(const cutter *s, const fac_node *n) {
 static bool waits_for_contents(const fac_node *n) {
     fac_contents c;
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && n->in[i]->node && (fac_port_flags(n, i) & FAC_HOST) && !fac_known_numbers(n->in[i], &c)) return true;
+        if (n->in[i] && n->in[i]->node && (fac_port_flags(n, i) & FAC_HOST) &&
+            !fac_known_numbers(n->in[i], &c))
+            return true;
     return false;
 }
 
@@ -69,7 +79,8 @@ static fac_status sort(cutter *s, bool *found) {
         if (!bodies && !late && !open) continue;
         if (!bodies && !late && !waits_for_contents(n)) {
             char label[200];
-            return fac_raise(s->err, FAC_E_UNSUPPORTED, "%s: the shape that %s makes depends on computed data",
+            return fac_raise(s->err, FAC_E_UNSUPPORTED,
+                             "%s: the shape that %s makes depends on computed data",
                              fac_node_label(n, label, sizeof label), n->op->name);
         }
         *found = true;
@@ -109,7 +120,8 @@ static fac_status make_flows(cutter *s, fac_device *d, const fac_program_opts *o
         f->in = fac_arena_alloc(&c->memory, (size_t)n->nin + 1, sizeof *f->in);
         if (!f->in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
         for (int i = 0; i < n->nin; i++) f->in[i] = source_of(s, n->in[i]);
-        for (int k = 0; k < n->nout; k++) s->of[n->out[k]->id] = (source){ FROM_FLOW, c->nflows - 1, k, NULL };
+        for (int k = 0; k < n->nout; k++)
+            s->of[n->out[k]->id] = (source){ FROM_FLOW, c->nflows - 1, k, NULL };
         if (n->nin > c->most) c->most = n->nin;
         if (n->nout > c->most) c->most = n->nout;
         FAC_TRY(fac_bodies_new(n, d, o, &f->bodies, s->err));
@@ -119,19 +131,21 @@ static fac_status make_flows(cutter *s, fac_device *d, const fac_program_opts *o
 
 /* ---- the rest ---- */
 
-/* A node behind the cut waits for the contents of one of these results. */
+/* A node after the cut waits for the contents of one of these results. */
 static bool is_waited_for(const cutter *s, const fac_node *n) {
     fac_contents c;
     for (int k = 0; k < n->nout; k++)
         for (const fac_use *u = n->out[k]->uses; u; u = u->next)
-            if (s->state[u->node->out[0]->id] == LATE && (fac_port_flags(u->node, u->input) & FAC_HOST) &&
-                !fac_known_numbers(n->out[k], &c)) return true;
+            if (s->state[u->node->out[0]->id] == LATE &&
+                (fac_port_flags(u->node, u->input) & FAC_HOST) && !fac_known_numbers(n->out[k], &c))
+                return true;
     return false;
 }
 
-/* Results of the run before the cut are inputs; what parameters alone make is computed where it is read, before any run, but for
- * what the cut is there for. */
-static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+/* Results of the run before the cut are inputs; what parameters alone make is computed where it is
+ * read, before any run, but for what the cut is there for. */
+static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                      fac_value *out[]) {
     cutter *s = self;
     (void)in;
     const bool early = s->state[n->out[0]->id] == EARLY && n->out[0]->time != FAC_RUN;
@@ -141,7 +155,8 @@ static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *c
         char name[32];
         out[k] = to->poison;
         bool read = v->roots > 0;
-        for (const fac_use *u = v->uses; u && !read; u = u->next) read = s->state[u->node->out[0]->id] == LATE;
+        for (const fac_use *u = v->uses; u && !read; u = u->next)
+            read = s->state[u->node->out[0]->id] == LATE;
         if (!read) continue;
         snprintf(name, sizeof name, "cut.%u", (unsigned)v->id);
         out[k] = fac_input(to, name, v->type.dtype, v->type.dims);
@@ -155,8 +170,10 @@ static fac_status make_rest(cutter *s, fac_device *d, const fac_program_opts *o)
     fac_cut *c = s->c;
     c->rest_in = fac_arena_alloc(&c->memory, s->g->ids, sizeof *c->rest_in);
     if (!c->rest_in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
-    for (size_t i = 0; i < s->g->ninputs; i++) c->rest_in[c->nrest++] = source_of(s, s->g->inputs[i]);
-    fac_graph *g = fac_graph_rebuild(s->g, &(fac_rebuild){ .self = s, .visit = rest_node, .blind = true }, NULL);
+    for (size_t i = 0; i < s->g->ninputs; i++)
+        c->rest_in[c->nrest++] = source_of(s, s->g->inputs[i]);
+    fac_graph *g = fac_graph_rebuild(
+        s->g, &(fac_rebuild){ .self = s, .visit = rest_node, .blind = true }, NULL);
     fac_status status = fac_graph_check(g, s->err);
     if (!status) status = fac_program_new(g, d, o, &c->rest, s->err);
     fac_graph_free(g);
@@ -166,15 +183,18 @@ static fac_status make_rest(cutter *s, fac_device *d, const fac_program_opts *o)
 
 /* ---- the front ---- */
 
-/* What comes behind the cut is left out; what would be a result or an update keeps its place until those are dropped. */
-static bool front_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+/* What comes after the cut is left out; what would be a result or an update keeps its place until
+ * those are dropped. */
+static bool front_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                       fac_value *out[]) {
     const cutter *s = self;
     (void)in;
     if (s->state[n->out[0]->id] == EARLY) return false;
     for (int k = 0; k < n->nout; k++) {
         char name[32];
         snprintf(name, sizeof name, "cut.%u", (unsigned)n->out[k]->id);
-        out[k] = n->out[k]->roots ? fac_input(to, name, n->out[k]->type.dtype, n->out[k]->type.dims) : to->poison;
+        out[k] = n->out[k]->roots ? fac_input(to, name, n->out[k]->type.dtype, n->out[k]->type.dims)
+                                  : to->poison;
     }
     return true;
 }
@@ -185,7 +205,7 @@ static void front_results(cutter *s, fac_graph *g, fac_value *const *map) {
         if (g->params[i]->next) g->params[i]->next->roots--;
         g->params[i]->next = NULL;
     }
-    g->ninputs = s->g->ninputs;             /* the others stood for what is left out */
+    g->ninputs = s->g->ninputs; /* the others stood for what is left out */
     for (int k = 0; k < s->c->nfront; k++) {
         char name[32];
         snprintf(name, sizeof name, "cut.%d", k);
@@ -219,7 +239,8 @@ static fac_status make(cutter *s, fac_device *d, const fac_program_opts *o, bool
     s->cross = fac_alloc(ids, sizeof *s->cross);
     s->of = fac_alloc(ids, sizeof *s->of);
     s->crossing = fac_alloc(ids, sizeof *s->crossing);
-    if (!s->state || !s->cross || !s->of || !s->crossing) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!s->state || !s->cross || !s->of || !s->crossing)
+        return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     FAC_TRY(sort(s, found));
     if (!*found) return FAC_OK;
     FAC_TRY(make_flows(s, d, o));
@@ -227,8 +248,8 @@ static fac_status make(cutter *s, fac_device *d, const fac_program_opts *o, bool
     return make_front(s, d, o);
 }
 
-fac_status fac_cut_new(const fac_graph *g, const fac_graph *original, fac_device *device, const fac_program_opts *opts,
-                       fac_cut **out, fac_error *err) {
+fac_status fac_cut_new(const fac_graph *g, const fac_graph *original, fac_device *device,
+                       const fac_program_opts *opts, fac_cut **out, fac_error *err) {
     fac_cut *c = fac_alloc(1, sizeof *c);
     bool found = false;
     if (!c) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
@@ -240,8 +261,10 @@ fac_status fac_cut_new(const fac_graph *g, const fac_graph *original, fac_device
     fac_release(s.cross);
     fac_release(s.of);
     fac_release(s.crossing);
-    if (status || !found) fac_cut_free(c);
-    else *out = c;
+    if (status || !found)
+        fac_cut_free(c);
+    else
+        *out = c;
     return status;
 }
 
@@ -258,20 +281,25 @@ void fac_cut_free(fac_cut *c) {
 /* ---- running ---- */
 
 typedef struct running {
-    const fac_cut     *c;
+    const fac_cut *c;
     fac_tensor *const *in;
-    fac_tensor       **front, ***made, **args;
-    const fac_within  *within;
-    fac_error         *err;
+    fac_tensor **front, ***made, **args;
+    const fac_within *within;
+    fac_error *err;
 } running;
 
 static fac_tensor *bring(const running *r, const source *s) {
     switch (s->from) {
-    case FROM_INPUT: return r->in[s->index];
-    case FROM_FRONT: return r->front[s->index];
-    case FROM_FLOW:  return r->made[s->index][s->output];
-    case FROM_LEAF:  return s->leaf;
-    default:         return NULL;
+    case FROM_INPUT:
+        return r->in[s->index];
+    case FROM_FRONT:
+        return r->front[s->index];
+    case FROM_FLOW:
+        return r->made[s->index][s->output];
+    case FROM_LEAF:
+        return s->leaf;
+    default:
+        return NULL;
     }
 }
 
@@ -294,13 +322,16 @@ static fac_status run(running *r, fac_tensor *out[]) {
     return fac_program_run_within(c->rest, r->args, out, r->within, r->err);
 }
 
-fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out[], const fac_within *within, fac_error *err) {
+fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out[],
+                       const fac_within *within, fac_error *err) {
     size_t results = 0, at = 0;
     for (int k = 0; k < c->nflows; k++) results += (size_t)c->flows[k].bodies.n->nout;
     const size_t tensors = (size_t)c->nfront + results, args = (size_t)c->most + c->graph->ninputs;
-    fac_tensor **all = fac_alloc(tensors + args + 1, sizeof *all), ***made = fac_alloc((size_t)c->nflows + 1, sizeof *made);
+    fac_tensor **all = fac_alloc(tensors + args + 1, sizeof *all),
+               ***made = fac_alloc((size_t)c->nflows + 1, sizeof *made);
     fac_status status = FAC_OK;
-    if (!all || !made) status = fac_raise(err, FAC_E_NOMEM, "no memory for %zu values", tensors);
+    if (!all || !made)
+        status = fac_raise(err, FAC_E_NOMEM, "no memory for %zu values", tensors);
     else {
         running r = { c, in, all, made, all + tensors, within, err };
         for (int k = 0; k < c->nflows; k++) {
@@ -332,6 +363,7 @@ void fac_cut_profile(const fac_cut *c, bool on) {
     if (c->front) fac_program_profile(c->front, on);
     for (int k = 0; k < c->nflows; k++)
         for (int b = 0; b < 2; b++)
-            if (c->flows[k].bodies.program[b]) fac_program_profile(c->flows[k].bodies.program[b], on);
+            if (c->flows[k].bodies.program[b])
+                fac_program_profile(c->flows[k].bodies.program[b], on);
     fac_program_profile(c->rest, on);
 }

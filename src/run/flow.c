@@ -10,7 +10,8 @@
 #include "run/program_internal.h"
 #include "tensor/tensor_internal.h"
 
-fac_status fac_bodies_new(const fac_node *n, fac_device *device, const fac_program_opts *opts, fac_bodies *out, fac_error *err) {
+fac_status fac_bodies_new(const fac_node *n, fac_device *device, const fac_program_opts *opts,
+                          fac_bodies *out, fac_error *err) {
     char label[200];
     *out = (fac_bodies){ .n = n, .device = device };
     if (n->op->host) return FAC_OK;
@@ -18,7 +19,8 @@ fac_status fac_bodies_new(const fac_node *n, fac_device *device, const fac_progr
         return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s cannot run before it is expanded",
                          fac_node_label(n, label, sizeof label), n->op->name);
     for (int k = 0; k < 2; k++) {
-        fac_status status = n->body[k] ? fac_program_new(n->body[k], device, opts, &out->program[k], err) : FAC_OK;
+        fac_status status =
+            n->body[k] ? fac_program_new(n->body[k], device, opts, &out->program[k], err) : FAC_OK;
         if (status) return fac_raise_in(err, status, "%s", fac_node_label(n, label, sizeof label));
     }
     return FAC_OK;
@@ -42,18 +44,22 @@ static fac_status number(fac_dtype dtype, int64_t x, fac_tensor **out, fac_error
     fac_tensor *t = NULL;
     const bool flag = x != 0;
     FAC_TRY(fac_tensor_new(NULL, dtype, (fac_dims){ 0 }, &t, err));
-    fac_status status = dtype == FAC_BOOL ? fac_tensor_write(t, &flag, sizeof flag, err) : fac_tensor_write(t, &x, sizeof x, err);
-    if (status) fac_tensor_free(t);
-    else *out = t;
+    fac_status status = dtype == FAC_BOOL ? fac_tensor_write(t, &flag, sizeof flag, err)
+                                          : fac_tensor_write(t, &x, sizeof x, err);
+    if (status)
+        fac_tensor_free(t);
+    else
+        *out = t;
     return status;
 }
 
 /* ---- results of all iterations ---- */
 
-/* With a length that is known from the start a row goes to its place when it is made; else rows are kept until the end. */
+/* With a length that is known from the start a row goes to its place when it is made; else rows are
+ * kept until the end. */
 typedef struct rows {
     fac_tensor *all, **kept;
-    size_t      n, room, length;        /* length 0: not known */
+    size_t n, room, length; /* length 0: not known */
 } rows;
 
 static fac_status stacked(const fac_type *row, size_t length, fac_tensor **out, fac_error *err) {
@@ -66,8 +72,10 @@ static fac_status put_row(const rows *r, size_t at, const fac_tensor *row, fac_e
     const fac_type type = fac_tensor_type(row), all = fac_tensor_type(r->all);
     const size_t bytes = fac_type_bytes(&type);
     void *data;
-    if (type.dims.n + 1 != all.dims.n || memcmp(type.dims.d, all.dims.d + 1, (size_t)type.dims.n * sizeof *type.dims.d))
-        return fac_raise(err, FAC_E_SHAPE, "iteration %zu gives a result of another shape than the first", at);
+    if (type.dims.n + 1 != all.dims.n ||
+        memcmp(type.dims.d, all.dims.d + 1, (size_t)type.dims.n * sizeof *type.dims.d))
+        return fac_raise(err, FAC_E_SHAPE,
+                         "iteration %zu gives a result of another shape than the first", at);
     FAC_TRY(fac_tensor_begin_write(r->all, &data, err));
     return fac_tensor_read(row, (char *)data + at * bytes, bytes, err);
 }
@@ -93,8 +101,9 @@ static fac_status finish_texts(rows *r, fac_error *err) {
     for (size_t k = 0; k < r->n && !status; k++) {
         const fac_type own = fac_tensor_type(r->kept[k]);
         status = !fac_dims_equal(&own.dims, &type.dims)
-               ? fac_raise(err, FAC_E_SHAPE, "iteration %zu gives a result of another shape than the first", k)
-               : fac_tensor_read(r->kept[k], text + k * each, each * sizeof *text, err);
+                     ? fac_raise(err, FAC_E_SHAPE,
+                                 "iteration %zu gives a result of another shape than the first", k)
+                     : fac_tensor_read(r->kept[k], text + k * each, each * sizeof *text, err);
     }
     if (!status) status = fac_tensor_write(r->all, text, each * r->n * sizeof *text, err);
     fac_release(text);
@@ -102,7 +111,7 @@ static fac_status finish_texts(rows *r, fac_error *err) {
 }
 
 static fac_status finish_rows(rows *r, const fac_type *result, fac_error *err) {
-    if (!r->n) {                            /* no iteration: sizes that only one would have told are 0 */
+    if (!r->n) { /* no iteration: sizes that only one would have told are 0 */
         fac_dims d = result->dims;
         for (int k = 0; k < d.n; k++)
             if (d.d[k] < 0 || k == 0) d.d[k] = 0;
@@ -130,13 +139,13 @@ static void free_rows(rows *r) {
 
 typedef struct loop {
     const fac_bodies *b;
-    int          carried, collected;
-    int64_t      trips;                 /* at most; INT64_MAX without a trip count */
-    bool         asks;                  /* the condition of each iteration counts  */
-    fac_tensor **in, **out;             /* of the body                             */
-    rows        *rows;
-    fac_within   at;                    /* the iteration at hand */
-    fac_error   *err;
+    int carried, collected;
+    int64_t trips;          /* at most; INT64_MAX without a trip count */
+    bool asks;              /* the condition of each iteration counts  */
+    fac_tensor **in, **out; /* of the body                             */
+    rows *rows;
+    fac_within at; /* the iteration at hand */
+    fac_error *err;
 } loop;
 
 static fac_status start(loop *l, fac_tensor *const in[], bool *go) {
@@ -149,8 +158,11 @@ static fac_status start(loop *l, fac_tensor *const in[], bool *go) {
     if (in[1]) FAC_TRY(read_number(in[1], &cond, l->err));
     *go = cond != 0;
     l->asks = next != n->body[0]->inputs[1] && !(fac_flow_always(next, &always) && always);
-    if (!l->asks && *go && !in[0]) return fac_raise(l->err, FAC_E_ARGUMENT, "it has no trip count, and its condition stays true");
-    for (int k = 0; k < l->collected && l->trips > 0 && in[0]; k++) l->rows[k].length = l->asks ? 0 : (size_t)l->trips;
+    if (!l->asks && *go && !in[0])
+        return fac_raise(l->err, FAC_E_ARGUMENT,
+                         "it has no trip count, and its condition stays true");
+    for (int k = 0; k < l->collected && l->trips > 0 && in[0]; k++)
+        l->rows[k].length = l->asks ? 0 : (size_t)l->trips;
     for (int i = FAC_LOOP_FIXED; i < n->nin; i++) l->in[i] = fac_tensor_retain(in[i]);
     return number(FAC_BOOL, cond, &l->in[1], l->err);
 }
@@ -162,8 +174,10 @@ static fac_status iterate(loop *l, int64_t t, bool *go) {
     int64_t cond = 1;
     if (!status && l->asks) status = read_number(l->out[0], &cond, l->err);
     *go = cond != 0;
-    for (int k = 0; k < l->collected && !status; k++) status = add_row(&l->rows[k], l->out[1 + l->carried + k], l->err);
-    for (int k = 0; k < 1 + l->carried && !status; k++) {       /* the condition and carried values move on */
+    for (int k = 0; k < l->collected && !status; k++)
+        status = add_row(&l->rows[k], l->out[1 + l->carried + k], l->err);
+    for (int k = 0; k < 1 + l->carried && !status;
+         k++) { /* the condition and carried values move on */
         fac_tensor_free(l->in[1 + k]);
         l->in[1 + k] = l->out[k];
         l->out[k] = NULL;
@@ -182,7 +196,8 @@ static fac_status run_loop(loop *l, fac_tensor *const in[], fac_tensor *out[]) {
     bool go;
     FAC_TRY(start(l, in, &go));
     for (int64_t t = 0; go && t < l->trips; t++) FAC_TRY(iterate(l, t, &go));
-    for (int k = 0; k < l->collected; k++) FAC_TRY(finish_rows(&l->rows[k], &n->out[l->carried + k]->type, l->err));
+    for (int k = 0; k < l->collected; k++)
+        FAC_TRY(finish_rows(&l->rows[k], &n->out[l->carried + k]->type, l->err));
     for (int k = 0; k < l->carried; k++) out[k] = fac_tensor_retain(l->in[FAC_LOOP_FIXED + k]);
     for (int k = 0; k < l->collected; k++) {
         out[l->carried + k] = l->rows[k].all;
@@ -191,16 +206,19 @@ static fac_status run_loop(loop *l, fac_tensor *const in[], fac_tensor *out[]) {
     return FAC_OK;
 }
 
-static fac_status whole_loop(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], const fac_within *at,
-                             fac_error *err) {
+static fac_status whole_loop(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[],
+                             const fac_within *at, fac_error *err) {
     const fac_node *n = b->n;
     const int results = (int)n->body[0]->noutputs;
-    loop l = { .b = b, .carried = (int)((const fac_loop_attrs *)n->attrs)->carried, .at = *at, .err = err };
+    loop l = {
+        .b = b, .carried = (int)((const fac_loop_attrs *)n->attrs)->carried, .at = *at, .err = err
+    };
     l.collected = results - 1 - l.carried;
     l.in = fac_alloc((size_t)(n->nin + results), sizeof *l.in);
     l.rows = fac_alloc((size_t)l.collected + 1, sizeof *l.rows);
     l.out = l.in + n->nin;
-    fac_status status = l.in && l.rows ? run_loop(&l, in, out) : fac_raise(err, FAC_E_NOMEM, "no memory for a loop");
+    fac_status status = l.in && l.rows ? run_loop(&l, in, out)
+                                       : fac_raise(err, FAC_E_NOMEM, "no memory for a loop");
     for (int i = 0; l.in && i < n->nin + results; i++) fac_tensor_free(l.in[i]);
     for (int k = 0; l.rows && k < l.collected; k++) free_rows(&l.rows[k]);
     fac_release(l.in);
@@ -210,7 +228,8 @@ static fac_status whole_loop(const fac_bodies *b, fac_tensor *const in[], fac_te
 
 /* ---- any ---- */
 
-static fac_status run_one(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], const fac_within *at, fac_error *err) {
+static fac_status run_one(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[],
+                          const fac_within *at, fac_error *err) {
     if (b->n->op->host) return fac_host_op_run(b->n, in, out, err);
     if (b->n->op == &fac_op_loop) return whole_loop(b, in, out, at, err);
     int64_t cond = 1;
@@ -218,8 +237,8 @@ static fac_status run_one(const fac_bodies *b, fac_tensor *const in[], fac_tenso
     return fac_program_run_within(b->program[!cond], in, out, at, err);
 }
 
-fac_status fac_bodies_run(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
-                          fac_error *err) {
+fac_status fac_bodies_run(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[],
+                          const fac_within *within, fac_error *err) {
     char label[200];
     const fac_within at = { within, fac_node_label(b->n, label, sizeof label), -1 };
     fac_status status = run_one(b, in, out, &at, err);

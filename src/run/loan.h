@@ -3,14 +3,14 @@
 #define FACULA_RUN_LOAN_H
 #include "backends/device.h"
 
-/* The memory of a device out of sight that is an operand of a run.  It is the tensor's own where the tensor lives there,
- * its mirror where that is or becomes current, else a copy for this run. */
+/* The memory of a device out of sight that is an operand of a run.  It is the tensor's own where
+ * the tensor lives there, its mirror where that is or becomes current, else a copy for this run. */
 typedef struct fac_loan {
-    fac_span    span;
-    fac_mirror *mirror;             /* in use until the end */
-    void       *copy;               /* of `bytes`, given back at the end */
-    size_t      bytes;
-    fac_tensor *to;                 /* a result: where it goes; with a copy, the copy is brought there */
+    fac_span span;
+    fac_mirror *mirror; /* in use until the end */
+    void *copy;         /* of `bytes`, given back at the end */
+    size_t bytes;
+    fac_tensor *to; /* a result: where it goes; with a copy, the copy is brought there */
 } fac_loan;
 
 /* A tensor to be read.  own: a copy, because steps write over the tensor itself. */

@@ -1,6 +1,7 @@
-/* The prepare part of a plan: what depends on parameters alone.  Results are kept by the device under what they were made
- * from, so programs that share parameters share them, and a parameter that was written (a new version) makes them anew.
- * Nodes are computed by the reference kernels on the host. */
+/* The prepare part of a plan: what depends on parameters alone.  Results are kept by the device
+ * under what they were made from, so programs that share parameters share them, and a parameter
+ * that was written (a new version) makes them anew. Nodes are computed by the reference kernels on
+ * the host. */
 #include <string.h>
 #include "backends/packed.h"
 #include "base/error.h"
@@ -34,9 +35,9 @@ static fac_hash content(const fac_hash *hashes, const fac_value *v) {
 
 /* Contents of early values, computed when they are first asked for. */
 typedef struct early {
-    fac_plan    *plan;
-    fac_tensor **tensors;       /* by value id */
-    fac_error   *err;
+    fac_plan *plan;
+    fac_tensor **tensors; /* by value id */
+    fac_error *err;
 } early;
 
 static fac_status contents(early *e, const fac_value *v, fac_tensor **out);
@@ -75,16 +76,22 @@ static fac_status compute(early *e, const fac_node *n) {
 static fac_status contents(early *e, const fac_value *v, fac_tensor **out) {
     fac_tensor **slot = &e->tensors[v->id];
     if (!*slot) {
-        if (v->tensor && fac_tensor_contiguous(v->tensor) && fac_tensor_data(v->tensor)) *slot = fac_tensor_retain(v->tensor);
-        else if (v->tensor) FAC_TRY(fac_tensor_copy_contiguous(v->tensor, slot, e->err));
-        else if (v->node) FAC_TRY(compute(e, v->node));
-        else return fac_raise(e->err, FAC_E_INTERNAL, "%s has no contents", v->name ? v->name : "a value");
+        if (v->tensor && fac_tensor_contiguous(v->tensor) && fac_tensor_data(v->tensor))
+            *slot = fac_tensor_retain(v->tensor);
+        else if (v->tensor)
+            FAC_TRY(fac_tensor_copy_contiguous(v->tensor, slot, e->err));
+        else if (v->node)
+            FAC_TRY(compute(e, v->node));
+        else
+            return fac_raise(e->err, FAC_E_INTERNAL, "%s has no contents",
+                             v->name ? v->name : "a value");
     }
     *out = *slot;
     return FAC_OK;
 }
 
-/* The values were computed on the host, which is where pack() of a host device reads; to others they are brought first. */
+/* The values were computed on the host, which is where pack() of a host device reads; to others
+ * they are brought first. */
 static fac_status pack_item(early *e, const fac_item *item, const void *from, fac_span to) {
     fac_device *d = e->plan->device;
     const void *plan = e->plan->steps[item->step].plan;
@@ -107,9 +114,11 @@ static fac_status fill(early *e, const fac_item *item, fac_pack *pack) {
     fac_span to = { pack->memory, 0 };
     if (item->solver) {
         const fac_solver *s = item->solver;
-        const uint64_t own = s->pack_key ? s->pack_key(plan->steps[item->step].plan, item->input) : 0;
+        const uint64_t own =
+            s->pack_key ? s->pack_key(plan->steps[item->step].plan, item->input) : 0;
         fac_hash key;
-        const bool lasts = fac_packed_key(d, &item->value->type, from, s, item->input, own, pack->bytes, &key);
+        const bool lasts =
+            fac_packed_key(d, &item->value->type, from, s, item->input, own, pack->bytes, &key);
         if (lasts && fac_packed_find(d, key, pack)) return FAC_OK;
         FAC_TRY(pack_item(e, item, from, to));
         if (lasts) fac_packed_keep(d, key, pack);
@@ -130,7 +139,8 @@ static fac_status fill(early *e, const fac_item *item, fac_pack *pack) {
     return status;
 }
 
-/* What a solver packs belongs to one step.  A value alone belongs to none: there may be no step at all. */
+/* What a solver packs belongs to one step.  A value alone belongs to none: there may be no step at
+ * all. */
 static const char *name_of(const fac_plan *plan, const fac_item *item) {
     const fac_value *v = item->value;
     if (item->solver && item->step < plan->nsteps) return plan->steps[item->step].label;
@@ -142,26 +152,33 @@ static const char *name_of(const fac_plan *plan, const fac_item *item) {
 static fac_status all_items(fac_plan *plan, fac_prepared *p, fac_hash *hashes, early *e) {
     fac_device *d = plan->device;
     const fac_graph *g = plan->graph;
-    for (size_t i = 0; i < g->nparams; i++) hashes[g->params[i]->id] = content(hashes, g->params[i]);
-    for (size_t i = 0; i < g->nconsts; i++) hashes[g->consts[i]->id] = content(hashes, g->consts[i]);
+    for (size_t i = 0; i < g->nparams; i++)
+        hashes[g->params[i]->id] = content(hashes, g->params[i]);
+    for (size_t i = 0; i < g->nconsts; i++)
+        hashes[g->consts[i]->id] = content(hashes, g->consts[i]);
     for (const fac_node *n = g->first; n; n = n->next)
-        for (int k = 0; k < n->nout && n->out[0]->time != FAC_RUN; k++) hashes[n->out[k]->id] = content(hashes, n->out[k]);
+        for (int k = 0; k < n->nout && n->out[0]->time != FAC_RUN; k++)
+            hashes[n->out[k]->id] = content(hashes, n->out[k]);
     for (int i = 0; i < plan->nitems; i++) {
         const fac_item *item = &plan->items[i];
         fac_hash h = fac_hash_int(hashes[item->value->id], item->bytes);
         if (item->solver) {
             h = fac_hash_text(h, item->solver->name);
             h = fac_hash_int(h, (uint64_t)item->input);
-            h = fac_hash_int(h, item->solver->pack_key ? item->solver->pack_key(plan->steps[item->step].plan, item->input) : 0);
+            h = fac_hash_int(h,
+                             item->solver->pack_key
+                                 ? item->solver->pack_key(plan->steps[item->step].plan, item->input)
+                                 : 0);
         } else {
-            for (int k = 0; k < item->value->type.dims.n; k++) h = fac_hash_int(h, (uint64_t)item->layout.stride[k]);
+            for (int k = 0; k < item->value->type.dims.n; k++)
+                h = fac_hash_int(h, (uint64_t)item->layout.stride[k]);
             h = fac_hash_int(h, (uint64_t)item->layout.block << 8 | (uint64_t)item->layout.axis);
         }
         bool fresh;
         FAC_TRY(fac_pack_get(d, h, item->bytes ? item->bytes : 1, &p->packs[i], &fresh, e->err));
         fac_status status = fresh ? fill(e, item, p->packs[i]) : FAC_OK;
         if (status) {
-            p->packs[i]->key = fac_hash_start(0);       /* nobody may find what was not filled */
+            p->packs[i]->key = fac_hash_start(0); /* nobody may find what was not filled */
             p->packs[i]->key.a ^= (uint64_t)(uintptr_t)p->packs[i];
             return fac_raise_in(e->err, status, "preparing %s", name_of(plan, item));
         }
@@ -173,7 +190,8 @@ static bool current(const fac_plan *plan) {
     const fac_graph *g = plan->graph;
     if (!plan->prepared) return false;
     for (size_t i = 0; i < g->nparams; i++)
-        /* those of the run time change in each run, and nothing is prepared from them but rows of what has gaps */
+        /* those of the run time change in each run, and nothing is prepared from them but rows of
+         * what has gaps */
         if ((g->params[i]->time != FAC_RUN || !fac_tensor_contiguous(g->params[i]->tensor)) &&
             plan->prepared->versions[i] != fac_tensor_version(g->params[i]->tensor))
             return false;
@@ -199,7 +217,8 @@ fac_status fac_prepare(fac_plan *plan, fac_prepared **out, fac_error *err) {
         }
         if (!p || !hashes || !e.tensors || !p->versions || !p->packs)
             status = fac_raise(err, FAC_E_NOMEM, "no memory to prepare a plan");
-        for (size_t i = 0; i < g->nparams && !status; i++) p->versions[i] = fac_tensor_version(g->params[i]->tensor);
+        for (size_t i = 0; i < g->nparams && !status; i++)
+            p->versions[i] = fac_tensor_version(g->params[i]->tensor);
         if (!status) {
             pthread_mutex_lock(&plan->device->lock);
             status = all_items(plan, p, hashes, &e);

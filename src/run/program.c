@@ -12,30 +12,40 @@
 
 enum { PLANS = 256 };
 
-fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out,
-                           fac_error *err) {
+fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts,
+                           fac_program **out, fac_error *err) {
     if (!g || !device || !out)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_program_new: %s is NULL", !g ? "the graph" : !device ? "the device" : "out");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_program_new: %s is NULL",
+                         !g        ? "the graph"
+                         : !device ? "the device"
+                                   : "out");
     FAC_TRY(fac_graph_usable(g, "fac_program_new", err));
     FAC_TRY(fac_solver_known(device, opts ? opts->solver : NULL, err));
-    if (!g->noutputs && !g->nparams) return fac_raise(err, FAC_E_ARGUMENT, "a graph without outputs has nothing to run");
+    if (!g->noutputs && !g->nparams)
+        return fac_raise(err, FAC_E_ARGUMENT, "a graph without outputs has nothing to run");
     fac_program *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
     p->device = device;
     if (opts) p->opts = *opts;
     p->graph = fac_graph_clone(g);
     p->steers = fac_alloc(g->ninputs + 1, sizeof *p->steers);
-    bool named = (!p->opts.solver || (p->solver = fac_copy_text(p->opts.solver)))
-                 && (!p->opts.recompute.scopes || (p->scopes = fac_copy_text(p->opts.recompute.scopes)))
-                 && (!p->graph || !(p->opts.hook || p->opts.observe) || fac_name_nodes(p->graph));
+    bool named =
+        (!p->opts.solver || (p->solver = fac_copy_text(p->opts.solver))) &&
+        (!p->opts.recompute.scopes || (p->scopes = fac_copy_text(p->opts.recompute.scopes))) &&
+        (!p->graph || !(p->opts.hook || p->opts.observe) || fac_name_nodes(p->graph));
     p->opts.solver = p->solver;
     p->opts.recompute.scopes = p->scopes;
-    fac_status status = p->graph && p->steers && named ? fac_graph_check(p->graph, err)
-                                                       : fac_raise(err, FAC_E_NOMEM, "no memory for a program");
-    if (!status && pthread_mutex_init(&p->lock, NULL)) status = fac_raise(err, FAC_E_NOMEM, "no mutex");
-    else if (!status) p->locks++;
-    if (!status && pthread_mutex_init(&p->turn, NULL)) status = fac_raise(err, FAC_E_NOMEM, "no mutex");
-    else if (!status) p->locks++;
+    fac_status status = p->graph && p->steers && named
+                            ? fac_graph_check(p->graph, err)
+                            : fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    if (!status && pthread_mutex_init(&p->lock, NULL))
+        status = fac_raise(err, FAC_E_NOMEM, "no mutex");
+    else if (!status)
+        p->locks++;
+    if (!status && pthread_mutex_init(&p->turn, NULL))
+        status = fac_raise(err, FAC_E_NOMEM, "no mutex");
+    else if (!status)
+        p->locks++;
     if (status) {
         fac_program_free(p);
         return status;
@@ -62,10 +72,12 @@ void fac_program_free(fac_program *p) {
     fac_release(p);
 }
 
-/* ---- plans, under p->lock ---------------------------------------------------------------------------------------- */
+/* ---- plans, under p->lock
+ * ---------------------------------------------------------------------------------------- */
 
 /* Sizes of all inputs and contents of those that steer shapes. */
-static fac_status key_of(const fac_program *p, fac_tensor *const in[], fac_hash *out, fac_error *err) {
+static fac_status key_of(const fac_program *p, fac_tensor *const in[], fac_hash *out,
+                         fac_error *err) {
     fac_hash h = fac_hash_start(23);
     for (size_t i = 0; i < p->graph->ninputs; i++) {
         const fac_value *v = p->graph->inputs[i];
@@ -78,7 +90,9 @@ static fac_status key_of(const fac_program *p, fac_tensor *const in[], fac_hash 
         char bytes[FAC_KNOWN * 8];
         size_t n = fac_type_bytes(&t);
         if (n > sizeof bytes)
-            return fac_raise(err, FAC_E_UNSUPPORTED, "input %s steers shapes and has more than %d elements", v->name, FAC_KNOWN);
+            return fac_raise(err, FAC_E_UNSUPPORTED,
+                             "input %s steers shapes and has more than %d elements", v->name,
+                             FAC_KNOWN);
         FAC_TRY(fac_tensor_read(in[i], bytes, n, err));
         h = fac_hash_bytes(h, bytes, n);
     }
@@ -91,8 +105,10 @@ static void forget_oldest(fac_program *p) {
     while (p->nplans >= most) {
         size_t oldest = p->nplans;
         for (size_t i = 0; i < p->nplans; i++)
-            if (p->plans[i]->busy == 0 && (oldest == p->nplans || p->plans[i]->used < p->plans[oldest]->used)) oldest = i;
-        if (oldest == p->nplans) return;        /* all of them are running */
+            if (p->plans[i]->busy == 0 &&
+                (oldest == p->nplans || p->plans[i]->used < p->plans[oldest]->used))
+                oldest = i;
+        if (oldest == p->nplans) return; /* all of them are running */
         fac_plan_free(p->plans[oldest]);
         p->plans[oldest] = p->plans[--p->nplans];
     }
@@ -126,39 +142,45 @@ static size_t bytes_to_pack(const fac_plan *plan) {
     return bytes;
 }
 
-fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_stat *stat, fac_error *err) {
+fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_stat *stat,
+                            fac_error *err) {
     fac_plan *plan;
     fac_prepared *prepared = NULL;
     pthread_mutex_lock(&p->lock);
     fac_status status = plan_for(p, in, &plan, err);
     const bool whole = !status && !plan->cut;
-    if (whole && plan->dry) plan->packed_bytes = bytes_to_pack(plan);
-    else if (whole) status = fac_prepare(plan, &prepared, err);
+    if (whole && plan->dry)
+        plan->packed_bytes = bytes_to_pack(plan);
+    else if (whole)
+        status = fac_prepare(plan, &prepared, err);
     if (!status && !whole && stat) *stat = (fac_plan_stat){ .macs = plan->macs };
     if (!status && whole) {
         fac_prepared_put(plan, prepared);
-        const fac_plan_stat s = { plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps,
-                                  plan->copied_bytes, plan->recompute, plan->macs };
+        const fac_plan_stat s = { plan->arena_bytes,  plan->values_bytes, plan->bound_bytes,
+                                  plan->packed_bytes, plan->nsteps,       plan->copied_bytes,
+                                  plan->recompute,    plan->macs };
         if (stat) *stat = s;
     }
     pthread_mutex_unlock(&p->lock);
     return status;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 enum { FEW = 48 };
 
 /* Everything one run borrows and has to give back. */
 typedef struct run {
-    fac_plan     *plan;
+    fac_plan *plan;
     fac_prepared *prepared;
-    fac_frame    *frame;
-    fac_tensor   *few_tensors[FEW], **in, **out;        /* contiguous inputs, results that were made here */
-    fac_span      few_spans[FEW], *from, *to;
-    fac_loan      few_loans[FEW], *loans;               /* of inputs, then outputs, on a device out of sight */
-    void         *many;
-    bool          busy;                                 /* the plan is in use */
+    fac_frame *frame;
+    fac_tensor *few_tensors[FEW], **in, **out; /* contiguous inputs, results that were made here */
+    fac_span few_spans[FEW], *from, *to;
+    fac_loan few_loans[FEW], *loans; /* of inputs, then outputs, on a device out of sight */
+    void *many;
+    bool busy; /* the plan is in use */
 } run;
 
 static fac_status borrow(fac_program *p, fac_tensor *const in[], run *r, fac_error *err) {
@@ -214,8 +236,10 @@ static fac_status arrays(const fac_program *p, run *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* The contiguous memory of a tensor on the program's device; a copy where it is strided or elsewhere, or must be our own. */
-static fac_status input_memory(fac_program *p, fac_tensor *t, bool own, run *r, size_t i, fac_error *err) {
+/* The contiguous memory of a tensor on the program's device; a copy where it is strided or
+ * elsewhere, or must be our own. */
+static fac_status input_memory(fac_program *p, fac_tensor *t, bool own, run *r, size_t i,
+                               fac_error *err) {
     if (!fac_in_sight(p->device)) {
         FAC_TRY(fac_lend_in(p->device, t, own, &r->loans[i], err));
         r->from[i] = r->loans[i].span;
@@ -230,24 +254,32 @@ static fac_status input_memory(fac_program *p, fac_tensor *t, bool own, run *r, 
     return FAC_OK;
 }
 
-static fac_status check_output(const fac_program *p, const char *name, const fac_type *type, const fac_tensor *t, fac_error *err) {
+static fac_status check_output(const fac_program *p, const char *name, const fac_type *type,
+                               const fac_tensor *t, fac_error *err) {
     fac_type have = fac_tensor_type(t);
-    if (have.dtype == type->dtype && fac_dims_equal(&have.dims, &type->dims) && fac_tensor_contiguous(t)) return FAC_OK;
+    if (have.dtype == type->dtype && fac_dims_equal(&have.dims, &type->dims) &&
+        fac_tensor_contiguous(t))
+        return FAC_OK;
     fac_text want = { 0 }, got = { 0 };
     fac_type_print(p->graph, type, &want);
     fac_type_print(p->graph, &have, &got);
-    fac_status status = fac_raise(err, FAC_E_SHAPE, "output %s is %s, the tensor given is %s%s", name, want.s ? want.s : "?",
-                                  got.s ? got.s : "?", fac_tensor_contiguous(t) ? "" : ", not contiguous");
+    fac_status status = fac_raise(err, FAC_E_SHAPE, "output %s is %s, the tensor given is %s%s",
+                                  name, want.s ? want.s : "?", got.s ? got.s : "?",
+                                  fac_tensor_contiguous(t) ? "" : ", not contiguous");
     fac_text_free(&want);
     fac_text_free(&got);
     return status;
 }
 
-static fac_status output_memory(fac_program *p, size_t i, const fac_type *type, fac_tensor *given, run *r, fac_error *err) {
+static fac_status output_memory(fac_program *p, size_t i, const fac_type *type, fac_tensor *given,
+                                run *r, fac_error *err) {
     const bool here = fac_in_sight(p->device);
-    if (given) FAC_TRY(check_output(p, p->graph->outputs[i].name, type, given, err));
-    else if (here) FAC_TRY(fac_tensor_new_on(p->device->memory_ops, p->device, *type, false, &r->out[i], err));
-    else FAC_TRY(fac_tensor_new_aside(*type, &r->out[i], err));     /* host memory on the first read */
+    if (given)
+        FAC_TRY(check_output(p, p->graph->outputs[i].name, type, given, err));
+    else if (here)
+        FAC_TRY(fac_tensor_new_on(p->device->memory_ops, p->device, *type, false, &r->out[i], err));
+    else
+        FAC_TRY(fac_tensor_new_aside(*type, &r->out[i], err)); /* host memory on the first read */
     fac_tensor *t = given ? given : r->out[i];
     if (here) return fac_tensor_begin_write(t, &r->to[i].memory, err);
     FAC_TRY(fac_lend_out(p->device, t, &r->loans[p->graph->ninputs + i], err));
@@ -269,7 +301,8 @@ static fac_status end_lending(fac_program *p, run *r, fac_status status, fac_err
 static bool is_written(const fac_plan *plan, const fac_tensor *t) {
     const fac_graph *g = plan->graph;
     for (size_t i = 0; i < g->nparams; i++)
-        if (plan->written[i] && fac_tensor_storage(g->params[i]->tensor) == fac_tensor_storage(t)) return true;
+        if (plan->written[i] && fac_tensor_storage(g->params[i]->tensor) == fac_tensor_storage(t))
+            return true;
     return false;
 }
 
@@ -285,39 +318,47 @@ static fac_status own_texts(const run *r, fac_tensor *const given[], size_t n, f
     return FAC_OK;
 }
 
-static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
-                           fac_error *err) {
+static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_tensor *out[],
+                           const fac_within *within, fac_error *err) {
     const fac_graph *g = p->graph;
     r->frame->within = within;
     FAC_TRY(arrays(p, r, err));
     for (size_t i = 0; i < g->ninputs; i++)
-        if (in[i]) FAC_TRY(input_memory(p, in[i], p->updates && is_written(r->plan, in[i]), r, i, err));
+        if (in[i])
+            FAC_TRY(input_memory(p, in[i], p->updates && is_written(r->plan, in[i]), r, i, err));
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_type type = fac_plan_output(r->plan, i);
         FAC_TRY(output_memory(p, i, &type, out[i], r, err));
     }
     if (p->updates) FAC_TRY(fac_begin_updates(r->plan, err));
-    fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->from, r->to, p->timed, &p->opts, err);
+    fac_status status =
+        fac_execute(r->plan, r->frame, r->prepared, r->from, r->to, p->timed, &p->opts, err);
     if (p->updates) fac_end_updates(r->plan);
     if (!status && r->plan->copied_bytes) status = fac_copy_updates(r->plan, r->frame, err);
     return status;
 }
 
-fac_status fac_program_run_within(fac_program *p, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
-                                  fac_error *err) {
+fac_status fac_program_run_within(fac_program *p, fac_tensor *const in[], fac_tensor *out[],
+                                  const fac_within *within, fac_error *err) {
     run r;
     memset(&r, 0, sizeof r);
-    if (p->opts.plan_only) return fac_raise(err, FAC_E_ARGUMENT, "this program was made to be planned only, and does not run");
+    if (p->opts.plan_only)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "this program was made to be planned only, and does not run");
     if (p->updates) pthread_mutex_lock(&p->turn);
     fac_status status = borrow(p, in, &r, err);
-    if (!status) status = r.plan->cut ? fac_cut_run(r.plan->cut, in, out, within, err) : run_once(p, &r, in, out, within, err);
+    if (!status)
+        status = r.plan->cut ? fac_cut_run(r.plan->cut, in, out, within, err)
+                             : run_once(p, &r, in, out, within, err);
     if (r.frame) fac_frame_end(r.plan, r.frame);
     if (!fac_in_sight(p->device)) status = end_lending(p, &r, status, err);
     if (!status && !r.plan->cut) status = own_texts(&r, out, p->graph->noutputs, err);
     for (size_t i = 0; r.in && i < p->graph->ninputs; i++) fac_tensor_free(r.in[i]);
     for (size_t i = 0; r.out && i < p->graph->noutputs; i++) {
-        if (status) fac_tensor_free(r.out[i]);
-        else if (r.out[i]) out[i] = r.out[i];
+        if (status)
+            fac_tensor_free(r.out[i]);
+        else if (r.out[i])
+            out[i] = r.out[i];
     }
     fac_release(r.many);
     give_back(p, &r, !status);
@@ -325,11 +366,14 @@ fac_status fac_program_run_within(fac_program *p, fac_tensor *const in[], fac_te
     return status;
 }
 
-fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[],
+                           fac_error *err) {
     return fac_program_run_within(p, in, out, NULL, err);
 }
 
-/* ---- profile ----------------------------------------------------------------------------------------------------- */
+/* ---- profile
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 void fac_program_profile(fac_program *p, bool on) {
     pthread_mutex_lock(&p->lock);
@@ -352,10 +396,21 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
     for (size_t i = 0; own && i < n && i < max; i++) {
         const fac_step *s = &p->last->steps[i];
         const char *solver = s->kind == FAC_STEP_RUN ? s->solver->name : "pack";
-        const char *op = s->kind != FAC_STEP_RUN ? "pack" : !s->problem->node->graph ? "reorder" : s->problem->node->op->name;
-        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs, s->bytes, s->runs,
-                                 s->solver == &fac_solver_away, op, s->layouts, s->problem->variant,
-                                 s->does, s->ndoes };
+        const char *op = s->kind != FAC_STEP_RUN    ? "pack"
+                         : !s->problem->node->graph ? "reorder"
+                                                    : s->problem->node->op->name;
+        to[i] = (fac_step_stat){ s->label,
+                                 solver,
+                                 s->seconds,
+                                 s->macs,
+                                 s->bytes,
+                                 s->runs,
+                                 s->solver == &fac_solver_away,
+                                 op,
+                                 s->layouts,
+                                 s->problem->variant,
+                                 s->does,
+                                 s->ndoes };
     }
     pthread_mutex_unlock(&p->lock);
     return n;
@@ -373,7 +428,9 @@ size_t fac_program_launches(fac_program *p, fac_launch_stat *to, size_t max) {
         const bool own = k < plan->nsteps;
         if (own) step = k;
         if (n < max)
-            to[n] = (fac_launch_stat){ own ? k : -1, "", c->start - plan->commands[0].start, c->end - c->start, c->groups, c->items };
+            to[n] =
+                (fac_launch_stat){ own ? k : -1,      "",        c->start - plan->commands[0].start,
+                                   c->end - c->start, c->groups, c->items };
         if (n < max) memcpy(to[n].kernel, c->name, sizeof to[n].kernel);
         n++;
     }
@@ -383,10 +440,14 @@ size_t fac_program_launches(fac_program *p, fac_launch_stat *to, size_t max) {
 
 fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_error *err) {
     if (!v || !device || !out)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: %s is NULL", !v ? "the value" : !device ? "the device" : "out");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: %s is NULL",
+                         !v        ? "the value"
+                         : !device ? "the device"
+                                   : "out");
     fac_graph *g = v->graph, *only = NULL;
     FAC_TRY(fac_graph_usable(g, "fac_eval", err));
-    if (g->ninputs) return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: input %s has no data", g->inputs[0]->name);
+    if (g->ninputs)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: input %s has no data", g->inputs[0]->name);
     fac_value **map = NULL;
     fac_program *p = NULL;
     fac_tensor *result = NULL;

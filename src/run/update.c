@@ -1,6 +1,6 @@
-/* New contents of parameters that no step could write over them: copied there when the run is over.  All updates are one parallel
- * assignment: what lies in the frame goes straight to its parameter; what lies in a parameter itself (p <- q) is set aside
- * first. */
+/* New contents of parameters that no step could write over them: copied there when the run is over.
+ * All updates are one parallel assignment: what lies in the frame goes straight to its parameter;
+ * what lies in a parameter itself (p <- q) is set aside first. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -20,7 +20,8 @@ static fac_status update_here(const fac_plan *plan, const fac_frame *f, fac_erro
     const fac_graph *g = plan->graph;
     const fac_backend *b = plan->device->backend;
     void **to = fac_alloc(2 * g->nparams + 1, sizeof *to), **aside = to ? to + g->nparams : NULL;
-    fac_status status = to ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
+    fac_status status =
+        to ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
     for (size_t i = 0; i < g->nparams && !status; i++) {
         const fac_slot *slot = &plan->updates[i];
         const fac_type *type = &g->params[i]->type;
@@ -28,7 +29,8 @@ static fac_status update_here(const fac_plan *plan, const fac_frame *f, fac_erro
         status = fac_tensor_begin_write(g->params[i]->tensor, &to[i], err);
         if (status || plan->roots[slot->root].kind == FAC_ROOT_ARENA) continue;
         aside[i] = fac_alloc(fac_type_bytes(type), 1);
-        status = aside[i] ? fac_fetch(plan->device, type, f->roots[slot->root], &slot->layout, aside[i], err)
+        status = aside[i] ? fac_fetch(plan->device, type, f->roots[slot->root], &slot->layout,
+                                      aside[i], err)
                           : no_memory(g->params[i], err);
     }
     for (size_t i = 0; to && i < g->nparams; i++) {
@@ -38,8 +40,9 @@ static fac_status update_here(const fac_plan *plan, const fac_frame *f, fac_erro
             fac_layout plain = fac_layout_plain(&type->dims), own = { 0 };
             memcpy(own.stride, fac_tensor_strides(g->params[i]->tensor), sizeof own.stride);
             const fac_span from = f->roots[slot->root];
-            fac_copy_layout(type, aside[i] ? aside[i] : (char *)b->host(plan->device, from.memory) + from.at,
-                            aside[i] ? &plain : &slot->layout, to[i], &own);
+            fac_copy_layout(
+                type, aside[i] ? aside[i] : (char *)b->host(plan->device, from.memory) + from.at,
+                aside[i] ? &plain : &slot->layout, to[i], &own);
         }
         fac_release(aside[i]);
     }
@@ -53,14 +56,16 @@ static fac_status update_away(const fac_plan *plan, const fac_frame *f, fac_erro
     const fac_graph *g = plan->graph;
     fac_device *d = plan->device;
     void **aside = fac_alloc(g->nparams + 1, sizeof *aside);
-    fac_status status = aside ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
+    fac_status status =
+        aside ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
     for (size_t i = 0; i < g->nparams && !status; i++) {
         const fac_slot *slot = &plan->updates[i];
         const size_t bytes = fac_type_bytes(&g->params[i]->type);
         if (slot->root < 0 || !bytes || plan->roots[slot->root].kind == FAC_ROOT_ARENA) continue;
         status = fac_device_hold(d, FAC_HOLD_OPERANDS, bytes, &aside[i], err);
         if (!status)
-            status = d->backend->copy(d, fac_span_of(f, slot, &g->params[i]->type), (fac_span){ aside[i], 0 }, bytes, err);
+            status = d->backend->copy(d, fac_span_of(f, slot, &g->params[i]->type),
+                                      (fac_span){ aside[i], 0 }, bytes, err);
     }
     for (size_t i = 0; aside && i < g->nparams; i++) {
         const fac_slot *slot = &plan->updates[i];
@@ -68,7 +73,8 @@ static fac_status update_away(const fac_plan *plan, const fac_frame *f, fac_erro
         fac_loan to = { 0 };
         if (!status && slot->root >= 0) {
             status = fac_lend_out(d, g->params[i]->tensor, &to, err);
-            const fac_span from = aside[i] ? (fac_span){ aside[i], 0 } : fac_span_of(f, slot, &g->params[i]->type);
+            const fac_span from =
+                aside[i] ? (fac_span){ aside[i], 0 } : fac_span_of(f, slot, &g->params[i]->type);
             if (!status) status = d->backend->copy(d, from, to.span, bytes, err);
             fac_status ended = fac_lend_end(d, &to, !status, err);
             if (!status) status = ended;
@@ -96,5 +102,6 @@ fac_status fac_begin_updates(const fac_plan *plan, fac_error *err) {
 void fac_end_updates(const fac_plan *plan) {
     const fac_graph *g = plan->graph;
     for (size_t i = 0; i < g->nparams && fac_in_sight(plan->device); i++)
-        if (plan->written[i]) fac_tensor_begin_write(g->params[i]->tensor, NULL, NULL);     /* our own: nothing to fail */
+        if (plan->written[i])
+            fac_tensor_begin_write(g->params[i]->tensor, NULL, NULL); /* our own: nothing to fail */
 }

@@ -1,4 +1,4 @@
-/* The pages and their modules, compiled in: no file system lies behind a path. */
+/* The pages and their modules, compiled in: no file system lies after a path. */
 #include <string.h>
 #include "studio/studio.h"
 #include "studio_app.h"

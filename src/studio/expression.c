@@ -133,7 +133,7 @@ static bool read_name(reader *r, char to[24]) {
     return true;
 }
 
-/* Behind the opening bracket; in[0..n) is there already. */
+/* After the opening bracket; in[0..n) is there already. */
 static int arguments(reader *r, const char *name, int n, int in[EXPRESSION_INPUTS]) {
     while (!r->failed && !next_is(r, ")")) {
         if (n == EXPRESSION_INPUTS) return fail(r, "too many arguments");

@@ -27,7 +27,7 @@ typedef struct expression {
 
 /* The caller has put the variables into of[0..n).  *result: the step of the whole.  Functions are
  * the elementwise operators of `facula op` by their names and PyTorch's common ones, sum, mean,
- * prod, max and min of all elements, also behind a point.  FAC_E_ARGUMENT says where the text stops
+ * prod, max and min of all elements, also after a point.  FAC_E_ARGUMENT says where the text stops
  * making sense. */
 fac_status fac_expression_read(expression *e, const char *text, int *result, fac_error *err);
 /* An operator that an expression may call: how many numbers it is a function of; 0: none. */

@@ -50,7 +50,7 @@ void fac_images_release(images *p) {
     fac_device_free(p->device);
 }
 
-/* What the first layers answer, behind their relus. */
+/* What the first layers answer, after their relus. */
 static void add_maps(fac_graph *g) {
     fac_value *found[8];
     char name[16];

@@ -114,7 +114,7 @@ static void write_confusion(const points *p, const fac_tensor *at_points, bool t
                    (long long)counts[0][1], (long long)counts[1][0], (long long)counts[1][1]);
 }
 
-/* Neurons behind a relu that are 0 for all points; -1 where the activation has no such place. */
+/* Neurons after a relu that are 0 for all points; -1 where the activation has no such place. */
 static void write_dead(const points *p, fac_tensor *const *largest, fac_text *to) {
     const bool relu = !strcmp(p->setup.net.activation, "relu");
     for (int k = 0; k < p->setup.net.n; k++) {

@@ -77,7 +77,7 @@ static void open_session(void *self, fac_http_request *r) {
     cJSON_Delete(how);
 }
 
-/* The session that stands in the path behind `before`; an answer was given where there is none. */
+/* The session that stands in the path after `before`; an answer was given where there is none. */
 static table_entry *use(fac_studio *st, fac_http_request *r, const char *before) {
     const char *at = fac_http_path(r) + strlen(before);
     char name[TABLE_NAME] = "";

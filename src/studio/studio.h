@@ -21,7 +21,7 @@ typedef struct asset {
     const char *path, *type, *text;
 } asset;
 const asset *fac_asset_find(const char *path);
-const asset *fac_asset_at(int k); /* NULL behind the last one */
+const asset *fac_asset_at(int k); /* NULL after the last one */
 
 /* sandbox.c: one question, one answer. */
 typedef struct question {

@@ -7,7 +7,8 @@
 #include "tensor/mirror.h"
 
 static fac_status no_memory(const fac_tensor *t, size_t bytes, fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", bytes, fac_dtype_get(t->type.dtype)->name);
+    return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", bytes,
+                     fac_dtype_get(t->type.dtype)->name);
 }
 
 /* ---- texts ---- */
@@ -15,7 +16,7 @@ static fac_status no_memory(const fac_tensor *t, size_t bytes, fac_error *err) {
 static char *text_at(const void *elements, size_t i) {
     char *s;
     memcpy(&s, (const char *)elements + i * sizeof s, sizeof s);
-    return s ? s : (char *)(uintptr_t)"";
+    return s ? s : (char *)(uintptr_t) "";
 }
 
 /* Copies n texts into an arena; to may be from. */
@@ -29,19 +30,26 @@ static bool copy_texts(fac_arena *arena, size_t n, char **to, const void *from) 
 
 /* ---- reading and writing ---- */
 
-static fac_status check_bytes(const fac_tensor *t, const void *memory, size_t bytes, fac_error *err) {
+static fac_status check_bytes(const fac_tensor *t, const void *memory, size_t bytes,
+                              fac_error *err) {
     size_t need = fac_type_bytes(&t->type);
-    if (bytes != need) return fac_raise(err, FAC_E_ARGUMENT, "the tensor has %zu bytes, the caller's memory %zu", need, bytes);
+    if (bytes != need)
+        return fac_raise(err, FAC_E_ARGUMENT, "the tensor has %zu bytes, the caller's memory %zu",
+                         need, bytes);
     return need && !memory ? fac_raise(err, FAC_E_ARGUMENT, "the caller's memory is NULL") : FAC_OK;
 }
 
 /* Elements and sizes as fac_copy_strided wants them: blocks count as elements. */
-static void in_blocks(const fac_tensor *t, fac_dims *dims, size_t *size, int64_t plain[FAC_DIMS], int64_t strides[FAC_DIMS]) {
+static void in_blocks(const fac_tensor *t, fac_dims *dims, size_t *size, int64_t plain[FAC_DIMS],
+                      int64_t strides[FAC_DIMS]) {
     const fac_dtype_info *info = fac_dtype_get(t->type.dtype);
     *dims = t->type.dims;
     *size = (size_t)info->block_bytes;
-    for (int k = 0; k < dims->n; k++) strides[k] = k == dims->n - 1 ? t->stride[k] : t->stride[k] / info->block_elements;
-    if (dims->n) dims->d[dims->n - 1] = (dims->d[dims->n - 1] + info->block_elements - 1) / info->block_elements;
+    for (int k = 0; k < dims->n; k++)
+        strides[k] = k == dims->n - 1 ? t->stride[k] : t->stride[k] / info->block_elements;
+    if (dims->n)
+        dims->d[dims->n - 1] =
+            (dims->d[dims->n - 1] + info->block_elements - 1) / info->block_elements;
     fac_dims_strides(dims, FAC_U8, plain);
 }
 
@@ -53,7 +61,8 @@ fac_status fac_tensor_read(const fac_tensor *t, void *to, size_t bytes, fac_erro
     FAC_TRY(check_bytes(t, to, bytes, err));
     if (!bytes) return FAC_OK;
     FAC_TRY(fac_storage_home(t->storage, err));
-    if (t->contiguous && s->ops) return s->ops->read(s->device, s->memory, fac_tensor_at(t), to, bytes, err);
+    if (t->contiguous && s->ops)
+        return s->ops->read(s->device, s->memory, fac_tensor_at(t), to, bytes, err);
     if (t->contiguous) {
         memcpy(to, fac_tensor_data(t), bytes);
         return FAC_OK;
@@ -66,7 +75,8 @@ fac_status fac_tensor_read(const fac_tensor *t, void *to, size_t bytes, fac_erro
     if (s->ops) {
         fetched = fac_alloc_aligned(span);
         if (!fetched) return no_memory(t, span, err);
-        fac_status status = s->ops->read(s->device, s->memory, fac_tensor_at(t), fetched, span, err);
+        fac_status status =
+            s->ops->read(s->device, s->memory, fac_tensor_at(t), fetched, span, err);
         if (status) {
             fac_release_aligned(fetched);
             return status;
@@ -82,7 +92,8 @@ static fac_status own(fac_storage *s, fac_error *err) {
     if (!s->borrowed || s->lent) return FAC_OK;
     fac_arena texts = { 0 };
     void *copy = fac_alloc_aligned(s->bytes);
-    bool done = copy && (s->dtype != FAC_TEXT || copy_texts(&texts, s->bytes / sizeof(char *), copy, s->host));
+    bool done = copy && (s->dtype != FAC_TEXT ||
+                         copy_texts(&texts, s->bytes / sizeof(char *), copy, s->host));
     if (!done) {
         fac_release_aligned(copy);
         fac_arena_free(&texts);
@@ -107,7 +118,8 @@ fac_status fac_tensor_begin_write(fac_tensor *t, void **data, fac_error *err) {
 
 void fac_tensor_touch(fac_tensor *t) { atomic_fetch_add(&t->storage->version, 1); }
 
-/* A write to the whole storage drops the texts that were there; a write to a part keeps them all. */
+/* A write to the whole storage drops the texts that were there; a write to a part keeps them all.
+ */
 static fac_status write_texts(fac_tensor *t, const void *from, size_t n, fac_error *err) {
     fac_storage *s = t->storage;
     bool whole = n * sizeof(char *) == s->bytes;
@@ -120,7 +132,8 @@ static fac_status write_texts(fac_tensor *t, const void *from, size_t n, fac_err
     }
     int64_t plain[FAC_DIMS];
     fac_dims_strides(&t->type.dims, FAC_TEXT, plain);
-    fac_copy_strided(&t->type.dims, sizeof *copies, (char *)s->host + fac_tensor_at(t), t->stride, copies, plain);
+    fac_copy_strided(&t->type.dims, sizeof *copies, (char *)s->host + fac_tensor_at(t), t->stride,
+                     copies, plain);
     fac_release(copies);
     if (whole) {
         fac_arena_free(&s->texts);
@@ -139,7 +152,8 @@ static fac_status write_strided(fac_tensor *t, const void *from, fac_error *err)
         fac_copy_strided(&dims, size, (char *)s->host + at, strides, from, plain);
         return FAC_OK;
     }
-    char *around = fac_alloc_aligned(span);                 /* what lies between the elements is written back as it was */
+    char *around =
+        fac_alloc_aligned(span); /* what lies between the elements is written back as it was */
     if (!around) return no_memory(t, span, err);
     fac_status status = s->ops->read(s->device, s->memory, at, around, span, err);
     if (!status) {
@@ -156,8 +170,9 @@ fac_status fac_tensor_write(fac_tensor *t, const void *from, size_t bytes, fac_e
     for (int k = 0; k < t->type.dims.n; k++)
         if (t->type.dims.d[k] > 1 && !t->stride[k])
             return fac_raise(err, FAC_E_ARGUMENT,
-                             "dim %d has stride 0: its %" PRId64 " elements are one, which cannot hold them", k,
-                             t->type.dims.d[k]);
+                             "dim %d has stride 0: its %" PRId64
+                             " elements are one, which cannot hold them",
+                             k, t->type.dims.d[k]);
     if (!bytes) return FAC_OK;
     if (bytes == s->bytes) fac_storage_overwrite(s);
     FAC_TRY(fac_tensor_begin_write(t, NULL, err));
@@ -181,7 +196,9 @@ fac_status fac_tensor_copy_contiguous(const fac_tensor *t, fac_tensor **out, fac
         if (!status && bytes) status = write_texts(copy, elements, bytes / sizeof(char *), err);
         fac_release(elements);
     }
-    if (status) fac_tensor_free(copy);
-    else *out = copy;
+    if (status)
+        fac_tensor_free(copy);
+    else
+        *out = copy;
     return status;
 }

@@ -12,9 +12,7 @@
 #include <string.h>
 #include "tensor/half.h"
 
-static float half(const uint8_t *p) {
-    return fac_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
-}
+static float half(const uint8_t *p) { return fac_f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
 
 static uint32_t word(const uint8_t *p) {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -230,7 +228,10 @@ static void to_q5_1(const float *x, uint8_t *b) {
 
 typedef void decoder(const uint8_t *block, float *x);
 typedef void encoder(const float *x, uint8_t *block);
-static const struct { decoder *decode; encoder *encode; } kinds[FAC_DTYPES] = {
+static const struct {
+    decoder *decode;
+    encoder *encode;
+} kinds[FAC_DTYPES] = {
     [FAC_Q4_0] = { q4_0, to_q4_0 }, [FAC_Q4_1] = { q4_1, to_q4_1 }, [FAC_Q5_0] = { q5_0, to_q5_0 },
     [FAC_Q5_1] = { q5_1, to_q5_1 }, [FAC_Q8_0] = { q8_0, to_q8_0 }, [FAC_IQ4_NL] = { iq4_nl, NULL },
     [FAC_Q2_K] = { q2_k, NULL },    [FAC_Q3_K] = { q3_k, NULL },    [FAC_Q4_K] = { q4_k, NULL },

@@ -1,11 +1,12 @@
-/* Weights in blocks: a few bits for each and a scale for all of a block, as GGUF files hold them. */
+/* Weights in blocks: a few bits for each and a scale for all of a block, as GGUF files hold them.
+ */
 #ifndef FACULA_TENSOR_BLOCKS_H
 #define FACULA_TENSOR_BLOCKS_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "facula/tensor.h"
 
-enum { FAC_BLOCK_MOST = 256 };                  /* elements of the largest block */
+enum { FAC_BLOCK_MOST = 256 }; /* elements of the largest block */
 
 /* n elements, whole blocks of a type of kind 'q', as floats.  Products are rounded to f32 in the
  * order in which GGUF's reference takes them, so the same bits come out. */

@@ -1,7 +1,7 @@
 /* From one element type to another.
  *
- * Each type has loops from and to f32, f64 and i64; between two others the values pass through f64 if one of them is a float,
- * else through i64 (u64 as its bit pattern), a buffer at a time. */
+ * Each type has loops from and to f32, f64 and i64; between two others the values pass through f64
+ * if one of them is a float, else through i64 (u64 as its bit pattern), a buffer at a time. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -16,17 +16,17 @@
 static int64_t wrap(double x) {
     if (x > -0x1p63 && x < 0x1p63) return (int64_t)x;
     if (!isfinite(x)) return 0;
-    double rest = fmod(x, 0x1p64);                                      /* exact */
+    double rest = fmod(x, 0x1p64); /* exact */
     return (int64_t)(rest < 0 ? -(uint64_t)-rest : (uint64_t)rest);
 }
 
-#define CAST_FLOAT(x)  ((float)(x))
+#define CAST_FLOAT(x) ((float)(x))
 #define CAST_DOUBLE(x) ((double)(x))
-#define CAST_INT(x)    ((int64_t)(x))
-#define CAST_T(x)      ((T)(x))
-#define WRAP_T(x)      ((T)wrap(x))
-#define NOT_ZERO(x)    ((x) != 0)
-#define HALF_INT(x)    wrap((double)AS_FLOAT(x))
+#define CAST_INT(x) ((int64_t)(x))
+#define CAST_T(x) ((T)(x))
+#define WRAP_T(x) ((T)wrap(x))
+#define NOT_ZERO(x) ((x) != 0)
+#define HALF_INT(x) wrap((double)AS_FLOAT(x))
 
 #define NAME f32
 #define T float
@@ -125,7 +125,7 @@ static int64_t wrap(double x) {
 
 /* The low bits, as a two's complement number or not. */
 #define LOW(x, bits) ((uint64_t)(x) & ((1u << (bits)) - 1))
-#define SIGNED(x, bits) ((int8_t)((int)(LOW(x, bits) ^ (1u << ((bits) - 1))) - (1 << ((bits) - 1))))
+#define SIGNED(x, bits) ((int8_t)((int)(LOW(x, bits) ^ (1u << ((bits)-1))) - (1 << ((bits)-1))))
 #define NAME i4
 #define T int8_t
 #define FEW(x) SIGNED(x, 4)
@@ -144,33 +144,65 @@ static int64_t wrap(double x) {
 #include "tensor/convert_few.h"
 
 typedef void loop(void *to, const void *from, size_t n);
-typedef struct loops { loop *to_f32, *to_f64, *to_i64, *from_f32, *from_f64, *from_i64; } loops;
-#define LOOPS(name) { name##_to_f32, name##_to_f64, name##_to_i64, name##_from_f32, name##_from_f64, name##_from_i64 }
+typedef struct loops {
+    loop *to_f32, *to_f64, *to_i64, *from_f32, *from_f64, *from_i64;
+} loops;
+#define LOOPS(name)                                                                                \
+    {                                                                                              \
+        name##_to_f32, name##_to_f64, name##_to_i64, name##_from_f32, name##_from_f64,             \
+            name##_from_i64                                                                        \
+    }
 static const loops table[FAC_DTYPES] = {
-    [FAC_F32] = LOOPS(f32), [FAC_F64] = LOOPS(f64), [FAC_F16] = LOOPS(f16), [FAC_BF16] = LOOPS(bf16), [FAC_I8] = LOOPS(i8),
-    [FAC_I16] = LOOPS(i16), [FAC_I32] = LOOPS(i32), [FAC_I64] = LOOPS(i64), [FAC_U8] = LOOPS(u8), [FAC_U16] = LOOPS(u16),
-    [FAC_U32] = LOOPS(u32), [FAC_U64] = LOOPS(u64), [FAC_BOOL] = LOOPS(flag),
-    [FAC_F8E4M3] = LOOPS(f8e4m3), [FAC_F8E4M3UZ] = LOOPS(f8e4m3uz), [FAC_F8E5M2] = LOOPS(f8e5m2),
-    [FAC_F8E5M2UZ] = LOOPS(f8e5m2uz), [FAC_F8E8M0] = LOOPS(f8e8m0), [FAC_F4E2M1] = LOOPS(f4e2m1),
-    [FAC_I4] = LOOPS(i4), [FAC_U4] = LOOPS(u4), [FAC_I2] = LOOPS(i2), [FAC_U2] = LOOPS(u2),
+    [FAC_F32] = LOOPS(f32),
+    [FAC_F64] = LOOPS(f64),
+    [FAC_F16] = LOOPS(f16),
+    [FAC_BF16] = LOOPS(bf16),
+    [FAC_I8] = LOOPS(i8),
+    [FAC_I16] = LOOPS(i16),
+    [FAC_I32] = LOOPS(i32),
+    [FAC_I64] = LOOPS(i64),
+    [FAC_U8] = LOOPS(u8),
+    [FAC_U16] = LOOPS(u16),
+    [FAC_U32] = LOOPS(u32),
+    [FAC_U64] = LOOPS(u64),
+    [FAC_BOOL] = LOOPS(flag),
+    [FAC_F8E4M3] = LOOPS(f8e4m3),
+    [FAC_F8E4M3UZ] = LOOPS(f8e4m3uz),
+    [FAC_F8E5M2] = LOOPS(f8e5m2),
+    [FAC_F8E5M2UZ] = LOOPS(f8e5m2uz),
+    [FAC_F8E8M0] = LOOPS(f8e8m0),
+    [FAC_F4E2M1] = LOOPS(f4e2m1),
+    [FAC_I4] = LOOPS(i4),
+    [FAC_U4] = LOOPS(u4),
+    [FAC_I2] = LOOPS(i2),
+    [FAC_U2] = LOOPS(u2),
 };
 
 static loop *direct(fac_dtype to, fac_dtype from) {
     switch (to) {
-    case FAC_F32: return table[from].to_f32;
-    case FAC_F64: return table[from].to_f64;
-    case FAC_I64: return table[from].to_i64;
-    default:      break;
+    case FAC_F32:
+        return table[from].to_f32;
+    case FAC_F64:
+        return table[from].to_f64;
+    case FAC_I64:
+        return table[from].to_i64;
+    default:
+        break;
     }
     switch (from) {
-    case FAC_F32: return table[to].from_f32;
-    case FAC_F64: return table[to].from_f64;
-    case FAC_I64: return table[to].from_i64;
-    default:      return NULL;
+    case FAC_F32:
+        return table[to].from_f32;
+    case FAC_F64:
+        return table[to].from_f64;
+    case FAC_I64:
+        return table[to].from_i64;
+    default:
+        return NULL;
     }
 }
 
-/* Element i of a row of bits is bit i % 64 of its word i / 64; what is left of the last word is 0. */
+/* Element i of a row of bits is bit i % 64 of its word i / 64; what is left of the last word is 0.
+ */
 static void pack_bits(uint64_t *to, const uint8_t *from, size_t n) {
     for (size_t i = 0; i < n; i += 64, to++) {
         *to = 0;
@@ -189,10 +221,14 @@ static void convert_blocks(fac_dtype to, void *dst, fac_dtype from, const void *
     float block[FAC_BLOCK_MOST];
     for (size_t at = 0; at < n; at += FAC_BLOCK_MOST) {
         const size_t m = n - at < FAC_BLOCK_MOST ? n - at : FAC_BLOCK_MOST;
-        if (in->kind == 'q') fac_blocks_decode(from, x, block, m);
-        else fac_convert(FAC_F32, block, from, x, m);
-        if (out->kind == 'q') fac_blocks_encode(to, block, y, m);
-        else fac_convert(to, y, FAC_F32, block, m);
+        if (in->kind == 'q')
+            fac_blocks_decode(from, x, block, m);
+        else
+            fac_convert(FAC_F32, block, from, x, m);
+        if (out->kind == 'q')
+            fac_blocks_encode(to, block, y, m);
+        else
+            fac_convert(to, y, FAC_F32, block, m);
         x += m / (size_t)in->block_elements * (size_t)in->block_bytes;
         y += m / (size_t)out->block_elements * (size_t)out->block_bytes;
     }
@@ -200,7 +236,11 @@ static void convert_blocks(fac_dtype to, void *dst, fac_dtype from, const void *
 
 void fac_convert(fac_dtype to, void *dst, fac_dtype from, const void *src, size_t n) {
     enum { CHUNK = 512 };
-    union { double f[CHUNK]; int64_t i[CHUNK]; uint8_t b[CHUNK]; } between;
+    union {
+        double f[CHUNK];
+        int64_t i[CHUNK];
+        uint8_t b[CHUNK];
+    } between;
     if (to == from && to != FAC_BOOL) {
         const fac_dtype_info *info = fac_dtype_get(to);
         size_t block = (size_t)info->block_elements;
@@ -240,10 +280,12 @@ void fac_convert(fac_dtype to, void *dst, fac_dtype from, const void *src, size_
 /* Row by row where a row is whole blocks on either side, else all at once. */
 static void convert_rows(const fac_type *to, char *dst, const fac_type *from, const char *src) {
     int64_t count = fac_dims_count(&to->dims), length = count;
-    if ((to->dtype == FAC_BIT || from->dtype == FAC_BIT) && to->dims.n) length = to->dims.d[to->dims.n - 1];
+    if ((to->dtype == FAC_BIT || from->dtype == FAC_BIT) && to->dims.n)
+        length = to->dims.d[to->dims.n - 1];
     if (!count) return;
     fac_dims row = { 1, { length } };
-    size_t dst_row = fac_type_bytes(&(fac_type){ to->dtype, row }), src_row = fac_type_bytes(&(fac_type){ from->dtype, row });
+    size_t dst_row = fac_type_bytes(&(fac_type){ to->dtype, row }),
+           src_row = fac_type_bytes(&(fac_type){ from->dtype, row });
     for (int64_t k = 0; k < count / length; k++, dst += dst_row, src += src_row)
         fac_convert(to->dtype, dst, from->dtype, src, (size_t)length);
 }
@@ -255,7 +297,8 @@ static fac_status check_blocks(const fac_type *from, fac_dtype to, fac_error *er
     const int64_t row = from->dims.n ? from->dims.d[from->dims.n - 1] : 1;
     if (in->kind != 'q' && out->kind != 'q') return FAC_OK;
     if (other == 't' || from->dtype == FAC_BIT || to == FAC_BIT)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "%s to %s: convert to f32 first", in->name, out->name);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s to %s: convert to f32 first", in->name,
+                         out->name);
     if (out->kind == 'q' && !fac_blocks_encodes(to))
         return fac_raise(err, FAC_E_UNSUPPORTED, "nothing is rounded to blocks of %s", out->name);
     if (row % in->block_elements || row % out->block_elements)
@@ -264,9 +307,11 @@ static fac_status check_blocks(const fac_type *from, fac_dtype to, fac_error *er
     return FAC_OK;
 }
 
-fac_status fac_tensor_convert(const fac_tensor *t, fac_dtype dtype, fac_tensor **out, fac_error *err) {
+fac_status fac_tensor_convert(const fac_tensor *t, fac_dtype dtype, fac_tensor **out,
+                              fac_error *err) {
     fac_type from = t->type, to = { dtype, from.dims };
-    if (!fac_dtype_get(dtype)->block_bytes) return fac_raise(err, FAC_E_ARGUMENT, "there is no element type %d", (int)dtype);
+    if (!fac_dtype_get(dtype)->block_bytes)
+        return fac_raise(err, FAC_E_ARGUMENT, "there is no element type %d", (int)dtype);
     if (dtype == from.dtype) return fac_tensor_copy_contiguous(t, out, err);
     FAC_TRY(check_blocks(&from, dtype, err));
     fac_tensor *plain = NULL, *y = NULL;
@@ -277,12 +322,17 @@ fac_status fac_tensor_convert(const fac_tensor *t, fac_dtype dtype, fac_tensor *
     fac_status status = fac_tensor_new_on(NULL, NULL, to, false, &y, err);
     if (!status) {
         size_t n = (size_t)fac_dims_count(&to.dims);
-        if (from.dtype == FAC_TEXT) status = fac_texts_parse(dtype, y->storage->host, fac_tensor_data(t), n, err);
-        else if (dtype == FAC_TEXT) status = fac_texts_print(y, from.dtype, fac_tensor_data(t), n, err);
-        else convert_rows(&to, y->storage->host, &from, fac_tensor_data(t));
+        if (from.dtype == FAC_TEXT)
+            status = fac_texts_parse(dtype, y->storage->host, fac_tensor_data(t), n, err);
+        else if (dtype == FAC_TEXT)
+            status = fac_texts_print(y, from.dtype, fac_tensor_data(t), n, err);
+        else
+            convert_rows(&to, y->storage->host, &from, fac_tensor_data(t));
     }
     fac_tensor_free(plain);
-    if (status) fac_tensor_free(y);
-    else *out = y;
+    if (status)
+        fac_tensor_free(y);
+    else
+        *out = y;
     return status;
 }

@@ -1,4 +1,5 @@
-/* Numbers as texts and back: floats in the fewest digits that read back as the same number, written as Python does. */
+/* Numbers as texts and back: floats in the fewest digits that read back as the same number, written
+ * as Python does. */
 #include "tensor/convert_text.h"
 #include <errno.h>
 #include <math.h>
@@ -25,11 +26,12 @@ static bool parse(const char *s, fac_dtype dtype, double *f, int64_t *i, bool *i
     }
     errno = 0;
     if (fac_dtype_get(dtype)->kind != 'f') {
-        *i = dtype == FAC_U64 && !strchr(s, '-') ? (int64_t)strtoull(s, &end, 10) : (int64_t)strtoll(s, &end, 10);
+        *i = dtype == FAC_U64 && !strchr(s, '-') ? (int64_t)strtoull(s, &end, 10)
+                                                 : (int64_t)strtoll(s, &end, 10);
         *integer = end != s && !*after_blanks(end) && !errno;
         if (*integer) return true;
     }
-    *f = dtype == FAC_F32 ? strtof(s, &end) : strtod(s, &end);          /* one rounding */
+    *f = dtype == FAC_F32 ? strtof(s, &end) : strtod(s, &end); /* one rounding */
     return end != s && !*after_blanks(end);
 }
 
@@ -42,7 +44,8 @@ static fac_status parse_all(fac_dtype dtype, char *to, const char *from, size_t 
         int64_t i = 0;
         bool integer;
         memcpy(&s, from, sizeof s);
-        if (!parse(s, dtype, &f, &i, &integer)) return fac_raise(err, FAC_E_FORMAT, "\"%.40s\" is no number", s);
+        if (!parse(s, dtype, &f, &i, &integer))
+            return fac_raise(err, FAC_E_FORMAT, "\"%.40s\" is no number", s);
         fac_convert(dtype, to, integer ? FAC_I64 : FAC_F64, integer ? (void *)&i : (void *)&f, 1);
     }
     return FAC_OK;
@@ -50,7 +53,8 @@ static fac_status parse_all(fac_dtype dtype, char *to, const char *from, size_t 
 
 fac_status fac_texts_parse(fac_dtype dtype, void *to, const void *from, size_t n, fac_error *err) {
     fac_point p;
-    if (dtype == FAC_BIT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts to bits: convert to bool first");
+    if (dtype == FAC_BIT)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "texts to bits: convert to bool first");
     if (!fac_point_begin(&p)) return fac_raise(err, FAC_E_NOMEM, "no memory for a locale");
     fac_status status = parse_all(dtype, to, from, n, err);
     fac_point_end(&p);
@@ -78,31 +82,43 @@ static void print_float(char *to, size_t size, fac_dtype dtype, double x) {
     do snprintf(digits, sizeof digits, "%.*e", places, x);
     while (!reads_back(digits, dtype, x) && ++places < 17);
     int exponent = atoi(strchr(digits, 'e') + 1);
-    if (exponent < -4 || exponent > 15) snprintf(to, size, "%s", digits);
-    else snprintf(to, size, "%.*f", places - exponent > 1 ? places - exponent : 1, strtod(digits, NULL));
+    if (exponent < -4 || exponent > 15)
+        snprintf(to, size, "%s", digits);
+    else
+        snprintf(to, size, "%.*f", places - exponent > 1 ? places - exponent : 1,
+                 strtod(digits, NULL));
 }
 
-static fac_status print_all(fac_dtype dtype, const char *from, char **texts, fac_arena *arena, size_t n, fac_error *err) {
+static fac_status print_all(fac_dtype dtype, const char *from, char **texts, fac_arena *arena,
+                            size_t n, fac_error *err) {
     const fac_dtype_info *info = fac_dtype_get(dtype);
     for (size_t k = 0; k < n; k++, from += info->block_bytes) {
         char text[64];
         double f = 0;
         int64_t i = 0;
-        if (info->kind == 'f') fac_convert(FAC_F64, &f, dtype, from, 1);
-        else fac_convert(FAC_I64, &i, dtype, from, 1);
-        if (info->kind == 'f') print_float(text, sizeof text, dtype, f);
-        else if (info->kind == 'b') snprintf(text, sizeof text, "%s", i ? "True" : "False");
-        else if (dtype == FAC_U64) snprintf(text, sizeof text, "%llu", (unsigned long long)i);
-        else snprintf(text, sizeof text, "%lld", (long long)i);
+        if (info->kind == 'f')
+            fac_convert(FAC_F64, &f, dtype, from, 1);
+        else
+            fac_convert(FAC_I64, &i, dtype, from, 1);
+        if (info->kind == 'f')
+            print_float(text, sizeof text, dtype, f);
+        else if (info->kind == 'b')
+            snprintf(text, sizeof text, "%s", i ? "True" : "False");
+        else if (dtype == FAC_U64)
+            snprintf(text, sizeof text, "%llu", (unsigned long long)i);
+        else
+            snprintf(text, sizeof text, "%lld", (long long)i);
         texts[k] = fac_arena_text(arena, text);
         if (!texts[k]) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu texts", n);
     }
     return FAC_OK;
 }
 
-fac_status fac_texts_print(fac_tensor *to, fac_dtype dtype, const void *from, size_t n, fac_error *err) {
+fac_status fac_texts_print(fac_tensor *to, fac_dtype dtype, const void *from, size_t n,
+                           fac_error *err) {
     fac_point p;
-    if (dtype == FAC_BIT) return fac_raise(err, FAC_E_UNSUPPORTED, "bits to texts: convert to bool first");
+    if (dtype == FAC_BIT)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "bits to texts: convert to bool first");
     if (!fac_point_begin(&p)) return fac_raise(err, FAC_E_NOMEM, "no memory for a locale");
     fac_status status = print_all(dtype, from, to->storage->host, &to->storage->texts, n, err);
     fac_point_end(&p);

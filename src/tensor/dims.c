@@ -38,7 +38,8 @@ size_t fac_type_bytes(const fac_type *type) {
     if (d.n) d.d[d.n - 1] = row(&type->dims, info->block_elements);
     int64_t elements = d.n ? fac_dims_count(&d) : row(&d, info->block_elements);
     size_t bytes;
-    if (elements < 0 || !fac_size_mul((size_t)(elements / info->block_elements), (size_t)info->block_bytes, &bytes))
+    if (elements < 0 ||
+        !fac_size_mul((size_t)(elements / info->block_elements), (size_t)info->block_bytes, &bytes))
         return SIZE_MAX;
     return bytes > PTRDIFF_MAX ? SIZE_MAX : bytes;
 }
@@ -46,9 +47,11 @@ size_t fac_type_bytes(const fac_type *type) {
 void fac_dims_strides(const fac_dims *dims, fac_dtype dtype, int64_t strides[FAC_DIMS]) {
     int64_t stride = 1;
     for (int k = dims->n - 1; k >= 0; k--) {
-        int64_t size = k == dims->n - 1 ? row(dims, fac_dtype_get(dtype)->block_elements) : dims->d[k];
+        int64_t size =
+            k == dims->n - 1 ? row(dims, fac_dtype_get(dtype)->block_elements) : dims->d[k];
         strides[k] = stride;
-        /* only a tensor without elements gets here with a product that does not fit, and no one follows its strides */
+        /* only a tensor without elements gets here with a product that does not fit, and no one
+         * follows its strides */
         if (size > 1 && __builtin_mul_overflow(stride, size, &stride)) stride = 0;
     }
 }
@@ -58,8 +61,8 @@ int64_t fac_dims_extent(const fac_dims *dims, const int64_t *strides) {
     int64_t count = fac_dims_count(dims);
     if (count <= 0) return count;
     for (int k = 0; k < dims->n; k++)
-        if (strides[k] < 0 || __builtin_mul_overflow(dims->d[k] - 1, strides[k], &step)
-            || __builtin_add_overflow(last, step, &last) || last >= LARGEST)
+        if (strides[k] < 0 || __builtin_mul_overflow(dims->d[k] - 1, strides[k], &step) ||
+            __builtin_add_overflow(last, step, &last) || last >= LARGEST)
             return -1;
     return last + 1;
 }

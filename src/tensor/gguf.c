@@ -1,9 +1,9 @@
 /* The head of a GGUF file, version 2 or 3, little-endian:
  *   u32 "GGUF"   u32 version   u64 tensors   u64 keys
- *   key     text name   u32 type   value;  an array is u32 type   u64 n   elements;  a text u64 length   bytes
- *   tensor  text name   u32 dims   u64 size[dims], the fastest first   u32 type   u64 offset
- *   data    from the next multiple of general.alignment on
- * All counts are an attacker's: each is held against what is left of the file before anything is made. */
+ *   key     text name   u32 type   value;  an array is u32 type   u64 n   elements;  a text u64
+ * length   bytes tensor  text name   u32 dims   u64 size[dims], the fastest first   u32 type   u64
+ * offset data    from the next multiple of general.alignment on All counts are an attacker's: each
+ * is held against what is left of the file before anything is made. */
 #include "tensor/gguf.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,10 @@ static const unsigned char bytes_of[FAC_GGUF_TYPES] = { 1, 1, 2, 2, 4, 4, 4, 1, 
 
 /* ---- bytes ---- */
 
-typedef struct reader { const unsigned char *p, *end, *begin; fac_error *err; } reader;
+typedef struct reader {
+    const unsigned char *p, *end, *begin;
+    fac_error *err;
+} reader;
 
 static size_t left(const reader *r) { return (size_t)(r->end - r->p); }
 
@@ -38,7 +41,9 @@ static fac_status take(reader *r, size_t bytes, const char *what, void *to) {
 static fac_status take_text(reader *r, const char *what, const char **text, uint64_t *n) {
     FAC_TRY(take(r, 8, what, n));
     if (*n > left(r))
-        return fac_raise(r->err, FAC_E_FORMAT, "%s of %" PRIu64 " bytes, %zu are left: is the file truncated?", what, *n, left(r));
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "%s of %" PRIu64 " bytes, %zu are left: is the file truncated?", what, *n,
+                         left(r));
     *text = (const char *)r->p;
     r->p += *n;
     return FAC_OK;
@@ -50,7 +55,9 @@ static fac_status take_name(reader *r, fac_gguf *g, const char *what, const char
     uint64_t n;
     FAC_TRY(take_text(r, what, &text, &n));
     if (n > FAC_NAME || memchr(text, 0, n))
-        return fac_raise(r->err, FAC_E_FORMAT, "%s of %" PRIu64 " bytes: at most %d, without a zero byte", what, n, FAC_NAME);
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "%s of %" PRIu64 " bytes: at most %d, without a zero byte", what, n,
+                         FAC_NAME);
     char *copy = fac_arena_alloc(&g->arena, n + 1, 1);
     if (!copy) return fac_raise(r->err, FAC_E_NOMEM, "no memory for the names of a GGUF file");
     memcpy(copy, text, n);
@@ -75,14 +82,20 @@ static fac_status pass_elements(reader *r, uint32_t type, uint64_t n, int depth)
     const char *text;
     uint64_t length;
     if (type >= FAC_GGUF_TYPES || depth > DEPTH)
-        return fac_raise(r->err, FAC_E_FORMAT, "a value of type %" PRIu32 ", %d arrays deep", type, depth);
+        return fac_raise(r->err, FAC_E_FORMAT, "a value of type %" PRIu32 ", %d arrays deep", type,
+                         depth);
     const size_t size = bytes_of[type] ? bytes_of[type] : 8;
     if (n > left(r) / size)
-        return fac_raise(r->err, FAC_E_FORMAT, "%" PRIu64 " values of %zu bytes, %zu bytes are left: is the file truncated?", n, size, left(r));
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "%" PRIu64
+                         " values of %zu bytes, %zu bytes are left: is the file truncated?",
+                         n, size, left(r));
     if (bytes_of[type]) r->p += n * size;
     for (uint64_t i = 0; i < n && !bytes_of[type]; i++) {
-        if (type == FAC_GGUF_TEXT) FAC_TRY(take_text(r, "a text", &text, &length));
-        else FAC_TRY(pass_array(r, depth));
+        if (type == FAC_GGUF_TEXT)
+            FAC_TRY(take_text(r, "a text", &text, &length));
+        else
+            FAC_TRY(pass_array(r, depth));
     }
     return FAC_OK;
 }
@@ -103,21 +116,29 @@ static fac_status take_key(reader *r, fac_gguf *g, fac_gguf_key *k) {
     if (status) return fac_raise_in(r->err, status, "%.100s", k->name);
     if (fac_table_get(&g->by_name, k->name))
         return fac_raise(r->err, FAC_E_FORMAT, "%.100s: there are two keys of this name", k->name);
-    if (!fac_table_put(&g->by_name, k->name, k)) return fac_raise(r->err, FAC_E_NOMEM, "no memory for the keys of a GGUF file");
+    if (!fac_table_put(&g->by_name, k->name, k))
+        return fac_raise(r->err, FAC_E_NOMEM, "no memory for the keys of a GGUF file");
     return FAC_OK;
 }
 
 /* ---- tensors ---- */
 
-static const struct { uint32_t id; fac_dtype dtype; const char *name; } types[] = {
-    { 0, FAC_F32, "F32" }, { 1, FAC_F16, "F16" }, { 2, FAC_Q4_0, "Q4_0" }, { 3, FAC_Q4_1, "Q4_1" }, { 6, FAC_Q5_0, "Q5_0" },
-    { 7, FAC_Q5_1, "Q5_1" }, { 8, FAC_Q8_0, "Q8_0" }, { 9, FAC_NONE, "Q8_1" }, { 10, FAC_Q2_K, "Q2_K" },
-    { 11, FAC_Q3_K, "Q3_K" }, { 12, FAC_Q4_K, "Q4_K" }, { 13, FAC_Q5_K, "Q5_K" }, { 14, FAC_Q6_K, "Q6_K" },
-    { 15, FAC_NONE, "Q8_K" }, { 16, FAC_NONE, "IQ2_XXS" }, { 17, FAC_NONE, "IQ2_XS" }, { 18, FAC_NONE, "IQ3_XXS" },
-    { 19, FAC_NONE, "IQ1_S" }, { 20, FAC_IQ4_NL, "IQ4_NL" }, { 21, FAC_NONE, "IQ3_S" }, { 22, FAC_NONE, "IQ2_S" },
-    { 23, FAC_IQ4_XS, "IQ4_XS" }, { 24, FAC_I8, "I8" }, { 25, FAC_I16, "I16" }, { 26, FAC_I32, "I32" }, { 27, FAC_I64, "I64" },
-    { 28, FAC_F64, "F64" }, { 29, FAC_NONE, "IQ1_M" }, { 30, FAC_BF16, "BF16" }, { 34, FAC_NONE, "TQ1_0" },
-    { 35, FAC_NONE, "TQ2_0" }, { 39, FAC_NONE, "MXFP4" }, { 40, FAC_NONE, "NVFP4" },
+static const struct {
+    uint32_t id;
+    fac_dtype dtype;
+    const char *name;
+} types[] = {
+    { 0, FAC_F32, "F32" },        { 1, FAC_F16, "F16" },       { 2, FAC_Q4_0, "Q4_0" },
+    { 3, FAC_Q4_1, "Q4_1" },      { 6, FAC_Q5_0, "Q5_0" },     { 7, FAC_Q5_1, "Q5_1" },
+    { 8, FAC_Q8_0, "Q8_0" },      { 9, FAC_NONE, "Q8_1" },     { 10, FAC_Q2_K, "Q2_K" },
+    { 11, FAC_Q3_K, "Q3_K" },     { 12, FAC_Q4_K, "Q4_K" },    { 13, FAC_Q5_K, "Q5_K" },
+    { 14, FAC_Q6_K, "Q6_K" },     { 15, FAC_NONE, "Q8_K" },    { 16, FAC_NONE, "IQ2_XXS" },
+    { 17, FAC_NONE, "IQ2_XS" },   { 18, FAC_NONE, "IQ3_XXS" }, { 19, FAC_NONE, "IQ1_S" },
+    { 20, FAC_IQ4_NL, "IQ4_NL" }, { 21, FAC_NONE, "IQ3_S" },   { 22, FAC_NONE, "IQ2_S" },
+    { 23, FAC_IQ4_XS, "IQ4_XS" }, { 24, FAC_I8, "I8" },        { 25, FAC_I16, "I16" },
+    { 26, FAC_I32, "I32" },       { 27, FAC_I64, "I64" },      { 28, FAC_F64, "F64" },
+    { 29, FAC_NONE, "IQ1_M" },    { 30, FAC_BF16, "BF16" },    { 34, FAC_NONE, "TQ1_0" },
+    { 35, FAC_NONE, "TQ2_0" },    { 39, FAC_NONE, "MXFP4" },   { 40, FAC_NONE, "NVFP4" },
 };
 enum { KINDS = sizeof types / sizeof *types };
 
@@ -138,11 +159,13 @@ static fac_status take_tensor(reader *r, fac_gguf *g, fac_gguf_tensor *t) {
     uint64_t size[4];
     FAC_TRY(take_name(r, g, "the name of a tensor", &t->name));
     FAC_TRY(take(r, 4, "a tensor", &n));
-    if (n > 4) return fac_raise(r->err, FAC_E_FORMAT, "%.100s: %" PRIu32 " dims, at most 4", t->name, n);
+    if (n > 4)
+        return fac_raise(r->err, FAC_E_FORMAT, "%.100s: %" PRIu32 " dims, at most 4", t->name, n);
     t->type.dims.n = (int)n;
     FAC_TRY(take(r, n * sizeof *size, "a tensor", size));
     for (uint32_t k = 0; k < n; k++) {
-        if (size[k] > INT64_MAX) return fac_raise(r->err, FAC_E_FORMAT, "%.100s: a dim of %" PRIu64, t->name, size[k]);
+        if (size[k] > INT64_MAX)
+            return fac_raise(r->err, FAC_E_FORMAT, "%.100s: a dim of %" PRIu64, t->name, size[k]);
         t->type.dims.d[n - 1 - k] = (int64_t)size[k];
     }
     FAC_TRY(take(r, 4, "a tensor", &t->id));
@@ -151,20 +174,26 @@ static fac_status take_tensor(reader *r, fac_gguf *g, fac_gguf_tensor *t) {
     return FAC_OK;
 }
 
-static fac_status check_tensor(const fac_gguf *g, const fac_gguf_tensor *t, size_t alignment, fac_error *err) {
+static fac_status check_tensor(const fac_gguf *g, const fac_gguf_tensor *t, size_t alignment,
+                               fac_error *err) {
     const fac_dtype_info *i = fac_dtype_get(t->type.dtype);
     const size_t room = fac_file_size(g->file) - g->data;
-    if (!type_name(t->id)) return fac_raise(err, FAC_E_FORMAT, "%.100s: element type %" PRIu32, t->name, t->id);
+    if (!type_name(t->id))
+        return fac_raise(err, FAC_E_FORMAT, "%.100s: element type %" PRIu32, t->name, t->id);
     if (t->offset % alignment)
-        return fac_raise(err, FAC_E_FORMAT, "%.100s: begins at byte %" PRIu64 ", no multiple of %zu", t->name, t->offset, alignment);
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%.100s: begins at byte %" PRIu64 ", no multiple of %zu", t->name,
+                         t->offset, alignment);
     if (t->type.dtype == FAC_NONE) return FAC_OK;
     const int64_t row = t->type.dims.n ? t->type.dims.d[t->type.dims.n - 1] : 1;
     if (row % i->block_elements)
-        return fac_raise(err, FAC_E_FORMAT, "%.100s: rows of %" PRId64 " elements are not whole blocks of %d", t->name, row,
-                         i->block_elements);
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%.100s: rows of %" PRId64 " elements are not whole blocks of %d", t->name,
+                         row, i->block_elements);
     const size_t bytes = fac_type_bytes(&t->type);
     if (bytes == SIZE_MAX || t->offset > room || bytes > room - t->offset)
-        return fac_raise(err, FAC_E_FORMAT, "%.100s: reaches past the end of the file: is it truncated?", t->name);
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%.100s: reaches past the end of the file: is it truncated?", t->name);
     return FAC_OK;
 }
 
@@ -172,7 +201,8 @@ static fac_status find_data(reader *r, fac_gguf *g, size_t *alignment) {
     const int64_t a = fac_gguf_int(g, "general.alignment", ALIGNMENT);
     const size_t head = (size_t)(r->p - r->begin);
     if (a < 8 || a > 1 << 20 || (a & (a - 1)))
-        return fac_raise(r->err, FAC_E_FORMAT, "general.alignment is %" PRId64 ": a power of two from 8 on", a);
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "general.alignment is %" PRId64 ": a power of two from 8 on", a);
     *alignment = (size_t)a;
     g->data = (head + (size_t)a - 1) / (size_t)a * (size_t)a;
     if (g->data > fac_file_size(g->file)) g->data = fac_file_size(g->file);
@@ -181,21 +211,26 @@ static fac_status find_data(reader *r, fac_gguf *g, size_t *alignment) {
 
 /* ---- opening ---- */
 
-bool fac_gguf_here(const fac_file *f) { return fac_file_size(f) >= 8 && !memcmp(fac_file_data(f), "GGUF", 4); }
+bool fac_gguf_here(const fac_file *f) {
+    return fac_file_size(f) >= 8 && !memcmp(fac_file_data(f), "GGUF", 4);
+}
 
 static fac_status read_version(reader *r, uint64_t *tensors, uint64_t *keys) {
     uint32_t magic, version;
     FAC_TRY(take(r, 4, "its head", &magic));
     FAC_TRY(take(r, 4, "its head", &version));
     if (version == 0x02000000 || version == 0x03000000)
-        return fac_raise(r->err, FAC_E_UNSUPPORTED, "a big-endian GGUF file: convert it to little-endian");
+        return fac_raise(r->err, FAC_E_UNSUPPORTED,
+                         "a big-endian GGUF file: convert it to little-endian");
     if (version != 2 && version != 3)
-        return fac_raise(r->err, FAC_E_UNSUPPORTED, "a GGUF file of version %" PRIu32 ": 2 and 3 are read", version);
+        return fac_raise(r->err, FAC_E_UNSUPPORTED,
+                         "a GGUF file of version %" PRIu32 ": 2 and 3 are read", version);
     FAC_TRY(take(r, 8, "its head", tensors));
     FAC_TRY(take(r, 8, "its head", keys));
     if (*keys > left(r) / LEAST_KEY || *tensors > left(r) / LEAST_TENSOR)
-        return fac_raise(r->err, FAC_E_FORMAT, "a GGUF file of %" PRIu64 " keys and %" PRIu64 " tensors in %zu bytes", *keys, *tensors,
-                         left(r));
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "a GGUF file of %" PRIu64 " keys and %" PRIu64 " tensors in %zu bytes",
+                         *keys, *tensors, left(r));
     return FAC_OK;
 }
 
@@ -207,11 +242,14 @@ static fac_status read_head(fac_gguf *g, fac_error *err) {
     FAC_TRY(read_version(&r, &tensors, &keys));
     g->keys = fac_alloc(keys + 1, sizeof *g->keys);
     g->tensors = fac_alloc(tensors + 1, sizeof *g->tensors);
-    if (!g->keys || !g->tensors) return fac_raise(err, FAC_E_NOMEM, "no memory for the keys of a GGUF file");
+    if (!g->keys || !g->tensors)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for the keys of a GGUF file");
     for (; g->nkeys < keys; g->nkeys++) FAC_TRY(take_key(&r, g, &g->keys[g->nkeys]));
-    for (; g->ntensors < tensors; g->ntensors++) FAC_TRY(take_tensor(&r, g, &g->tensors[g->ntensors]));
+    for (; g->ntensors < tensors; g->ntensors++)
+        FAC_TRY(take_tensor(&r, g, &g->tensors[g->ntensors]));
     FAC_TRY(find_data(&r, g, &alignment));
-    for (size_t k = 0; k < g->ntensors; k++) FAC_TRY(check_tensor(g, &g->tensors[k], alignment, err));
+    for (size_t k = 0; k < g->ntensors; k++)
+        FAC_TRY(check_tensor(g, &g->tensors[k], alignment, err));
     return FAC_OK;
 }
 
@@ -220,8 +258,10 @@ fac_status fac_gguf_open(fac_file *f, fac_gguf **out, fac_error *err) {
     if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a GGUF file");
     g->file = fac_file_retain(f);
     const fac_status status = read_head(g, err);
-    if (status) fac_gguf_free(g);
-    else *out = g;
+    if (status)
+        fac_gguf_free(g);
+    else
+        *out = g;
     return status;
 }
 
@@ -237,7 +277,9 @@ void fac_gguf_free(fac_gguf *g) {
 
 /* ---- values ---- */
 
-const fac_gguf_key *fac_gguf_find(const fac_gguf *g, const char *name) { return fac_table_get(&g->by_name, name); }
+const fac_gguf_key *fac_gguf_find(const fac_gguf *g, const char *name) {
+    return fac_table_get(&g->by_name, name);
+}
 
 /* The lowest n bytes, as an unsigned number. */
 static uint64_t bits_at(const unsigned char *p, int n) {
@@ -249,10 +291,14 @@ static uint64_t bits_at(const unsigned char *p, int n) {
 static int64_t integer_at(int type, const unsigned char *p) {
     const uint64_t x = bits_at(p, bytes_of[type]);
     switch (type) {
-    case FAC_GGUF_I8:  return (int8_t)x;
-    case FAC_GGUF_I16: return (int16_t)x;
-    case FAC_GGUF_I32: return (int32_t)x;
-    default:           return (int64_t)x;
+    case FAC_GGUF_I8:
+        return (int8_t)x;
+    case FAC_GGUF_I16:
+        return (int16_t)x;
+    case FAC_GGUF_I32:
+        return (int32_t)x;
+    default:
+        return (int64_t)x;
     }
 }
 
@@ -281,7 +327,9 @@ double fac_gguf_real(const fac_gguf *g, const char *name, double missing) {
     return k ? real_at(k->type, k->at) : missing;
 }
 
-double fac_gguf_number(const fac_gguf_key *k, uint64_t i) { return real_at(k->type, k->at + i * bytes_of[k->type]); }
+double fac_gguf_number(const fac_gguf_key *k, uint64_t i) {
+    return real_at(k->type, k->at + i * bytes_of[k->type]);
+}
 
 const char *fac_gguf_next_text(const unsigned char **p, size_t *bytes) {
     uint64_t n;

@@ -29,8 +29,10 @@ static void unlist(fac_mirror *m) {
     fac_mirror **at = &m->storage->mirrors;
     while (*at != m) at = &(*at)->next;
     *at = m->next;
-    if (m->newer) m->newer->older = m->older;
-    else m->all->first = m->older;
+    if (m->newer)
+        m->newer->older = m->older;
+    else
+        m->all->first = m->older;
     if (m->older) m->older->newer = m->newer;
 }
 
@@ -48,7 +50,7 @@ static void drop(fac_mirror *m) {
 }
 
 void fac_storage_drop_mirrors(fac_storage *s) {
-    pthread_mutex_lock(&s->lock);           /* a device may be dropping one just now */
+    pthread_mutex_lock(&s->lock); /* a device may be dropping one just now */
     while (s->mirrors) drop(s->mirrors);
     pthread_mutex_unlock(&s->lock);
 }
@@ -67,7 +69,9 @@ static fac_mirror *current(fac_storage *s) {
 static fac_status own_memory(fac_storage *s, fac_error *err) {
     if (s->host && (!s->borrowed || s->lent)) return FAC_OK;
     void *host = fac_alloc_aligned(room(s));
-    if (!host) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", s->bytes, fac_dtype_get(s->dtype)->name);
+    if (!host)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", s->bytes,
+                         fac_dtype_get(s->dtype)->name);
     if (s->borrowed && s->release) s->release(s->owner);
     s->borrowed = false;
     s->host = s->memory = host;
@@ -78,8 +82,10 @@ static fac_status home(fac_storage *s, fac_error *err) {
     if (!atomic_load(&s->away)) return FAC_OK;
     fac_mirror *m = current(s);
     FAC_TRY(own_memory(s, err));
-    if (m && s->bytes) FAC_TRY(m->ops->read(m->device, m->memory, 0, s->host, s->bytes, err));
-    else if (s->late.make) FAC_TRY(s->late.make(s->late.self, s->host, s->bytes, err));
+    if (m && s->bytes)
+        FAC_TRY(m->ops->read(m->device, m->memory, 0, s->host, s->bytes, err));
+    else if (s->late.make)
+        FAC_TRY(s->late.make(s->late.self, s->host, s->bytes, err));
     fac_storage_drop_late(s);
     atomic_store(&s->away, false);
     return FAC_OK;
@@ -105,8 +111,8 @@ void fac_storage_overwrite(fac_storage *s) {
 
 /* ---- using one ---- */
 
-static fac_status made(fac_storage *s, fac_mirrors *all, fac_device *device, const fac_memory_ops *ops, fac_mirror **out,
-                       fac_error *err) {
+static fac_status made(fac_storage *s, fac_mirrors *all, fac_device *device,
+                       const fac_memory_ops *ops, fac_mirror **out, fac_error *err) {
     fac_mirror *m = s->mirrors;
     while (m && m->device != device) m = m->next;
     if (!m) {
@@ -124,8 +130,8 @@ static fac_status made(fac_storage *s, fac_mirrors *all, fac_device *device, con
     return FAC_OK;
 }
 
-static fac_status use(fac_storage *s, fac_mirrors *all, fac_device *device, const fac_memory_ops *ops, bool contents,
-                      fac_mirror **out, fac_error *err) {
+static fac_status use(fac_storage *s, fac_mirrors *all, fac_device *device,
+                      const fac_memory_ops *ops, bool contents, fac_mirror **out, fac_error *err) {
     fac_mirror *m;
     FAC_TRY(made(s, all, device, ops, &m, err));
     m->users++;
@@ -135,13 +141,16 @@ static fac_status use(fac_storage *s, fac_mirrors *all, fac_device *device, cons
         if (!status && s->bytes) status = ops->write(device, m->memory, 0, s->host, s->bytes, err);
         if (!status) m->version = version_of(s);
     }
-    if (status) m->users--;
-    else *out = m;
+    if (status)
+        m->users--;
+    else
+        *out = m;
     return status;
 }
 
-fac_status fac_mirror_use(fac_storage *s, fac_mirrors *all, fac_device *device, const fac_memory_ops *ops, bool contents,
-                          fac_mirror **out, fac_error *err) {
+fac_status fac_mirror_use(fac_storage *s, fac_mirrors *all, fac_device *device,
+                          const fac_memory_ops *ops, bool contents, fac_mirror **out,
+                          fac_error *err) {
     pthread_mutex_lock(&s->lock);
     fac_status status = use(s, all, device, ops, contents, out, err);
     pthread_mutex_unlock(&s->lock);
@@ -192,7 +201,8 @@ static bool spare(fac_storage *s, const fac_mirror *m) {
 
 size_t fac_mirrors_evict(fac_mirrors *all) {
     size_t bytes = 0;
-    pthread_mutex_lock(&all->lock);         /* a storage that is going away waits for it, so those that are listed are there */
+    pthread_mutex_lock(&all->lock); /* a storage that is going away waits for it, so those that are
+                                       listed are there */
     for (fac_mirror *m = all->first, *older; m; m = older) {
         fac_storage *s = m->storage;
         older = m->older;

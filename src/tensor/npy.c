@@ -1,5 +1,6 @@
-/* NumPy's .npy, versions 1 to 3 (numpy.lib.format): magic, a Python dict as text, then the elements.
- * bf16 has no name there; like ml_dtypes' it is written as two raw bytes, '<V2'.  Texts are fixed-length UTF-32, '<U7'. */
+/* NumPy's .npy, versions 1 to 3 (numpy.lib.format): magic, a Python dict as text, then the
+ * elements. bf16 has no name there; like ml_dtypes' it is written as two raw bytes, '<V2'.  Texts
+ * are fixed-length UTF-32, '<U7'. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,26 +10,35 @@
 #include "tensor/utf.h"
 #include "tensor/weights.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the formats read and written here are little-endian");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the formats read and written here are little-endian");
 
-static const struct { const char *descr; fac_dtype dtype; } names[] = {
-    { "<f4", FAC_F32 }, { "<f8", FAC_F64 }, { "<f2", FAC_F16 }, { "<V2", FAC_BF16 }, { "|V2", FAC_BF16 }, { "|i1", FAC_I8 },
-    { "<i2", FAC_I16 }, { "<i4", FAC_I32 }, { "<i8", FAC_I64 }, { "|u1", FAC_U8 }, { "<u2", FAC_U16 }, { "<u4", FAC_U32 },
-    { "<u8", FAC_U64 }, { "|b1", FAC_BOOL },
+static const struct {
+    const char *descr;
+    fac_dtype dtype;
+} names[] = {
+    { "<f4", FAC_F32 },  { "<f8", FAC_F64 },  { "<f2", FAC_F16 }, { "<V2", FAC_BF16 },
+    { "|V2", FAC_BF16 }, { "|i1", FAC_I8 },   { "<i2", FAC_I16 }, { "<i4", FAC_I32 },
+    { "<i8", FAC_I64 },  { "|u1", FAC_U8 },   { "<u2", FAC_U16 }, { "<u4", FAC_U32 },
+    { "<u8", FAC_U64 },  { "|b1", FAC_BOOL },
 };
 enum { NAMES = sizeof names / sizeof *names };
 
 /* ---- the header ---- */
 
 typedef struct header {
-    char     descr[16];
-    bool     fortran, has_descr, has_order, has_shape;
+    char descr[16];
+    bool fortran, has_descr, has_order, has_shape;
     fac_dims dims;
 } header;
 
-typedef struct cursor { const char *p, *end; } cursor;
+typedef struct cursor {
+    const char *p, *end;
+} cursor;
 
-static void skip_blanks(cursor *c) { while (c->p < c->end && strchr(" \t\r\n", *c->p) && *c->p) c->p++; }
+static void skip_blanks(cursor *c) {
+    while (c->p < c->end && strchr(" \t\r\n", *c->p) && *c->p) c->p++;
+}
 
 static bool accept(cursor *c, const char *word) {
     size_t n = strlen(word);
@@ -55,9 +65,10 @@ static bool number(cursor *c, int64_t *out) {
     const char *from = c->p;
     int64_t x = 0;
     for (; c->p < c->end && *c->p >= '0' && *c->p <= '9'; c->p++)
-        if (__builtin_mul_overflow(x, 10, &x) || __builtin_add_overflow(x, *c->p - '0', &x)) return false;
+        if (__builtin_mul_overflow(x, 10, &x) || __builtin_add_overflow(x, *c->p - '0', &x))
+            return false;
     if (c->p == from) return false;
-    accept(c, "L");                                         /* a long of Python 2 */
+    accept(c, "L"); /* a long of Python 2 */
     *out = x;
     return true;
 }
@@ -66,8 +77,10 @@ static fac_status shape(cursor *c, fac_dims *dims, fac_error *err) {
     if (!accept(c, "(")) return fac_raise(err, FAC_E_FORMAT, "a .npy header without a shape");
     for (dims->n = 0; !accept(c, ")"); accept(c, ",")) {
         int64_t d;
-        if (!number(c, &d)) return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken shape");
-        if (dims->n == FAC_DIMS) return fac_raise(err, FAC_E_UNSUPPORTED, "an array of more than %d dims", FAC_DIMS);
+        if (!number(c, &d))
+            return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken shape");
+        if (dims->n == FAC_DIMS)
+            return fac_raise(err, FAC_E_UNSUPPORTED, "an array of more than %d dims", FAC_DIMS);
         dims->d[dims->n++] = d;
     }
     return FAC_OK;
@@ -82,13 +95,16 @@ static fac_status parse_header(cursor c, header *h, fac_error *err) {
         if (!strcmp(key, "descr")) {
             skip_blanks(&c);
             if (c.p < c.end && *c.p == '[')
-                return fac_raise(err, FAC_E_UNSUPPORTED, "a structured array: its elements have fields");
+                return fac_raise(err, FAC_E_UNSUPPORTED,
+                                 "a structured array: its elements have fields");
             h->has_descr = quoted(&c, h->descr, sizeof h->descr);
-            if (!h->has_descr) return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken element type");
+            if (!h->has_descr)
+                return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken element type");
         } else if (!strcmp(key, "fortran_order")) {
             h->fortran = accept(&c, "True");
             h->has_order = h->fortran || accept(&c, "False");
-            if (!h->has_order) return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken fortran_order");
+            if (!h->has_order)
+                return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken fortran_order");
         } else if (!strcmp(key, "shape")) {
             h->has_shape = true;
             FAC_TRY(shape(&c, &h->dims, err));
@@ -114,16 +130,18 @@ static void column_major(const fac_dims *dims, int64_t strides[FAC_DIMS]) {
 
 /* ---- texts ---- */
 
-static fac_status read_texts(const header *h, const fac_section *s, size_t at, fac_tensor **out, fac_error *err) {
+static fac_status read_texts(const header *h, const fac_section *s, size_t at, fac_tensor **out,
+                             fac_error *err) {
     const bool big = h->descr[0] == '>';
     char *end;
     unsigned long long width = strtoull(h->descr + 2, &end, 10);
     int64_t count = fac_dims_count(&h->dims);
     size_t bytes;
-    if (*end || count < 0 || (count && !width) || width > SIZE_MAX / 4
-        || !fac_size_mul((size_t)count, (size_t)width * 4, &bytes) || bytes > s->size - at)
+    if (*end || count < 0 || (count && !width) || width > SIZE_MAX / 4 ||
+        !fac_size_mul((size_t)count, (size_t)width * 4, &bytes) || bytes > s->size - at)
         return fac_raise(err, FAC_E_FORMAT, "texts of %s that reach outside the file", h->descr);
-    if (h->fortran && h->dims.n > 1) return fac_raise(err, FAC_E_UNSUPPORTED, "texts in Fortran order");
+    if (h->fortran && h->dims.n > 1)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "texts in Fortran order");
     fac_tensor *t;
     FAC_TRY(fac_tensor_new(NULL, FAC_TEXT, h->dims, &t, err));
     char **texts = t->storage->host;
@@ -143,20 +161,24 @@ static fac_status read_texts(const header *h, const fac_section *s, size_t at, f
 
 /* ---- reading ---- */
 
-static fac_status elements(const header *h, const fac_section *s, size_t at, fac_tensor **out, fac_error *err) {
+static fac_status elements(const header *h, const fac_section *s, size_t at, fac_tensor **out,
+                           fac_error *err) {
     int k = 0;
     const bool big = h->descr[0] == '>';
-    while (k < NAMES
-           && (strcmp(names[k].descr + big, h->descr + big)
-               || (big && names[k].descr[0] != '<'))) k++;
+    while (k < NAMES &&
+           (strcmp(names[k].descr + big, h->descr + big) || (big && names[k].descr[0] != '<')))
+        k++;
     if (h->descr[0] && strchr("<>", h->descr[0]) && h->descr[1] == 'U')
         return read_texts(h, s, at, out, err);
-    if (!strcmp(h->descr, "|O")) return fac_raise(err, FAC_E_UNSUPPORTED, "elements of type '|O': Python objects");
+    if (!strcmp(h->descr, "|O"))
+        return fac_raise(err, FAC_E_UNSUPPORTED, "elements of type '|O': Python objects");
     if (k == NAMES) return fac_raise(err, FAC_E_UNSUPPORTED, "elements of type '%s'", h->descr);
     fac_type type = { names[k].dtype, h->dims };
     size_t bytes = fac_type_bytes(&type);
     if (bytes == SIZE_MAX || bytes > s->size - at)
-        return fac_raise(err, FAC_E_FORMAT, "an array that needs more than the %zu bytes of data that are there", s->size - at);
+        return fac_raise(err, FAC_E_FORMAT,
+                         "an array that needs more than the %zu bytes of data that are there",
+                         s->size - at);
     int64_t strides[FAC_DIMS];
     column_major(&h->dims, strides);
     const int64_t *turned = h->fortran && fac_dims_count(&h->dims) ? strides : NULL;
@@ -167,12 +189,15 @@ static fac_status elements(const header *h, const fac_section *s, size_t at, fac
 fac_status fac_npy_parse(const fac_section *s, fac_tensor **out, fac_error *err) {
     const unsigned char *p = (const unsigned char *)fac_file_data(s->file) + s->at;
     header h = { .fortran = false };
-    if (s->size < 10 || memcmp(p, "\x93NUMPY", 6)) return fac_raise(err, FAC_E_FORMAT, "no .npy file: its first bytes differ");
+    if (s->size < 10 || memcmp(p, "\x93NUMPY", 6))
+        return fac_raise(err, FAC_E_FORMAT, "no .npy file: its first bytes differ");
     unsigned version = p[6];
-    if (version < 1 || version > 3) return fac_raise(err, FAC_E_UNSUPPORTED, ".npy version %u.%u", version, p[7]);
+    if (version < 1 || version > 3)
+        return fac_raise(err, FAC_E_UNSUPPORTED, ".npy version %u.%u", version, p[7]);
     size_t at = version == 1 ? 10 : 12, length = p[8] | (size_t)p[9] << 8;
     if (version > 1 && s->size >= 12) length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
-    if (s->size < at || length > s->size - at) return fac_raise(err, FAC_E_FORMAT, "a .npy file that ends within its header");
+    if (s->size < at || length > s->size - at)
+        return fac_raise(err, FAC_E_FORMAT, "a .npy file that ends within its header");
     FAC_TRY(parse_header((cursor){ (const char *)p + at, (const char *)p + at + length }, &h, err));
     return elements(&h, s, at + length, out, err);
 }
@@ -184,7 +209,7 @@ fac_status fac_npy_add(const fac_section *s, const char *name, size_t length, fa
     const fac_status status = fac_npy_parse(s, &t, &why);
     if (status == FAC_E_UNSUPPORTED) return fac_weights_skip(w, name, length, why.text, err);
     return status ? fac_raise(err, status, "%s", why.text)
-        : fac_weights_add(w, name, length, t, err);
+                  : fac_weights_add(w, name, length, t, err);
 }
 
 /* ---- writing ---- */
@@ -214,7 +239,8 @@ static fac_status encode(const fac_tensor *t, fac_npy *out, fac_error *err) {
     int k = 0;
     while (k < NAMES && names[k].dtype != type.dtype) k++;
     if (k == NAMES && type.dtype != FAC_TEXT)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "NumPy has no elements like %s", fac_dtype_get(type.dtype)->name);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "NumPy has no elements like %s",
+                         fac_dtype_get(type.dtype)->name);
     FAC_TRY(fac_tensor_copy_contiguous(t, &out->holder, err));
     size_t width = 0;
     if (type.dtype == FAC_TEXT) FAC_TRY(encode_texts(out->holder, out, &width, err));
@@ -223,8 +249,10 @@ static fac_status encode(const fac_tensor *t, fac_npy *out, fac_error *err) {
 
     fac_text *h = &out->header;
     fac_text_add_bytes(h, "\x93NUMPY\1\0\0\0{'descr': '", 21);
-    if (width) fac_text_print(h, "<U%zu", width);
-    else fac_text_add(h, names[k].descr);
+    if (width)
+        fac_text_print(h, "<U%zu", width);
+    else
+        fac_text_add(h, names[k].descr);
     fac_text_add(h, "', 'fortran_order': False, 'shape': (");
     for (int i = 0; i < type.dims.n; i++)
         fac_text_print(h, i && i == type.dims.n - 1 ? "%" PRId64 : "%" PRId64 ", ", type.dims.d[i]);
@@ -240,8 +268,10 @@ static fac_status encode(const fac_tensor *t, fac_npy *out, fac_error *err) {
 fac_status fac_npy_encode(const fac_tensor *t, fac_npy *out, fac_error *err) {
     fac_npy npy = { .data = NULL };
     fac_status status = encode(t, &npy, err);
-    if (status) fac_npy_free(&npy);
-    else *out = npy;
+    if (status)
+        fac_npy_free(&npy);
+    else
+        *out = npy;
     return status;
 }
 
@@ -271,8 +301,10 @@ fac_status fac_npy_save(const fac_tensor *t, const char *path, fac_error *err) {
     if (!status) {
         status = fac_writer_put(w, npy.header.s, npy.header.n, err);
         if (!status) status = fac_writer_put(w, npy.data, npy.bytes, err);
-        if (status) fac_writer_cancel(w);
-        else status = fac_writer_close(w, err);
+        if (status)
+            fac_writer_cancel(w);
+        else
+            status = fac_writer_close(w, err);
     }
     fac_npy_free(&npy);
     return status;

@@ -1,4 +1,5 @@
-/* The interpreter: a stack, a memo, and one case for each opcode (Lib/pickletools.py describes them all). */
+/* The interpreter: a stack, a memo, and one case for each opcode (Lib/pickletools.py describes them
+ * all). */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -8,19 +9,23 @@
 typedef fac_pickle_value value;
 
 typedef struct machine {
-    fac_arena  *arena;
+    fac_arena *arena;
     const unsigned char *start, *p, *end;
-    value     **stack, **memo;
-    size_t      n, room, memos, room_memos, pairs;
-    value      *storages;
-    value      *none, *yes, *no, *mark;     /* there is one of each */
-    fac_error  *err;
+    value **stack, **memo;
+    size_t n, room, memos, room_memos, pairs;
+    value *storages;
+    value *none, *yes, *no, *mark; /* there is one of each */
+    fac_error *err;
 } machine;
 
 /* ---- stack and values ---- */
 
-static fac_status no_memory(machine *m) { return fac_raise(m->err, FAC_E_NOMEM, "no memory for a pickle"); }
-static fac_status broken(machine *m, const char *what) { return fac_raise(m->err, FAC_E_FORMAT, "a broken pickle: %s", what); }
+static fac_status no_memory(machine *m) {
+    return fac_raise(m->err, FAC_E_NOMEM, "no memory for a pickle");
+}
+static fac_status broken(machine *m, const char *what) {
+    return fac_raise(m->err, FAC_E_FORMAT, "a broken pickle: %s", what);
+}
 
 static fac_status push(machine *m, value *v) {
     if (!v || !fac_reserve(&m->stack, &m->room, m->n + 1, sizeof *m->stack)) return no_memory(m);
@@ -74,7 +79,9 @@ static fac_status push_tuple(machine *m, size_t n, bool marked) {
     value *v = make(m, FAC_PICKLE_TUPLE);
     if (!v) return no_memory(m);
     if (m->n < n) return broken(m, "a tuple of more values than there are");
-    if (n) FAC_TRY(append(m, v, m->stack + (m->n - n), n));         /* there is no stack before the first value */
+    if (n)
+        FAC_TRY(
+            append(m, v, m->stack + (m->n - n), n)); /* there is no stack before the first value */
     m->n -= n + marked;
     return push(m, v);
 }
@@ -83,10 +90,11 @@ static fac_status push_tuple(machine *m, size_t n, bool marked) {
 static fac_status put_items(machine *m, size_t n, bool marked, fac_pickle_kind kind) {
     value *to = top(m, n + marked);
     if (is(to, FAC_PICKLE_OTHER)) {
-        m->n -= n + marked;                 /* items of what is passed over are passed over, too */
+        m->n -= n + marked; /* items of what is passed over are passed over, too */
         return FAC_OK;
     }
-    if (!is(to, kind)) return broken(m, kind == FAC_PICKLE_DICT ? "items for no dict" : "items for no list");
+    if (!is(to, kind))
+        return broken(m, kind == FAC_PICKLE_DICT ? "items for no dict" : "items for no list");
     if (kind == FAC_PICKLE_DICT && n % 2) return broken(m, "a key without a value");
     FAC_TRY(append(m, to, m->stack + (m->n - n), n));
     m->n -= n + marked;
@@ -170,7 +178,8 @@ static fac_status memo_put(machine *m, int bytes) {
     uint64_t k;
     FAC_TRY(number(m, bytes, &k));
     if (!m->n || top(m, 0)->kind == FAC_PICKLE_MARK) return broken(m, "nothing to remember");
-    if (k > m->memos + !m->memos) return broken(m, "a memo out of order");      /* Python 2 counts from 1 */
+    if (k > m->memos + !m->memos)
+        return broken(m, "a memo out of order"); /* Python 2 counts from 1 */
     if (!fac_reserve(&m->memo, &m->room_memos, (size_t)k + 1, sizeof *m->memo)) return no_memory(m);
     if (k > m->memos) m->memo[0] = NULL;
     m->memo[k] = top(m, 0);
@@ -186,13 +195,15 @@ static fac_status memo_get(machine *m, int bytes) {
 
 /* ---- what calls mean ---- */
 
-/* ("storage", class, key, location, elements) and, in files before 1.6, a view into it, which is None. */
+/* ("storage", class, key, location, elements) and, in files before 1.6, a view into it, which is
+ * None. */
 static fac_status persistent(machine *m) {
     value *t = top(m, 0), *v;
-    bool known = is(t, FAC_PICKLE_TUPLE) && (t->n == 5 || (t->n == 6 && is(t->item[5], FAC_PICKLE_NONE)))
-              && is(t->item[0], FAC_PICKLE_TEXT) && !strcmp(t->item[0]->text, "storage")
-              && is(t->item[1], FAC_PICKLE_GLOBAL) && t->item[1]->i == FAC_PICKLE_STORAGE_CLASS
-              && is(t->item[2], FAC_PICKLE_TEXT) && is(t->item[4], FAC_PICKLE_INT) && t->item[4]->i >= 0;
+    bool known =
+        is(t, FAC_PICKLE_TUPLE) && (t->n == 5 || (t->n == 6 && is(t->item[5], FAC_PICKLE_NONE))) &&
+        is(t->item[0], FAC_PICKLE_TEXT) && !strcmp(t->item[0]->text, "storage") &&
+        is(t->item[1], FAC_PICKLE_GLOBAL) && t->item[1]->i == FAC_PICKLE_STORAGE_CLASS &&
+        is(t->item[2], FAC_PICKLE_TEXT) && is(t->item[4], FAC_PICKLE_INT) && t->item[4]->i >= 0;
     if (!known) return broken(m, "a reference that is no storage");
     if (!(v = make(m, FAC_PICKLE_STORAGE))) return no_memory(m);
     v->dtype = t->item[1]->dtype;
@@ -216,14 +227,17 @@ static fac_status other(machine *m, const char *what, bool tensor, value **out) 
     return FAC_OK;
 }
 
-/* (storage, offset, size, stride, ...); typed: (storage of bytes, offset, size, stride, grad, hooks, dtype, ...) */
+/* (storage, offset, size, stride, ...); typed: (storage of bytes, offset, size, stride, grad,
+ * hooks, dtype, ...) */
 static fac_status rebuild_tensor(machine *m, const value *a, bool typed, value **out) {
-    bool known = a->n >= 4 && is(a->item[0], FAC_PICKLE_STORAGE) && is(a->item[1], FAC_PICKLE_INT) && a->item[1]->i >= 0
-              && is(a->item[2], FAC_PICKLE_TUPLE) && is(a->item[3], FAC_PICKLE_TUPLE) && a->item[2]->n == a->item[3]->n;
+    bool known = a->n >= 4 && is(a->item[0], FAC_PICKLE_STORAGE) &&
+                 is(a->item[1], FAC_PICKLE_INT) && a->item[1]->i >= 0 &&
+                 is(a->item[2], FAC_PICKLE_TUPLE) && is(a->item[3], FAC_PICKLE_TUPLE) &&
+                 a->item[2]->n == a->item[3]->n;
     const value *type = typed && a->n > 6 ? a->item[6] : NULL;
     if (typed)
-        known &= is(type, FAC_PICKLE_GLOBAL) && type->i == FAC_PICKLE_TYPE
-            && a->item[0]->dtype == FAC_U8;
+        known &= is(type, FAC_PICKLE_GLOBAL) && type->i == FAC_PICKLE_TYPE &&
+                 a->item[0]->dtype == FAC_U8;
     if (known && a->item[2]->n > FAC_DIMS) return other(m, "more than 8 dims", true, out);
     const value *element = typed ? type : known ? a->item[0] : NULL;
     if (known && element->dtype == FAC_NONE)
@@ -231,7 +245,8 @@ static fac_status rebuild_tensor(machine *m, const value *a, bool typed, value *
     value *v = make(m, FAC_PICKLE_TENSOR);
     fac_pickle_tensor *t = fac_arena_alloc(m->arena, 1, sizeof *t);
     if (!v || !t) return no_memory(m);
-    if (!known || !fac_pickle_dims(a->item[2], t->dims.d) || !fac_pickle_dims(a->item[3], t->stride))
+    if (!known || !fac_pickle_dims(a->item[2], t->dims.d) ||
+        !fac_pickle_dims(a->item[3], t->stride))
         return broken(m, "a tensor without storage, offset, sizes and strides");
     t->storage = a->item[0];
     t->offset = a->item[1]->i;
@@ -246,10 +261,13 @@ static fac_status rebuild_tensor(machine *m, const value *a, bool typed, value *
 static fac_status ordered_dict(machine *m, const value *a, value **out) {
     value *v = make(m, FAC_PICKLE_DICT);
     if (!v) return no_memory(m);
-    if (a->n > 1 || (a->n && !is(a->item[0], FAC_PICKLE_LIST))) return broken(m, "an OrderedDict of what is no list");
-    /* one list in a call after the other would make much of little: a list has fewer pairs than it has bytes */
+    if (a->n > 1 || (a->n && !is(a->item[0], FAC_PICKLE_LIST)))
+        return broken(m, "an OrderedDict of what is no list");
+    /* one list in a call after the other would make much of little: a list has fewer pairs than it
+     * has bytes */
     m->pairs += a->n ? a->item[0]->n : 0;
-    if (m->pairs > (size_t)(m->end - m->start)) return broken(m, "OrderedDicts of more pairs than there are");
+    if (m->pairs > (size_t)(m->end - m->start))
+        return broken(m, "OrderedDicts of more pairs than there are");
     for (size_t i = 0; a->n && i < a->item[0]->n; i++) {
         const value *pair = a->item[0]->item[i];
         if ((!is(pair, FAC_PICKLE_LIST) && !is(pair, FAC_PICKLE_TUPLE)) || pair->n != 2)
@@ -262,9 +280,8 @@ static fac_status ordered_dict(machine *m, const value *a, value **out) {
 
 /* A parameter is the tensor that it is made of. */
 static fac_status parameter(machine *m, const value *a, value **out) {
-    const bool tensor = a->n
-        && (is(a->item[0], FAC_PICKLE_TENSOR)
-            || (is(a->item[0], FAC_PICKLE_OTHER) && a->item[0]->i));
+    const bool tensor = a->n && (is(a->item[0], FAC_PICKLE_TENSOR) ||
+                                 (is(a->item[0], FAC_PICKLE_OTHER) && a->item[0]->i));
     if (!tensor) return broken(m, "a parameter that is no tensor");
     *out = a->item[0];
     return FAC_OK;
@@ -275,26 +292,37 @@ static fac_status call(machine *m, const value *f, const value *a, value **out) 
     if (f->i == FAC_PICKLE_ONE_DTYPE)
         return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
     switch (row->is) {
-    case FAC_PICKLE_ORDERED_DICT:  return ordered_dict(m, a, out);
-    case FAC_PICKLE_DEFAULT_DICT:  return (*out = make(m, FAC_PICKLE_DICT)) ? FAC_OK : no_memory(m);
-    case FAC_PICKLE_REBUILD:       return rebuild_tensor(m, a, false, out);
-    case FAC_PICKLE_REBUILD_TYPED: return rebuild_tensor(m, a, true, out);
-    case FAC_PICKLE_PARAMETER:     return parameter(m, a, out);
+    case FAC_PICKLE_ORDERED_DICT:
+        return ordered_dict(m, a, out);
+    case FAC_PICKLE_DEFAULT_DICT:
+        return (*out = make(m, FAC_PICKLE_DICT)) ? FAC_OK : no_memory(m);
+    case FAC_PICKLE_REBUILD:
+        return rebuild_tensor(m, a, false, out);
+    case FAC_PICKLE_REBUILD_TYPED:
+        return rebuild_tensor(m, a, true, out);
+    case FAC_PICKLE_PARAMETER:
+        return parameter(m, a, out);
     case FAC_PICKLE_RECONSTRUCT:
         return (*out = make(m, FAC_PICKLE_ARRAY)) ? FAC_OK : no_memory(m);
-    case FAC_PICKLE_NUMPY_DTYPE:   return fac_pickle_numpy_dtype(m->arena, a, out, m->err);
-    case FAC_PICKLE_ENCODE:        return fac_pickle_latin1(m->arena, a, out, m->err);
-    case FAC_PICKLE_STRANGE:       return other(m, row->what, true, out);
-    case FAC_PICKLE_PLAIN:         return other(m, row->what, false, out);
+    case FAC_PICKLE_NUMPY_DTYPE:
+        return fac_pickle_numpy_dtype(m->arena, a, out, m->err);
+    case FAC_PICKLE_ENCODE:
+        return fac_pickle_latin1(m->arena, a, out, m->err);
+    case FAC_PICKLE_STRANGE:
+        return other(m, row->what, true, out);
+    case FAC_PICKLE_PLAIN:
+        return other(m, row->what, false, out);
     case FAC_PICKLE_STORAGE_CLASS:
-    case FAC_PICKLE_TYPE:          break;
+    case FAC_PICKLE_TYPE:
+        break;
     }
     return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
 }
 
 static fac_status reduce(machine *m) {
     value *a = top(m, 0), *f = top(m, 1), *v = NULL;
-    if (!is(a, FAC_PICKLE_TUPLE) || !is(f, FAC_PICKLE_GLOBAL)) return broken(m, "a call of what cannot be called");
+    if (!is(a, FAC_PICKLE_TUPLE) || !is(f, FAC_PICKLE_GLOBAL))
+        return broken(m, "a call of what cannot be called");
     FAC_TRY(call(m, f, a, &v));
     m->n -= 2;
     return push(m, v);
@@ -307,14 +335,16 @@ static fac_status new_object(machine *m) {
     return broken(m, "a new object of what is no class");
 }
 
-/* The attributes of an OrderedDict, such as a state dict's _metadata, and of what is passed over: of no use here. */
+/* The attributes of an OrderedDict, such as a state dict's _metadata, and of what is passed over:
+ * of no use here. */
 static fac_status build(machine *m) {
     value *v = top(m, 1);
-    if (is(v, FAC_PICKLE_ARRAY)) FAC_TRY(fac_pickle_numpy_array(m->arena, v, top(m, 0), m->err));
+    if (is(v, FAC_PICKLE_ARRAY))
+        FAC_TRY(fac_pickle_numpy_array(m->arena, v, top(m, 0), m->err));
     else if (is(v, FAC_PICKLE_GLOBAL) && v->i == FAC_PICKLE_ONE_DTYPE)
         FAC_TRY(fac_pickle_numpy_order(v, top(m, 0), m->err));
-    else if ((!is(v, FAC_PICKLE_DICT) && !is(v, FAC_PICKLE_OTHER))
-             || is(top(m, 0), FAC_PICKLE_MARK))
+    else if ((!is(v, FAC_PICKLE_DICT) && !is(v, FAC_PICKLE_OTHER)) ||
+             is(top(m, 0), FAC_PICKLE_MARK))
         return broken(m, "attributes of what is no OrderedDict");
     m->n--;
     return FAC_OK;
@@ -327,44 +357,89 @@ static fac_status step(machine *m, unsigned code, bool *stop) {
     size_t n = 0;
     const unsigned char *p;
     switch (code) {
-    case 0x80: return take(m, 1, &p);                                                   /* PROTO           */
-    case '.':  *stop = true; return FAC_OK;                                             /* STOP            */
-    case '(':  return push(m, m->mark);                                       /* MARK            */
-    case 'N':  return push(m, m->none);                                       /* NONE            */
-    case 0x88: return push(m, m->yes);                                        /* NEWTRUE         */
-    case 0x89: return push(m, m->no);                                         /* NEWFALSE        */
-    case 'J':  FAC_TRY(number(m, 4, &x)); return push_int(m, FAC_PICKLE_INT, (int32_t)x);       /* BININT  */
-    case 'K':  FAC_TRY(number(m, 1, &x)); return push_int(m, FAC_PICKLE_INT, (int64_t)x);       /* BININT1 */
-    case 'M':  FAC_TRY(number(m, 2, &x)); return push_int(m, FAC_PICKLE_INT, (int64_t)x);       /* BININT2 */
-    case 0x8a: return push_long(m);                                                     /* LONG1           */
-    case 'G':  FAC_TRY(take(m, 8, &p)); return push(m, make(m, FAC_PICKLE_REAL));       /* BINFLOAT        */
-    case 'X':  return push_text(m, 4);                                                  /* BINUNICODE      */
-    case 'T':  return push_text(m, 4);                                                  /* BINSTRING       */
-    case 'U':  return push_text(m, 1);                                                  /* SHORT_BINSTRING */
-    case 'B':  return push_text(m, 4);                                                  /* BINBYTES        */
-    case 'C':  return push_text(m, 1);                                                  /* SHORT_BINBYTES  */
-    case ')':  return push_tuple(m, 0, false);                                          /* EMPTY_TUPLE     */
-    case 0x85: return push_tuple(m, 1, false);                                          /* TUPLE1          */
-    case 0x86: return push_tuple(m, 2, false);                                          /* TUPLE2          */
-    case 0x87: return push_tuple(m, 3, false);                                          /* TUPLE3          */
-    case 't':  FAC_TRY(above_mark(m, &n)); return push_tuple(m, n, true);               /* TUPLE           */
-    case ']':  return push(m, make(m, FAC_PICKLE_LIST));                                /* EMPTY_LIST      */
-    case '}':  return push(m, make(m, FAC_PICKLE_DICT));                                /* EMPTY_DICT      */
-    case 'a':  return put_items(m, 1, false, FAC_PICKLE_LIST);                          /* APPEND          */
-    case 'e':  FAC_TRY(above_mark(m, &n)); return put_items(m, n, true, FAC_PICKLE_LIST);       /* APPENDS */
-    case 's':  return put_items(m, 2, false, FAC_PICKLE_DICT);                          /* SETITEM         */
-    case 'u':  FAC_TRY(above_mark(m, &n)); return put_items(m, n, true, FAC_PICKLE_DICT);       /* SETITEMS */
-    case 'q':  return memo_put(m, 1);                                                   /* BINPUT          */
-    case 'r':  return memo_put(m, 4);                                                   /* LONG_BINPUT     */
-    case 'h':  return memo_get(m, 1);                                                   /* BINGET          */
-    case 'j':  return memo_get(m, 4);                                                   /* LONG_BINGET     */
-    case 'c':  return push_global(m);                                                   /* GLOBAL          */
-    case 'Q':  return persistent(m);                                                    /* BINPERSID       */
-    case 'R':  return reduce(m);                                                        /* REDUCE          */
-    case 0x81: return new_object(m);                                                    /* NEWOBJ          */
-    case 'b':  return build(m);                                                         /* BUILD           */
+    case 0x80:
+        return take(m, 1, &p); /* PROTO           */
+    case '.':
+        *stop = true;
+        return FAC_OK; /* STOP            */
+    case '(':
+        return push(m, m->mark); /* MARK            */
+    case 'N':
+        return push(m, m->none); /* NONE            */
+    case 0x88:
+        return push(m, m->yes); /* NEWTRUE         */
+    case 0x89:
+        return push(m, m->no); /* NEWFALSE        */
+    case 'J':
+        FAC_TRY(number(m, 4, &x));
+        return push_int(m, FAC_PICKLE_INT, (int32_t)x); /* BININT  */
+    case 'K':
+        FAC_TRY(number(m, 1, &x));
+        return push_int(m, FAC_PICKLE_INT, (int64_t)x); /* BININT1 */
+    case 'M':
+        FAC_TRY(number(m, 2, &x));
+        return push_int(m, FAC_PICKLE_INT, (int64_t)x); /* BININT2 */
+    case 0x8a:
+        return push_long(m); /* LONG1           */
+    case 'G':
+        FAC_TRY(take(m, 8, &p));
+        return push(m, make(m, FAC_PICKLE_REAL)); /* BINFLOAT        */
+    case 'X':
+        return push_text(m, 4); /* BINUNICODE      */
+    case 'T':
+        return push_text(m, 4); /* BINSTRING       */
+    case 'U':
+        return push_text(m, 1); /* SHORT_BINSTRING */
+    case 'B':
+        return push_text(m, 4); /* BINBYTES        */
+    case 'C':
+        return push_text(m, 1); /* SHORT_BINBYTES  */
+    case ')':
+        return push_tuple(m, 0, false); /* EMPTY_TUPLE     */
+    case 0x85:
+        return push_tuple(m, 1, false); /* TUPLE1          */
+    case 0x86:
+        return push_tuple(m, 2, false); /* TUPLE2          */
+    case 0x87:
+        return push_tuple(m, 3, false); /* TUPLE3          */
+    case 't':
+        FAC_TRY(above_mark(m, &n));
+        return push_tuple(m, n, true); /* TUPLE           */
+    case ']':
+        return push(m, make(m, FAC_PICKLE_LIST)); /* EMPTY_LIST      */
+    case '}':
+        return push(m, make(m, FAC_PICKLE_DICT)); /* EMPTY_DICT      */
+    case 'a':
+        return put_items(m, 1, false, FAC_PICKLE_LIST); /* APPEND          */
+    case 'e':
+        FAC_TRY(above_mark(m, &n));
+        return put_items(m, n, true, FAC_PICKLE_LIST); /* APPENDS */
+    case 's':
+        return put_items(m, 2, false, FAC_PICKLE_DICT); /* SETITEM         */
+    case 'u':
+        FAC_TRY(above_mark(m, &n));
+        return put_items(m, n, true, FAC_PICKLE_DICT); /* SETITEMS */
+    case 'q':
+        return memo_put(m, 1); /* BINPUT          */
+    case 'r':
+        return memo_put(m, 4); /* LONG_BINPUT     */
+    case 'h':
+        return memo_get(m, 1); /* BINGET          */
+    case 'j':
+        return memo_get(m, 4); /* LONG_BINGET     */
+    case 'c':
+        return push_global(m); /* GLOBAL          */
+    case 'Q':
+        return persistent(m); /* BINPERSID       */
+    case 'R':
+        return reduce(m); /* REDUCE          */
+    case 0x81:
+        return new_object(m); /* NEWOBJ          */
+    case 'b':
+        return build(m); /* BUILD           */
     default:
-        return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle with opcode 0x%02x ('%c'), which weights do not need", code,
+        return fac_raise(m->err, FAC_E_UNSUPPORTED,
+                         "a pickle with opcode 0x%02x ('%c'), which weights do not need", code,
                          code > 32 && code < 127 ? (int)code : '?');
     }
 }
@@ -381,10 +456,13 @@ static fac_status interpret(machine *m) {
         FAC_TRY(take(m, 1, &code));
         FAC_TRY(step(m, *code, &stop));
     }
-    return m->n == 1 && !is(top(m, 0), FAC_PICKLE_MARK) ? FAC_OK : broken(m, "it does not end with one value");
+    return m->n == 1 && !is(top(m, 0), FAC_PICKLE_MARK)
+               ? FAC_OK
+               : broken(m, "it does not end with one value");
 }
 
-fac_status fac_pickle_read(fac_arena *arena, const void *data, size_t size, fac_pickle *out, fac_error *err) {
+fac_status fac_pickle_read(fac_arena *arena, const void *data, size_t size, fac_pickle *out,
+                           fac_error *err) {
     const unsigned char *p = data;
     machine m = { .arena = arena, .start = p, .p = p, .end = p + size, .err = err };
     fac_status status = interpret(&m);
@@ -396,6 +474,7 @@ fac_status fac_pickle_read(fac_arena *arena, const void *data, size_t size, fac_
 
 fac_pickle_value *fac_pickle_get(const fac_pickle_value *dict, const char *key) {
     for (size_t i = 0; i + 1 < dict->n; i += 2)
-        if (is(dict->item[i], FAC_PICKLE_TEXT) && !strcmp(dict->item[i]->text, key)) return dict->item[i + 1];
+        if (is(dict->item[i], FAC_PICKLE_TEXT) && !strcmp(dict->item[i]->text, key))
+            return dict->item[i + 1];
     return NULL;
 }

@@ -10,18 +10,24 @@
 #include <stdint.h>
 
 typedef struct fac_small {
-    int      fraction, bias;
-    uint8_t  sign, largest;     /* codes: of the sign's bit, of the largest number */
-    int      nan, infinity;     /* codes without sign; -1: there is none            */
-    bool     unsigned_zero;     /* the code of -0 is NaN                            */
+    int fraction, bias;
+    uint8_t sign, largest; /* codes: of the sign's bit, of the largest number */
+    int nan, infinity;     /* codes without sign; -1: there is none            */
+    bool unsigned_zero;    /* the code of -0 is NaN                            */
 } fac_small;
 
-#define FAC_SMALL_E4M3   (fac_small){ 3, 7, 0x80, 0x7e, 0x7f, -1, false }
-#define FAC_SMALL_E4M3UZ (fac_small){ 3, 8, 0x80, 0x7f, 0x80, -1, true }
-#define FAC_SMALL_E5M2   (fac_small){ 2, 15, 0x80, 0x7b, 0x7e, 0x7c, false }
-#define FAC_SMALL_E5M2UZ (fac_small){ 2, 16, 0x80, 0x7f, 0x80, -1, true }
-#define FAC_SMALL_E2M1   (fac_small){ 1, 1, 0x8, 0x7, -1, -1, false }
-#define FAC_SMALL_E8M0   (fac_small){ 0, 127, 0, 0xfe, 0xff, -1, false }
+#define FAC_SMALL_E4M3                                                                             \
+    (fac_small) { 3, 7, 0x80, 0x7e, 0x7f, -1, false }
+#define FAC_SMALL_E4M3UZ                                                                           \
+    (fac_small) { 3, 8, 0x80, 0x7f, 0x80, -1, true }
+#define FAC_SMALL_E5M2                                                                             \
+    (fac_small) { 2, 15, 0x80, 0x7b, 0x7e, 0x7c, false }
+#define FAC_SMALL_E5M2UZ                                                                           \
+    (fac_small) { 2, 16, 0x80, 0x7f, 0x80, -1, true }
+#define FAC_SMALL_E2M1                                                                             \
+    (fac_small) { 1, 1, 0x8, 0x7, -1, -1, false }
+#define FAC_SMALL_E8M0                                                                             \
+    (fac_small) { 0, 127, 0, 0xfe, 0xff, -1, false }
 
 static inline double fac_small_to_f64(fac_small f, uint8_t code) {
     const int magnitude = code & (f.sign ? f.sign - 1 : 0xff);

@@ -30,7 +30,7 @@ fac_storage *fac_storage_retain(fac_storage *s) {
 
 void fac_storage_free(fac_storage *s) {
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
-    if (s->lent && atomic_load(&s->away)) fac_storage_home(s, NULL);    /* its owner may look later */
+    if (s->lent && atomic_load(&s->away)) fac_storage_home(s, NULL); /* its owner may look later */
     fac_storage_drop_mirrors(s);
     fac_storage_drop_late(s);
     if (s->borrowed) {
@@ -46,23 +46,31 @@ void fac_storage_free(fac_storage *s) {
 }
 
 /* Elements of a text storage point to the storage's own texts, or to this. */
-static char *const empty = (char *)(uintptr_t)"";
+static char *const empty = (char *)(uintptr_t) "";
 
 /* ---- making tensors ---- */
 
 static fac_status no_memory(const fac_type *type, size_t bytes, fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", bytes, fac_dtype_get(type->dtype)->name);
+    return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", bytes,
+                     fac_dtype_get(type->dtype)->name);
 }
 
 static fac_status check_type(const fac_type *type, size_t *bytes, fac_error *err) {
     const fac_dtype_info *info = fac_dtype_get(type->dtype);
-    if (!info->block_bytes) return fac_raise(err, FAC_E_ARGUMENT, "a tensor needs an element type, not %d", (int)type->dtype);
+    if (!info->block_bytes)
+        return fac_raise(err, FAC_E_ARGUMENT, "a tensor needs an element type, not %d",
+                         (int)type->dtype);
     if (type->dims.n < 0 || type->dims.n > FAC_DIMS)
-        return fac_raise(err, FAC_E_ARGUMENT, "a tensor with %d dims: at most %d are possible", type->dims.n, FAC_DIMS);
+        return fac_raise(err, FAC_E_ARGUMENT, "a tensor with %d dims: at most %d are possible",
+                         type->dims.n, FAC_DIMS);
     for (int k = 0; k < type->dims.n; k++)
-        if (type->dims.d[k] < 0) return fac_raise(err, FAC_E_ARGUMENT, "dim %d of a tensor is %" PRId64, k, type->dims.d[k]);
+        if (type->dims.d[k] < 0)
+            return fac_raise(err, FAC_E_ARGUMENT, "dim %d of a tensor is %" PRId64, k,
+                             type->dims.d[k]);
     *bytes = fac_type_bytes(type);
-    return *bytes == SIZE_MAX ? fac_raise(err, FAC_E_NOMEM, "a tensor of this size does not fit in any memory") : FAC_OK;
+    return *bytes == SIZE_MAX
+               ? fac_raise(err, FAC_E_NOMEM, "a tensor of this size does not fit in any memory")
+               : FAC_OK;
 }
 
 static bool row_major(const fac_type *type, const int64_t *stride) {
@@ -75,8 +83,8 @@ static bool row_major(const fac_type *type, const int64_t *stride) {
 }
 
 /* Takes the caller's reference to s, also when it fails.  strides NULL: row-major. */
-static fac_status window(fac_storage *s, fac_type type, const int64_t *strides, int64_t offset, fac_tensor **out,
-                         fac_error *err) {
+static fac_status window(fac_storage *s, fac_type type, const int64_t *strides, int64_t offset,
+                         fac_tensor **out, fac_error *err) {
     fac_tensor *t = fac_alloc(1, sizeof *t);
     if (!t) {
         fac_storage_free(s);
@@ -86,8 +94,10 @@ static fac_status window(fac_storage *s, fac_type type, const int64_t *strides, 
     t->storage = s;
     t->type = type;
     t->offset = offset;
-    if (strides) memcpy(t->stride, strides, (size_t)type.dims.n * sizeof *strides);
-    else fac_dims_strides(&type.dims, type.dtype, t->stride);
+    if (strides)
+        memcpy(t->stride, strides, (size_t)type.dims.n * sizeof *strides);
+    else
+        fac_dims_strides(&type.dims, type.dtype, t->stride);
     t->contiguous = row_major(&type, t->stride);
     *out = t;
     return FAC_OK;
@@ -116,8 +126,8 @@ static fac_status fill(fac_storage *s, bool zero, fac_error *err) {
 }
 
 /* Texts are always in host memory. */
-fac_status fac_tensor_new_on(const fac_memory_ops *ops, fac_device *device, fac_type type, bool zero, fac_tensor **out,
-                             fac_error *err) {
+fac_status fac_tensor_new_on(const fac_memory_ops *ops, fac_device *device, fac_type type,
+                             bool zero, fac_tensor **out, fac_error *err) {
     size_t bytes;
     FAC_TRY(check_type(&type, &bytes, err));
     fac_storage *s = storage_new(type.dtype, bytes);
@@ -149,30 +159,32 @@ fac_status fac_tensor_new_aside(fac_type type, fac_tensor **out, fac_error *err)
     return window(s, type, NULL, 0, out, err);
 }
 
-fac_status fac_tensor_new_late(fac_type type, const fac_late *late, fac_tensor **out, fac_error *err) {
+fac_status fac_tensor_new_late(fac_type type, const fac_late *late, fac_tensor **out,
+                               fac_error *err) {
     FAC_TRY(fac_tensor_new_aside(type, out, err));
     (*out)->storage->late = *late;
     return FAC_OK;
 }
 
-fac_status fac_tensor_over(const fac_memory_ops *ops, fac_device *device, void *memory, fac_type type, fac_tensor **out,
-                           fac_error *err) {
+fac_status fac_tensor_over(const fac_memory_ops *ops, fac_device *device, void *memory,
+                           fac_type type, fac_tensor **out, fac_error *err) {
     size_t bytes;
     FAC_TRY(check_type(&type, &bytes, err));
     fac_storage *s = storage_new(type.dtype, bytes);
     if (!s) return no_memory(&type, sizeof *s, err);
     fac_tensor *t;
     FAC_TRY(window(s, type, NULL, 0, &t, err));
-    s->ops = ops;                                           /* from here on it is ours */
+    s->ops = ops; /* from here on it is ours */
     s->device = device;
     s->memory = memory;
     *out = t;
     return FAC_OK;
 }
 
-fac_status fac_tensor_new(fac_device *device, fac_dtype dtype, fac_dims dims, fac_tensor **out, fac_error *err) {
+fac_status fac_tensor_new(fac_device *device, fac_dtype dtype, fac_dims dims, fac_tensor **out,
+                          fac_error *err) {
     const fac_memory_ops *ops = NULL;
-    if (device) memcpy(&ops, device, sizeof ops);           /* see fac_memory_ops */
+    if (device) memcpy(&ops, device, sizeof ops); /* see fac_memory_ops */
     return fac_tensor_new_on(ops, device, (fac_type){ dtype, dims }, true, out, err);
 }
 
@@ -180,25 +192,32 @@ size_t fac_window_bytes(const fac_type *type, const int64_t *strides, int64_t of
     const fac_dtype_info *info = fac_dtype_get(type->dtype);
     int64_t end = fac_dims_extent(&type->dims, strides);
     size_t bytes;
-    if (end < 0 || offset < 0 || __builtin_add_overflow(end, offset, &end) || end > INT64_MAX - info->block_elements)
+    if (end < 0 || offset < 0 || __builtin_add_overflow(end, offset, &end) ||
+        end > INT64_MAX - info->block_elements)
         return SIZE_MAX;
     end = (end + info->block_elements - 1) / info->block_elements;
-    return fac_size_mul((size_t)end, (size_t)info->block_bytes, &bytes) && bytes <= PTRDIFF_MAX ? bytes : SIZE_MAX;
+    return fac_size_mul((size_t)end, (size_t)info->block_bytes, &bytes) && bytes <= PTRDIFF_MAX
+               ? bytes
+               : SIZE_MAX;
 }
 
 /* A window of a type with blocks begins, and has its rows begin, at a block. */
-static fac_status check_window(const fac_type *type, const int64_t *strides, int64_t offset, fac_error *err) {
+static fac_status check_window(const fac_type *type, const int64_t *strides, int64_t offset,
+                               fac_error *err) {
     int block = fac_dtype_get(type->dtype)->block_elements;
     for (int k = 0; k < type->dims.n; k++) {
         if (strides[k] < 0)
-            return fac_raise(err, FAC_E_ARGUMENT, "stride %d is %" PRId64 ": it must not be negative", k, strides[k]);
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "stride %d is %" PRId64 ": it must not be negative", k, strides[k]);
         bool last = k == type->dims.n - 1;
         if (block > 1 && (last ? strides[k] != 1 : strides[k] % block))
-            return fac_raise(err, FAC_E_ARGUMENT, "stride %d of %s is %" PRId64 ": rows are whole blocks of %d elements", k,
-                             fac_dtype_get(type->dtype)->name, strides[k], block);
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "stride %d of %s is %" PRId64 ": rows are whole blocks of %d elements",
+                             k, fac_dtype_get(type->dtype)->name, strides[k], block);
     }
     if (offset % block)
-        return fac_raise(err, FAC_E_ARGUMENT, "offset %" PRId64 " is inside a block of %d elements", offset, block);
+        return fac_raise(err, FAC_E_ARGUMENT, "offset %" PRId64 " is inside a block of %d elements",
+                         offset, block);
     return FAC_OK;
 }
 
@@ -208,8 +227,9 @@ static bool is_aligned(const void *data, fac_dtype dtype) {
     return i->kind == 'q' || (uintptr_t)data % (size_t)i->block_bytes == 0;
 }
 
-fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *strides, const void *data,
-                             void (*release)(void *owner), void *owner, fac_tensor **out, fac_error *err) {
+fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *strides,
+                             const void *data, void (*release)(void *owner), void *owner,
+                             fac_tensor **out, fac_error *err) {
     fac_type type = { dtype, dims };
     int64_t plain[FAC_DIMS];
     size_t bytes;
@@ -218,17 +238,20 @@ fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *stri
     if (!strides) strides = plain;
     FAC_TRY(check_window(&type, strides, 0, err));
     if (strides != plain) bytes = fac_window_bytes(&type, strides, 0);
-    if (bytes == SIZE_MAX) return fac_raise(err, FAC_E_ARGUMENT, "a tensor with these strides does not fit in any memory");
+    if (bytes == SIZE_MAX)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "a tensor with these strides does not fit in any memory");
     if (bytes && !data) return fac_raise(err, FAC_E_ARGUMENT, "a borrowed tensor needs data");
     if (!is_aligned(data, dtype))
-        return fac_raise(err, FAC_E_ARGUMENT, "borrowed data is not aligned for %s", fac_dtype_get(dtype)->name);
+        return fac_raise(err, FAC_E_ARGUMENT, "borrowed data is not aligned for %s",
+                         fac_dtype_get(dtype)->name);
     fac_storage *s = storage_new(dtype, bytes);
     if (!s) return no_memory(&type, sizeof *s, err);
     s->borrowed = true;
-    s->host = s->memory = (void *)(uintptr_t)data;          /* const again by `borrowed` */
+    s->host = s->memory = (void *)(uintptr_t)data; /* const again by `borrowed` */
     fac_tensor *t;
     FAC_TRY(window(s, type, strides, 0, &t, err));
-    s->release = release;                                   /* from here on it is ours */
+    s->release = release; /* from here on it is ours */
     s->owner = owner;
     *out = t;
     return FAC_OK;
@@ -243,8 +266,8 @@ fac_status fac_tensor_lend(fac_dtype dtype, fac_dims dims, const int64_t *stride
     return FAC_OK;
 }
 
-fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides, int64_t offset, fac_tensor **out,
-                           fac_error *err) {
+fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides, int64_t offset,
+                           fac_tensor **out, fac_error *err) {
     fac_type type = { t->type.dtype, dims };
     int64_t plain[FAC_DIMS], at;
     size_t bytes;
@@ -254,8 +277,9 @@ fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides,
     FAC_TRY(check_window(&type, strides, offset, err));
     bool outside = __builtin_add_overflow(t->offset, offset, &at) || at < 0;
     if (outside || fac_window_bytes(&type, strides, at) > t->storage->bytes)
-        return fac_raise(err, FAC_E_ARGUMENT, "a view at offset %" PRId64 " reaches outside the storage of %zu bytes", offset,
-                         t->storage->bytes);
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "a view at offset %" PRId64 " reaches outside the storage of %zu bytes",
+                         offset, t->storage->bytes);
     return window(fac_storage_retain(t->storage), type, strides, at, out, err);
 }
 
@@ -272,14 +296,14 @@ void fac_tensor_free(fac_tensor *t) {
 
 /* ---- looking at them ---- */
 
-fac_type       fac_tensor_type(const fac_tensor *t)       { return t->type; }
-fac_device    *fac_tensor_device(const fac_tensor *t)     { return t->storage->device; }
-const int64_t *fac_tensor_strides(const fac_tensor *t)    { return t->stride; }
-bool           fac_tensor_contiguous(const fac_tensor *t) { return t->contiguous; }
-uint64_t       fac_tensor_version(const fac_tensor *t)    { return atomic_load(&t->storage->version); }
+fac_type fac_tensor_type(const fac_tensor *t) { return t->type; }
+fac_device *fac_tensor_device(const fac_tensor *t) { return t->storage->device; }
+const int64_t *fac_tensor_strides(const fac_tensor *t) { return t->stride; }
+bool fac_tensor_contiguous(const fac_tensor *t) { return t->contiguous; }
+uint64_t fac_tensor_version(const fac_tensor *t) { return atomic_load(&t->storage->version); }
 
-/* Without elements there may be no memory, but a tensor in host memory answers NULL only when a device has its contents and does
- * not give them. */
+/* Without elements there may be no memory, but a tensor in host memory answers NULL only when a
+ * device has its contents and does not give them. */
 const void *fac_tensor_data(const fac_tensor *t) {
     if (fac_storage_home(t->storage, NULL)) return NULL;
     if (!t->storage->host) return t->storage->bytes ? NULL : empty;
@@ -291,7 +315,11 @@ const void *fac_tensor_data(const fac_tensor *t) {
 static void release_file(void *file) { fac_file_free(file); }
 
 /* Where the bytes of a tensor are in a file. */
-typedef struct place { fac_file *file; size_t at; int swap; } place;        /* swap: bytes of an element to turn around, or 1 */
+typedef struct place {
+    fac_file *file;
+    size_t at;
+    int swap;
+} place; /* swap: bytes of an element to turn around, or 1 */
 
 /* Elements of `size` bytes from one byte order to the other. */
 static void turn_around(char *p, size_t bytes, int size) {
@@ -303,7 +331,8 @@ static void turn_around(char *p, size_t bytes, int size) {
         }
 }
 
-/* Step by step, so that a huge tensor is never in memory twice; a step is a whole number of elements. */
+/* Step by step, so that a huge tensor is never in memory twice; a step is a whole number of
+ * elements. */
 static fac_status copy_from_file(void *self, void *to, size_t bytes, fac_error *err) {
     enum { STEP = 4 << 20 };
     const place *p = self;
@@ -329,14 +358,14 @@ static fac_status late_file(fac_file *file, size_t at, int swap, fac_type type, 
     place *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a tensor of a file");
     *p = (place){ fac_file_retain(file), at, swap };
-    fac_status status = fac_tensor_new_late(type, &(fac_late){ copy_from_file, release_place, p }, out, err);
+    fac_status status =
+        fac_tensor_new_late(type, &(fac_late){ copy_from_file, release_place, p }, out, err);
     if (status) release_place(p);
     return status;
 }
 
 static fac_status from_file(fac_file *file, size_t at, bool big, fac_type type,
-                            const int64_t *strides, fac_tensor **out,
-                            fac_error *err) {
+                            const int64_t *strides, fac_tensor **out, fac_error *err) {
     const fac_dtype_info *info = fac_dtype_get(type.dtype);
     int64_t plain[FAC_DIMS];
     size_t bytes, end;
@@ -346,16 +375,20 @@ static fac_status from_file(fac_file *file, size_t at, bool big, fac_type type,
     if (strides) bytes = fac_window_bytes(&type, strides, 0);
     if (bytes == SIZE_MAX || !fac_size_add(at, bytes, &end) || end > fac_file_size(file))
         return fac_raise(err, FAC_E_FORMAT, "a tensor of %s reaches outside the file", info->name);
-    if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_INTERNAL, "texts cannot be borrowed from a file");
+    if (type.dtype == FAC_TEXT)
+        return fac_raise(err, FAC_E_INTERNAL, "texts cannot be borrowed from a file");
     const char *data = (const char *)fac_file_data(file) + at;
     const int swap = big ? info->block_bytes : 1;
     if (swap == 1 && is_aligned(data, type.dtype)) {
-        fac_status status = fac_tensor_borrow(type.dtype, type.dims, strides, data, release_file, file, out, err);
+        fac_status status =
+            fac_tensor_borrow(type.dtype, type.dims, strides, data, release_file, file, out, err);
         if (!status) fac_file_retain(file);
         return status;
     }
     fac_tensor *late;
-    const fac_dims all = { 1, { (int64_t)(bytes / (size_t)info->block_bytes) * info->block_elements } };
+    const fac_dims all = {
+        1, { (int64_t)(bytes / (size_t)info->block_bytes) * info->block_elements }
+    };
     FAC_TRY(late_file(file, at, swap, strides ? (fac_type){ type.dtype, all } : type, &late, err));
     fac_status status = FAC_OK;
     if (strides) {
@@ -368,13 +401,11 @@ static fac_status from_file(fac_file *file, size_t at, bool big, fac_type type,
 }
 
 fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides,
-                                fac_tensor **out,
-                                fac_error *err) {
+                                fac_tensor **out, fac_error *err) {
     return from_file(file, at, false, type, strides, out, err);
 }
 
 fac_status fac_tensor_from_big_endian(fac_file *file, size_t at, fac_type type,
-                                      const int64_t *strides, fac_tensor **out,
-                                      fac_error *err) {
+                                      const int64_t *strides, fac_tensor **out, fac_error *err) {
     return from_file(file, at, true, type, strides, out, err);
 }

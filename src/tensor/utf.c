@@ -4,7 +4,8 @@
 
 enum { REPLACEMENT = 0xfffd, LARGEST = 0x10ffff };
 
-/* One code point, and where the next begins: 0xxxxxxx, 110xxxxx 10..., 1110xxxx 10... 10..., 11110xxx 10... 10... 10... */
+/* One code point, and where the next begins: 0xxxxxxx, 110xxxxx 10..., 1110xxxx 10... 10...,
+ * 11110xxx 10... 10... 10... */
 uint32_t fac_utf8_next(const unsigned char **p) {
     static const uint32_t least[4] = { 0, 0x80, 0x800, 0x10000 };
     uint32_t c = *(*p)++;

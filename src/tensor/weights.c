@@ -7,14 +7,17 @@
 #include "facula/content.h"
 #include "tensor/gguf.h"
 
-typedef struct item { const char *name; fac_tensor *tensor; } item;
+typedef struct item {
+    const char *name;
+    fac_tensor *tensor;
+} item;
 struct fac_weights {
-    fac_arena    arena;             /* names, and reasons */
-    fac_table    by_name;           /* fac_tensor */
-    fac_table    reasons;           /* of what was skipped, by name: texts */
-    item        *items;
+    fac_arena arena;   /* names, and reasons */
+    fac_table by_name; /* fac_tensor */
+    fac_table reasons; /* of what was skipped, by name: texts */
+    item *items;
     fac_skipped *skipped;
-    size_t       n, room, nskipped, room_skipped;
+    size_t n, room, nskipped, room_skipped;
 };
 
 static fac_status no_memory(const fac_weights *w, fac_error *err) {
@@ -43,14 +46,15 @@ static fac_status add(fac_weights *w, const char *name, size_t length, fac_tenso
                       fac_error *err) {
     char *copy;
     FAC_TRY(new_name(w, name, length, &copy, err));
-    if (!fac_reserve(&w->items, &w->room, w->n + 1, sizeof *w->items)
-        || !fac_table_put(&w->by_name, copy, t))
+    if (!fac_reserve(&w->items, &w->room, w->n + 1, sizeof *w->items) ||
+        !fac_table_put(&w->by_name, copy, t))
         return no_memory(w, err);
     w->items[w->n++] = (item){ copy, t };
     return FAC_OK;
 }
 
-fac_status fac_weights_add(fac_weights *w, const char *name, size_t length, fac_tensor *t, fac_error *err) {
+fac_status fac_weights_add(fac_weights *w, const char *name, size_t length, fac_tensor *t,
+                           fac_error *err) {
     const fac_status status = add(w, name, length, t, err);
     if (status) fac_tensor_free(t);
     return status;
@@ -60,8 +64,10 @@ fac_status fac_weights_skip(fac_weights *w, const char *name, size_t length, con
                             fac_error *err) {
     char *copy, *reason = fac_arena_print(&w->arena, "%s", why);
     FAC_TRY(new_name(w, name, length, &copy, err));
-    if (!reason || !fac_reserve(&w->skipped, &w->room_skipped, w->nskipped + 1, sizeof *w->skipped)
-        || !fac_table_put(&w->reasons, copy, reason)) return no_memory(w, err);
+    if (!reason ||
+        !fac_reserve(&w->skipped, &w->room_skipped, w->nskipped + 1, sizeof *w->skipped) ||
+        !fac_table_put(&w->reasons, copy, reason))
+        return no_memory(w, err);
     w->skipped[w->nskipped++] = (fac_skipped){ copy, reason, (int)w->n };
     return FAC_OK;
 }
@@ -79,13 +85,17 @@ void fac_weights_free(fac_weights *w) {
     fac_release(w);
 }
 
-int         fac_weights_count(const fac_weights *w)                     { return (int)w->n; }
-const char *fac_weights_name(const fac_weights *w, int i)               { return w->items[i].name; }
-fac_tensor *fac_weights_tensor(const fac_weights *w, int i)             { return w->items[i].tensor; }
-fac_tensor *fac_weights_find(const fac_weights *w, const char *name)    { return fac_table_get(&w->by_name, name); }
-int         fac_weights_skipped(const fac_weights *w)                   { return (int)w->nskipped; }
-fac_skipped fac_weights_skipped_at(const fac_weights *w, int i)         { return w->skipped[i]; }
-const char *fac_weights_why(const fac_weights *w, const char *name) { return fac_table_get(&w->reasons, name); }
+int fac_weights_count(const fac_weights *w) { return (int)w->n; }
+const char *fac_weights_name(const fac_weights *w, int i) { return w->items[i].name; }
+fac_tensor *fac_weights_tensor(const fac_weights *w, int i) { return w->items[i].tensor; }
+fac_tensor *fac_weights_find(const fac_weights *w, const char *name) {
+    return fac_table_get(&w->by_name, name);
+}
+int fac_weights_skipped(const fac_weights *w) { return (int)w->nskipped; }
+fac_skipped fac_weights_skipped_at(const fac_weights *w, int i) { return w->skipped[i]; }
+const char *fac_weights_why(const fac_weights *w, const char *name) {
+    return fac_table_get(&w->reasons, name);
+}
 
 /* ---- what is it? ---- */
 
@@ -96,7 +106,8 @@ static bool begins(const fac_file *f, const char *bytes, size_t n) {
 static fac_status read_zip(fac_file *f, fac_weights *w, fac_error *err) {
     fac_zip zip;
     FAC_TRY(fac_zip_open(f, &zip, err));
-    fac_status status = fac_pth_find(&zip) ? fac_pth_read_zip(&zip, w, err) : fac_npz_read(&zip, w, err);
+    fac_status status =
+        fac_pth_find(&zip) ? fac_pth_read_zip(&zip, w, err) : fac_npz_read(&zip, w, err);
     if (!status && !w->n && !w->nskipped)
         status = fac_raise(err, FAC_E_FORMAT, "a zip archive without tensors");
     fac_zip_close(&zip);
@@ -106,28 +117,32 @@ static fac_status read_zip(fac_file *f, fac_weights *w, fac_error *err) {
 static fac_status read_npy(fac_file *f, fac_weights *w, fac_error *err) {
     fac_tensor *t = NULL;
     FAC_TRY(fac_npy_parse(&(fac_section){ f, 0, fac_file_size(f) }, &t, err));
-    return fac_weights_add(w, "arr_0", 5, t, err);                      /* what numpy.savez calls an array without a name */
+    return fac_weights_add(w, "arr_0", 5, t,
+                           err); /* what numpy.savez calls an array without a name */
 }
 
 static fac_status read_any(fac_file *f, fac_weights *w, fac_error *err) {
     if (fac_zip_here(f)) return read_zip(f, w, err);
     if (begins(f, "\x93NUMPY", 6)) return read_npy(f, w, err);
     if (fac_gguf_here(f)) return fac_gguf_read(f, w, err);
-    if (fac_file_size(f) > 8 && ((const char *)fac_file_data(f))[8] == '{') return fac_safetensors_read(f, w, err);
+    if (fac_file_size(f) > 8 && ((const char *)fac_file_data(f))[8] == '{')
+        return fac_safetensors_read(f, w, err);
     if (begins(f, "\x80", 1)) return fac_pth_read_legacy(f, w, err);
     const char *is = fac_content_of(fac_file_data(f), fac_file_size(f)).name;
     if (is)
         return fac_raise(err, FAC_E_FORMAT,
                          "no weights, but %s: .safetensors, .npy, .npz and PyTorch's .pth are "
-                         "read", is);
-    return fac_raise(err, FAC_E_FORMAT, "no weights: not .safetensors, .gguf, .npy, .npz or PyTorch's .pth");
+                         "read",
+                         is);
+    return fac_raise(err, FAC_E_FORMAT,
+                     "no weights: not .safetensors, .gguf, .npy, .npz or PyTorch's .pth");
 }
 
 fac_status fac_weights_parse(fac_file *file, const char *name, fac_weights **out, fac_error *err) {
     fac_weights *w = fac_alloc(1, sizeof *w);
     if (!w) return fac_raise(err, FAC_E_NOMEM, "%s: no memory", name);
     fac_status status = read_any(file, w, err);
-    if (!status && !w->n && w->nskipped)            /* whatever is wanted, it is not there */
+    if (!status && !w->n && w->nskipped) /* whatever is wanted, it is not there */
         status = fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s", w->skipped[0].name, w->skipped[0].why);
     if (status) {
         fac_weights_free(w);

@@ -1,31 +1,45 @@
-/* Byte pair encoding of one piece: neighbours are joined, the best pair first and the leftmost of equals, until none is known.
- * Pairs wait in a heap, since pieces of a hundred thousand equal letters exist. */
+/* Byte pair encoding of one piece: neighbours are joined, the best pair first and the leftmost of
+ * equals, until none is known. Pairs wait in a heap, since pieces of a hundred thousand equal
+ * letters exist. */
 #include <string.h>
 #include "base/memory.h"
 #include "text/tokenizer.h"
 
-/* A part of the piece: bytes [at, at + n), the token that it is (-1: none), and its neighbours (-1: none). */
-typedef struct symbol { uint32_t at, n; int32_t id, before, after; } symbol;
+/* A part of the piece: bytes [at, at + n), the token that it is (-1: none), and its neighbours (-1:
+ * none). */
+typedef struct symbol {
+    uint32_t at, n;
+    int32_t id, before, after;
+} symbol;
 /* Two neighbours; stale when one of them has changed since: n is their length in sum. */
-typedef struct pair { double order; int32_t left; uint32_t n; int32_t to; } pair;
+typedef struct pair {
+    double order;
+    int32_t left;
+    uint32_t n;
+    int32_t to;
+} pair;
 
 typedef struct work {
     const fac_tokenizer *t;
     const char *s;
-    symbol     *symbols;
-    pair       *heap;
-    size_t      n, pairs, room;
-    bool        failed;
+    symbol *symbols;
+    pair *heap;
+    size_t n, pairs, room;
+    bool failed;
 } work;
 
 void fac_ids_add(fac_ids *ids, int32_t id) {
-    if (!fac_reserve(&ids->at, &ids->room, ids->n + 1, sizeof *ids->at)) ids->failed = true;
-    else ids->at[ids->n++] = id;
+    if (!fac_reserve(&ids->at, &ids->room, ids->n + 1, sizeof *ids->at))
+        ids->failed = true;
+    else
+        ids->at[ids->n++] = id;
 }
 
 /* ---- the heap ---- */
 
-static bool comes_before(const pair *a, const pair *b) { return a->order != b->order ? a->order < b->order : a->left < b->left; }
+static bool comes_before(const pair *a, const pair *b) {
+    return a->order != b->order ? a->order < b->order : a->left < b->left;
+}
 
 static void push(work *w, pair p) {
     if (!fac_reserve(&w->heap, &w->room, w->pairs + 1, sizeof *w->heap)) {
@@ -33,7 +47,8 @@ static void push(work *w, pair p) {
         return;
     }
     size_t k = w->pairs++;
-    for (; k && comes_before(&p, &w->heap[(k - 1) / 2]); k = (k - 1) / 2) w->heap[k] = w->heap[(k - 1) / 2];
+    for (; k && comes_before(&p, &w->heap[(k - 1) / 2]); k = (k - 1) / 2)
+        w->heap[k] = w->heap[(k - 1) / 2];
     w->heap[k] = p;
 }
 
@@ -61,7 +76,8 @@ static void offer(work *w, int32_t left) {
         if (p.to < 0) return;
         p.order = -(double)w->t->tokens[p.to].score;
     } else {
-        const fac_merge *m = a->id < 0 || b->id < 0 ? NULL : fac_merges_find(&w->t->merges, a->id, b->id);
+        const fac_merge *m =
+            a->id < 0 || b->id < 0 ? NULL : fac_merges_find(&w->t->merges, a->id, b->id);
         if (!m) return;
         p.to = m->to;
         p.order = m->rank;
@@ -91,20 +107,24 @@ static void merge(work *w) {
 
 /* ---- beginnings and ends ---- */
 
-/* Bytes, or characters: those that are no token, as bytes where ranks decide, later where scores do. */
+/* Bytes, or characters: those that are no token, as bytes where ranks decide, later where scores
+ * do. */
 static void begin(work *w, size_t n) {
     const fac_tokenizer *t = w->t;
     for (size_t at = 0, used; at < n; at += used) {
         int32_t id = -1;
         used = 1;
-        if (t->kind == FAC_TOKENS_BYTES) id = t->byte[(unsigned char)w->s[at]];
-        else fac_code_point(w->s + at, n - at, &used);
+        if (t->kind == FAC_TOKENS_BYTES)
+            id = t->byte[(unsigned char)w->s[at]];
+        else
+            fac_code_point(w->s + at, n - at, &used);
         if (t->kind != FAC_TOKENS_BYTES) id = fac_tokenizer_look(t, w->s + at, used);
         if (id < 0 && t->kind == FAC_TOKENS_RANKS && t->byte[(unsigned char)w->s[at]] >= 0) {
             id = t->byte[(unsigned char)w->s[at]];
             used = 1;
         }
-        w->symbols[w->n] = (symbol){ (uint32_t)at, (uint32_t)used, id, (int32_t)w->n - 1, (int32_t)w->n + 1 };
+        w->symbols[w->n] =
+            (symbol){ (uint32_t)at, (uint32_t)used, id, (int32_t)w->n - 1, (int32_t)w->n + 1 };
         w->n++;
     }
     if (w->n) w->symbols[w->n - 1].after = -1;
@@ -119,7 +139,8 @@ static void put(const fac_tokenizer *t, const char *s, const symbol *a, fac_ids 
     for (uint32_t k = 0; bytes && k < a->n; k++) bytes = t->byte[(unsigned char)s[a->at + k]] >= 0;
     if (bytes)
         for (uint32_t k = 0; k < a->n; k++) fac_ids_add(out, t->byte[(unsigned char)s[a->at + k]]);
-    else if (t->unknown >= 0) fac_ids_add(out, t->unknown);
+    else if (t->unknown >= 0)
+        fac_ids_add(out, t->unknown);
 }
 
 void fac_bpe(const fac_tokenizer *t, const char *s, size_t n, fac_ids *out) {

@@ -5,9 +5,14 @@
 #include "base/memory.h"
 #include "text/gguf_write.h"
 
-static const struct { fac_pretoken cut; bool whole; const char *name; } cuts[] = {
-    { FAC_CUT_GPT2, false, "gpt-2" }, { FAC_CUT_DIGITS, false, "smollm" }, { FAC_CUT_LLAMA3, true, "llama-bpe" },
-    { FAC_CUT_LLAMA3, false, "smaug-bpe" }, { FAC_CUT_QWEN2, false, "qwen2" },
+static const struct {
+    fac_pretoken cut;
+    bool whole;
+    const char *name;
+} cuts[] = {
+    { FAC_CUT_GPT2, false, "gpt-2" },      { FAC_CUT_DIGITS, false, "smollm" },
+    { FAC_CUT_LLAMA3, true, "llama-bpe" }, { FAC_CUT_LLAMA3, false, "smaug-bpe" },
+    { FAC_CUT_QWEN2, false, "qwen2" },
 };
 
 static const char *cut_name(const fac_tokenizer *t) {
@@ -43,8 +48,10 @@ static void put_merges(fac_gguf_head *h, const fac_tokenizer *t, const fac_merge
 }
 
 /* Where ranks decide, what is joined first scores highest; a token counts by its first rank. */
-static void put_scores(fac_gguf_head *h, const fac_tokenizer *t, const fac_merge *all, float *scores) {
-    for (int32_t id = 0; id < t->n; id++) scores[id] = t->kind == FAC_TOKENS_RANKS ? -1e6f : t->tokens[id].score;
+static void put_scores(fac_gguf_head *h, const fac_tokenizer *t, const fac_merge *all,
+                       float *scores) {
+    for (int32_t id = 0; id < t->n; id++)
+        scores[id] = t->kind == FAC_TOKENS_RANKS ? -1e6f : t->tokens[id].score;
     for (size_t k = t->merges.n; k-- > 0;)
         if (t->kind == FAC_TOKENS_RANKS) scores[all[k].to] = -(float)all[k].rank;
     fac_gguf_begin_list(h, "tokenizer.ggml.scores", FAC_GGUF_F32, (uint64_t)t->n);
@@ -68,15 +75,19 @@ static void put_id(fac_gguf_head *h, const char *name, int32_t id) {
 fac_status fac_tokenizer_put_gguf(const fac_tokenizer *t, fac_gguf_head *h, fac_error *err) {
     const bool bytes = t->kind == FAC_TOKENS_BYTES;
     if (t->kind == FAC_TOKENS_WORDS || t->kind == FAC_TOKENS_UNIGRAM || (bytes && !cut_name(t)))
-        return fac_raise(err, FAC_E_UNSUPPORTED, "a tokenizer of the kind %s is not written into GGUF files", fac_tokenizer_kind(t));
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "a tokenizer of the kind %s is not written into GGUF files",
+                         fac_tokenizer_kind(t));
     fac_merge *all = in_order(t);
     float *scores = fac_alloc((size_t)t->n + 1, sizeof *scores);
     if (all && scores) {
         fac_gguf_put_text(h, "tokenizer.ggml.model", bytes ? "gpt2" : "llama");
         fac_gguf_put_text(h, "tokenizer.ggml.pre", bytes ? cut_name(t) : "default");
         put_tokens(h, t);
-        if (bytes) put_merges(h, t, all);
-        else put_scores(h, t, all, scores);
+        if (bytes)
+            put_merges(h, t, all);
+        else
+            put_scores(h, t, all, scores);
         put_id(h, "tokenizer.ggml.bos_token_id", t->bos);
         put_id(h, "tokenizer.ggml.eos_token_id", t->eos);
         put_id(h, "tokenizer.ggml.unknown_token_id", t->unknown);

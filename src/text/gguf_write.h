@@ -6,7 +6,10 @@
 #include "tensor/gguf.h"
 #include "text/tokenizer.h"
 
-typedef struct fac_gguf_head { fac_text text; uint64_t keys; } fac_gguf_head;
+typedef struct fac_gguf_head {
+    fac_text text;
+    uint64_t keys;
+} fac_gguf_head;
 
 static inline void fac_gguf_put_number(fac_gguf_head *h, uint64_t x, int bytes) {
     fac_text_add_bytes(&h->text, (const char *)&x, (size_t)bytes);

@@ -8,6 +8,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "facula/file.h"
+#include "text/normal.h"
 #include "text/tokenizer.h"
 
 enum { BYTES = 256, SPECIALS = 1, MOST = 1 << 20 };
@@ -35,19 +36,13 @@ static fac_status no_memory(work *w) {
 
 /* ---- tokens by spelling ---- */
 
-static uint64_t hash_of(const char *s, size_t n) {
-    uint64_t h = 0xcbf29ce484222325;
-    for (size_t k = 0; k < n; k++) h = (h ^ (unsigned char)s[k]) * 0x100000001b3;
-    return h ^ h >> 32;
-}
-
 static bool is_spelled(const work *w, int32_t id, const char *s, size_t n) {
     const spelled *t = &w->tokens[id];
     return t->n == n && !memcmp(w->letters.s + t->at, s, n);
 }
 
 static size_t slot_of(const work *w, const char *s, size_t n) {
-    size_t at = hash_of(s, n) & (w->nslots - 1);
+    size_t at = fac_spelling_hash(s, n) & (w->nslots - 1);
     while (w->slots[at] && !is_spelled(w, w->slots[at] - 1, s, n)) at = (at + 1) & (w->nslots - 1);
     return at;
 }
@@ -77,18 +72,9 @@ static int32_t token(work *w, const char *s, size_t n) {
     return w->slots[at] - 1;
 }
 
-static size_t letter(int byte, char to[4]) {
-    const uint32_t c = fac_byte_name(byte);
-    if (c < 0x80) to[0] = (char)c;
-    if (c < 0x80) return 1;
-    to[0] = (char)(0xC0 | c >> 6);
-    to[1] = (char)(0x80 | (c & 0x3F));
-    return 2;
-}
-
 static int32_t byte_token(work *w, int byte) {
     char to[4];
-    return token(w, to, letter(byte, to));
+    return token(w, to, fac_utf8_write(to, fac_byte_name(byte)));
 }
 
 /* What two tokens spell together. */
@@ -212,21 +198,13 @@ static fac_status characters(work *w, uint32_t **out, size_t *count) {
     return status;
 }
 
-static size_t utf8(uint32_t c, unsigned char to[4]) {
-    const size_t n = 1 + (size_t)(c >= 0x80) + (size_t)(c >= 0x800) + (size_t)(c >= 0x10000);
-    static const unsigned char marks[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
-    for (size_t k = n; k-- > 1; c >>= 6) to[k] = (unsigned char)(0x80 | (c & 0x3F));
-    to[0] = (unsigned char)(marks[n] | c);
-    return n;
-}
-
 /* One character: its bytes become tokens, and are joined from the left. */
 static bool add_character(work *w, uint32_t c, fac_learning *out) {
-    unsigned char bytes[4];
-    const size_t n = utf8(c, bytes);
-    int32_t id = byte_token(w, bytes[0]);
+    char bytes[4];
+    const size_t n = fac_utf8_write(bytes, c);
+    int32_t id = byte_token(w, (unsigned char)bytes[0]);
     for (size_t k = 1; k < n && id >= 0; k++) {
-        const int32_t next = byte_token(w, bytes[k]);
+        const int32_t next = byte_token(w, (unsigned char)bytes[k]);
         const size_t before = w->n;
         const int32_t both = next < 0 ? -1 : spell(w, id, next);
         const bool fresh = w->n > before;

@@ -40,36 +40,36 @@ static fac_status load_file(const char *path, fac_tokenizer **out, fac_error *er
     return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
 }
 
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
-
 static bool is_there(const char *path) {
     struct stat s;
     return !stat(path, &s);
 }
 
 /* file NULL: vocab.json and merges.txt */
-static fac_status load_with_config(const char *file, const char *folder, fac_tokenizer **out, fac_error *err) {
+static fac_status load_with_config(const char *file, const char *folder, fac_tokenizer **out,
+                                   fac_error *err) {
     fac_tokenizer *t;
     FAC_TRY(file ? load_file(file, &t, err) : fac_tokenizer_merges(folder, &t, err));
     const fac_status status = fac_tokenizer_config(t, folder, err);
-    if (status) fac_tokenizer_free(t);
-    else *out = t;
+    if (status)
+        fac_tokenizer_free(t);
+    else
+        *out = t;
     return status;
 }
 
 fac_status fac_tokenizer_load(const char *path, fac_tokenizer **out, fac_error *err) {
     static const char *const names[] = { "tokenizer.json", "tokenizer.gguf", "tokenizer.bin" };
     char inside[4096];
-    if (!is_folder(path)) return load_file(path, out, err);
+    if (!fac_is_folder(path)) return load_file(path, out, err);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const int n = snprintf(inside, sizeof inside, "%s/%s", path, names[k]);
-        if (n < 0 || (size_t)n >= sizeof inside) return fac_raise(err, FAC_E_ARGUMENT, "%s: a path that is too long", path);
+        if (n < 0 || (size_t)n >= sizeof inside)
+            return fac_raise(err, FAC_E_ARGUMENT, "%s: a path that is too long", path);
         if (!is_there(inside)) continue;
         return load_with_config(inside, path, out, err);
     }
     if (fac_tokenizer_merges_here(path)) return load_with_config(NULL, path, out, err);
-    return fac_raise(err, FAC_E_IO, "%s: a folder without tokenizer.json, or vocab.json and merges.txt", path);
+    return fac_raise(err, FAC_E_IO,
+                     "%s: a folder without tokenizer.json, or vocab.json and merges.txt", path);
 }

@@ -5,21 +5,35 @@
 #include "text/tokenizer.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
-enum { HANGUL = 0xac00, LEADS = 0x1100, VOWELS = 0x1161, TAILS = 0x11a7, NLEADS = 19, NVOWELS = 21, NTAILS = 28,
-       SYLLABLES = NLEADS * NVOWELS * NTAILS };
+enum {
+    HANGUL = 0xac00,
+    LEADS = 0x1100,
+    VOWELS = 0x1161,
+    TAILS = 0x11a7,
+    NLEADS = 19,
+    NVOWELS = 21,
+    NTAILS = 28,
+    SYLLABLES = NLEADS * NVOWELS * NTAILS
+};
 
 static const normal_range *find(const normal_range *table, size_t n, uint32_t c) {
     size_t low = 0, high = n;
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (table[middle].last < c) low = middle + 1;
-        else high = middle;
+        if (table[middle].last < c)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low < n && table[low].first <= c ? &table[low] : NULL;
 }
 
-bool fac_unicode_is_nonspacing(uint32_t c) { return c >= 0x300 && find(normal_marks, COUNT(normal_marks), c); }
-bool fac_unicode_is_punctuation(uint32_t c) { return find(normal_punctuation, COUNT(normal_punctuation), c); }
+bool fac_unicode_is_nonspacing(uint32_t c) {
+    return c >= 0x300 && find(normal_marks, COUNT(normal_marks), c);
+}
+bool fac_unicode_is_punctuation(uint32_t c) {
+    return find(normal_punctuation, COUNT(normal_punctuation), c);
+}
 bool fac_unicode_is_format(uint32_t c) { return find(normal_format, COUNT(normal_format), c); }
 
 static int class_of(uint32_t c) {
@@ -42,8 +56,10 @@ static const normal_pair *pair_of(uint32_t c) {
     size_t low = 0, high = COUNT(normal_pairs);
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (normal_pairs[middle].c < c) low = middle + 1;
-        else high = middle;
+        if (normal_pairs[middle].c < c)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low < COUNT(normal_pairs) && normal_pairs[low].c == c ? &normal_pairs[low] : NULL;
 }
@@ -59,7 +75,8 @@ int fac_decompose(uint32_t c, uint32_t to[FAC_DECOMPOSED]) {
     if (c - HANGUL < SYLLABLES) return hangul(c - HANGUL, to);
     uint32_t tail[FAC_DECOMPOSED];
     int n = 0, ends = 0;
-    for (const normal_pair *p; c >= 0xc0 && ends < FAC_DECOMPOSED - 1 && (p = pair_of(c)); c = p->first)
+    for (const normal_pair *p; c >= 0xc0 && ends < FAC_DECOMPOSED - 1 && (p = pair_of(c));
+         c = p->first)
         if (p->second) tail[ends++] = p->second;
     to[n++] = c;
     while (ends) to[n++] = tail[--ends];
@@ -68,20 +85,26 @@ int fac_decompose(uint32_t c, uint32_t to[FAC_DECOMPOSED]) {
 
 /* The character that a and b make; 0: none. */
 static uint32_t compose(uint32_t a, uint32_t b) {
-    if (a - LEADS < NLEADS && b - VOWELS < NVOWELS) return HANGUL + ((a - LEADS) * NVOWELS + b - VOWELS) * NTAILS;
+    if (a - LEADS < NLEADS && b - VOWELS < NVOWELS)
+        return HANGUL + ((a - LEADS) * NVOWELS + b - VOWELS) * NTAILS;
     const bool syllable = a - HANGUL < SYLLABLES && (a - HANGUL) % NTAILS == 0;
     if (syllable && b - TAILS - 1 < NTAILS - 1) return a + b - TAILS;
     for (size_t k = 0, low = 0, high = COUNT(normal_joins); low < high;) {
         k = (low + high) / 2;
         const normal_pair *p = &normal_joins[k];
         if (p->first == a && p->second == b) return p->c;
-        if (p->first < a || (p->first == a && p->second < b)) low = k + 1;
-        else high = k;
+        if (p->first < a || (p->first == a && p->second < b))
+            low = k + 1;
+        else
+            high = k;
     }
     return 0;
 }
 
-typedef struct letter { uint32_t c; int is; } letter;
+typedef struct letter {
+    uint32_t c;
+    int is;
+} letter;
 
 /* Marks after a letter by their classes, those of one class as they came. */
 static void order(letter *x, size_t n) {
@@ -109,7 +132,8 @@ static size_t join(letter *x, size_t n) {
             starter = kept;
             begun = true;
             before = -1;
-        } else before = x[i].is;
+        } else
+            before = x[i].is;
         x[kept++] = x[i];
     }
     return kept;

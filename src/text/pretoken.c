@@ -1,8 +1,10 @@
-/* How texts are cut into pieces that are merged each for itself: the regular expressions of GPT-2 and its heirs, by hand.
+/* How texts are cut into pieces that are merged each for itself: the regular expressions of GPT-2
+ * and its heirs, by hand.
  *
  *   gpt-2    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *   digits   every \p{N} alone, and gpt-2 between them
- *   llama 3  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+
+ *   llama 3  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
+ * ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+
  *            |\s+(?!\S)|\s+
  *   qwen 2   the same with \p{N}
  *
@@ -30,13 +32,18 @@ bool fac_is_utf8(const char *s, size_t n) {
         for (size_t k = 1; k < used; k++)
             if ((s[at + k] & 0xc0) != 0x80) return false;
         const size_t want = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-        if (used != want || c < least[used] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return false;
+        if (used != want || c < least[used] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+            return false;
     }
     return true;
 }
 
 /* alone: every number is a piece, and ends what comes before it as the end of the text does. */
-typedef struct cursor { const char *s; size_t n; bool alone; } cursor;
+typedef struct cursor {
+    const char *s;
+    size_t n;
+    bool alone;
+} cursor;
 enum kind { END, LETTER, NUMBER, SPACE, OTHER };
 
 static enum kind kind_of(uint32_t c) {
@@ -103,7 +110,8 @@ static size_t gpt2(const cursor *p) {
     const size_t from = p->s[0] == ' ';
     const enum kind kind = look(p, from, &bytes, &c);
     if (kind == NUMBER && p->alone) return bytes;
-    return kind == LETTER || kind == NUMBER || kind == OTHER ? run_of(p, from, kind, -1) : spaces(p);
+    return kind == LETTER || kind == NUMBER || kind == OTHER ? run_of(p, from, kind, -1)
+                                                             : spaces(p);
 }
 
 static bool is_line(uint32_t c) { return c == '\r' || c == '\n'; }
@@ -142,10 +150,14 @@ size_t fac_pretoken_next(fac_pretoken cut, const char *s, size_t n) {
     const cursor p = { s, n, cut == FAC_CUT_DIGITS };
     switch (cut) {
     case FAC_CUT_GPT2:
-    case FAC_CUT_DIGITS: return gpt2(&p);
-    case FAC_CUT_LLAMA3: return llama3(&p, 3);
-    case FAC_CUT_QWEN2:  return llama3(&p, 1);
-    default:             return n;
+    case FAC_CUT_DIGITS:
+        return gpt2(&p);
+    case FAC_CUT_LLAMA3:
+        return llama3(&p, 3);
+    case FAC_CUT_QWEN2:
+        return llama3(&p, 1);
+    default:
+        return n;
     }
 }
 
@@ -153,16 +165,37 @@ size_t fac_pretoken_next(fac_pretoken cut, const char *s, size_t n) {
 
 const char fac_pretoken_names[] = "those of GPT-2, SmolLM, Llama 3 and Qwen 2 are known";
 
-static const struct { const char *name; fac_pretoken cut; bool whole; } names[] = {
-    { "gpt-2", FAC_CUT_GPT2, false },       { "gpt2", FAC_CUT_GPT2, false },       { "phi-2", FAC_CUT_GPT2, false },
-    { "mpt", FAC_CUT_GPT2, false },         { "olmo", FAC_CUT_GPT2, false },       { "jais", FAC_CUT_GPT2, false },
-    { "jina-es", FAC_CUT_GPT2, false },     { "jina-de", FAC_CUT_GPT2, false },    { "default", FAC_CUT_GPT2, false },
-    { "smollm", FAC_CUT_DIGITS, false },    { "starcoder", FAC_CUT_DIGITS, false }, { "refact", FAC_CUT_DIGITS, false },
-    { "command-r", FAC_CUT_DIGITS, false }, { "codeshell", FAC_CUT_DIGITS, false }, { "llama-bpe", FAC_CUT_LLAMA3, true },
-    { "llama3", FAC_CUT_LLAMA3, true },     { "llama-v3", FAC_CUT_LLAMA3, true },  { "falcon3", FAC_CUT_LLAMA3, true },
-    { "smaug-bpe", FAC_CUT_LLAMA3, false }, { "dbrx", FAC_CUT_LLAMA3, false },     { "pixtral", FAC_CUT_LLAMA3, true },
-    { "qwen2", FAC_CUT_QWEN2, false },      { "stablelm2", FAC_CUT_QWEN2, false }, { "hunyuan", FAC_CUT_QWEN2, false },
-    { "deepseek-r1-qwen", FAC_CUT_QWEN2, false }, { "megrez", FAC_CUT_QWEN2, false },
+static const struct {
+    const char *name;
+    fac_pretoken cut;
+    bool whole;
+} names[] = {
+    { "gpt-2", FAC_CUT_GPT2, false },
+    { "gpt2", FAC_CUT_GPT2, false },
+    { "phi-2", FAC_CUT_GPT2, false },
+    { "mpt", FAC_CUT_GPT2, false },
+    { "olmo", FAC_CUT_GPT2, false },
+    { "jais", FAC_CUT_GPT2, false },
+    { "jina-es", FAC_CUT_GPT2, false },
+    { "jina-de", FAC_CUT_GPT2, false },
+    { "default", FAC_CUT_GPT2, false },
+    { "smollm", FAC_CUT_DIGITS, false },
+    { "starcoder", FAC_CUT_DIGITS, false },
+    { "refact", FAC_CUT_DIGITS, false },
+    { "command-r", FAC_CUT_DIGITS, false },
+    { "codeshell", FAC_CUT_DIGITS, false },
+    { "llama-bpe", FAC_CUT_LLAMA3, true },
+    { "llama3", FAC_CUT_LLAMA3, true },
+    { "llama-v3", FAC_CUT_LLAMA3, true },
+    { "falcon3", FAC_CUT_LLAMA3, true },
+    { "smaug-bpe", FAC_CUT_LLAMA3, false },
+    { "dbrx", FAC_CUT_LLAMA3, false },
+    { "pixtral", FAC_CUT_LLAMA3, true },
+    { "qwen2", FAC_CUT_QWEN2, false },
+    { "stablelm2", FAC_CUT_QWEN2, false },
+    { "hunyuan", FAC_CUT_QWEN2, false },
+    { "deepseek-r1-qwen", FAC_CUT_QWEN2, false },
+    { "megrez", FAC_CUT_QWEN2, false },
 };
 
 bool fac_pretoken_named(const char *name, fac_pretoken *cut, bool *whole) {

@@ -1,4 +1,5 @@
-/* What stands beside tokenizer.json: tokenizer_config.json (names of tokens, the chat template) and chat_template.jinja. */
+/* What stands beside tokenizer.json: tokenizer_config.json (names of tokens, the chat template) and
+ * chat_template.jinja. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,7 +10,9 @@
 
 enum { LARGEST = 64 << 20 };
 
-static const cJSON *get(const cJSON *o, const char *key) { return cJSON_GetObjectItemCaseSensitive(o, key); }
+static const cJSON *get(const cJSON *o, const char *key) {
+    return cJSON_GetObjectItemCaseSensitive(o, key);
+}
 
 /* "<s>", or {"content": "<s>"} */
 static int32_t token(const fac_tokenizer *t, const cJSON *root, const char *key) {
@@ -49,7 +52,8 @@ static fac_status take(fac_tokenizer *t, const char *text, size_t bytes, fac_err
 }
 
 /* The file's text; NULL without an error: there is none. */
-static fac_status read_file(const char *folder, const char *name, char **text, size_t *bytes, fac_error *err) {
+static fac_status read_file(const char *folder, const char *name, char **text, size_t *bytes,
+                            fac_error *err) {
     char path[4096];
     struct stat s;
     *text = NULL;
@@ -66,7 +70,8 @@ fac_status fac_tokenizer_config(fac_tokenizer *t, const char *folder, fac_error 
     fac_read_free(text);
     if (status) return status;
     FAC_TRY(read_file(folder, "chat_template.jinja", &text, &bytes, err));
-    if (text && !keep(t, text)) status = fac_raise(err, FAC_E_NOMEM, "no memory for a chat template");
+    if (text && !keep(t, text))
+        status = fac_raise(err, FAC_E_NOMEM, "no memory for a chat template");
     fac_read_free(text);
     return status;
 }

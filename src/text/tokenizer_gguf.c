@@ -10,12 +10,14 @@ static fac_status no_memory(int64_t n, fac_error *err) {
 }
 
 /* An array of n elements of a kind; n 0: any number. */
-static fac_status array_of(const fac_gguf *g, const char *name, bool texts, uint64_t n, const fac_gguf_key **out, fac_error *err) {
+static fac_status array_of(const fac_gguf *g, const char *name, bool texts, uint64_t n,
+                           const fac_gguf_key **out, fac_error *err) {
     const fac_gguf_key *k = fac_gguf_find(g, name);
     if (!k) return fac_raise(err, FAC_E_FORMAT, "a GGUF file without %s", name);
-    if (!k->array || (k->type == FAC_GGUF_TEXT) != texts || k->type == FAC_GGUF_ARRAY || (n && k->n != n) || k->n > INT32_MAX)
-        return fac_raise(err, FAC_E_FORMAT, "%s is no list of %llu %s", name, (unsigned long long)(n ? n : k->n),
-                         texts ? "texts" : "numbers");
+    if (!k->array || (k->type == FAC_GGUF_TEXT) != texts || k->type == FAC_GGUF_ARRAY ||
+        (n && k->n != n) || k->n > INT32_MAX)
+        return fac_raise(err, FAC_E_FORMAT, "%s is no list of %llu %s", name,
+                         (unsigned long long)(n ? n : k->n), texts ? "texts" : "numbers");
     *out = k;
     return FAC_OK;
 }
@@ -23,8 +25,10 @@ static fac_status array_of(const fac_gguf *g, const char *name, bool texts, uint
 static fac_status set_tokens(const fac_gguf *g, fac_tokenizer **out, fac_error *err) {
     const fac_gguf_key *spellings, *scores = NULL, *types = NULL;
     FAC_TRY(array_of(g, KEY("tokens"), true, 0, &spellings, err));
-    if (fac_gguf_find(g, KEY("scores"))) FAC_TRY(array_of(g, KEY("scores"), false, spellings->n, &scores, err));
-    if (fac_gguf_find(g, KEY("token_type"))) FAC_TRY(array_of(g, KEY("token_type"), false, spellings->n, &types, err));
+    if (fac_gguf_find(g, KEY("scores")))
+        FAC_TRY(array_of(g, KEY("scores"), false, spellings->n, &scores, err));
+    if (fac_gguf_find(g, KEY("token_type")))
+        FAC_TRY(array_of(g, KEY("token_type"), false, spellings->n, &types, err));
     fac_tokenizer *t = fac_tokenizer_begin((int32_t)spellings->n);
     if (!t) return no_memory((int64_t)spellings->n, err);
     const unsigned char *p = spellings->at;
@@ -34,7 +38,9 @@ static fac_status set_tokens(const fac_gguf *g, fac_tokenizer **out, fac_error *
         const float score = scores ? (float)fac_gguf_number(scores, id) : 0;
         const double type = types ? fac_gguf_number(types, id) : FAC_TOKEN_NORMAL;
         const bool known = type >= FAC_TOKEN_NORMAL && type <= FAC_TOKEN_BYTE;
-        if (fac_tokenizer_set(t, (int32_t)id, s, bytes, score, known ? (int)type : FAC_TOKEN_NORMAL)) continue;
+        if (fac_tokenizer_set(t, (int32_t)id, s, bytes, score,
+                              known ? (int)type : FAC_TOKEN_NORMAL))
+            continue;
         fac_tokenizer_free(t);
         return no_memory((int64_t)spellings->n, err);
     }
@@ -52,9 +58,12 @@ static fac_status add_merges(const fac_gguf *g, fac_tokenizer *t, fac_error *err
         size_t bytes;
         const char *s = fac_gguf_next_text(&p, &bytes);
         const char *gap = bytes > 1 ? memchr(s + 1, ' ', bytes - 1) : NULL;
-        if (!gap) return fac_raise(err, FAC_E_FORMAT, KEY("merges") ": number %llu is no pair", (unsigned long long)k);
+        if (!gap)
+            return fac_raise(err, FAC_E_FORMAT, KEY("merges") ": number %llu is no pair",
+                             (unsigned long long)k);
         const size_t left = (size_t)(gap - s);
-        if (!fac_tokenizer_merge(t, s, left, gap + 1, bytes - left - 1, (uint32_t)k + 1)) return no_memory(t->n, err);
+        if (!fac_tokenizer_merge(t, s, left, gap + 1, bytes - left - 1, (uint32_t)k + 1))
+            return no_memory(t->n, err);
     }
     return FAC_OK;
 }
@@ -76,7 +85,7 @@ static void set_ids(const fac_gguf *g, fac_tokenizer *t) {
     t->decode_drops = t->lead;
     if (t->kind != FAC_TOKENS_WORDS) return;
     t->cls = id_of(g, t, KEY("cls_token_id")) >= 0 ? id_of(g, t, KEY("cls_token_id")) : t->bos;
-    t->sep = id_of(g, t, KEY("seperator_token_id"));        /* spelled so in the files */
+    t->sep = id_of(g, t, KEY("seperator_token_id")); /* spelled so in the files */
     if (t->sep < 0) t->sep = t->eos;
     t->lower = t->strip = t->chinese = t->clean = true;
 }
@@ -85,23 +94,35 @@ static fac_status set_cut(fac_gguf *g, fac_tokenizer *t, fac_error *err) {
     const char *pre = fac_gguf_text(g, KEY("pre"), NULL);
     t->cut = FAC_CUT_GPT2;
     if (pre && !fac_pretoken_named(pre, &t->cut, &t->whole))
-        return fac_raise(err, FAC_E_UNSUPPORTED, "a tokenizer that cuts texts as \"%.40s\" does: %s", pre, fac_pretoken_names);
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "a tokenizer that cuts texts as \"%.40s\" does: %s", pre,
+                         fac_pretoken_names);
     return FAC_OK;
 }
 
-static const struct { const char *name; fac_tokens kind; } kinds[] = {
-    { "gpt2", FAC_TOKENS_BYTES }, { "llama", FAC_TOKENS_SCORES }, { "t5", FAC_TOKENS_UNIGRAM }, { "bert", FAC_TOKENS_WORDS },
+static const struct {
+    const char *name;
+    fac_tokens kind;
+} kinds[] = {
+    { "gpt2", FAC_TOKENS_BYTES },
+    { "llama", FAC_TOKENS_SCORES },
+    { "t5", FAC_TOKENS_UNIGRAM },
+    { "bert", FAC_TOKENS_WORDS },
 };
 
 static fac_status kind_of(fac_gguf *g, fac_tokens *kind, fac_error *err) {
     const char *model = fac_gguf_text(g, KEY("model"), NULL);
-    if (!model) return fac_raise(err, FAC_E_FORMAT, "a GGUF file without " KEY("model") ": it has no tokenizer");
+    if (!model)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "a GGUF file without " KEY("model") ": it has no tokenizer");
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         if (strcmp(kinds[k].name, model)) continue;
         *kind = kinds[k].kind;
         return FAC_OK;
     }
-    return fac_raise(err, FAC_E_UNSUPPORTED, "a tokenizer of the kind \"%.40s\": gpt2, llama, t5 and bert are known", model);
+    return fac_raise(err, FAC_E_UNSUPPORTED,
+                     "a tokenizer of the kind \"%.40s\": gpt2, llama, t5 and bert are known",
+                     model);
 }
 
 /* WordPiece is spelled with U+2581 at the beginnings of words there, and without "##". */
@@ -140,7 +161,9 @@ fac_status fac_tokenizer_gguf(fac_gguf *g, fac_tokenizer **out, fac_error *err) 
     FAC_TRY(set_tokens(g, &t, err));
     t->kind = kind;
     const fac_status status = settle(g, t, err);
-    if (status) fac_tokenizer_free(t);
-    else *out = t;
+    if (status)
+        fac_tokenizer_free(t);
+    else
+        *out = t;
     return status;
 }

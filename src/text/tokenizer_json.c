@@ -1,19 +1,28 @@
-/* tokenizer.json of Hugging Face's tokenizers: added_tokens, normalizer, pre_tokenizer, model, post_processor, decoder.  Parts that
- * are not known here are refused by name, since a text would be cut otherwise than the model learned it. */
+/* tokenizer.json of Hugging Face's tokenizers: added_tokens, normalizer, pre_tokenizer, model,
+ * post_processor, decoder.  Parts that are not known here are refused by name, since a text would
+ * be cut otherwise than the model learned it. */
 #include <math.h>
 #include <string.h>
 #include <cjson/cJSON.h>
 #include "base/error.h"
 #include "text/tokenizer.h"
 
-static const cJSON *get(const cJSON *o, const char *key) { return cJSON_GetObjectItemCaseSensitive(o, key); }
-static const char *text_of(const cJSON *o, const char *key) { return cJSON_GetStringValue(get(o, key)); }
+static const cJSON *get(const cJSON *o, const char *key) {
+    return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+static const char *text_of(const cJSON *o, const char *key) {
+    return cJSON_GetStringValue(get(o, key));
+}
 static bool is_true(const cJSON *o, const char *key) { return cJSON_IsTrue(get(o, key)); }
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for a tokenizer"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for a tokenizer");
+}
 
 static fac_status unknown_part(const char *what, const char *type, fac_error *err) {
-    return fac_raise(err, FAC_E_UNSUPPORTED, "tokenizer.json: a %s of the type \"%.60s\" is not known", what, type ? type : "?");
+    return fac_raise(err, FAC_E_UNSUPPORTED,
+                     "tokenizer.json: a %s of the type \"%.60s\" is not known", what,
+                     type ? type : "?");
 }
 
 /* A number of a list or an object that may be an id. */
@@ -27,10 +36,12 @@ static bool id_of(const cJSON *j, int64_t most, int64_t *id) {
 
 typedef fac_status part(fac_tokenizer *t, const cJSON *j, const char *type, fac_error *err);
 
-static fac_status each_part(fac_tokenizer *t, const cJSON *j, const char *list, int depth, part *take, fac_error *err) {
+static fac_status each_part(fac_tokenizer *t, const cJSON *j, const char *list, int depth,
+                            part *take, fac_error *err) {
     const char *type = text_of(j, "type");
     if (!j || cJSON_IsNull(j)) return FAC_OK;
-    if (!type || depth > 8) return fac_raise(err, FAC_E_FORMAT, "tokenizer.json: a part without a type");
+    if (!type || depth > 8)
+        return fac_raise(err, FAC_E_FORMAT, "tokenizer.json: a part without a type");
     if (strcmp(type, "Sequence")) return take(t, j, type, err);
     const cJSON *k;
     cJSON_ArrayForEach(k, get(j, list)) FAC_TRY(each_part(t, k, list, depth + 1, take, err));
@@ -44,36 +55,50 @@ static bool says(const cJSON *j, const char *key, const char *want) {
 }
 
 static fac_status normalizer(fac_tokenizer *t, const cJSON *j, const char *type, fac_error *err) {
-    if (!strcmp(type, "Prepend") && says(j, "prepend", "\xe2\x96\x81")) t->lead = t->every_lead = true;
-    else if (!strcmp(type, "Replace") && says(j, "pattern", " ") && says(j, "content", "\xe2\x96\x81")) return FAC_OK;
-    else if (!strcmp(type, "NFC")) t->nfc = true;
+    if (!strcmp(type, "Prepend") && says(j, "prepend", "\xe2\x96\x81"))
+        t->lead = t->every_lead = true;
+    else if (!strcmp(type, "Replace") && says(j, "pattern", " ") &&
+             says(j, "content", "\xe2\x96\x81"))
+        return FAC_OK;
+    else if (!strcmp(type, "NFC"))
+        t->nfc = true;
     else if (!strcmp(type, "BertNormalizer")) {
         t->lower = is_true(j, "lowercase");
         t->clean = is_true(j, "clean_text");
         t->chinese = is_true(j, "handle_chinese_chars");
         t->strip = cJSON_IsBool(get(j, "strip_accents")) ? is_true(j, "strip_accents") : t->lower;
-    } else return unknown_part("normalizer", type, err);
+    } else
+        return unknown_part("normalizer", type, err);
     return FAC_OK;
 }
 
-static const struct { const char *regex; fac_pretoken cut; } patterns[] = {
-    { "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
-      "\\s+(?!\\S)|\\s+", FAC_CUT_LLAMA3 },
-    { "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
-      "\\s+(?!\\S)|\\s+", FAC_CUT_QWEN2 },
-    { "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", FAC_CUT_GPT2 },
+static const struct {
+    const char *regex;
+    fac_pretoken cut;
+} patterns[] = {
+    { "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
+      "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
+      "\\s+(?!\\S)|\\s+",
+      FAC_CUT_LLAMA3 },
+    { "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
+      "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
+      "\\s+(?!\\S)|\\s+",
+      FAC_CUT_QWEN2 },
+    { "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+      FAC_CUT_GPT2 },
 };
 
 static fac_status split(fac_tokenizer *t, const cJSON *j, fac_error *err) {
     const char *regex = text_of(get(j, "pattern"), "Regex");
-    if (says(j, "pattern", " ")) return FAC_OK;         /* of tokenizers whose spaces are U+2581: nothing is left to be cut */
+    if (says(j, "pattern", " "))
+        return FAC_OK; /* of tokenizers whose spaces are U+2581: nothing is left to be cut */
     for (size_t k = 0; regex && k < sizeof patterns / sizeof *patterns; k++) {
         if (strcmp(regex, patterns[k].regex)) continue;
         t->cut = patterns[k].cut;
         return FAC_OK;
     }
-    return fac_raise(err, FAC_E_UNSUPPORTED, "tokenizer.json: texts are split by \"%.300s\": %s", regex ? regex : "?",
-                     fac_pretoken_names);
+    return fac_raise(err, FAC_E_UNSUPPORTED, "tokenizer.json: texts are split by \"%.300s\": %s",
+                     regex ? regex : "?", fac_pretoken_names);
 }
 
 static fac_status byte_level(fac_tokenizer *t, const cJSON *j) {
@@ -84,16 +109,20 @@ static fac_status byte_level(fac_tokenizer *t, const cJSON *j) {
     return FAC_OK;
 }
 
-static fac_status pre_tokenizer(fac_tokenizer *t, const cJSON *j, const char *type, fac_error *err) {
+static fac_status pre_tokenizer(fac_tokenizer *t, const cJSON *j, const char *type,
+                                fac_error *err) {
     if (!strcmp(type, "ByteLevel")) return byte_level(t, j);
     if (!strcmp(type, "Split")) return split(t, j, err);
-    if (!strcmp(type, "Digits") && is_true(j, "individual_digits")) t->cut = FAC_CUT_DIGITS;
+    if (!strcmp(type, "Digits") && is_true(j, "individual_digits"))
+        t->cut = FAC_CUT_DIGITS;
     else if (!strcmp(type, "Metaspace")) {
         const char *scheme = text_of(j, "prepend_scheme");
-        t->lead = scheme ? strcmp(scheme, "never") != 0 : !cJSON_IsFalse(get(j, "add_prefix_space"));
+        t->lead =
+            scheme ? strcmp(scheme, "never") != 0 : !cJSON_IsFalse(get(j, "add_prefix_space"));
         t->every_lead = scheme && !strcmp(scheme, "always");
         t->spares_lead = true;
-    } else if (strcmp(type, "BertPreTokenizer")) return unknown_part("pre_tokenizer", type, err);
+    } else if (strcmp(type, "BertPreTokenizer"))
+        return unknown_part("pre_tokenizer", type, err);
     return FAC_OK;
 }
 
@@ -106,27 +135,35 @@ static fac_status decoder(fac_tokenizer *t, const cJSON *j, const char *type, fa
 
 /* ---- what is put around a text ---- */
 
-static int32_t look(const fac_tokenizer *t, const char *s) { return s ? fac_tokenizer_look(t, s, strlen(s)) : -1; }
+static int32_t look(const fac_tokenizer *t, const char *s) {
+    return s ? fac_tokenizer_look(t, s, strlen(s)) : -1;
+}
 
 static void template_(fac_tokenizer *t, const cJSON *j) {
     bool before = true;
     const cJSON *k;
     cJSON_ArrayForEach(k, get(j, "single")) {
         const int32_t id = look(t, text_of(get(k, "SpecialToken"), "id"));
-        if (get(k, "Sequence")) before = false;
-        else if (before) t->bos = id;
-        else t->eos = id;
+        if (get(k, "Sequence"))
+            before = false;
+        else if (before)
+            t->bos = id;
+        else
+            t->eos = id;
         if (before && id >= 0) t->add_bos = true;
         if (!before && id >= 0) t->add_eos = true;
     }
 }
 
-static fac_status post_processor(fac_tokenizer *t, const cJSON *j, const char *type, fac_error *err) {
-    if (!strcmp(type, "TemplateProcessing")) template_(t, j);
+static fac_status post_processor(fac_tokenizer *t, const cJSON *j, const char *type,
+                                 fac_error *err) {
+    if (!strcmp(type, "TemplateProcessing"))
+        template_(t, j);
     else if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing")) {
         t->cls = look(t, cJSON_GetStringValue(cJSON_GetArrayItem(get(j, "cls"), 0)));
         t->sep = look(t, cJSON_GetStringValue(cJSON_GetArrayItem(get(j, "sep"), 0)));
-    } else if (strcmp(type, "ByteLevel")) return unknown_part("post_processor", type, err);
+    } else if (strcmp(type, "ByteLevel"))
+        return unknown_part("post_processor", type, err);
     return FAC_OK;
 }
 
@@ -138,11 +175,13 @@ enum { MOST = 1 << 24 };
 static int64_t count_of(const cJSON *vocab, const cJSON *added, bool pairs) {
     int64_t n = 0, id;
     const cJSON *k;
-    if (pairs) n = cJSON_GetArraySize(vocab);
-    else cJSON_ArrayForEach(k, vocab) {
-        if (!id_of(k, MOST, &id)) return 0;
-        if (id >= n) n = id + 1;
-    }
+    if (pairs)
+        n = cJSON_GetArraySize(vocab);
+    else
+        cJSON_ArrayForEach(k, vocab) {
+            if (!id_of(k, MOST, &id)) return 0;
+            if (id >= n) n = id + 1;
+        }
     cJSON_ArrayForEach(k, added) {
         if (!id_of(get(k, "id"), MOST, &id) || !text_of(k, "content")) return 0;
         if (id >= n) n = id + 1;
@@ -157,15 +196,17 @@ static bool set_pairs(fac_tokenizer *t, const cJSON *vocab) {
         const char *s = cJSON_GetStringValue(cJSON_GetArrayItem(k, 0));
         const cJSON *score = cJSON_GetArrayItem(k, 1);
         if (!s || !cJSON_IsNumber(score)) return false;
-        if (!fac_tokenizer_set(t, id++, s, strlen(s), (float)score->valuedouble, FAC_TOKEN_NORMAL)) return false;
+        if (!fac_tokenizer_set(t, id++, s, strlen(s), (float)score->valuedouble, FAC_TOKEN_NORMAL))
+            return false;
     }
     return true;
 }
 
 static bool set_ids(fac_tokenizer *t, const cJSON *vocab) {
     const cJSON *k;
-    cJSON_ArrayForEach(k, vocab)
-        if (!fac_tokenizer_set(t, (int32_t)k->valuedouble, k->string, strlen(k->string), 0, FAC_TOKEN_NORMAL)) return false;
+    cJSON_ArrayForEach(k, vocab) if (!fac_tokenizer_set(t, (int32_t)k->valuedouble, k->string,
+                                                        strlen(k->string), 0,
+                                                        FAC_TOKEN_NORMAL)) return false;
     return true;
 }
 
@@ -186,12 +227,17 @@ static fac_status add_merges(fac_tokenizer *t, const cJSON *merges, fac_error *e
     uint32_t rank = 1;
     const cJSON *k;
     cJSON_ArrayForEach(k, merges) {
-        const char *left = cJSON_IsArray(k) ? cJSON_GetStringValue(cJSON_GetArrayItem(k, 0)) : cJSON_GetStringValue(k);
-        const char *right = cJSON_IsArray(k) ? cJSON_GetStringValue(cJSON_GetArrayItem(k, 1)) : left ? strchr(left, ' ') : NULL;
-        if (!left || !right) return fac_raise(err, FAC_E_FORMAT, "tokenizer.json: merge %u is no pair", rank);
+        const char *left = cJSON_IsArray(k) ? cJSON_GetStringValue(cJSON_GetArrayItem(k, 0))
+                                            : cJSON_GetStringValue(k);
+        const char *right = cJSON_IsArray(k) ? cJSON_GetStringValue(cJSON_GetArrayItem(k, 1))
+                            : left           ? strchr(left, ' ')
+                                             : NULL;
+        if (!left || !right)
+            return fac_raise(err, FAC_E_FORMAT, "tokenizer.json: merge %u is no pair", rank);
         const size_t nleft = cJSON_IsArray(k) ? strlen(left) : (size_t)(right - left);
         if (!cJSON_IsArray(k)) right++;
-        if (!fac_tokenizer_merge(t, left, nleft, right, strlen(right), rank++)) return no_memory(err);
+        if (!fac_tokenizer_merge(t, left, nleft, right, strlen(right), rank++))
+            return no_memory(err);
     }
     return FAC_OK;
 }
@@ -199,15 +245,20 @@ static fac_status add_merges(fac_tokenizer *t, const cJSON *merges, fac_error *e
 static fac_status model_kind(const cJSON *model, fac_tokens *kind, fac_error *err) {
     const char *type = text_of(model, "type");
     if (!type && get(model, "merges")) type = "BPE";
-    if (type && !strcmp(type, "BPE")) *kind = FAC_TOKENS_RANKS;
-    else if (type && !strcmp(type, "Unigram")) *kind = FAC_TOKENS_UNIGRAM;
-    else if (type && !strcmp(type, "WordPiece")) *kind = FAC_TOKENS_WORDS;
-    else return unknown_part("model", type, err);
+    if (type && !strcmp(type, "BPE"))
+        *kind = FAC_TOKENS_RANKS;
+    else if (type && !strcmp(type, "Unigram"))
+        *kind = FAC_TOKENS_UNIGRAM;
+    else if (type && !strcmp(type, "WordPiece"))
+        *kind = FAC_TOKENS_WORDS;
+    else
+        return unknown_part("model", type, err);
     return FAC_OK;
 }
 
 static fac_status fill(fac_tokenizer *t, const cJSON *root, fac_error *err) {
-    const cJSON *model = get(root, "model"), *vocab = get(model, "vocab"), *added = get(root, "added_tokens");
+    const cJSON *model = get(root, "model"), *vocab = get(model, "vocab"),
+                *added = get(root, "added_tokens");
     const bool set = t->kind == FAC_TOKENS_UNIGRAM ? set_pairs(t, vocab) : set_ids(t, vocab);
     if (!set || !set_added(t, added) || !fac_tokenizer_index(t)) return no_memory(err);
     t->unknown = look(t, text_of(model, "unk_token"));
@@ -215,7 +266,8 @@ static fac_status fill(fac_tokenizer *t, const cJSON *root, fac_error *err) {
         int64_t id;
         t->unknown = id_of(get(model, "unk_id"), t->n, &id) ? (int32_t)id : -1;
     }
-    if (t->unknown >= 0 && t->kind == FAC_TOKENS_UNIGRAM) t->tokens[t->unknown].type = FAC_TOKEN_UNKNOWN;
+    if (t->unknown >= 0 && t->kind == FAC_TOKENS_UNIGRAM)
+        t->tokens[t->unknown].type = FAC_TOKEN_UNKNOWN;
     t->whole = is_true(model, "ignore_merges");
     const char *join = text_of(model, "continuing_subword_prefix");
     t->join = fac_arena_text(&t->arena, join ? join : "##");
@@ -228,29 +280,38 @@ static fac_status fill(fac_tokenizer *t, const cJSON *root, fac_error *err) {
         t->cls = t->bos;
         t->sep = t->eos;
     }
-    if (t->kind == FAC_TOKENS_BYTES || t->kind == FAC_TOKENS_RANKS) FAC_TRY(add_merges(t, get(model, "merges"), err));
+    if (t->kind == FAC_TOKENS_BYTES || t->kind == FAC_TOKENS_RANKS)
+        FAC_TRY(add_merges(t, get(model, "merges"), err));
     return fac_tokenizer_finish(t, err);
 }
 
 static fac_status build(const cJSON *root, fac_tokenizer **out, fac_error *err) {
     const cJSON *model = get(root, "model");
     fac_tokens kind;
-    if (!cJSON_IsObject(model)) return fac_raise(err, FAC_E_FORMAT, "no tokenizer: there is no \"model\"");
+    if (!cJSON_IsObject(model))
+        return fac_raise(err, FAC_E_FORMAT, "no tokenizer: there is no \"model\"");
     FAC_TRY(model_kind(model, &kind, err));
-    const int64_t n = count_of(get(model, "vocab"), get(root, "added_tokens"), kind == FAC_TOKENS_UNIGRAM);
-    if (n <= 0 || n > MOST) return fac_raise(err, FAC_E_FORMAT, "tokenizer.json: a vocabulary whose ids are no numbers");
+    const int64_t n =
+        count_of(get(model, "vocab"), get(root, "added_tokens"), kind == FAC_TOKENS_UNIGRAM);
+    if (n <= 0 || n > MOST)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "tokenizer.json: a vocabulary whose ids are no numbers");
     fac_tokenizer *t = fac_tokenizer_begin((int32_t)n);
     if (!t) return no_memory(err);
     t->kind = kind;
     const fac_status status = fill(t, root, err);
-    if (status) fac_tokenizer_free(t);
-    else *out = t;
+    if (status)
+        fac_tokenizer_free(t);
+    else
+        *out = t;
     return status;
 }
 
 fac_status fac_tokenizer_json(const char *text, size_t bytes, fac_tokenizer **out, fac_error *err) {
     cJSON *root = cJSON_ParseWithLength(text, bytes);
-    if (!root) return fac_raise(err, FAC_E_FORMAT, "a tokenizer.json that is no JSON, or too large for the memory");
+    if (!root)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "a tokenizer.json that is no JSON, or too large for the memory");
     const fac_status status = build(root, out, err);
     cJSON_Delete(root);
     return status;

@@ -1,10 +1,15 @@
-/* Unigram (Kudo 2018): the cut of a text into tokens whose scores, logarithms of probabilities, have the largest sum (Viterbi).
- * A character that no token covers costs the least score less 10. */
+/* Unigram (Kudo 2018): the cut of a text into tokens whose scores, logarithms of probabilities,
+ * have the largest sum (Viterbi). A character that no token covers costs the least score less 10.
+ */
 #include <math.h>
 #include "base/memory.h"
 #include "text/tokenizer.h"
 
-typedef struct step { double score; uint32_t from; int32_t id; } step;     /* the best way to a byte */
+typedef struct step {
+    double score;
+    uint32_t from;
+    int32_t id;
+} step; /* the best way to a byte */
 
 static void improve(step *to, double score, size_t from, int32_t id) {
     if (score > to->score) *to = (step){ score, (uint32_t)from, id };
@@ -16,11 +21,13 @@ static void forward(const fac_tokenizer *t, const char *s, size_t n, step *best)
         size_t bytes;
         bool single = false;
         fac_code_point(s + at, n - at, &used);
-        for (size_t end = at; end < n && end - at < t->longest; ) {
+        for (size_t end = at; end < n && end - at < t->longest;) {
             fac_code_point(s + end, n - end, &bytes);
             end += bytes;
             const int32_t id = fac_tokenizer_look(t, s + at, end - at);
-            if (id < 0 || t->tokens[id].type == FAC_TOKEN_UNKNOWN || t->tokens[id].type == FAC_TOKEN_CONTROL) continue;
+            if (id < 0 || t->tokens[id].type == FAC_TOKEN_UNKNOWN ||
+                t->tokens[id].type == FAC_TOKEN_CONTROL)
+                continue;
             single |= end - at == used;
             improve(&best[end], best[at].score + (double)t->tokens[id].score, at, id);
         }
@@ -28,8 +35,10 @@ static void forward(const fac_tokenizer *t, const char *s, size_t n, step *best)
     }
 }
 
-/* Unknown characters: their bytes if there are such tokens, else one <unk> for all that stand together. */
-static void put(const fac_tokenizer *t, const char *s, size_t from, size_t end, int32_t id, fac_ids *out, bool *unknown) {
+/* Unknown characters: their bytes if there are such tokens, else one <unk> for all that stand
+ * together. */
+static void put(const fac_tokenizer *t, const char *s, size_t from, size_t end, int32_t id,
+                fac_ids *out, bool *unknown) {
     bool bytes = id < 0;
     for (size_t k = from; bytes && k < end; k++) bytes = t->byte[(unsigned char)s[k]] >= 0;
     if (id >= 0) fac_ids_add(out, id);

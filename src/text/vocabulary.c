@@ -28,17 +28,20 @@ void fac_tokenizer_free(fac_tokenizer *t) {
     fac_release(t);
 }
 
-bool fac_tokenizer_set(fac_tokenizer *t, int32_t id, const char *spelling, size_t bytes, float score, int type) {
+bool fac_tokenizer_set(fac_tokenizer *t, int32_t id, const char *spelling, size_t bytes,
+                       float score, int type) {
     char *copy = fac_arena_alloc(&t->arena, bytes + 1, 1);
     if (!copy || bytes > UINT32_MAX) return false;
     memcpy(copy, spelling, bytes);
-    t->tokens[id] = (fac_token){ .spelling = copy, .spelled = (uint32_t)bytes, .score = score, .type = (uint8_t)type };
+    t->tokens[id] = (fac_token){
+        .spelling = copy, .spelled = (uint32_t)bytes, .score = score, .type = (uint8_t)type
+    };
     return true;
 }
 
 /* ---- by spelling ---- */
 
-static uint64_t hash_of(const char *s, size_t n) {
+uint64_t fac_spelling_hash(const char *s, size_t n) {
     uint64_t h = 0xcbf29ce484222325;
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x100000001b3;
     return h ^ h >> 32;
@@ -50,8 +53,9 @@ static bool is_spelled(const fac_token *t, const char *s, size_t n) {
 
 /* The slot that has it, or the free one where it would be. */
 static size_t slot_of(const fac_tokenizer *t, const char *s, size_t n) {
-    size_t at = hash_of(s, n) & (t->map.room - 1);
-    while (t->map.slots[at] && !is_spelled(&t->tokens[t->map.slots[at] - 1], s, n)) at = (at + 1) & (t->map.room - 1);
+    size_t at = fac_spelling_hash(s, n) & (t->map.room - 1);
+    while (t->map.slots[at] && !is_spelled(&t->tokens[t->map.slots[at] - 1], s, n))
+        at = (at + 1) & (t->map.room - 1);
     return at;
 }
 
@@ -86,7 +90,8 @@ bool fac_tokenizer_index(fac_tokenizer *t) {
 static size_t place_of(const fac_merges *m, int32_t left, int32_t right) {
     const uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     size_t at = (key * 0x9e3779b97f4a7c15 >> 20) & (m->room - 1);
-    while (m->slots[at].rank && (m->slots[at].left != left || m->slots[at].right != right)) at = (at + 1) & (m->room - 1);
+    while (m->slots[at].rank && (m->slots[at].left != left || m->slots[at].right != right))
+        at = (at + 1) & (m->room - 1);
     return at;
 }
 
@@ -100,14 +105,16 @@ static bool grow(fac_merges *m) {
     wide.slots = fac_alloc(wide.room, sizeof *wide.slots);
     if (!wide.slots) return false;
     for (size_t k = 0; k < m->room; k++)
-        if (m->slots[k].rank) wide.slots[place_of(&wide, m->slots[k].left, m->slots[k].right)] = m->slots[k];
+        if (m->slots[k].rank)
+            wide.slots[place_of(&wide, m->slots[k].left, m->slots[k].right)] = m->slots[k];
     fac_release(m->slots);
     *m = wide;
     return true;
 }
 
 /* Ranks count from 1.  A pair whose parts or whole are no tokens can never be met. */
-bool fac_tokenizer_merge(fac_tokenizer *t, const char *left, size_t nleft, const char *right, size_t nright, uint32_t rank) {
+bool fac_tokenizer_merge(fac_tokenizer *t, const char *left, size_t nleft, const char *right,
+                         size_t nright, uint32_t rank) {
     char few[512], *both = nleft + nright <= sizeof few ? few : fac_alloc(nleft + nright, 1);
     if (!both || (2 * t->merges.n >= t->merges.room && !grow(&t->merges))) return false;
     memcpy(both, left, nleft);
@@ -125,7 +132,8 @@ bool fac_tokenizer_merge(fac_tokenizer *t, const char *left, size_t nleft, const
 
 /* ---- what tokens stand for ---- */
 
-/* GPT-2's printable names of bytes: themselves where they are printable, the others from U+0100 on, in order. */
+/* GPT-2's printable names of bytes: themselves where they are printable, the others from U+0100 on,
+ * in order. */
 static bool is_itself(int b) { return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174; }
 
 uint32_t fac_byte_name(int b) {
@@ -143,7 +151,8 @@ static int byte_named(uint32_t c) {
 }
 
 /* The bytes that a spelling names; false: it has other characters. */
-static bool bytes_named(const int16_t names[512], const char *s, size_t n, char *to, uint32_t *bytes) {
+static bool bytes_named(const int16_t names[512], const char *s, size_t n, char *to,
+                        uint32_t *bytes) {
     *bytes = 0;
     for (size_t at = 0, used; at < n; at += used) {
         const uint32_t c = fac_code_point(s + at, n - at, &used);
@@ -181,7 +190,9 @@ static bool set_text(fac_tokenizer *t, fac_token *k, int32_t id, const int16_t n
     if (t->kind == FAC_TOKENS_WORDS) return true;
     if (t->kind == FAC_TOKENS_BYTES) {
         uint32_t bytes;
-        if (!plain || !fac_is_utf8(k->spelling, k->spelled) || !bytes_named(names, k->spelling, k->spelled, to, &bytes)) return true;
+        if (!plain || !fac_is_utf8(k->spelling, k->spelled) ||
+            !bytes_named(names, k->spelling, k->spelled, to, &bytes))
+            return true;
         k->text = to;
         k->bytes = bytes;
         if (bytes == 1 && t->byte[(unsigned char)*to] < 0) t->byte[(unsigned char)*to] = id;
@@ -202,7 +213,10 @@ static bool set_text(fac_tokenizer *t, fac_token *k, int32_t id, const int16_t n
 }
 
 /* qsort has no argument for the tokens: lengths travel along. */
-typedef struct special { int32_t id; uint32_t bytes; } special;
+typedef struct special {
+    int32_t id;
+    uint32_t bytes;
+} special;
 
 static int by_length(const void *a, const void *b) {
     const special *x = a, *y = b;
@@ -210,13 +224,16 @@ static int by_length(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool is_special(const fac_token *k) { return (k->type == FAC_TOKEN_CONTROL || k->type == FAC_TOKEN_USER) && k->spelled; }
+static bool is_special(const fac_token *k) {
+    return (k->type == FAC_TOKEN_CONTROL || k->type == FAC_TOKEN_USER) && k->spelled;
+}
 
 static bool list_specials(fac_tokenizer *t) {
     special *all = fac_alloc((size_t)t->n + 1, sizeof *all);
     if (!all) return false;
     for (int32_t id = 0; id < t->n; id++)
-        if (is_special(&t->tokens[id])) all[t->nspecials++] = (special){ id, t->tokens[id].spelled };
+        if (is_special(&t->tokens[id]))
+            all[t->nspecials++] = (special){ id, t->tokens[id].spelled };
     qsort(all, (size_t)t->nspecials, sizeof *all, by_length);
     t->specials = fac_alloc((size_t)t->nspecials + 1, sizeof *t->specials);
     for (int32_t k = 0; t->specials && k < t->nspecials; k++) t->specials[k] = all[k].id;
@@ -230,10 +247,13 @@ fac_status fac_tokenizer_finish(fac_tokenizer *t, fac_error *err) {
     for (int c = 0; c < 512; c++) names[c] = (int16_t)byte_named((uint32_t)c);
     for (int32_t id = 0; good && id < t->n; id++) {
         fac_token *k = &t->tokens[id];
-        if (!k->spelling) *k = (fac_token){ .spelling = "", .text = "", .type = FAC_TOKEN_UNUSED };
-        else good = set_text(t, k, id, names);
+        if (!k->spelling)
+            *k = (fac_token){ .spelling = "", .text = "", .type = FAC_TOKEN_UNUSED };
+        else
+            good = set_text(t, k, id, names);
         if (!id || k->score < t->least) t->least = k->score;
     }
-    if (!good || !list_specials(t)) return fac_raise(err, FAC_E_NOMEM, "no memory for %d tokens", (int)t->n);
+    if (!good || !list_specials(t))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %d tokens", (int)t->n);
     return FAC_OK;
 }

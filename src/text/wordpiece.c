@@ -1,6 +1,6 @@
-/* WordPiece of BERT (Devlin et al., https://arxiv.org/abs/1810.04805): a text is cleaned, lowered, freed of accents, cut at spaces
- * and punctuation; of each word the longest token is taken first, "##" before later ones.  A word that has no such cut, or more
- * than 100 characters, is unknown. */
+/* WordPiece of BERT (Devlin et al., https://arxiv.org/abs/1810.04805): a text is cleaned, lowered,
+ * freed of accents, cut at spaces and punctuation; of each word the longest token is taken first,
+ * "##" before later ones.  A word that has no such cut, or more than 100 characters, is unknown. */
 #include <string.h>
 #include "base/text.h"
 #include "data/text/text_internal.h"
@@ -10,9 +10,10 @@
 enum { MOST_CHARACTERS = 100, ROOM = 4 * MOST_CHARACTERS + 16 };
 
 static bool is_chinese(uint32_t c) {
-    return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df)
-        || (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf)
-        || (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
+    return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
+           (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) ||
+           (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
+           (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
 static bool is_control(uint32_t c) {
@@ -21,13 +22,18 @@ static bool is_control(uint32_t c) {
 }
 
 static bool is_punctuation(uint32_t c) {
-    const bool ascii = (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
+    const bool ascii = (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
+                       (c >= 123 && c <= 126);
     return ascii || fac_unicode_is_punctuation(c);
 }
 
 /* ---- one word ---- */
 
-typedef struct word { char s[ROOM]; size_t n; int characters; } word;
+typedef struct word {
+    char s[ROOM];
+    size_t n;
+    int characters;
+} word;
 
 /* The longest token at byte `at`; *end is after it. */
 static int32_t longest(const fac_tokenizer *t, const word *w, size_t at, size_t *end) {
@@ -71,7 +77,8 @@ static void add_character(word *w, uint32_t c) {
 
 /* A character of the normalized text. */
 static void take(const fac_tokenizer *t, word *w, uint32_t c, fac_ids *out) {
-    const bool space = fac_unicode_is_space(c), alone = is_punctuation(c) || (t->chinese && is_chinese(c));
+    const bool space = fac_unicode_is_space(c),
+               alone = is_punctuation(c) || (t->chinese && is_chinese(c));
     if ((space || alone) && w->n) put_word(t, w, out);
     if (space) return;
     add_character(w, c);

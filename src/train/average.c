@@ -1,4 +1,5 @@
-/* Moving averages of the parameters in place of the parameters: for the evaluation, and at the end. */
+/* Moving averages of the parameters in place of the parameters: for the evaluation, and at the end.
+ */
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/graph_internal.h"
@@ -19,14 +20,17 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
 }
 
 fac_graph *fac_train_averaged(const fac_graph *model, fac_graph *step) {
-    return fac_graph_rebuild(model, &(fac_rebuild){ .self = step, .leaf = leaf, .keep_dead = true }, NULL);
+    return fac_graph_rebuild(model, &(fac_rebuild){ .self = step, .leaf = leaf, .keep_dead = true },
+                             NULL);
 }
 
 fac_status fac_trainer_average(fac_trainer *t, fac_error *err) {
     for (size_t i = 0; i < t->step->nparams; i++) {
         const fac_value *p = t->step->params[i];
         const fac_tensor *ema = p->leaf == FAC_PARAM ? average_of(t->step, p->name) : NULL;
-        if (ema) FAC_TRY(fac_tensor_write(p->tensor, fac_tensor_data(ema), fac_type_bytes(&p->type), err));
+        if (ema)
+            FAC_TRY(
+                fac_tensor_write(p->tensor, fac_tensor_data(ema), fac_type_bytes(&p->type), err));
     }
     return FAC_OK;
 }

@@ -30,8 +30,8 @@ static fac_value *memory(fac_value *basis, const char *name, fac_dims dims) {
 static fac_value *moved(fac_value *old, fac_value *towards) {
     fac_graph *g = old->graph;
     const fac_dtype t = old->type.dtype;
-    return fac_add(fac_mul(old, fac_number(g, t, keep)), fac_mul(towards, fac_number(g, t,
-                                                                                     1 - keep)));
+    return fac_add(fac_mul(old, fac_number(g, t, keep)),
+                   fac_mul(towards, fac_number(g, t, 1 - keep)));
 }
 
 bool fac_train_basis(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {

@@ -10,7 +10,8 @@ static fac_status save(const fac_graph *g, const char *path, fac_error *err) {
     const char **names = fac_alloc(g->nparams + 1, sizeof *names);
     fac_tensor **tensors = fac_alloc(g->nparams + 1, sizeof *tensors);
     fac_status status = FAC_OK;
-    if (!names || !tensors || g->nparams > 1 << 24) status = fac_raise(err, FAC_E_NOMEM, "%s: no memory for its list", path);
+    if (!names || !tensors || g->nparams > 1 << 24)
+        status = fac_raise(err, FAC_E_NOMEM, "%s: no memory for its list", path);
     for (size_t i = 0; i < g->nparams && !status; i++) {
         names[i] = g->params[i]->name;
         tensors[i] = g->params[i]->tensor;
@@ -21,7 +22,9 @@ static fac_status save(const fac_graph *g, const char *path, fac_error *err) {
     return status;
 }
 
-fac_status fac_trainer_save(const fac_trainer *t, const char *path, fac_error *err) { return save(t->step, path, err); }
+fac_status fac_trainer_save(const fac_trainer *t, const char *path, fac_error *err) {
+    return save(t->step, path, err);
+}
 
 fac_status fac_graph_save_weights(const fac_graph *model, const char *path, fac_error *err) {
     FAC_TRY(fac_graph_usable(model, "fac_graph_save_weights", err));
@@ -37,14 +40,16 @@ static fac_status fits(const fac_graph *g, const fac_weights *w, const char *pat
         if (why)
             return fac_raise(err, FAC_E_ARGUMENT, "%s: %s cannot be read: %s", path, p->name, why);
         if (!t)
-            return fac_raise(err, FAC_E_ARGUMENT, "%s: has no %s: it is of another model or optimizer", path,
-                             p->name);
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "%s: has no %s: it is of another model or optimizer", path, p->name);
         fac_type type = fac_tensor_type(t);
         if (type.dtype != p->type.dtype || !fac_dims_equal(&type.dims, &p->type.dims))
-            return fac_raise(err, FAC_E_ARGUMENT, "%s: %s has another type or shape than this model's", path, p->name);
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "%s: %s has another type or shape than this model's", path, p->name);
     }
     if ((size_t)fac_weights_count(w) != g->nparams)
-        return fac_raise(err, FAC_E_ARGUMENT, "%s: holds %d tensors, this model with this optimizer has %zu", path,
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "%s: holds %d tensors, this model with this optimizer has %zu", path,
                          fac_weights_count(w), g->nparams);
     return FAC_OK;
 }
@@ -54,8 +59,9 @@ static fac_status take(const fac_graph *g, const fac_weights *w, fac_error *err)
         const fac_value *p = g->params[i];
         size_t bytes = fac_type_bytes(&p->type);
         void *copy = fac_alloc(bytes ? bytes : 1, 1);
-        fac_status status = copy ? fac_tensor_read(fac_weights_find(w, p->name), copy, bytes, err)
-                                 : fac_raise(err, FAC_E_NOMEM, "%s: no memory for %zu bytes", p->name, bytes);
+        fac_status status =
+            copy ? fac_tensor_read(fac_weights_find(w, p->name), copy, bytes, err)
+                 : fac_raise(err, FAC_E_NOMEM, "%s: no memory for %zu bytes", p->name, bytes);
         if (!status) status = fac_tensor_write(p->tensor, copy, bytes, err);
         fac_release(copy);
         FAC_TRY(status);

@@ -14,7 +14,12 @@ enum { FEW = 8 };
 
 /* weighs: by id of a value, it becomes a weight.  packs: into bits, and activations keep their
  * quantizers. */
-typedef struct work { bool *weighs, packs; int packed; fac_error *err; fac_status status; } work;
+typedef struct work {
+    bool *weighs, packs;
+    int packed;
+    fac_error *err;
+    fac_status status;
+} work;
 
 static bool is_layer(const fac_node *n) {
     return FAC_IS(n, conv2d) || FAC_IS(n, linear) || FAC_IS(n, gemm) || FAC_IS(n, matmul);
@@ -32,7 +37,7 @@ static void mark(const fac_graph *g, bool *weighs) {
         for (int k = 0; k < n->nout; k++) any |= weighs[n->out[k]->id];
         for (int i = 0; i < n->nin; i++) {
             const fac_value *v = n->in[i];
-            if (i && FAC_IS(n, surrogate)) continue;            /* gradients alone go there */
+            if (i && FAC_IS(n, surrogate)) continue; /* gradients alone go there */
             if (v && v->node && v->time != FAC_RUN && (any || is_weight(n, i)))
                 weighs[v->id] = true;
         }
@@ -91,7 +96,7 @@ static fac_value *computed(work *k, fac_value *v) {
     return made ? made : v;
 }
 
-/* A name of its own, behind that of the weight. */
+/* A name of its own, after that of the weight. */
 static fac_value *kept(fac_value *v, const fac_value *w, const char *ending) {
     fac_graph *g = v->graph;
     char name[200];
@@ -139,13 +144,13 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     }
     const bool weighs = k->weighs[n->out[0]->id];
     if (k->packs && weighs && FAC_IS(n, unpack_basis) && in[0]->tensor && in[1]->tensor) {
-        k->packed++;                    /* planes already, as a packed file has them */
+        k->packed++; /* planes already, as a packed file has them */
         return false;
     }
     if (k->packs && weighs && packed(k, n, in, out)) return true;
     if (weighs && evaluate(k, to, n, in, out)) return true;
-    return !k->packs && FAC_IS(n, quantize_basis) && n->out[0]->time == FAC_RUN && spelled(n, in,
-                                                                                           out);
+    return !k->packs && FAC_IS(n, quantize_basis) && n->out[0]->time == FAC_RUN &&
+           spelled(n, in, out);
 }
 
 /* Nobody trains a basis again: what quantizers alone read are constants. */

@@ -1,7 +1,9 @@
-/* A network becomes a classifier of other classes: its last layer with weights is drawn anew, what comes behind it gives logits.
+/* A network becomes a classifier of other classes: its last layer with weights is drawn anew, what
+ * comes after it gives logits.
  *
- * The head is found from the first output backwards: through what has no weights (softmax, pooling, reshapes, a bias that is
- * added) to the last linear, gemm, matmul or convolution.  Everything in front of it stays, weights included. */
+ * The head is found from the first output backwards: through what has no weights (softmax, pooling,
+ * reshapes, a bias that is added) to the last linear, gemm, matmul or convolution.  Everything in
+ * front of it stays, weights included. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -16,31 +18,39 @@
 enum { PATH = 16, NONE = -1 };
 
 typedef struct plan {
-    int64_t           classes, had, fan_in;
-    const fac_node   *head, *path[PATH];    /* the head; what is behind it, last first */
-    int               n, axis;              /* of path; the dim of the weight that is the classes */
-    bool              fresh;                /* the head is drawn anew */
-    int64_t           batch, symbol;        /* a fixed first dim of the input (NONE: as it is), the symbol that it becomes */
+    int64_t classes, had, fan_in;
+    const fac_node *head, *path[PATH]; /* the head; what is after it, last first */
+    int n, axis;                       /* of path; the dim of the weight that is the classes */
+    bool fresh;                        /* the head is drawn anew */
+    int64_t batch,
+        symbol; /* a fixed first dim of the input (NONE: as it is), the symbol that it becomes */
 } plan;
 
 static bool is(const fac_node *n, const fac_op *const *ops) { return fac_op_is_one_of(n->op, ops); }
 
-static const fac_op *const layers[] = { &fac_op_linear, &fac_op_gemm, &fac_op_matmul, &fac_op_conv2d, NULL };
+static const fac_op *const layers[] = { &fac_op_linear, &fac_op_gemm, &fac_op_matmul,
+                                        &fac_op_conv2d, NULL };
 static const fac_op *const soft[] = { &fac_op_softmax, &fac_op_log_softmax, NULL };
 static const fac_op *const shapes[] = { &fac_op_flatten, &fac_op_reshape, &fac_op_squeeze, NULL };
-static const fac_op *const others[] = { &fac_op_relu, &fac_op_mean, &fac_op_avg_pool2d, &fac_op_identity, &fac_op_dropout, &fac_op_add, NULL };
+static const fac_op *const others[] = {
+    &fac_op_relu, &fac_op_mean, &fac_op_avg_pool2d, &fac_op_identity, &fac_op_dropout,
+    &fac_op_add,  NULL
+};
 
-static bool fixed(const fac_value *v) { return v && v->time < FAC_RUN; }       /* made of weights alone */
+static bool fixed(const fac_value *v) { return v && v->time < FAC_RUN; } /* made of weights alone */
 
 /* ---- finding ---- */
 
-/* Which dim of its weight are the classes, and how many numbers each is made from; NONE: this layer cannot be a head. */
+/* Which dim of its weight are the classes, and how many numbers each is made from; NONE: this layer
+ * cannot be a head. */
 static int classes_axis(const fac_node *n, int64_t *fan_in) {
     const fac_value *w = n->in[1];
     if (!fixed(w) || w->type.dims.n < 2 || fac_dims_count(&w->type.dims) < 1) return NONE;
     int axis = FAC_IS(n, linear) || FAC_IS(n, conv2d) ? 0 : w->type.dims.n == 2 ? 1 : NONE;
-    if (fac_attr_int(n, "groups", 1) != 1 || fac_attr_flag(n, "trans_a")) axis = NONE;
-    else if (fac_attr_flag(n, "trans_b")) axis = 0;
+    if (fac_attr_int(n, "groups", 1) != 1 || fac_attr_flag(n, "trans_a"))
+        axis = NONE;
+    else if (fac_attr_flag(n, "trans_b"))
+        axis = 0;
     if (axis != NONE) *fan_in = fac_dims_count(&w->type.dims) / w->type.dims.d[axis];
     return axis;
 }
@@ -118,11 +128,14 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
     if (v->leaf != FAC_PARAM) return NULL;
     if (bounds(v)) return fac_const(to, v->tensor);
     return p->fresh && used_once(v) && belongs(p, v->uses->node, v->uses->input)
-         ? draw(p, to, v->uses->node, v->uses->input, v->name) : NULL;
+               ? draw(p, to, v->uses->node, v->uses->input, v->name)
+               : NULL;
 }
 
-/* The head with what is not fresh yet: weights that the graph computes, or shares, get names of their own. */
-static void put_head(const plan *p, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+/* The head with what is not fresh yet: weights that the graph computes, or shares, get names of
+ * their own. */
+static void put_head(const plan *p, fac_graph *to, const fac_node *n, fac_value *const in[],
+                     fac_value *out[]) {
     fac_value *with[3] = { in[0], in[1], n->nin > 2 ? in[2] : NULL };
     for (int i = 0; i < n->nin && i < 3; i++) {
         if (!in[i] || !belongs(p, n, i)) continue;
@@ -140,12 +153,15 @@ static bool ones_behind(const fac_dims *d) {
 }
 
 /* A reshape to a fixed batch copies the batch instead. */
-static bool reshape_batch(const plan *p, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool reshape_batch(const plan *p, const fac_node *n, fac_value *const in[],
+                          fac_value *out[]) {
     fac_contents c;
-    if (p->batch == NONE || !FAC_IS(n, reshape) || !fac_known(n->in[1], &c) || c.n < 1 || c.n > FAC_DIMS || c.symbolic)
+    if (p->batch == NONE || !FAC_IS(n, reshape) || !fac_known(n->in[1], &c) || c.n < 1 ||
+        c.n > FAC_DIMS || c.symbolic)
         return false;
     const fac_dims *old = &n->in[0]->type.dims, *now = &in[0]->type.dims;
-    if (now->n < 1 || now->d[0] != p->symbol || old->d[0] != p->batch || c.v[0] != p->batch) return false;
+    if (now->n < 1 || now->d[0] != p->symbol || old->d[0] != p->batch || c.v[0] != p->batch)
+        return false;
     fac_dims d = { .n = c.n };
     memcpy(d.d, c.v, (size_t)c.n * sizeof *d.d);
     d.d[0] = 0;
@@ -153,7 +169,8 @@ static bool reshape_batch(const plan *p, const fac_node *n, fac_value *const in[
     return true;
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     const plan *p = self;
     const bool behind = on_path(p, n);
     if (behind && is(n, soft)) {
@@ -182,51 +199,64 @@ static fac_status finish(const plan *p, fac_graph *g, fac_error *err) {
     g->outputs[0].value = flat;
     const fac_dims *d = &flat->type.dims;
     const bool batch = p->batch == NONE || d->d[0] == p->symbol;
-    return d->n == 2 && d->d[1] == p->classes && batch ? FAC_OK
-         : fac_raise(err, FAC_E_UNSUPPORTED, "behind its last layer the model does not give [N,%lld]", (long long)p->classes);
+    return d->n == 2 && d->d[1] == p->classes && batch
+               ? FAC_OK
+               : fac_raise(err, FAC_E_UNSUPPORTED,
+                           "behind its last layer the model does not give [N,%lld]",
+                           (long long)p->classes);
 }
 
-static fac_status rebuild(const fac_graph *model, plan *p, uint64_t seed, fac_graph **out, fac_error *err) {
-    fac_graph *copy = fac_graph_clone(model);       /* for the seed and the symbol of the batch */
+static fac_status rebuild(const fac_graph *model, plan *p, uint64_t seed, fac_graph **out,
+                          fac_error *err) {
+    fac_graph *copy = fac_graph_clone(model); /* for the seed and the symbol of the batch */
     if (!copy) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
     fac_nn_seed(copy, seed);
     fac_nn_source(copy, NULL, NULL);
     if (p->batch != NONE) p->symbol = fac_symbol(copy, "N");
     p->n = 0;
     fac_status copied = fac_graph_check(copy, err);
-    if (!copied && !find(copy, p))                  /* its nodes are others */
+    if (!copied && !find(copy, p)) /* its nodes are others */
         copied = fac_raise(err, FAC_E_INTERNAL, "a copy of the model has another end");
     if (copied) {
         fac_graph_free(copy);
         return copied;
     }
-    fac_graph *g = fac_graph_rebuild(copy, &(fac_rebuild){ .self = p, .visit = visit, .leaf = leaf }, NULL);
+    fac_graph *g =
+        fac_graph_rebuild(copy, &(fac_rebuild){ .self = p, .visit = visit, .leaf = leaf }, NULL);
     fac_graph_free(copy);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
     fac_status status = finish(p, g, err);
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     return status;
 }
 
 static void describe(const plan *p, fac_head *head) {
     char label[sizeof head->layer];
     const fac_value *w = p->head->in[1];
-    const char *name = w->leaf == FAC_PARAM && w->name ? w->name : fac_node_label(p->head, label, sizeof label);
-    *head = (fac_head){ .features = p->fan_in, .had = p->had, .classes = p->classes, .replaced = p->fresh };
-    const size_t end = strlen(name), cut = end > 7 && !strcmp(name + end - 7, ".weight") ? end - 7 : end;
+    const char *name =
+        w->leaf == FAC_PARAM && w->name ? w->name : fac_node_label(p->head, label, sizeof label);
+    *head = (fac_head){
+        .features = p->fan_in, .had = p->had, .classes = p->classes, .replaced = p->fresh
+    };
+    const size_t end = strlen(name),
+                 cut = end > 7 && !strcmp(name + end - 7, ".weight") ? end - 7 : end;
     memcpy(head->layer, name, cut < sizeof head->layer ? cut : sizeof head->layer - 1);
 }
 
-fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint64_t seed, fac_graph **out, fac_head *head,
-                                  fac_error *err) {
+fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint64_t seed,
+                                  fac_graph **out, fac_head *head, fac_error *err) {
     plan p = { .classes = classes, .batch = NONE };
     fac_head about;
     FAC_TRY(fac_graph_usable(model, "fac_graph_replace_head", err));
-    if (classes < 1 || classes > 1 << 24) return fac_raise(err, FAC_E_ARGUMENT, "%lld classes", (long long)classes);
+    if (classes < 1 || classes > 1 << 24)
+        return fac_raise(err, FAC_E_ARGUMENT, "%lld classes", (long long)classes);
     if (!model->noutputs || !find(model, &p))
         return fac_raise(err, FAC_E_UNSUPPORTED,
-                         "the model does not end in a linear layer, product or convolution that could be replaced");
+                         "the model does not end in a linear layer, product or convolution that "
+                         "could be replaced");
     p.fresh = p.had != classes;
     describe(&p, &about);
     const fac_dims *x = model->ninputs == 1 ? &model->inputs[0]->type.dims : NULL;
@@ -238,7 +268,7 @@ fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint6
         p.batch = NONE;
     }
     if (status) FAC_TRY(rebuild(model, &p, seed, out, err));
-    if (p.fresh) fac_graph_set_note(*out, FAC_NOTE_LABELS, NULL);       /* of the old classes */
+    if (p.fresh) fac_graph_set_note(*out, FAC_NOTE_LABELS, NULL); /* of the old classes */
     if (head) *head = about;
     return FAC_OK;
 }

@@ -1,11 +1,13 @@
-/* Gradients of one batch without a step: the training form and its loss, the gradients as outputs, no updates. */
+/* Gradients of one batch without a step: the training form and its loss, the gradients as outputs,
+ * no updates. */
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
 #include "train/train_internal.h"
 
-fac_status fac_look_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *o, fac_look **out, fac_error *err) {
+fac_status fac_look_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *o,
+                        fac_look **out, fac_error *err) {
     fac_look *l = fac_alloc(1, sizeof *l);
     if (l) l->model = fac_graph_clone(model);
     if (!l || !l->model) {
@@ -40,11 +42,15 @@ static void drop_updates(fac_graph *g) {
     }
 }
 
-static bool trains(const fac_value *p) { return p->leaf == FAC_PARAM && fac_dtype_get(p->type.dtype)->kind == 'f'; }
+static bool trains(const fac_value *p) {
+    return p->leaf == FAC_PARAM && fac_dtype_get(p->type.dtype)->kind == 'f';
+}
 
-/* Outputs: those of fac_train_loss, then a gradient for each parameter that trains, in their order. */
+/* Outputs: those of fac_train_loss, then a gradient for each parameter that trains, in their order.
+ */
 static fac_status build(fac_look *l, fac_graph *g, fac_error *err) {
-    fac_value **wrt = fac_alloc(g->nparams + 1, sizeof *wrt), **grads = fac_alloc(g->nparams + 1, sizeof *grads);
+    fac_value **wrt = fac_alloc(g->nparams + 1, sizeof *wrt),
+              **grads = fac_alloc(g->nparams + 1, sizeof *grads);
     if (!wrt || !grads) fac_graph_raise(g, FAC_E_NOMEM, "no memory for the list of gradients");
     drop_updates(g);
     fac_value *loss = fac_train_loss(g, &(fac_label_form){ l->smoothing, l->soft, l->sequences });
@@ -65,8 +71,10 @@ static fac_status compile(fac_look *l, fac_error *err) {
     fac_graph *g = fac_graph_training(l->model);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of the gradients");
     fac_status status = build(l, g, err);
-    if (status) fac_graph_free(g);
-    else l->inspected = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        l->inspected = g;
     return status;
 }
 
@@ -83,7 +91,8 @@ static fac_status norm_of(const fac_tensor *t, double *out, fac_error *err) {
 }
 
 /* Takes what came out of the program. */
-static fac_status collect(const fac_graph *g, fac_tensor **result, fac_gradients *to, fac_error *err) {
+static fac_status collect(const fac_graph *g, fac_tensor **result, fac_gradients *to,
+                          fac_error *err) {
     double sum = 0;
     for (size_t i = 0; i < g->nparams; i++) {
         const fac_value *p = g->params[i];
@@ -98,18 +107,22 @@ static fac_status collect(const fac_graph *g, fac_tensor **result, fac_gradients
     return FAC_OK;
 }
 
-fac_status fac_trainer_gradients(fac_trainer *t, fac_tensor *x, fac_tensor *labels, fac_gradients *out, fac_error *err) {
+fac_status fac_trainer_gradients(fac_trainer *t, fac_tensor *x, fac_tensor *labels,
+                                 fac_gradients *out, fac_error *err) {
     FAC_TRY(compile(t->look, err));
     const fac_graph *g = t->look->inspected;
     fac_tensor *in[] = { x, labels }, **result = fac_alloc(g->noutputs + 1, sizeof *result);
     fac_gradients all = { .of = fac_alloc(g->nparams + 1, sizeof *all.of) };
-    fac_status status = result && all.of ? fac_program_run(t->look->inspector, in, result, err)
-                                         : fac_raise(err, FAC_E_NOMEM, "no memory for the list of gradients");
+    fac_status status = result && all.of
+                            ? fac_program_run(t->look->inspector, in, result, err)
+                            : fac_raise(err, FAC_E_NOMEM, "no memory for the list of gradients");
     if (!status) status = collect(g, result, &all, err);
     for (size_t i = 0; result && i < g->noutputs; i++) fac_tensor_free(result[i]);
     fac_release(result);
-    if (status) fac_gradients_free(&all);
-    else *out = all;
+    if (status)
+        fac_gradients_free(&all);
+    else
+        *out = all;
     return status;
 }
 

@@ -27,8 +27,9 @@ static fac_value *add_labels(fac_graph *g, const fac_value *logits, const fac_la
 fac_value *fac_train_loss(fac_graph *g, const fac_label_form *form) {
     if (g->error.status) return g->poison;
     if (g->ninputs != 1 || !g->noutputs || !g->outputs[0].value->type.dims.n)
-        return fac_fail_graph(g, FAC_E_ARGUMENT,
-                              "a trainer needs a model with one input, samples, and logits as its first output");
+        return fac_fail_graph(
+            g, FAC_E_ARGUMENT,
+            "a trainer needs a model with one input, samples, and logits as its first output");
     fac_value *logits = g->outputs[0].value;
     const int64_t classes = logits->type.dims.d[logits->type.dims.n - 1];
     if (form->sequences && (form->soft || logits->type.dims.n != 3 || classes < 1))
@@ -49,6 +50,8 @@ fac_value *fac_train_loss(fac_graph *g, const fac_label_form *form) {
 }
 
 void fac_train_guard(fac_graph *g, fac_value *loss) {
-    fac_value *fine = fac_equal(fac_sub(loss, loss), fac_number(g, loss->type.dtype, 0));      /* inf - inf and NaN are not 0 */
-    for (size_t i = 0; i < g->nparams && !g->error.status; i++) fac_update_where(g->params[i], fine);
+    fac_value *fine = fac_equal(
+        fac_sub(loss, loss), fac_number(g, loss->type.dtype, 0)); /* inf - inf and NaN are not 0 */
+    for (size_t i = 0; i < g->nparams && !g->error.status; i++)
+        fac_update_where(g->params[i], fine);
 }

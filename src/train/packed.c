@@ -12,15 +12,15 @@
 
 enum { VERSION = 1, LOWEST_FIRST = 0, ZEROS = 0, FIELDS = 3 };
 static const char graph_name[] = "facula.graph", about_name[] = "facula.packed",
-    note_name[] = "facula.note:";
+                  note_name[] = "facula.note:";
 
 /* ---- writing ---- */
 
 typedef struct list {
-    size_t       n, room;
-    const char **names;             /* of the graph, of notes in `texts` */
+    size_t n, room;
+    const char **names; /* of the graph, of notes in `texts` */
     fac_tensor **tensors;
-    fac_text    *texts;
+    fac_text *texts;
 } list;
 
 static fac_status put(list *l, const char *name, const void *data, fac_dtype dtype, int64_t n,
@@ -86,8 +86,8 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
     (void)self;
     if (v->leaf != FAC_CONST || !v->tensor || fac_dims_count(&v->type.dims) <= IN_TEXT) return NULL;
     const char *name = fac_graph_fresh(to, "constant");
-    return name ? fac_state(to, name, v->tensor) : fac_graph_raise(to, FAC_E_NOMEM,
-                                                                   "no memory for a name");
+    return name ? fac_state(to, name, v->tensor)
+                : fac_graph_raise(to, FAC_E_NOMEM, "no memory for a name");
 }
 
 static double bytes_of(const fac_graph *g) {
@@ -115,12 +115,14 @@ static fac_status form(const fac_graph *model, int *layers, fac_graph **out, fac
     if (status) return status;
     fac_graph *g = fac_graph_rebuild(packed, &(fac_rebuild){ .leaf = leaf }, NULL);
     fac_graph_free(packed);
-    status = g ? fac_graph_check(g, err) : fac_raise(err, FAC_E_NOMEM,
-                                                     "no memory for a copy of the model");
+    status = g ? fac_graph_check(g, err)
+               : fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
     if (!status && !*layers)
         status = fac_raise(err, FAC_E_ARGUMENT, "no weight is quantized: there is nothing to pack");
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     return status;
 }
 
@@ -150,16 +152,16 @@ static fac_status check_about(const fac_weights *w, const char *path, fac_error 
         return fac_raise(err, FAC_E_FORMAT, "%s: a packed file of version %lld, expected %d", path,
                          (long long)about[0], VERSION);
     if (about[1] != LOWEST_FIRST || about[2] != ZEROS)
-        return fac_raise(err, FAC_E_FORMAT, "%s: bits of order %lld and padding %lld, expected "
-                                            "%d and %d", path,
-                         (long long)about[1], (long long)about[2], LOWEST_FIRST, ZEROS);
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%s: bits of order %lld and padding %lld, expected "
+                         "%d and %d",
+                         path, (long long)about[1], (long long)about[2], LOWEST_FIRST, ZEROS);
     return FAC_OK;
 }
 
 /* The bytes of a tensor as a text that ends with 0, to be released. */
 static fac_status text_of(const fac_tensor *t, const char *path, const char *name, char **out,
-                          size_t *n,
-                          fac_error *err) {
+                          size_t *n, fac_error *err) {
     const fac_type type = t ? fac_tensor_type(t) : (fac_type){ FAC_NONE, { 0 } };
     if (!t || type.dtype != FAC_U8 || type.dims.n != 1)
         return fac_raise(err, FAC_E_FORMAT, "%s: %s is missing, or no text", path, name);
@@ -167,8 +169,10 @@ static fac_status text_of(const fac_tensor *t, const char *path, const char *nam
     char *text = fac_alloc(*n + 1, 1);
     if (!text) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %s", path, name);
     const fac_status status = fac_tensor_read(t, text, *n, err);
-    if (status) fac_release(text);
-    else *out = text;
+    if (status)
+        fac_release(text);
+    else
+        *out = text;
     return status;
 }
 
@@ -228,8 +232,10 @@ fac_status fac_packed_take(const fac_weights *w, const char *path, fac_graph **o
     FAC_TRY(check_about(w, path, err));
     FAC_TRY(read_graph(w, path, &g, err));
     const fac_status status = fill(w, path, g, err);
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     return status;
 }
 

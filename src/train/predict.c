@@ -29,7 +29,8 @@ fac_status fac_trainer_predict(fac_trainer *t, fac_tensor *x, fac_tensor **logit
 
 fac_status fac_tensor_best(const fac_tensor *logits, int64_t *to, fac_error *err) {
     fac_dims d = fac_tensor_type(logits).dims;
-    if (d.n != 2 || d.d[1] < 1) return fac_raise(err, FAC_E_SHAPE, "logits have two dims, samples and classes");
+    if (d.n != 2 || d.d[1] < 1)
+        return fac_raise(err, FAC_E_SHAPE, "logits have two dims, samples and classes");
     fac_tensor *as;
     FAC_TRY(fac_tensor_convert(logits, FAC_F32, &as, err));
     const float *row = fac_tensor_data(as);
@@ -42,20 +43,24 @@ fac_status fac_tensor_best(const fac_tensor *logits, int64_t *to, fac_error *err
     return FAC_OK;
 }
 
-/* Outputs beyond the classes of the data set are taken for no class: such a prediction counts nowhere. */
-static fac_status count(const fac_tensor *logits, const fac_tensor *labels, int64_t classes, int64_t *counts, fac_error *err) {
+/* Outputs beyond the classes of the data set are taken for no class: such a prediction counts
+ * nowhere. */
+static fac_status count(const fac_tensor *logits, const fac_tensor *labels, int64_t classes,
+                        int64_t *counts, fac_error *err) {
     int64_t n = fac_tensor_type(labels).dims.d[0];
     const int64_t *truth = fac_tensor_data(labels);
     int64_t *best = fac_alloc((size_t)n + 1, sizeof *best);
-    fac_status status = best ? fac_tensor_best(logits, best, err) : fac_raise(err, FAC_E_NOMEM, "no memory for predictions");
+    fac_status status = best ? fac_tensor_best(logits, best, err)
+                             : fac_raise(err, FAC_E_NOMEM, "no memory for predictions");
     for (int64_t i = 0; i < n && !status; i++)
-        if (best[i] < classes && truth[i] >= 0 && truth[i] < classes) counts[truth[i] * classes + best[i]]++;
+        if (best[i] < classes && truth[i] >= 0 && truth[i] < classes)
+            counts[truth[i] * classes + best[i]]++;
     fac_release(best);
     return status;
 }
 
-static fac_status count_batch(fac_trainer *t, const fac_dataset *data, const fac_batches *order, int64_t index, int64_t *counts,
-                              fac_error *err) {
+static fac_status count_batch(fac_trainer *t, const fac_dataset *data, const fac_batches *order,
+                              int64_t index, int64_t *counts, fac_error *err) {
     fac_tensor *x, *labels, *logits = NULL;
     FAC_TRY(fac_batch(data, order, 0, index, &x, &labels, err));
     fac_status status = fac_trainer_predict(t, x, &logits, err);
@@ -66,9 +71,11 @@ static fac_status count_batch(fac_trainer *t, const fac_dataset *data, const fac
     return status;
 }
 
-fac_status fac_trainer_confusion(fac_trainer *t, const fac_dataset *data, int64_t batch, int64_t *counts, fac_error *err) {
+fac_status fac_trainer_confusion(fac_trainer *t, const fac_dataset *data, int64_t batch,
+                                 int64_t *counts, fac_error *err) {
     const fac_batches order = { .size = batch };
-    if (batch < 1) return fac_raise(err, FAC_E_ARGUMENT, "batches of %lld samples", (long long)batch);
+    if (batch < 1)
+        return fac_raise(err, FAC_E_ARGUMENT, "batches of %lld samples", (long long)batch);
     size_t cells = (size_t)data->classes * (size_t)data->classes;
     int64_t *all = fac_alloc(cells + 1, sizeof *all);
     if (!all) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counts", cells);

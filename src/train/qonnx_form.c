@@ -10,10 +10,11 @@
 #include "ops/basis.h"
 #include "ops/constant.h"
 #include "ops/qonnx.h"
-#include "passes/single.h"
 #include "train/train_internal.h"
 
-typedef struct work { int changed; } work;
+typedef struct work {
+    int changed;
+} work;
 
 /* ---- weights: a sum of planes of +-1, each times a scale for each filter ---- */
 
@@ -26,10 +27,10 @@ static fac_value *kept(fac_graph *g, const char *name, const char *ending, int64
     snprintf(full, sizeof full, "%.180s.%s%d", name, ending, (int)j);
     const char *fresh = fac_graph_fresh(g, full);
     fac_status status = fresh ? fac_tensor_new(NULL, FAC_F32, d, &t, &err) : FAC_E_NOMEM;
-    if (!status) status = fac_tensor_write(t, numbers, (size_t)fac_dims_count(&d) * sizeof *numbers,
-                                           &err);
-    fac_value *v = status ? fac_graph_raise(g, status, "%s: %s", full, err.text)
-                          : fac_param(g, fresh, t);
+    if (!status)
+        status = fac_tensor_write(t, numbers, (size_t)fac_dims_count(&d) * sizeof *numbers, &err);
+    fac_value *v =
+        status ? fac_graph_raise(g, status, "%s: %s", full, err.text) : fac_param(g, fresh, t);
     fac_tensor_free(t);
     return v;
 }
@@ -76,8 +77,8 @@ static bool put_weight(fac_graph *g, const fac_node *n, fac_value *const in[], f
     float *room = fac_alloc((size_t)fac_dims_count(d) + levels, sizeof *room);
     uint8_t *bits = fac_alloc(size, 1);
     if (!room || !bits) fac_graph_raise(g, FAC_E_NOMEM, "no memory for planes of a weight");
-    const bool read = room && bits && !fac_tensor_read(n->in[0]->tensor, bits, size, NULL)
-        && !fac_tensor_read(n->in[1]->tensor, room, levels * sizeof *room, NULL);
+    const bool read = room && bits && !fac_tensor_read(n->in[0]->tensor, bits, size, NULL) &&
+                      !fac_tensor_read(n->in[1]->tensor, room, levels * sizeof *room, NULL);
     if (read)
         out[0] = sum_of_planes(g, name_of(n->in[0], name, sizeof name), d, bits, room, b->d[0],
                                room + levels);
@@ -113,8 +114,9 @@ static bool put_levels(const fac_node *n, fac_value *const in[], fac_value *out[
     float v[FAC_BASIS_BITS];
     double wide[FAC_BASIS_BITS];
     fac_basis b;
-    if (!n->in[1]->tensor || d->n != 1 || !o->positive || n->in[0]->type.dtype != FAC_F32
-        || n->in[0]->type.dims.n < 2) return false;
+    if (!n->in[1]->tensor || d->n != 1 || !o->positive || n->in[0]->type.dtype != FAC_F32 ||
+        n->in[0]->type.dims.n < 2)
+        return false;
     if (fac_tensor_read(n->in[1]->tensor, v, (size_t)d->d[0] * sizeof *v, NULL)) return false;
     for (int j = 0; j < d->d[0]; j++) wide[j] = v[j];
     fac_basis_of(wide, 1, (int)d->d[0], true, true, &b);
@@ -152,8 +154,9 @@ static bool put_steps(const fac_node *n, fac_value *const in[], fac_value *out[]
     const fac_node *clip = round && FAC_IS(round, round) ? round->in[0]->node : NULL;
     const fac_node *div = clip && FAC_IS(clip, clip) ? clip->in[0]->node : NULL;
     if (!div || !FAC_IS(div, div) || div->in[1] != n->in[1]) return false;
-    if (fac_dims_count(&n->in[1]->type.dims) != 1 || !fac_const_number(clip->in[1], &least)
-        || !fac_const_number(clip->in[2], &most)) return false;
+    if (fac_dims_count(&n->in[1]->type.dims) != 1 || !fac_train_number(clip->in[1], &least) ||
+        !fac_train_number(clip->in[2], &most))
+        return false;
     const int bits = bits_of(least, most, &is_signed);
     if (!bits) return false;
     fac_value *x = in[0]->node->in[0]->node->in[0]->node->in[0];
@@ -177,10 +180,14 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     work *k = self;
     bool done = false;
     if (to->error.status) return false;
-    if (FAC_IS(n, unpack_basis)) done = put_weight(to, n, in, out);
-    else if (FAC_IS(n, quantize_basis)) done = put_levels(n, in, out);
-    else if (FAC_IS(n, binarize)) done = put_sign(in, out);
-    else if (FAC_IS(n, mul)) done = put_steps(n, in, out);
+    if (FAC_IS(n, unpack_basis))
+        done = put_weight(to, n, in, out);
+    else if (FAC_IS(n, quantize_basis))
+        done = put_levels(n, in, out);
+    else if (FAC_IS(n, binarize))
+        done = put_sign(in, out);
+    else if (FAC_IS(n, mul))
+        done = put_steps(n, in, out);
     k->changed += done;
     return done;
 }
@@ -206,10 +213,13 @@ fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *e
     fac_status status = g ? fac_graph_check(g, err)
                           : fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
     if (!status && !k.changed)
-        status = fac_raise(err, FAC_E_ARGUMENT, "nothing is quantized to few bits: QONNX says of "
+        status = fac_raise(err, FAC_E_ARGUMENT,
+                           "nothing is quantized to few bits: QONNX says of "
                            "this model what ONNX says");
     if (!status) fac_graph_sweep(g);
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     return status;
 }

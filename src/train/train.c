@@ -1,5 +1,5 @@
-/* The usual loop: epochs of steps, a look at the test set behind each, checkpoints.  Which batch comes next follows from the
- * step number, which is part of the checkpoint. */
+/* The usual loop: epochs of steps, a look at the test set after each, checkpoints.  Which batch
+ * comes next follows from the step number, which is part of the checkpoint. */
 #include <math.h>
 #include <time.h>
 #include "base/error.h"
@@ -12,15 +12,15 @@ static double seconds_now(void) {
 }
 
 typedef struct loop {
-    fac_trainer          *t;
-    const fac_dataset    *train, *test;
+    fac_trainer *t;
+    const fac_dataset *train, *test;
     const fac_train_opts *o;
-    fac_schedule          schedule;
-    fac_loader           *loader;
-    fac_progress          now;
-    int64_t               in_epoch, images;     /* steps of an epoch; samples that this call trained on */
-    double                start, stepping;      /* when it began; time in steps */
-    bool                  stopped;
+    fac_schedule schedule;
+    fac_loader *loader;
+    fac_progress now;
+    int64_t in_epoch, images; /* steps of an epoch; samples that this call trained on */
+    double start, stepping;   /* when it began; time in steps */
+    bool stopped;
 } loop;
 
 static bool plateau_of(const loop *l) { return l->schedule.kind == FAC_SCHEDULE_PLATEAU; }
@@ -30,7 +30,8 @@ static fac_status step(loop *l, fac_error *err) {
     fac_tensor *x, *labels;
     double start = seconds_now();
     const fac_plateau plateau = fac_train_plateau(l->t);
-    p->lr = plateau_of(l) ? fac_plateau_lr(&l->schedule, &plateau, p->step) : fac_schedule_lr(&l->schedule, p->step);
+    p->lr = plateau_of(l) ? fac_plateau_lr(&l->schedule, &plateau, p->step)
+                          : fac_schedule_lr(&l->schedule, p->step);
     FAC_TRY(fac_loader_next(l->loader, &x, &labels, err));
     if ((p->step + 1) % l->in_epoch == 0 || p->step + 1 == p->steps)
         FAC_TRY(fac_trainer_flush(l->t, err)); /* nothing is left to the next epoch */
@@ -82,8 +83,10 @@ static fac_status epoch(loop *l, fac_train_result *r, fac_error *err) {
 static fac_status run(loop *l, fac_train_result *r, fac_error *err) {
     const fac_train_opts *o = l->o;
     const int ahead = o->ahead < 0 ? 0 : o->ahead ? o->ahead : 2;
-    if (l->now.step >= l->now.steps && l->test) return fac_trainer_evaluate(l->t, l->test, o->batches.size, &r->test, err);
-    FAC_TRY(fac_loader_new(l->train, &o->batches, l->now.step, l->now.steps, ahead, &l->loader, err));
+    if (l->now.step >= l->now.steps && l->test)
+        return fac_trainer_evaluate(l->t, l->test, o->batches.size, &r->test, err);
+    FAC_TRY(
+        fac_loader_new(l->train, &o->batches, l->now.step, l->now.steps, ahead, &l->loader, err));
     fac_status status = FAC_OK;
     while (l->now.step < l->now.steps && !l->stopped && !status) {
         l->now.epoch = l->now.step / l->in_epoch;
@@ -107,14 +110,19 @@ static fac_status settle(const fac_trainer *t, int64_t steps, fac_schedule *s, f
     return FAC_OK;
 }
 
-fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset *test, const fac_train_opts *opts,
-                     fac_train_result *out, fac_error *err) {
-    loop l = { .t = t, .train = train, .test = test, .o = opts, .schedule = opts->schedule, .start = seconds_now() };
+fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset *test,
+                     const fac_train_opts *opts, fac_train_result *out, fac_error *err) {
+    loop l = { .t = t,
+               .train = train,
+               .test = test,
+               .o = opts,
+               .schedule = opts->schedule,
+               .start = seconds_now() };
     fac_train_result r = { 0 };
     l.in_epoch = fac_batches_count(train, &opts->batches);
     if (l.in_epoch < 1 || opts->epochs < 1 || opts->epochs > INT64_MAX / l.in_epoch)
-        return fac_raise(err, FAC_E_ARGUMENT, "%lld epochs in batches of %lld", (long long)opts->epochs,
-                         (long long)opts->batches.size);
+        return fac_raise(err, FAC_E_ARGUMENT, "%lld epochs in batches of %lld",
+                         (long long)opts->epochs, (long long)opts->batches.size);
     if (opts->steps < 0 || opts->steps > opts->epochs * l.in_epoch)
         return fac_raise(err, FAC_E_ARGUMENT, "%lld steps in %lld epochs of %lld",
                          (long long)opts->steps, (long long)opts->epochs, (long long)l.in_epoch);
@@ -122,9 +130,12 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
         return fac_raise(err, FAC_E_ARGUMENT,
                          "data whose tokens have labels goes with `sequences` of the trainer");
     if (t->soft != (opts->batches.augment.mixup > 0))
-        return fac_raise(err, FAC_E_ARGUMENT, "mixup makes labels of probabilities: it goes with soft_labels of the trainer");
+        return fac_raise(
+            err, FAC_E_ARGUMENT,
+            "mixup makes labels of probabilities: it goes with soft_labels of the trainer");
     if (plateau_of(&l) && !test)
-        return fac_raise(err, FAC_E_ARGUMENT, "the schedule plateau looks at a test set, and there is none");
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "the schedule plateau looks at a test set, and there is none");
     FAC_TRY(fac_trainer_continues(t, train, &opts->batches, err));
     l.now = (fac_progress){ .step = fac_trainer_steps(t), .epochs = opts->epochs };
     l.now.steps = opts->steps ? opts->steps : opts->epochs * l.in_epoch;

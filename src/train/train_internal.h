@@ -6,18 +6,19 @@
 #include "facula/train.h"
 #include "train/look.h"
 
-enum { FAC_TRAIN_LOSS, FAC_TRAIN_CORRECT, FAC_TRAIN_OUTPUTS };      /* outputs of both programs */
+enum { FAC_TRAIN_LOSS, FAC_TRAIN_CORRECT, FAC_TRAIN_OUTPUTS }; /* outputs of both programs */
 
 struct fac_trainer {
-    fac_graph   *step, *test;           /* they own the parameters; the programs share them */
+    fac_graph *step, *test; /* they own the parameters; the programs share them */
     fac_program *stepper, *tester;
-    fac_tensor  *done, *data, *plateau; /* of step: steps done, memory.c's states */
-    fac_tensor  *lr, *result[FAC_TRAIN_OUTPUTS];
-    fac_tensor  *flush;                 /* with accumulation: the next step takes all that was accumulated; else NULL */
-    double       usual_lr;              /* of the optimizer */
-    bool         soft;                  /* the step takes probabilities for labels */
-    bool sequences;                     /* a label for each token */
-    fac_look    *look;                  /* for inspect.c and predict.c */
+    fac_tensor *done, *data, *plateau; /* of step: steps done, memory.c's states */
+    fac_tensor *lr, *result[FAC_TRAIN_OUTPUTS];
+    fac_tensor
+        *flush; /* with accumulation: the next step takes all that was accumulated; else NULL */
+    double usual_lr; /* of the optimizer */
+    bool soft;       /* the step takes probabilities for labels */
+    bool sequences;  /* a label for each token */
+    fac_look *look;  /* for inspect.c and predict.c */
 };
 
 /* Adds the labels (soft: probabilities; sequences: of each token) as an input, and loss and number
@@ -27,7 +28,8 @@ typedef struct fac_label_form {
     bool soft, sequences;
 } fac_label_form;
 fac_value *fac_train_loss(fac_graph *g, const fac_label_form *form);
-/* The step refuses to be taken with a loss that is not finite: every parameter then becomes what it was. */
+/* The step refuses to be taken with a loss that is not finite: every parameter then becomes what it
+ * was. */
 void fac_train_guard(fac_graph *g, fac_value *loss);
 
 /* basis_form.c: a quantizer whose basis is a state, which the step learns; false: n is something
@@ -40,17 +42,20 @@ fac_status fac_train_packed(const fac_graph *model, int *packed, fac_graph **out
 /* recognize.c: a copy where weights of few levels and comparisons of numbers with thresholds are
  * quantizers, as in graphs that were quantized here. */
 fac_status fac_train_recognize(const fac_graph *model, fac_graph **out, fac_error *err);
+/* The one number of a constant, or of a parameter that a file has in place of one. */
+bool fac_train_number(const fac_value *v, double *to);
 
 /* packed.c: the graph of a file that was read. */
-fac_status fac_packed_take(const fac_weights *w, const char *path, fac_graph **out,
-                           fac_error *err);
+fac_status fac_packed_take(const fac_weights *w, const char *path, fac_graph **out, fac_error *err);
 
 /* memory.c */
-fac_status  fac_train_memory_new(fac_trainer *t, fac_error *err);
+fac_status fac_train_memory_new(fac_trainer *t, fac_error *err);
 fac_plateau fac_train_plateau(const fac_trainer *t);
-fac_status  fac_train_plateau_next(fac_trainer *t, const fac_schedule *s, double metric, fac_error *err);
+fac_status fac_train_plateau_next(fac_trainer *t, const fac_schedule *s, double metric,
+                                  fac_error *err);
 
-/* average.c: a copy of the model whose parameters are the moving averages that the step keeps.  NULL: no memory. */
+/* average.c: a copy of the model whose parameters are the moving averages that the step keeps.
+ * NULL: no memory. */
 fac_graph *fac_train_averaged(const fac_graph *model, fac_graph *step);
 
 /* Means over more samples. */

@@ -12,8 +12,10 @@ static fac_value *label_count(fac_value *labels, bool sequences) {
     return fac_sum(fac_cast(fac_not(fac_equal(labels, none)), FAC_I64), (fac_dims){ 0 }, false);
 }
 
-/* The optimizer, with what accumulation asks for: how much a batch counts, and when its time has come early. */
-static void add_optimizer(fac_trainer *t, const fac_optim *optim, const fac_trainer_opts *o, fac_value *loss) {
+/* The optimizer, with what accumulation asks for: how much a batch counts, and when its time has
+ * come early. */
+static void add_optimizer(fac_trainer *t, const fac_optim *optim, const fac_trainer_opts *o,
+                          fac_value *loss) {
     fac_graph *g = t->step;
     fac_optim_opts opts = o->optim;
     fac_value *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
@@ -26,7 +28,8 @@ static void add_optimizer(fac_trainer *t, const fac_optim *optim, const fac_trai
     fac_train_guard(g, loss);
 }
 
-static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *device, const fac_trainer_opts *o, fac_error *err) {
+static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *device,
+                        const fac_trainer_opts *o, fac_error *err) {
     const fac_optim *optim = fac_optim_find(o->optimizer ? o->optimizer : "adam");
     if (!optim) return fac_raise(err, FAC_E_ARGUMENT, "there is no optimizer \"%s\"", o->optimizer);
     t->usual_lr = optim->lr;
@@ -35,7 +38,8 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     const fac_label_form tested = { .sequences = o->sequences };
     t->soft = o->soft_labels;
     t->sequences = o->sequences;
-    if (!(t->step = fac_graph_training(model))) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of a step");
+    if (!(t->step = fac_graph_training(model)))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of a step");
     FAC_TRY(fac_graph_check(t->step, err));
     add_optimizer(t, optim, o, fac_train_loss(t->step, &stepped));
     FAC_TRY(fac_graph_check(t->step, err));
@@ -46,19 +50,23 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     fac_train_loss(t->test, &tested);
     FAC_TRY(fac_graph_check(t->test, err));
     FAC_TRY(fac_train_memory_new(t, err));
-    t->done = fac_value_tensor(fac_graph_find(t->step, accumulates ? "optimizer.batch" : "optimizer.step"));
+    t->done = fac_value_tensor(
+        fac_graph_find(t->step, accumulates ? "optimizer.batch" : "optimizer.step"));
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &t->lr, err));
     if (accumulates) FAC_TRY(fac_tensor_new(NULL, FAC_BOOL, (fac_dims){ 0 }, &t->flush, err));
     if (!(o->recompute >= 0 && o->recompute <= 1))
-        return fac_raise(err, FAC_E_ARGUMENT, "recompute is a share between 0 and 1, not %g", o->recompute);
-    const fac_program_opts how = { .precision = o->precision }, stepping = {
-        .precision = o->precision, .detect_anomaly = o->detect_anomaly, .recompute = { .share = o->recompute } };
+        return fac_raise(err, FAC_E_ARGUMENT, "recompute is a share between 0 and 1, not %g",
+                         o->recompute);
+    const fac_program_opts how = { .precision = o->precision },
+                           stepping = { .precision = o->precision,
+                                        .detect_anomaly = o->detect_anomaly,
+                                        .recompute = { .share = o->recompute } };
     FAC_TRY(fac_program_new(t->step, device, &stepping, &t->stepper, err));
     return fac_program_new(t->test, device, &how, &t->tester, err);
 }
 
-fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out,
-                           fac_error *err) {
+fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts,
+                           fac_trainer **out, fac_error *err) {
     static const fac_trainer_opts usual;
     FAC_TRY(fac_graph_usable(model, "fac_trainer_new", err));
     if (!opts) opts = &usual;
@@ -71,8 +79,10 @@ fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac
     fac_status status = mixed ? fac_graph_check(mixed, err) : FAC_OK;
     if (!status) status = build(t, mixed ? mixed : model, device, opts, err);
     fac_graph_free(mixed);
-    if (status) fac_trainer_free(t);
-    else *out = t;
+    if (status)
+        fac_trainer_free(t);
+    else
+        *out = t;
     return status;
 }
 
@@ -91,7 +101,8 @@ void fac_trainer_free(fac_trainer *t) {
 
 int64_t fac_trainer_steps(const fac_trainer *t) {
     int64_t steps = 0;
-    fac_tensor_read(t->done, &steps, sizeof steps, NULL);       /* none when a device failed, which the next step tells */
+    fac_tensor_read(t->done, &steps, sizeof steps,
+                    NULL); /* none when a device failed, which the next step tells */
     return steps;
 }
 fac_program *fac_trainer_program(const fac_trainer *t) { return t->stepper; }
@@ -112,7 +123,8 @@ static int64_t labels_that_count(const fac_trainer *t, const fac_tensor *labels,
 }
 
 /* One run of either program. */
-static fac_status run(fac_trainer *t, fac_program *p, fac_tensor *x, fac_tensor *labels, fac_score *score, fac_error *err) {
+static fac_status run(fac_trainer *t, fac_program *p, fac_tensor *x, fac_tensor *labels,
+                      fac_score *score, fac_error *err) {
     fac_tensor *in[] = { x, labels, t->lr, t->flush };
     const int64_t n = labels_that_count(t, labels, err);
     float loss, correct;
@@ -124,7 +136,8 @@ static fac_status run(fac_trainer *t, fac_program *p, fac_tensor *x, fac_tensor 
     return FAC_OK;
 }
 
-fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, double lr, fac_score *score, fac_error *err) {
+fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, double lr,
+                            fac_score *score, fac_error *err) {
     fac_score s;
     static const bool no = false;
     FAC_TRY(fac_tensor_write(t->lr, &lr, sizeof lr, err));
@@ -132,8 +145,10 @@ fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, d
     if (t->flush) FAC_TRY(fac_tensor_write(t->flush, &no, sizeof no, err));
     if (!isfinite(s.loss))
         return fac_raise(err, FAC_E_ARGUMENT,
-                         "the loss of step %lld is %g: a smaller learning rate (it is %g) or clipping may help; detect_anomaly "
-                         "names the first operation that makes NaN or infinity", (long long)fac_trainer_steps(t), s.loss, lr);
+                         "the loss of step %lld is %g: a smaller learning rate (it is %g) or "
+                         "clipping may help; detect_anomaly "
+                         "names the first operation that makes NaN or infinity",
+                         (long long)fac_trainer_steps(t), s.loss, lr);
     if (score) *score = s;
     return FAC_OK;
 }
@@ -155,7 +170,8 @@ static double spread_error(const spread *s) {
     return s->n > 1 ? sqrt(s->squares / (s->n - 1) / s->n) : 0;
 }
 
-fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t batch, fac_score *score, fac_error *err) {
+fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t batch,
+                                fac_score *score, fac_error *err) {
     const fac_batches order = { .size = batch };
     const int64_t batches = fac_batches_count(data, &order);
     fac_score all = { 0 };

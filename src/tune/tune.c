@@ -1,15 +1,17 @@
-/* Tuning in place: the program runs many times, in each pass with another candidate for each of its problems, and each step is
- * timed where it works.  Measured alone and with cold caches, solvers come out in another order: blockings found that way were
- * 15 to 20 % slower in their network than those that this finds.
+/* Tuning in place: the program runs many times, in each pass with another candidate for each of its
+ * problems, and each step is timed where it works.  Measured alone and with cold caches, solvers
+ * come out in another order: blockings found that way were 15 to 20 % slower in their network than
+ * those that this finds.
  *
- *   subjects   the different problems of the program, and for each everything that offers to solve it (fac_candidates)
- *   passes     in pass k problem j takes candidate (k + j) mod (how many it has): no two passes meet the same neighbours
- *   winners    the least time of a step, with the reorders and packs in front of it, which its wishes brought about
- *   again      all winners at once against the estimates' choices, timed anew: the least of many times flatters, so a winner that
- *              does not win once more is none
- *   check      a winner other than the estimate's choice must give what the reference kernels or, for other devices, the cpu's
- *              solvers give (tune_check.c), or the next one is looked for
- *   verdict    the whole program with the winners against the one without, in turns: if it is not faster in nearly all, nothing changes
+ *   subjects   the different problems of the program, and for each everything that offers to solve
+ * it (fac_candidates) passes     in pass k problem j takes candidate (k + j) mod (how many it has):
+ * no two passes meet the same neighbours winners    the least time of a step, with the reorders and
+ * packs in front of it, which its wishes brought about again      all winners at once against the
+ * estimates' choices, timed anew: the least of many times flatters, so a winner that does not win
+ * once more is none check      a winner other than the estimate's choice must give what the
+ * reference kernels or, for other devices, the cpu's solvers give (tune_check.c), or the next one
+ * is looked for verdict    the whole program with the winners against the one without, in turns: if
+ * it is not faster in nearly all, nothing changes
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,35 +24,42 @@
 /* FASTER: of the alternations; 12 throws of a coin show one side so often in 1 of 50 cases. */
 enum { RUNS = 3, MOST_RUNS = 64, AGAIN = 2, ALTERNATIONS = 12, FASTER = 10 };
 
-static const double HOPELESS = 5;       /* times the least estimate: not worth a pass */
-static const double GAIN = 0.97;        /* of the default's time, at most: less is noise */
+static const double HOPELESS = 5; /* times the least estimate: not worth a pass */
+static const double GAIN = 0.97;  /* of the default's time, at most: less is noise */
 
-typedef struct candidate { fac_candidate is; double seconds; } candidate;      /* the least so far; infinite: never ran */
+typedef struct candidate {
+    fac_candidate is;
+    double seconds;
+} candidate; /* the least so far; infinite: never ran */
 typedef struct subject {
-    char      *key;
-    int        n, usual, best;          /* candidates; the one that estimates chose; -1 while there is none */
+    char *key;
+    int n, usual, best; /* candidates; the one that estimates chose; -1 while there is none */
     candidate *at;
-    bool       open;                    /* best is not settled */
-    double     sum;                     /* of the run at hand */
-    int        steps, ran;              /* of the run at hand; which candidate they ran, -1: several */
+    bool open;      /* best is not settled */
+    double sum;     /* of the run at hand */
+    int steps, ran; /* of the run at hand; which candidate they ran, -1: several */
 } subject;
 
 typedef struct tuning {
     const fac_program *p;
     fac_tensor *const *in;
     const fac_tune_opts *o;
-    subject   *at;
-    size_t     n, room;
-    fac_table  places;                  /* key -> place + 1 */
-    double     launch;                  /* seconds of one command more: see price */
-    fac_device *judge;                  /* once there is a winner to check; NULL: the reference kernels judge */
+    subject *at;
+    size_t n, room;
+    fac_table places;  /* key -> place + 1 */
+    double launch;     /* seconds of one command more: see price */
+    fac_device *judge; /* once there is a winner to check; NULL: the reference kernels judge */
     fac_error *err;
 } tuning;
 
-/* ---- subjects -------------------------------------------------------------------------------------------------------- */
+/* ---- subjects
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 /* Steps of relays are not: alone, as they would be timed, others are faster. */
-static bool is_subject(const fac_step *s) { return s->kind == FAC_STEP_RUN && s->problem->node->graph && !s->relay; }
+static bool is_subject(const fac_step *s) {
+    return s->kind == FAC_STEP_RUN && s->problem->node->graph && !s->relay;
+}
 
 static subject *subject_of(const tuning *t, const char *key) {
     const uintptr_t place = (uintptr_t)fac_table_get(&t->places, key);
@@ -64,21 +73,26 @@ static int place_of(const subject *s, const fac_solver *solver, int variant) {
 }
 
 static fac_status fill(tuning *t, subject *s, const fac_step *step) {
-    const int n = fac_candidates(t->p->device, step->problem, NULL, 0), most = t->o->most > 0 && t->o->most < n ? t->o->most : n;
+    const int n = fac_candidates(t->p->device, step->problem, NULL, 0),
+              most = t->o->most > 0 && t->o->most < n ? t->o->most : n;
     fac_candidate *all = fac_alloc((size_t)n + 1, sizeof *all);
     s->at = fac_alloc((size_t)n + 1, sizeof *s->at);
     if (all) fac_candidates(t->p->device, step->problem, all, n);
     for (int i = 0; all && s->at && i < n; i++) {
-        const bool usual = all[i].solver == step->solver && all[i].variant == step->problem->variant;
-        if (!usual && (all[i].seconds > HOPELESS * all[0].seconds || s->n - (s->usual >= 0) >= most - 1)) continue;
+        const bool usual =
+            all[i].solver == step->solver && all[i].variant == step->problem->variant;
+        if (!usual &&
+            (all[i].seconds > HOPELESS * all[0].seconds || s->n - (s->usual >= 0) >= most - 1))
+            continue;
         if (usual) s->usual = s->n;
         s->at[s->n++] = (candidate){ all[i], INFINITY };
     }
     fac_release(all);
     if (!all || !s->at) return fac_raise(t->err, FAC_E_NOMEM, "no memory to tune %s", s->key);
-    if (s->usual < 0) {                 /* the last resort of the planner */
+    if (s->usual < 0) { /* the last resort of the planner */
         s->usual = s->n;
-        s->at[s->n++] = (candidate){ { step->solver, step->problem->variant, 0, INFINITY }, INFINITY };
+        s->at[s->n++] =
+            (candidate){ { step->solver, step->problem->variant, 0, INFINITY }, INFINITY };
     }
     return FAC_OK;
 }
@@ -89,7 +103,8 @@ static fac_status add_subject(tuning *t, const fac_step *step) {
         fac_release(key);
         return FAC_OK;
     }
-    if (!key || !fac_reserve(&t->at, &t->room, t->n + 1, sizeof *t->at) || !fac_table_put(&t->places, key, (void *)(t->n + 1))) {
+    if (!key || !fac_reserve(&t->at, &t->room, t->n + 1, sizeof *t->at) ||
+        !fac_table_put(&t->places, key, (void *)(t->n + 1))) {
         fac_release(key);
         return fac_raise(t->err, FAC_E_NOMEM, "no memory to tune %zu problems", t->n);
     }
@@ -107,17 +122,25 @@ static void forget(tuning *t) {
     fac_device_free(t->judge);
 }
 
-/* ---- programs that differ in their wisdom ---------------------------------------------------------------------------- */
+/* ---- programs that differ in their wisdom
+ * ---------------------------------------------------------------------------- */
 
-static fac_status learn(fac_wisdom *w, const tuning *t, const subject *s, int which, fac_error *err) {
+static fac_status learn(fac_wisdom *w, const tuning *t, const subject *s, int which,
+                        fac_error *err) {
     const candidate *c = &s->at[which], *usual = &s->at[s->usual];
-    const fac_wisdom_entry e = { fac_device_key(t->p->device), s->key, c->is.solver->name, c->is.variant, c->is.version,
-                                 isfinite(c->seconds) ? c->seconds : 0, isfinite(usual->seconds) ? usual->seconds : 0 };
+    const fac_wisdom_entry e = { fac_device_key(t->p->device),
+                                 s->key,
+                                 c->is.solver->name,
+                                 c->is.variant,
+                                 c->is.version,
+                                 isfinite(c->seconds) ? c->seconds : 0,
+                                 isfinite(usual->seconds) ? usual->seconds : 0 };
     return fac_wisdom_put(w, &e, err);
 }
 
 /* The same program with this wisdom alone, compiled for the inputs. */
-static fac_status program_with(const tuning *t, const fac_wisdom *w, fac_program **out, fac_error *err) {
+static fac_status program_with(const tuning *t, const fac_wisdom *w, fac_program **out,
+                               fac_error *err) {
     fac_program_opts o = t->p->opts;
     o.wisdom = w;
     FAC_TRY(fac_program_new(t->p->graph, t->p->device, &o, out, err));
@@ -126,7 +149,8 @@ static fac_status program_with(const tuning *t, const fac_wisdom *w, fac_program
     return status;
 }
 
-static fac_status run_once(fac_program *p, fac_tensor *const in[], double *seconds, fac_error *err) {
+static fac_status run_once(fac_program *p, fac_tensor *const in[], double *seconds,
+                           fac_error *err) {
     const size_t n = p->graph->noutputs;
     fac_tensor **out = fac_alloc(n + 1, sizeof *out);
     if (!out) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu outputs", n);
@@ -139,7 +163,9 @@ static fac_status run_once(fac_program *p, fac_tensor *const in[], double *secon
     return status;
 }
 
-/* ---- passes ---------------------------------------------------------------------------------------------------------- */
+/* ---- passes
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* How many of the run's commands are those of the step; *k: the first that may be. */
 static size_t commands_of(const fac_plan *plan, const fac_step *step, size_t *k) {
@@ -148,8 +174,9 @@ static size_t commands_of(const fac_plan *plan, const fac_step *step, size_t *k)
     return n;
 }
 
-/* Times of the run that just ended, by subject: the mean over its steps, each with the reorders and packs before it.  A device's
- * clock says nothing of the time between two commands, which a solver pays for each of its own. */
+/* Times of the run that just ended, by subject: the mean over its steps, each with the reorders and
+ * packs before it.  A device's clock says nothing of the time between two commands, which a solver
+ * pays for each of its own. */
 static fac_status note(tuning *t, const fac_plan *plan) {
     double before = 0;
     size_t k = 0;
@@ -157,7 +184,7 @@ static fac_status note(tuning *t, const fac_plan *plan) {
     for (int i = 0; i < plan->nsteps; i++) {
         const fac_step *step = &plan->steps[i];
         const double seconds = step->seconds + t->launch * (double)commands_of(plan, step, &k);
-        if (step->kind == FAC_STEP_PACKS) continue;         /* for steps all over the plan */
+        if (step->kind == FAC_STEP_PACKS) continue; /* for steps all over the plan */
         before += seconds;
         if (!is_subject(step)) continue;
         char *key = fac_problem_key(step->problem);
@@ -179,7 +206,8 @@ static fac_status note(tuning *t, const fac_plan *plan) {
     return FAC_OK;
 }
 
-/* What a command costs beside its own time: what a run takes longer than all its commands, by their number. */
+/* What a command costs beside its own time: what a run takes longer than all its commands, by their
+ * number. */
 static fac_status price(tuning *t, fac_program *p) {
     double least = INFINITY, busy = 0, seconds;
     if (!t->p->device->backend->watch) return FAC_OK;
@@ -190,7 +218,8 @@ static fac_status price(tuning *t, fac_program *p) {
     fac_program_profile(p, true);
     FAC_TRY(run_once(p, t->in, &seconds, t->err));
     const fac_plan *plan = p->last;
-    for (size_t k = 0; k < plan->ncommands; k++) busy += plan->commands[k].end - plan->commands[k].start;
+    for (size_t k = 0; k < plan->ncommands; k++)
+        busy += plan->commands[k].end - plan->commands[k].start;
     if (plan->ncommands) t->launch = fmax(0, least - busy) / (double)plan->ncommands;
     return FAC_OK;
 }
@@ -213,7 +242,8 @@ static fac_status pass(tuning *t, int k) {
     FAC_TRY(fac_wisdom_new(&w, t->err));
     fac_status status = FAC_OK;
     for (size_t j = 0; j < t->n && !status; j++)
-        if (t->at[j].n) status = learn(w, t, &t->at[j], (int)(((size_t)k + j) % (size_t)t->at[j].n), t->err);
+        if (t->at[j].n)
+            status = learn(w, t, &t->at[j], (int)(((size_t)k + j) % (size_t)t->at[j].n), t->err);
     if (!status) status = program_with(t, w, &p, t->err);
     if (!status) {
         status = measure(t, p);
@@ -225,7 +255,8 @@ static fac_status pass(tuning *t, int k) {
 
 static fac_status passes(tuning *t) {
     int most = 1, rounds = t->o->rounds > 0 ? t->o->rounds : 2;
-    for (size_t j = 0; j < t->n; j++) if (t->at[j].n > most) most = t->at[j].n;
+    for (size_t j = 0; j < t->n; j++)
+        if (t->at[j].n > most) most = t->at[j].n;
     for (int r = 0; r < rounds; r++)
         for (int k = 0; k < most; k++) {
             if (t->o->progress) t->o->progress(t->o->self, r * most + k, rounds * most);
@@ -244,7 +275,9 @@ static void tell(const tuning *t) {
         }
 }
 
-/* ---- winners --------------------------------------------------------------------------------------------------------- */
+/* ---- winners
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static bool wins(const subject *s, int which) {
     const double usual = s->at[s->usual].seconds;
@@ -264,7 +297,8 @@ static fac_status check(tuning *t, subject *s, fac_tune_stat *stat) {
     const candidate *c = &s->at[s->best];
     if (!t->judge && strcmp(t->p->device->backend->name, "cpu"))
         FAC_TRY(fac_device_open("cpu", &(fac_device_opts){ .wisdom = "" }, &t->judge, t->err));
-    FAC_TRY(fac_tune_check(t->p->device, t->judge, s->key, c->is.solver->name, c->is.variant, c->is.version, &right, t->err));
+    FAC_TRY(fac_tune_check(t->p->device, t->judge, s->key, c->is.solver->name, c->is.variant,
+                           c->is.version, &right, t->err));
     s->open = !right;
     if (right) return FAC_OK;
     stat->refused++;
@@ -301,13 +335,15 @@ static fac_status settle(tuning *t, const fac_wisdom *none, fac_tune_stat *stat)
         s->open = s->best != s->usual;
         stat->winners += s->open;
     }
-    for (bool more = stat->winners > 0; more; ) {
+    for (bool more = stat->winners > 0; more;) {
         FAC_TRY(again(t, none));
         more = false;
         for (size_t j = 0; j < t->n; j++) {
             subject *s = &t->at[j];
-            if (s->open && s->best != s->usual) FAC_TRY(check(t, s, stat));
-            else s->open = false;
+            if (s->open && s->best != s->usual)
+                FAC_TRY(check(t, s, stat));
+            else
+                s->open = false;
             if (s->open) s->best = fastest(s);
             s->open = s->open && s->best != s->usual;
             more = more || s->open;
@@ -323,7 +359,8 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* faster: in how many turns the one with what was learnt was. */
-static fac_status alternate(const tuning *t, const fac_wisdom *w, const fac_wisdom *none, fac_tune_stat *stat, int *faster) {
+static fac_status alternate(const tuning *t, const fac_wisdom *w, const fac_wisdom *none,
+                            fac_tune_stat *stat, int *faster) {
     double before[ALTERNATIONS], after[ALTERNATIONS], warm;
     fac_program *usual = NULL, *tuned = NULL;
     *faster = 0;
@@ -341,13 +378,16 @@ static fac_status alternate(const tuning *t, const fac_wisdom *w, const fac_wisd
     if (status) return status;
     qsort(before, ALTERNATIONS, sizeof *before, by_value);
     qsort(after, ALTERNATIONS, sizeof *after, by_value);
-    stat->before = before[ALTERNATIONS / 4];    /* whoever else runs on the machine makes runs slower, never faster */
+    stat->before = before[ALTERNATIONS /
+                          4]; /* whoever else runs on the machine makes runs slower, never faster */
     stat->together = stat->after = after[ALTERNATIONS / 4];
     return FAC_OK;
 }
 
-/* What was learnt, for all subjects or, when the whole is not faster with it, only that the estimates are as good. */
-static fac_status verdict(tuning *t, const fac_wisdom *none, fac_wisdom *into, fac_tune_stat *stat) {
+/* What was learnt, for all subjects or, when the whole is not faster with it, only that the
+ * estimates are as good. */
+static fac_status verdict(tuning *t, const fac_wisdom *none, fac_wisdom *into,
+                          fac_tune_stat *stat) {
     fac_wisdom *w = NULL;
     FAC_TRY(fac_wisdom_new(&w, t->err));
     fac_status status = FAC_OK;
@@ -386,12 +426,14 @@ static fac_status tune(tuning *t, const fac_wisdom *none, fac_wisdom *into, fac_
     return verdict(t, none, into, stat);
 }
 
-fac_status fac_program_tune(fac_program *p, fac_tensor *const in[], const fac_tune_opts *opts, fac_wisdom *into,
-                            fac_tune_stat *stat, fac_error *err) {
+fac_status fac_program_tune(fac_program *p, fac_tensor *const in[], const fac_tune_opts *opts,
+                            fac_wisdom *into, fac_tune_stat *stat, fac_error *err) {
     const fac_tune_opts usual = { 0 };
     fac_tune_stat s = { 0 };
     fac_wisdom *none = NULL;
-    if (!p || !into) return fac_raise(err, FAC_E_ARGUMENT, "fac_program_tune: %s is NULL", p ? "into" : "the program");
+    if (!p || !into)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_program_tune: %s is NULL",
+                         p ? "into" : "the program");
     FAC_TRY(fac_wisdom_new(&none, err));
     tuning t = { .p = p, .in = in, .o = opts ? opts : &usual, .err = err };
     fac_status status = tune(&t, none, into, &s);

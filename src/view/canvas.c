@@ -12,8 +12,10 @@ void fac_canvas_free(fac_canvas *c) {
 }
 
 static void add(fac_canvas *c, fac_mark m) {
-    if (c->failed || !fac_reserve(&c->marks, &c->room, c->n + 1, sizeof *c->marks)) c->failed = true;
-    else c->marks[c->n++] = m;
+    if (c->failed || !fac_reserve(&c->marks, &c->room, c->n + 1, sizeof *c->marks))
+        c->failed = true;
+    else
+        c->marks[c->n++] = m;
 }
 
 void fac_draw_box(fac_canvas *c, double x, double y, double w, double h, fac_ink ink) {
@@ -38,7 +40,8 @@ void fac_draw_rule(fac_canvas *c, double x0, double y0, double x1, double y1, fa
 
 void fac_draw_text(fac_canvas *c, double x, double y, const char *s, fac_font font, uint32_t rgb) {
     size_t n = strlen(s);
-    char *copy = fac_arena_alloc(&c->arena, 3 * n + 1, 1), *to = copy;      /* one bad byte becomes U+FFFD: three */
+    char *copy = fac_arena_alloc(&c->arena, 3 * n + 1, 1),
+         *to = copy; /* one bad byte becomes U+FFFD: three */
     const unsigned char *from = (const unsigned char *)s;
     while (copy && *from) {
         uint32_t letter = fac_utf8_next(&from);
@@ -46,7 +49,11 @@ void fac_draw_text(fac_canvas *c, double x, double y, const char *s, fac_font fo
         if (shown) to = fac_utf8_put(to, letter);
     }
     c->failed |= !copy;
-    add(c, (fac_mark){ .kind = FAC_MARK_TEXT, .ink = { rgb, 1, 0, false }, .at = { x, y }, .font = font, .text = copy });
+    add(c, (fac_mark){ .kind = FAC_MARK_TEXT,
+                       .ink = { rgb, 1, 0, false },
+                       .at = { x, y },
+                       .font = font,
+                       .text = copy });
 }
 
 double fac_text_width(const char *s, double size) {

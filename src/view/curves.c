@@ -2,7 +2,17 @@
 #include <math.h>
 #include "view/panel.h"
 
-enum { FONT = 12, TITLE = 15, LEFT = 56, BOTTOM = 40, HEAD = 34, RULE = 22, PARTS = 12, SMOOTH_BELOW = 64, DISCS_BELOW = 33 };
+enum {
+    FONT = 12,
+    TITLE = 15,
+    LEFT = 56,
+    BOTTOM = 40,
+    HEAD = 34,
+    RULE = 22,
+    PARTS = 12,
+    SMOOTH_BELOW = 64,
+    DISCS_BELOW = 33
+};
 
 /* ---- ranges ---- */
 
@@ -11,7 +21,9 @@ static bool counts(const fac_panel *p, const fac_series *s, int i) {
 }
 
 /* Bars touch each other. */
-static double bar_width(const fac_series *s) { return s->stroke != FAC_STROKE_BARS ? 0 : s->n > 1 ? s->x[1] - s->x[0] : 1; }
+static double bar_width(const fac_series *s) {
+    return s->stroke != FAC_STROKE_BARS ? 0 : s->n > 1 ? s->x[1] - s->x[0] : 1;
+}
 
 static void widen(const fac_panel *p, bool faint, fac_range *r) {
     for (int k = 0; k < p->n; k++) {
@@ -31,7 +43,8 @@ bool fac_panel_range(const fac_panel *p, fac_range *out) {
     fac_range r = { INFINITY, -INFINITY, INFINITY, -INFINITY };
     widen(p, false, &r);
     if (!(r.y0 <= r.y1)) widen(p, true, &r);
-    if (r.x0 > 0 && (r.x0 <= r.x1 / 2 || r.x0 == r.x1)) r.x0 = 0;           /* epochs are counted from the start */
+    if (r.x0 > 0 && (r.x0 <= r.x1 / 2 || r.x0 == r.x1))
+        r.x0 = 0; /* epochs are counted from the start */
     *out = r;
     return r.y0 <= r.y1;
 }
@@ -39,7 +52,8 @@ bool fac_panel_range(const fac_panel *p, fac_range *out) {
 fac_chart_axis fac_panel_axis(const fac_panel *p, const fac_range *r, int want) {
     double room = 0.04 * (r->y1 - r->y0), lo = r->y0, hi = r->y1;
     if (p->scale != FAC_SCALE_LOG) {
-        if (!(lo >= 0 && lo < room)) lo = lo >= 0 && lo < 0.25 * hi ? 0 : lo - room;       /* 0 when it is near */
+        if (!(lo >= 0 && lo < room))
+            lo = lo >= 0 && lo < 0.25 * hi ? 0 : lo - room; /* 0 when it is near */
         hi = p->scale == FAC_SCALE_PERCENT && hi <= 1 ? fmin(hi + room, 1) : hi + room;
     }
     return fac_axis_fit(lo, hi, p->scale, want, true);
@@ -47,13 +61,18 @@ fac_chart_axis fac_panel_axis(const fac_panel *p, const fac_range *r, int want) 
 
 /* ---- lines ---- */
 
-typedef struct frame { fac_chart_axis x, y; fac_box box; } frame;
+typedef struct frame {
+    fac_chart_axis x, y;
+    fac_box box;
+} frame;
 
 static fac_point place(const frame *f, double x, double y) {
-    return (fac_point){ f->box.x + f->box.w * fac_axis_place(&f->x, x), f->box.y + f->box.h * (1 - fac_axis_place(&f->y, y)) };
+    return (fac_point){ f->box.x + f->box.w * fac_axis_place(&f->x, x),
+                        f->box.y + f->box.h * (1 - fac_axis_place(&f->y, y)) };
 }
 
-/* The slope at point i of a curve that is monotone where its points are (Steffen, Astronomy and Astrophysics 239, 1990). */
+/* The slope at point i of a curve that is monotone where its points are (Steffen, Astronomy and
+ * Astrophysics 239, 1990). */
 static double slope(const fac_point *p, int n, int i) {
     if (i == 0 || i == n - 1) {
         const fac_point *a = &p[i ? i - 1 : 0];
@@ -67,10 +86,13 @@ static double slope(const fac_point *p, int n, int i) {
 
 /* Points between p[i] and p[i + 1] on the cubic with those slopes (Hermite). */
 static int between(const fac_point *p, int n, int i, fac_point *to) {
-    double h = p[i + 1].x - p[i].x, m0 = slope(p, n, i) * h, m1 = slope(p, n, i + 1) * h, d = p[i + 1].y - p[i].y;
+    double h = p[i + 1].x - p[i].x, m0 = slope(p, n, i) * h, m1 = slope(p, n, i + 1) * h,
+           d = p[i + 1].y - p[i].y;
     for (int k = 0; k < PARTS; k++) {
         double t = (double)k / PARTS;
-        to[k] = (fac_point){ p[i].x + t * h, p[i].y + t * (m0 + t * (3 * d - 2 * m0 - m1 + t * (m0 + m1 - 2 * d))) };
+        to[k] =
+            (fac_point){ p[i].x + t * h,
+                         p[i].y + t * (m0 + t * (3 * d - 2 * m0 - m1 + t * (m0 + m1 - 2 * d))) };
     }
     return PARTS;
 }
@@ -94,27 +116,33 @@ static void draw_bars(fac_canvas *c, const fac_panel *p, const fac_series *s, co
 }
 
 static void draw_series(fac_canvas *c, const fac_panel *p, const fac_series *s, const frame *f) {
-    fac_point *points = fac_arena_alloc(&c->arena, (size_t)(s->n > 0 ? s->n : 0) + 1, sizeof *points);
+    fac_point *points =
+        fac_arena_alloc(&c->arena, (size_t)(s->n > 0 ? s->n : 0) + 1, sizeof *points);
     bool faint = s->stroke == FAC_STROKE_FAINT;
     double width = faint ? 1 : s->n > 200 ? 1.8 : 2.2;
-    fac_ink ink = { fac_palette[s->colour % FAC_PALETTE], faint ? 0.25 : 1, width, s->stroke == FAC_STROKE_DASHED };
+    fac_ink ink = { fac_palette[s->colour % FAC_PALETTE], faint ? 0.25 : 1, width,
+                    s->stroke == FAC_STROKE_DASHED };
     int n = 0;
     c->failed |= !points;
     for (int i = 0; points && i < s->n; i++) {
         if (!counts(p, s, i)) continue;
         fac_point at = place(f, s->x[i], s->y[i]);
-        if (n && at.x <= points[n - 1].x + 1e-6) n--;           /* a later point at the same place replaces it */
+        if (n && at.x <= points[n - 1].x + 1e-6)
+            n--; /* a later point at the same place replaces it */
         points[n++] = at;
     }
-    if (n >= 3 && n < SMOOTH_BELOW && !faint) draw_smooth(c, points, n, ink);
-    else if (n) fac_draw_line(c, n, points, ink);
+    if (n >= 3 && n < SMOOTH_BELOW && !faint)
+        draw_smooth(c, points, n, ink);
+    else if (n)
+        fac_draw_line(c, n, points, ink);
     for (int i = 0; i < n && n < DISCS_BELOW && !faint; i++)
         fac_draw_disc(c, points[i].x, points[i].y, 3, (fac_ink){ ink.rgb, 1, 0, false });
 }
 
 /* ---- around them ---- */
 
-/* From the right to the left, in the line of the title; in lines of their own below it when they are many.  Its height. */
+/* From the right to the left, in the line of the title; in lines of their own below it when they
+ * are many.  Its height. */
 static double legend(fac_canvas *c, const fac_panel *p, fac_box box) {
     double total = 0, x, y = box.y;
     for (int k = 0; k < p->n; k++)
@@ -130,7 +158,8 @@ static double legend(fac_canvas *c, const fac_panel *p, fac_box box) {
             x = box.x;
             y += 18;
         }
-        fac_ink ink = { fac_palette[s->colour % FAC_PALETTE], 1, 2.5, s->stroke == FAC_STROKE_DASHED };
+        fac_ink ink = { fac_palette[s->colour % FAC_PALETTE], 1, 2.5,
+                        s->stroke == FAC_STROKE_DASHED };
         fac_draw_rule(c, x, y + 8, x + RULE, y + 8, ink);
         fac_draw_text(c, x + RULE + 6, y + 12, s->name, (fac_font){ .size = FONT }, fac_text_rgb);
         x += w;
@@ -141,10 +170,12 @@ static double legend(fac_canvas *c, const fac_panel *p, fac_box box) {
 static void grid(fac_canvas *c, const frame *f, const char *x_label) {
     const fac_box *b = &f->box;
     const fac_ink thin = { fac_grid_rgb, 1, 1, false }, axis = { 0x9CA3AF, 1, 1, false };
-    const fac_font left = { .size = FONT, .anchor = FAC_END }, centred = { .size = FONT, .anchor = FAC_MIDDLE };
+    const fac_font left = { .size = FONT, .anchor = FAC_END },
+                   centred = { .size = FONT, .anchor = FAC_MIDDLE };
     char text[FAC_NUMBER_TEXT];
     for (int k = 0; k < f->y.n; k++) {
-        double y = floor(b->y + b->h * (1 - fac_axis_place(&f->y, f->y.tick[k]))) + 0.5;       /* in the middle of pixels */
+        double y = floor(b->y + b->h * (1 - fac_axis_place(&f->y, f->y.tick[k]))) +
+                   0.5; /* in the middle of pixels */
         fac_draw_rule(c, b->x, y, b->x + b->w, y, thin);
         fac_axis_label(&f->y, f->y.tick[k], text);
         fac_draw_text(c, b->x - 8, y + 4, text, left, fac_quiet_rgb);
@@ -166,7 +197,8 @@ void fac_panel_curves(fac_canvas *c, const fac_panel *p, fac_box box) {
     const fac_font centred = { .size = FONT, .anchor = FAC_MIDDLE };
     fac_draw_text(c, box.x, box.y + 14, p->title, font, fac_text_rgb);
     if (p->scale == FAC_SCALE_PERCENT)
-        fac_draw_text(c, box.x + 1.16 * fac_text_width(p->title, TITLE), box.y + 14, " %", plain, fac_quiet_rgb);
+        fac_draw_text(c, box.x + 1.16 * fac_text_width(p->title, TITLE), box.y + 14, " %", plain,
+                      fac_quiet_rgb);
     double head = HEAD + legend(c, p, box);
     fac_box inside = { box.x + LEFT, box.y + head, box.w - LEFT - 10, box.h - head - BOTTOM };
     if (inside.w < 20 || inside.h < 20) return;
@@ -175,11 +207,13 @@ void fac_panel_curves(fac_canvas *c, const fac_panel *p, fac_box box) {
         return;
     }
     int want = inside.h / 36 < 2 ? 2 : (int)(inside.h / 36);
-    frame f = { fac_axis_fit(r.x0, r.x1, FAC_SCALE_LINEAR, inside.w / 70 < 3 ? 3 : (int)(inside.w / 70), false),
+    frame f = { fac_axis_fit(r.x0, r.x1, FAC_SCALE_LINEAR,
+                             inside.w / 70 < 3 ? 3 : (int)(inside.w / 70), false),
                 fac_panel_axis(p, &r, want), inside };
     grid(c, &f, p->x_label);
-    for (int faint = 1; faint >= 0; faint--)                /* the faint ones behind the others */
+    for (int faint = 1; faint >= 0; faint--) /* the faint ones after the others */
         for (int k = 0; k < p->n; k++)
             if ((p->series[k].stroke == FAC_STROKE_FAINT) == faint)
-                (p->series[k].stroke == FAC_STROKE_BARS ? draw_bars : draw_series)(c, p, &p->series[k], &f);
+                (p->series[k].stroke == FAC_STROKE_BARS ? draw_bars
+                                                        : draw_series)(c, p, &p->series[k], &f);
 }

@@ -1,11 +1,14 @@
-/* Event files of TensorBoard: records of protobuf messages, appended to a file that its server follows.
+/* Event files of TensorBoard: records of protobuf messages, appended to a file that its server
+ * follows.
  *
  *   file     record...; the first holds Event{wall_time, file_version = "brain.Event:2"}
- *   record   length u64, masked CRC-32C of these 8 bytes, payload, masked CRC-32C of the payload; little endian
- *   payload  Event: 1 wall_time double, 2 step, 3 file_version, 4 graph_def bytes, 5 summary { 1 value... }
- *   value    1 tag, 2 simple_value float, 4 image, 5 histogram, 8 tensor, 9 metadata { 1 plugin { 1 name, 2 content } }
+ *   record   length u64, masked CRC-32C of these 8 bytes, payload, masked CRC-32C of the payload;
+ * little endian payload  Event: 1 wall_time double, 2 step, 3 file_version, 4 graph_def bytes, 5
+ * summary { 1 value... } value    1 tag, 2 simple_value float, 4 image, 5 histogram, 8 tensor, 9
+ * metadata { 1 plugin { 1 name, 2 content } }
  *
- * Field numbers from the .proto files of tensorboard (Apache-2.0), framing from TensorFlow's TFRecord. */
+ * Field numbers from the .proto files of tensorboard (Apache-2.0), framing from TensorFlow's
+ * TFRecord. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,13 +25,20 @@
 enum { FLUSH_AT = 1 << 20, TRIES = 1000 };
 enum { EVENT_TIME = 1, EVENT_STEP = 2, EVENT_VERSION = 3, EVENT_GRAPH = 4, EVENT_SUMMARY = 5 };
 enum { SUMMARY_VALUE = 1 };
-enum { VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_IMAGE = 4, VALUE_HISTOGRAM = 5, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
+enum {
+    VALUE_TAG = 1,
+    VALUE_SIMPLE = 2,
+    VALUE_IMAGE = 4,
+    VALUE_HISTOGRAM = 5,
+    VALUE_TENSOR = 8,
+    VALUE_METADATA = 9
+};
 enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1, PLUGIN_CONTENT = 2 };
 
 struct fac_events {
-    int      fd;
-    char     path[PATH_MAX];
-    fac_text pending;               /* records that are not in the file yet */
+    int fd;
+    char path[PATH_MAX];
+    fac_text pending; /* records that are not in the file yet */
 };
 
 static double wall_time(void) {
@@ -59,7 +69,8 @@ static fac_status io_error(fac_error *err, const char *path) {
     return fac_raise(err, FAC_E_IO, "%s: %s", path, strerror_r(code, text, sizeof text));
 }
 
-/* With the folders above it; mkdir fails on those that are there, and opening a file tells whether one is missing. */
+/* With the folders above it; mkdir fails on those that are there, and opening a file tells whether
+ * one is missing. */
 static void make_folder(const char *folder) {
     char path[PATH_MAX];
     for (size_t n = 1; n <= strlen(folder) && n < sizeof path; n++)
@@ -70,13 +81,14 @@ static void make_folder(const char *folder) {
         }
 }
 
-/* The names that TensorBoard's own writers give: time, host, process, and a number that makes it new. */
+/* The names that TensorBoard's own writers give: time, host, process, and a number that makes it
+ * new. */
 static int open_new(fac_events *e, const char *folder) {
     char host[65] = "localhost";
     gethostname(host, sizeof host - 1);
     for (int k = 0; k < TRIES; k++) {
-        int n = snprintf(e->path, sizeof e->path, "%s/events.out.tfevents.%lld.%s.%ld.%d", folder, (long long)time(NULL), host,
-                         (long)getpid(), k);
+        int n = snprintf(e->path, sizeof e->path, "%s/events.out.tfevents.%lld.%s.%ld.%d", folder,
+                         (long long)time(NULL), host, (long)getpid(), k);
         if (n < 0 || (size_t)n >= sizeof e->path) {
             errno = ENAMETOOLONG;
             return -1;
@@ -89,7 +101,8 @@ static int open_new(fac_events *e, const char *folder) {
 }
 
 fac_status fac_events_flush(fac_events *e, fac_error *err) {
-    if (e->pending.failed) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for an event", e->path);
+    if (e->pending.failed)
+        return fac_raise(err, FAC_E_NOMEM, "%s: no memory for an event", e->path);
     size_t at = 0;
     while (at < e->pending.n) {
         ssize_t done = write(e->fd, e->pending.s + at, e->pending.n - at);
@@ -98,7 +111,9 @@ fac_status fac_events_flush(fac_events *e, fac_error *err) {
         at += (size_t)done;
     }
     fac_status status = at < e->pending.n ? io_error(err, e->path) : FAC_OK;
-    if (at) memmove(e->pending.s, e->pending.s + at, e->pending.n - at);        /* nothing is ever written twice */
+    if (at)
+        memmove(e->pending.s, e->pending.s + at,
+                e->pending.n - at); /* nothing is ever written twice */
     e->pending.n -= at;
     return status;
 }
@@ -108,7 +123,8 @@ static fac_status add_event(fac_events *e, fac_proto *event, fac_error *err) {
     fac_record_add(&e->pending, event->s, event->n);
     e->pending.failed |= event->failed;
     fac_text_free(event);
-    if (e->pending.failed) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for an event", e->path);
+    if (e->pending.failed)
+        return fac_raise(err, FAC_E_NOMEM, "%s: no memory for an event", e->path);
     return e->pending.n < FLUSH_AT ? FAC_OK : fac_events_flush(e, err);
 }
 
@@ -124,8 +140,10 @@ fac_status fac_events_open(const char *folder, fac_events **out, fac_error *err)
     if (!status) status = add_event(e, &first, err);
     if (!status) status = fac_events_flush(e, err);
     fac_text_free(&first);
-    if (status) fac_events_close(e, NULL);
-    else *out = e;
+    if (status)
+        fac_events_close(e, NULL);
+    else
+        *out = e;
     return status;
 }
 
@@ -158,13 +176,15 @@ static fac_status add_value(fac_events *e, int64_t step, fac_proto *value, fac_e
     return add_event(e, &event, err);
 }
 
-fac_status fac_events_scalar(fac_events *e, const char *tag, int64_t step, double x, fac_error *err) {
+fac_status fac_events_scalar(fac_events *e, const char *tag, int64_t step, double x,
+                             fac_error *err) {
     fac_proto value = tagged(tag);
     fac_put_float(&value, VALUE_SIMPLE, (float)x);
     return add_value(e, step, &value, err);
 }
 
-fac_status fac_events_histogram(fac_events *e, const char *tag, int64_t step, const fac_tensor *t, fac_error *err) {
+fac_status fac_events_histogram(fac_events *e, const char *tag, int64_t step, const fac_tensor *t,
+                                fac_error *err) {
     enum { MIN = 1, MAX, NUM, SUM, SUM_SQUARES, LIMITS, COUNTS };
     fac_histogram h;
     double counts[FAC_BUCKETS];
@@ -188,7 +208,8 @@ static bool add_bytes(void *to, const void *data, size_t bytes) {
     return !t->failed;
 }
 
-fac_status fac_events_image(fac_events *e, const char *tag, int64_t step, const fac_image *image, fac_error *err) {
+fac_status fac_events_image(fac_events *e, const char *tag, int64_t step, const fac_image *image,
+                            fac_error *err) {
     enum { HEIGHT = 1, WIDTH, COLOURS, ENCODED, RGB = 3 };
     fac_text png = { 0 };
     fac_status status = fac_image_encode(image, add_bytes, &png, err);
@@ -213,7 +234,8 @@ static void put_plugin(fac_proto *value, const char *name, fac_proto *content) {
     fac_put_message(value, VALUE_METADATA, &metadata);
 }
 
-fac_status fac_events_text(fac_events *e, const char *tag, int64_t step, const char *markdown, fac_error *err) {
+fac_status fac_events_text(fac_events *e, const char *tag, int64_t step, const char *markdown,
+                           fac_error *err) {
     enum { TYPE = 1, SHAPE = 2, STRINGS = 8, DT_STRING = 7, SHAPE_DIM = 2, DIM_SIZE = 1 };
     fac_proto value = tagged(tag), tensor = { 0 }, shape = { 0 }, dim = { 0 };
     fac_put_int(&dim, DIM_SIZE, 1);
@@ -237,21 +259,33 @@ fac_status fac_events_graph(fac_events *e, const fac_graph *g, fac_error *err) {
 
 /* ---- hyperparameters: HParamsPluginData { 3 session_start_info, 4 session_end_info } ---- */
 
-static fac_status add_session(fac_events *e, const char *tag, int field, fac_proto *info, fac_error *err) {
+static fac_status add_session(fac_events *e, const char *tag, int field, fac_proto *info,
+                              fac_error *err) {
     fac_proto value = tagged(tag), data = { 0 };
     fac_put_message(&data, field, info);
     put_plugin(&value, "hparams", &data);
     return add_value(e, 0, &value, err);
 }
 
-/* SessionStartInfo { 1 map<string, google.protobuf.Value>, 5 start_time }; Value { 2 number, 3 string } */
+/* SessionStartInfo { 1 map<string, google.protobuf.Value>, 5 start_time }; Value { 2 number, 3
+ * string } */
 fac_status fac_events_start(fac_events *e, int n, const fac_setting *settings, fac_error *err) {
-    enum { HPARAMS = 1, START_TIME = 5, KEY = 1, VALUE = 2, NUMBER = 2, STRING = 3, SESSION_START = 3 };
+    enum {
+        HPARAMS = 1,
+        START_TIME = 5,
+        KEY = 1,
+        VALUE = 2,
+        NUMBER = 2,
+        STRING = 3,
+        SESSION_START = 3
+    };
     fac_proto info = { 0 };
     for (int i = 0; i < n; i++) {
         fac_proto entry = { 0 }, value = { 0 };
-        if (settings[i].text) fac_put_text(&value, STRING, settings[i].text);
-        else fac_put_double(&value, NUMBER, settings[i].number);
+        if (settings[i].text)
+            fac_put_text(&value, STRING, settings[i].text);
+        else
+            fac_put_double(&value, NUMBER, settings[i].number);
         fac_put_text(&entry, KEY, settings[i].name);
         fac_put_message(&entry, VALUE, &value);
         fac_put_message(&info, HPARAMS, &entry);

@@ -1,10 +1,12 @@
 /* A graph as TensorFlow's GraphDef, the form that TensorBoard draws.
  *
  *   GraphDef  1 node..., 4 versions { 1 producer }
- *   NodeDef   1 name, 2 op, 3 input... ("name", "name:k" for output k), 5 map of attributes { 1 key, 2 AttrValue }
- *   AttrValue 1 list { 7 shape... }, 2 s;   TensorShapeProto 2 dim { 1 size }, -1 where it is not known
+ *   NodeDef   1 name, 2 op, 3 input... ("name", "name:k" for output k), 5 map of attributes { 1
+ * key, 2 AttrValue } AttrValue 1 list { 7 shape... }, 2 s;   TensorShapeProto 2 dim { 1 size }, -1
+ * where it is not known
  *
- * The parts of a name between '/' become boxes that open, so "encoder.3.conv" is written as "encoder/3/conv". */
+ * The parts of a name between '/' become boxes that open, so "encoder.3.conv" is written as
+ * "encoder/3/conv". */
 #include <stdio.h>
 #include <string.h>
 #include "graph/graph_internal.h"
@@ -16,11 +18,11 @@ enum { ATTR_LIST = 1, ATTR_S = 2, LIST_SHAPE = 7, SHAPE_DIM = 2, DIM_SIZE = 1 };
 
 typedef struct drawing {
     const fac_graph *g;
-    fac_proto     *to;
-    fac_arena        arena;
-    fac_table        taken;         /* names that are in use */
-    const char     **name;          /* by value id */
-    bool             failed;
+    fac_proto *to;
+    fac_arena arena;
+    fac_table taken;   /* names that are in use */
+    const char **name; /* by value id */
+    bool failed;
 } drawing;
 
 /* In the letters that TensorFlow allows; and different from all others. */
@@ -28,12 +30,16 @@ static const char *unique(drawing *d, const char *label) {
     while (*label == '/' || *label == '.') label++;
     char *plain = fac_arena_print(&d->arena, "%s", *label ? label : "unnamed");
     for (char *p = plain; p && *p; p++) {
-        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_' || *p == '-';
-        if (*p == '.') *p = '/';
-        else if (!letter && *p != '/') *p = '_';
+        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                      (*p >= '0' && *p <= '9') || *p == '_' || *p == '-';
+        if (*p == '.')
+            *p = '/';
+        else if (!letter && *p != '/')
+            *p = '_';
     }
     char *name = plain;
-    for (int k = 1; name && fac_table_get(&d->taken, name); k++) name = fac_arena_print(&d->arena, "%s_%d", plain, k);
+    for (int k = 1; name && fac_table_get(&d->taken, name); k++)
+        name = fac_arena_print(&d->arena, "%s_%d", plain, k);
     if (name && fac_table_put(&d->taken, name, name)) return name;
     d->failed = true;
     return "";
@@ -78,14 +84,16 @@ static void put_leaf(drawing *d, fac_value *v, const char *op, const char *label
     fac_put_message(d->to, GRAPH_NODE, &node);
 }
 
-/* Constants have no name: they stand beside the node that reads them first.  TensorBoard knows this name, and draws a dot. */
+/* Constants have no name: they stand beside the node that reads them first.  TensorBoard knows this
+ * name, and draws a dot. */
 static void put_const(drawing *d, fac_value *v) {
     const fac_use *first = v->uses;
     if (!first) return;
     while (first->next) first = first->next;
     char label[512];
     const char *scope = first->node->scope;
-    snprintf(label, sizeof label, "%s%sconst_%u", scope ? scope : "", scope ? "." : "", (unsigned)v->id);
+    snprintf(label, sizeof label, "%s%sconst_%u", scope ? scope : "", scope ? "." : "",
+             (unsigned)v->id);
     put_leaf(d, v, "Const", label);
 }
 
@@ -102,7 +110,8 @@ static void put_node(drawing *d, const fac_node *n) {
     fac_put_text(&node, NODE_NAME, name);
     fac_put_text(&node, NODE_OP, n->op->name);
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && d->name[n->in[i]->id]) fac_put_text(&node, NODE_INPUT, d->name[n->in[i]->id]);
+        if (n->in[i] && d->name[n->in[i]->id])
+            fac_put_text(&node, NODE_INPUT, d->name[n->in[i]->id]);
     fac_attrs_print(n->op, n->attrs, &attrs);
     if (attrs.n) put_attr(&node, "attributes", ATTR_S, &attrs);
     fac_text_free(&attrs);
@@ -126,9 +135,11 @@ void fac_graph_def(const fac_graph *g, fac_proto *to) {
     drawing d = { .g = g, .to = to };
     d.name = fac_arena_alloc(&d.arena, (size_t)g->ids + 1, sizeof *d.name);
     d.failed = !d.name;
-    for (size_t i = 0; i < g->ninputs && !d.failed; i++) put_leaf(&d, g->inputs[i], "input", g->inputs[i]->name);
+    for (size_t i = 0; i < g->ninputs && !d.failed; i++)
+        put_leaf(&d, g->inputs[i], "input", g->inputs[i]->name);
     for (size_t i = 0; i < g->nparams && !d.failed; i++)
-        put_leaf(&d, g->params[i], g->params[i]->leaf == FAC_STATE ? "state" : "parameter", g->params[i]->name);
+        put_leaf(&d, g->params[i], g->params[i]->leaf == FAC_STATE ? "state" : "parameter",
+                 g->params[i]->name);
     for (size_t i = 0; i < g->nconsts && !d.failed; i++) put_const(&d, g->consts[i]);
     for (const fac_node *n = g->first; n && !d.failed; n = n->next) put_node(&d, n);
     for (size_t i = 0; i < g->noutputs && !d.failed; i++) put_output(&d, &g->outputs[i]);

@@ -1,4 +1,5 @@
-/* Many small pictures from one tensor, side by side: samples of a batch, filters of a convolution. */
+/* Many small pictures from one tensor, side by side: samples of a batch, filters of a convolution.
+ */
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -9,15 +10,16 @@ static const uint8_t paper = 255;
 
 typedef struct tiles {
     const float *x;
-    int64_t count, channels, height, width;     /* channels that are one picture together: 1 or 3 */
-    int     zoom, columns;
-    double  lo, scale;                          /* a number becomes (x - lo) scale, 0..255 */
+    int64_t count, channels, height, width; /* channels that are one picture together: 1 or 3 */
+    int zoom, columns;
+    double lo, scale; /* a number becomes (x - lo) scale, 0..255 */
     const fac_grid *how;
 } tiles;
 
 static uint8_t level(const tiles *t, float x, int64_t channel) {
-    double y = t->how->std[0] > 0 ? 255 * (x * t->how->std[channel] + t->how->mean[channel]) : (x - t->lo) * t->scale;
-    return y > 0 ? y < 255 ? (uint8_t)(y + 0.5) : 255 : 0;         /* NaN is black */
+    double y = t->how->std[0] > 0 ? 255 * (x * t->how->std[channel] + t->how->mean[channel])
+                                  : (x - t->lo) * t->scale;
+    return y > 0 ? y < 255 ? (uint8_t)(y + 0.5) : 255 : 0; /* NaN is black */
 }
 
 static void find_range(tiles *t, int64_t n) {
@@ -56,29 +58,37 @@ static fac_status draw_all(tiles *t, fac_image *out, fac_error *err) {
     t->zoom = t->how->zoom > 0 ? t->how->zoom : 1;
     t->columns = t->how->columns > 0 ? t->how->columns : columns_of(t);
     int64_t rows = (t->count + t->columns - 1) / t->columns;
-    if (t->width > MOST_SIDE || t->height > MOST_SIDE || t->zoom > MOST_SIDE || t->columns > MOST_SIDE || rows > MOST_SIDE)
-        return fac_raise(err, FAC_E_ARGUMENT, "a grid of %lld pictures is too large to draw", (long long)t->count);
-    int64_t width = MARGIN + t->columns * (t->width * t->zoom + MARGIN), height = MARGIN + rows * (t->height * t->zoom + MARGIN);
+    if (t->width > MOST_SIDE || t->height > MOST_SIDE || t->zoom > MOST_SIDE ||
+        t->columns > MOST_SIDE || rows > MOST_SIDE)
+        return fac_raise(err, FAC_E_ARGUMENT, "a grid of %lld pictures is too large to draw",
+                         (long long)t->count);
+    int64_t width = MARGIN + t->columns * (t->width * t->zoom + MARGIN),
+            height = MARGIN + rows * (t->height * t->zoom + MARGIN);
     if (width > MOST_SIDE || height > MOST_SIDE)
-        return fac_raise(err, FAC_E_ARGUMENT, "a grid of %lld x %lld pixels is too large to draw", (long long)width,
-                         (long long)height);
+        return fac_raise(err, FAC_E_ARGUMENT, "a grid of %lld x %lld pixels is too large to draw",
+                         (long long)width, (long long)height);
     fac_image image = { (int)width, (int)height, fac_alloc((size_t)(width * height), 3) };
     if (!image.rgb)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a grid of %lld x %lld", (long long)width, (long long)height);
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a grid of %lld x %lld", (long long)width,
+                         (long long)height);
     for (int64_t i = 0; i < 3 * width * height; i++) image.rgb[i] = paper;
     for (int64_t tile = 0; tile < t->count; tile++) draw(t, tile, &image);
     *out = image;
     return FAC_OK;
 }
 
-fac_status fac_image_grid(const fac_tensor *t, const fac_grid *how, fac_image *out, fac_error *err) {
+fac_status fac_image_grid(const fac_tensor *t, const fac_grid *how, fac_image *out,
+                          fac_error *err) {
     static const fac_grid usual;
     fac_dims d = fac_tensor_type(t).dims;
     if (!how) how = &usual;
     if (d.n != 4 || fac_dims_count(&d) < 1)
-        return fac_raise(err, FAC_E_SHAPE, "a grid of pictures needs a tensor [count, channels, height, width]");
-    tiles all = { .count = d.d[0], .channels = d.d[1], .height = d.d[2], .width = d.d[3], .how = how };
-    if (all.channels != 3) {            /* each channel is a grey picture of its own */
+        return fac_raise(err, FAC_E_SHAPE,
+                         "a grid of pictures needs a tensor [count, channels, height, width]");
+    tiles all = {
+        .count = d.d[0], .channels = d.d[1], .height = d.d[2], .width = d.d[3], .how = how
+    };
+    if (all.channels != 3) { /* each channel is a grey picture of its own */
         all.count *= all.channels;
         all.channels = 1;
     }

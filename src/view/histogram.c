@@ -1,4 +1,5 @@
-/* Histograms of tensors: equal buckets between the least and the largest number, as TensorFlow 2's summaries have them. */
+/* Histograms of tensors: equal buckets between the least and the largest number, as TensorFlow 2's
+ * summaries have them. */
 #include <math.h>
 #include "base/error.h"
 #include "view/view_internal.h"
@@ -21,11 +22,16 @@ static void range(fac_histogram *h, const double *x, int64_t n) {
     h->others = n - h->count;
 }
 
-/* All numbers equal, or so near that the span has no parts, or so far that it overflows: one bucket. */
+/* All numbers equal, or so near that the span has no parts, or so far that it overflows: one
+ * bucket. */
 static void fill(fac_histogram *h, const double *x, int64_t n) {
     double width = (h->max - h->min) / FAC_BUCKETS;
-    h->buckets = !h->count ? 0 : isfinite(width) && h->min + width > h->min && h->max - width < h->max ? FAC_BUCKETS : 1;
-    for (int k = 0; k < h->buckets; k++) h->limit[k] = k + 1 < h->buckets ? h->min + width * (k + 1) : h->max;
+    h->buckets = !h->count ? 0
+                 : isfinite(width) && h->min + width > h->min && h->max - width < h->max
+                     ? FAC_BUCKETS
+                     : 1;
+    for (int k = 0; k < h->buckets; k++)
+        h->limit[k] = k + 1 < h->buckets ? h->min + width * (k + 1) : h->max;
     if (h->buckets == 1) h->in[0] = h->count;
     for (int64_t i = 0; i < n && h->buckets > 1; i++)
         if (isfinite(x[i])) h->in[bucket_of(h, x[i])]++;

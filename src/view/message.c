@@ -50,8 +50,10 @@ void fac_put_text(fac_proto *m, int field, const char *s) {
     for (size_t n; *s; s += n) {
         uint32_t c;
         n = fac_utf8(s, &c);
-        if (n == 1 && c == FAC_NO_LETTER) fac_text_add(&text, "?");
-        else fac_text_add_bytes(&text, s, n);
+        if (n == 1 && c == FAC_NO_LETTER)
+            fac_text_add(&text, "?");
+        else
+            fac_text_add_bytes(&text, s, n);
     }
     fac_put_bytes(m, field, text.s, text.n);
     m->failed |= text.failed;

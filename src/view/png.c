@@ -6,8 +6,10 @@
 
 fac_status fac_canvas_png(const fac_canvas *c, const char *path, fac_error *err) {
     (void)c;
-    return fac_raise(err, FAC_E_UNSUPPORTED,
-                     "%s: this build draws no PNG: install libcairo2-dev and build again, or ask for .svg", path);
+    return fac_raise(
+        err, FAC_E_UNSUPPORTED,
+        "%s: this build draws no PNG: install libcairo2-dev and build again, or ask for .svg",
+        path);
 }
 
 #else
@@ -17,7 +19,8 @@ fac_status fac_canvas_png(const fac_canvas *c, const char *path, fac_error *err)
 #include "base/file.h"
 
 static void ink(cairo_t *to, fac_ink i) {
-    cairo_set_source_rgba(to, (i.rgb >> 16 & 255) / 255.0, (i.rgb >> 8 & 255) / 255.0, (i.rgb & 255) / 255.0, i.alpha);
+    cairo_set_source_rgba(to, (i.rgb >> 16 & 255) / 255.0, (i.rgb >> 8 & 255) / 255.0,
+                          (i.rgb & 255) / 255.0, i.alpha);
 }
 
 static void line(cairo_t *to, const fac_mark *m) {
@@ -48,8 +51,12 @@ static void text(cairo_t *to, const fac_mark *m) {
 static void mark(cairo_t *to, const fac_mark *m) {
     ink(to, m->ink);
     switch (m->kind) {
-    case FAC_MARK_LINE: line(to, m); break;
-    case FAC_MARK_TEXT: text(to, m); break;
+    case FAC_MARK_LINE:
+        line(to, m);
+        break;
+    case FAC_MARK_TEXT:
+        text(to, m);
+        break;
     case FAC_MARK_BOX:
         cairo_rectangle(to, m->at.x, m->at.y, m->w, m->h);
         cairo_fill(to);
@@ -62,7 +69,11 @@ static void mark(cairo_t *to, const fac_mark *m) {
     cairo_new_path(to);
 }
 
-typedef struct sink { fac_writer *w; fac_error *err; fac_status status; } sink;
+typedef struct sink {
+    fac_writer *w;
+    fac_error *err;
+    fac_status status;
+} sink;
 
 static cairo_status_t put(void *self, const unsigned char *data, unsigned n) {
     sink *s = self;
@@ -76,7 +87,9 @@ static fac_status save(cairo_surface_t *surface, const char *path, fac_error *er
     cairo_status_t wrong = cairo_surface_write_to_png_stream(surface, put, &s);
     if (!wrong) return fac_writer_close(s.w, err);
     fac_writer_cancel(s.w);
-    return s.status ? s.status : fac_raise(err, FAC_E_NOMEM, "%s: cairo: %s", path, cairo_status_to_string(wrong));
+    return s.status
+               ? s.status
+               : fac_raise(err, FAC_E_NOMEM, "%s: cairo: %s", path, cairo_status_to_string(wrong));
 }
 
 fac_status fac_canvas_png(const fac_canvas *c, const char *path, fac_error *err) {
@@ -85,9 +98,10 @@ fac_status fac_canvas_png(const fac_canvas *c, const char *path, fac_error *err)
     for (size_t i = 0; i < c->n; i++) mark(to, &c->marks[i]);
     cairo_status_t wrong = cairo_status(to);
     cairo_destroy(to);
-    fac_status status = wrong ? fac_raise(err, wrong == CAIRO_STATUS_NO_MEMORY ? FAC_E_NOMEM : FAC_E_INTERNAL, "%s: cairo: %s",
-                                          path, cairo_status_to_string(wrong))
-                              : save(surface, path, err);
+    fac_status status =
+        wrong ? fac_raise(err, wrong == CAIRO_STATUS_NO_MEMORY ? FAC_E_NOMEM : FAC_E_INTERNAL,
+                          "%s: cairo: %s", path, cairo_status_to_string(wrong))
+              : save(surface, path, err);
     cairo_surface_destroy(surface);
     return status;
 }

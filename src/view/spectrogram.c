@@ -116,7 +116,7 @@ static void draw_scale(fac_canvas *c, fac_box box, double low, double high) {
 static void range_of(const fac_spectrogram *s, double *low, double *high) {
     double most = -INFINITY;
     for (int64_t k = 0; k < s->bins * s->frames; k++)
-        if (s->db[k] > most) most = s->db[k];           /* with fmax gcc 12 for aarch64 gives up */
+        if (s->db[k] > most) most = s->db[k]; /* with fmax gcc 12 for aarch64 gives up */
     *high = isfinite(most) ? most : 0;
     *low = *high - 80;
 }

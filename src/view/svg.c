@@ -1,4 +1,5 @@
-/* A drawing as SVG 1.1 (https://www.w3.org/TR/SVG11).  Numbers are written digit by digit, for a locale may have a comma. */
+/* A drawing as SVG 1.1 (https://www.w3.org/TR/SVG11).  Numbers are written digit by digit, for a
+ * locale may have a comma. */
 #include <math.h>
 #include "base/error.h"
 #include "base/file.h"
@@ -19,11 +20,16 @@ static void attribute(fac_text *t, const char *name, double x) {
 
 static void escaped(fac_text *t, const char *s) {
     for (; *s; s++) {
-        if (*s == '<') fac_text_add(t, "&lt;");
-        else if (*s == '>') fac_text_add(t, "&gt;");
-        else if (*s == '&') fac_text_add(t, "&amp;");
-        else if (*s == '"') fac_text_add(t, "&quot;");
-        else fac_text_add_bytes(t, s, 1);
+        if (*s == '<')
+            fac_text_add(t, "&lt;");
+        else if (*s == '>')
+            fac_text_add(t, "&gt;");
+        else if (*s == '&')
+            fac_text_add(t, "&amp;");
+        else if (*s == '"')
+            fac_text_add(t, "&quot;");
+        else
+            fac_text_add_bytes(t, s, 1);
     }
 }
 
@@ -33,7 +39,8 @@ static void filled(fac_text *t, fac_ink ink) {
 }
 
 static void line(fac_text *t, const fac_mark *m) {
-    fac_text_print(t, "<polyline fill=\"none\" stroke=\"#%06x\" stroke-linejoin=\"round\"", (unsigned)m->ink.rgb);
+    fac_text_print(t, "<polyline fill=\"none\" stroke=\"#%06x\" stroke-linejoin=\"round\"",
+                   (unsigned)m->ink.rgb);
     attribute(t, "stroke-width", m->ink.width);
     if (m->ink.alpha < 1) attribute(t, "stroke-opacity", m->ink.alpha);
     if (m->ink.dashed) fac_text_add(t, " stroke-dasharray=\"6 4\"");
@@ -54,7 +61,8 @@ static void text(fac_text *t, const fac_mark *m) {
     attribute(t, "y", m->at.y);
     attribute(t, "font-size", m->font.size);
     if (m->font.bold) fac_text_add(t, " font-weight=\"bold\"");
-    if (m->font.anchor != FAC_START) fac_text_print(t, " text-anchor=\"%s\"", anchors[m->font.anchor]);
+    if (m->font.anchor != FAC_START)
+        fac_text_print(t, " text-anchor=\"%s\"", anchors[m->font.anchor]);
     if (m->font.upright) {
         fac_text_add(t, " transform=\"rotate(-90 ");
         number(t, m->at.x);
@@ -70,8 +78,12 @@ static void text(fac_text *t, const fac_mark *m) {
 
 static void mark(fac_text *t, const fac_mark *m) {
     switch (m->kind) {
-    case FAC_MARK_LINE: line(t, m); return;
-    case FAC_MARK_TEXT: text(t, m); return;
+    case FAC_MARK_LINE:
+        line(t, m);
+        return;
+    case FAC_MARK_TEXT:
+        text(t, m);
+        return;
     case FAC_MARK_BOX:
         fac_text_add(t, "<rect");
         attribute(t, "x", m->at.x);
@@ -93,15 +105,21 @@ static void mark(fac_text *t, const fac_mark *m) {
 fac_status fac_canvas_svg(const fac_canvas *c, const char *path, fac_error *err) {
     fac_text t = { 0 };
     fac_writer *w = NULL;
-    fac_text_add(&t, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"");
-    fac_text_print(&t, " width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"", c->width, c->height, c->width, c->height);
+    fac_text_add(
+        &t,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"");
+    fac_text_print(&t, " width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"", c->width, c->height,
+                   c->width, c->height);
     fac_text_add(&t, " font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n");
     for (size_t i = 0; i < c->n; i++) mark(&t, &c->marks[i]);
     fac_text_add(&t, "</svg>\n");
-    fac_status status = t.failed ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for the drawing", path)
-                                 : fac_writer_open(path, &w, err);
-    if (!status && (status = fac_writer_put(w, t.s, t.n, err))) fac_writer_cancel(w);
-    else if (!status) status = fac_writer_close(w, err);
+    fac_status status = t.failed
+                            ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for the drawing", path)
+                            : fac_writer_open(path, &w, err);
+    if (!status && (status = fac_writer_put(w, t.s, t.n, err)))
+        fac_writer_cancel(w);
+    else if (!status)
+        status = fac_writer_close(w, err);
     fac_text_free(&t);
     return status;
 }

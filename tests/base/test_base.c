@@ -24,7 +24,8 @@ static void the_version_is_a_number(void **state) {
     char text[40];
     (void)state;
     assert_int_equal(fac_version(), FACULA_VERSION_NUMBER);
-    snprintf(text, sizeof text, "%d.%d.%d", fac_version() / 10000, fac_version() / 100 % 100, fac_version() % 100);
+    snprintf(text, sizeof text, "%d.%d.%d", fac_version() / 10000, fac_version() / 100 % 100,
+             fac_version() % 100);
     assert_string_equal(text, FACULA_VERSION);
 }
 
@@ -70,10 +71,21 @@ static void letters_are_known(void **state) {
     }
     /* C0 but 0; DEL and C1; U+2028 to U+202E; U+2066 to U+2069 */
     assert_int_equal(steering, 31 + 33 + 7 + 4);
-    static const char *const none[] = {
-        "\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2" "a", "\xe0\x9f\xbf", "\xe2\x80",
-        "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-        "\xf8\x88\x80\x80\x80", "\xff" };
+    static const char *const none[] = { "\x80",
+                                        "\xbf",
+                                        "\xc0\x80",
+                                        "\xc1\xbf",
+                                        "\xc2",
+                                        "\xc2"
+                                        "a",
+                                        "\xe0\x9f\xbf",
+                                        "\xe2\x80",
+                                        "\xed\xa0\x80",
+                                        "\xf0\x8f\xbf\xbf",
+                                        "\xf4\x90\x80\x80",
+                                        "\xf5\x80\x80\x80",
+                                        "\xf8\x88\x80\x80\x80",
+                                        "\xff" };
     for (size_t k = 0; k < sizeof none / sizeof *none; k++) {
         uint32_t got;
         assert_int_equal(fac_utf8(none[k], &got), 1);
@@ -83,12 +95,22 @@ static void letters_are_known(void **state) {
 
 static void text_becomes_plain(void **state) {
     (void)state;
-    static const char *const pairs[][2] = {
-        { "", "" }, { "conv1/Relu:0", NULL }, { "\xef\xbf\xbd", NULL }, { "\xe2\x80\x9e", NULL },
-        { "gr\xc3\xb6\xc3\x9f" "e \xe5\xb1\xa4 \xf0\x9f\x99\x82", NULL },
-        { "a\nb\tc\r\a\x1b[31m\x7f", "a?b?c???[31m?" },
-        { "\xc2\x9b" "31m\x9b" "31m", "?31m?31m" },
-        { "\xe2\x80\xae" "abc\xe2\x81\xa6\xe2\x80\xa8", "?abc??" }, { "cut \xe2\x80", "cut ??" } };
+    static const char *const pairs[][2] = { { "", "" },
+                                            { "conv1/Relu:0", NULL },
+                                            { "\xef\xbf\xbd", NULL },
+                                            { "\xe2\x80\x9e", NULL },
+                                            { "gr\xc3\xb6\xc3\x9f"
+                                              "e \xe5\xb1\xa4 \xf0\x9f\x99\x82",
+                                              NULL },
+                                            { "a\nb\tc\r\a\x1b[31m\x7f", "a?b?c???[31m?" },
+                                            { "\xc2\x9b"
+                                              "31m\x9b"
+                                              "31m",
+                                              "?31m?31m" },
+                                            { "\xe2\x80\xae"
+                                              "abc\xe2\x81\xa6\xe2\x80\xa8",
+                                              "?abc??" },
+                                            { "cut \xe2\x80", "cut ??" } };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         char text[64];
         const char *want = pairs[k][1] ? pairs[k][1] : pairs[k][0];
@@ -252,7 +274,8 @@ static void hashes_differ(void **state) {
     fac_hash h = fac_hash_start(0), seen[600];
     int n = 0;
     unsigned char bytes[40] = { 0 };
-    for (size_t k = 0; k <= 40; k++) seen[n++] = fac_hash_bytes(h, bytes, k);           /* zeros of every length */
+    for (size_t k = 0; k <= 40; k++)
+        seen[n++] = fac_hash_bytes(h, bytes, k); /* zeros of every length */
     for (int bit = 0; bit < 320; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
         seen[n++] = fac_hash_bytes(h, bytes, 40);
@@ -266,7 +289,8 @@ static void hashes_differ(void **state) {
     seen[n++] = fac_hash_join(h, fac_hash_start(7));
     for (int i = 0; i < n; i++)
         for (int k = 0; k < i; k++)
-            if (seen[i].a == seen[k].a || seen[i].b == seen[k].b) fail_msg("hashes %d and %d share a lane", i, k);
+            if (seen[i].a == seen[k].a || seen[i].b == seen[k].b)
+                fail_msg("hashes %d and %d share a lane", i, k);
     assert_true(fac_hash_equal(fac_hash_text(h, "same"), fac_hash_bytes(h, "same", 4)));
 }
 
@@ -275,10 +299,16 @@ static void hashes_differ(void **state) {
 /* The three vectors that come with Random123 (kat_vectors). */
 static void philox_matches_its_authors(void **state) {
     (void)state;
-    static const struct { uint64_t key, stream, counter; uint32_t out[4]; } known[] = {
+    static const struct {
+        uint64_t key, stream, counter;
+        uint32_t out[4];
+    } known[] = {
         { 0, 0, 0, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
         { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
-        { 0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+        { 0x299f31d0a4093822,
+          0x0370734413198a2e,
+          0x85a308d3243f6a88,
+          { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
     };
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         uint32_t out[4];
@@ -329,19 +359,28 @@ static void many_uniforms_are_the_same_as_single_ones(void **state) {
     for (uint64_t first = 0; first < 5; first++)
         for (size_t n = 0; n <= 100; n += first + 7) {
             fac_random_uniforms(11, 4, first, n, many);
-            for (size_t k = 0; k < n; k++) assert_true(many[k] == fac_random_uniform(11, 4, first + k));
+            for (size_t k = 0; k < n; k++)
+                assert_true(many[k] == fac_random_uniform(11, 4, first + k));
         }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_version_is_a_number), cmocka_unit_test(errors_are_formatted), cmocka_unit_test(long_errors_are_cut),
-        cmocka_unit_test(letters_are_known), cmocka_unit_test(text_becomes_plain),
+        cmocka_unit_test(the_version_is_a_number),
+        cmocka_unit_test(errors_are_formatted),
+        cmocka_unit_test(long_errors_are_cut),
+        cmocka_unit_test(letters_are_known),
+        cmocka_unit_test(text_becomes_plain),
         cmocka_unit_test(statuses_have_names),
-        cmocka_unit_test(sizes_are_checked), cmocka_unit_test(memory_is_zero_or_aligned), cmocka_unit_test(arrays_grow),
-        cmocka_unit_test(arenas_give_zeroed_aligned_memory), cmocka_unit_test(texts_grow_and_fail_stickily),
-        cmocka_unit_test(tables_find_what_was_put), cmocka_unit_test(hashes_differ),
-        cmocka_unit_test(philox_matches_its_authors), cmocka_unit_test(random_numbers_have_their_moments),
+        cmocka_unit_test(sizes_are_checked),
+        cmocka_unit_test(memory_is_zero_or_aligned),
+        cmocka_unit_test(arrays_grow),
+        cmocka_unit_test(arenas_give_zeroed_aligned_memory),
+        cmocka_unit_test(texts_grow_and_fail_stickily),
+        cmocka_unit_test(tables_find_what_was_put),
+        cmocka_unit_test(hashes_differ),
+        cmocka_unit_test(philox_matches_its_authors),
+        cmocka_unit_test(random_numbers_have_their_moments),
         cmocka_unit_test(many_uniforms_are_the_same_as_single_ones),
         cmocka_unit_test(fill_is_a_function_of_the_index),
     };

@@ -1,4 +1,5 @@
-/* How many cores: control groups of both versions as a tree of files, and this process's affinity. */
+/* How many cores: control groups of both versions as a tree of files, and this process's affinity.
+ */
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,12 +38,12 @@ static void test_version_2(void **state) {
     assert_int_equal(cores("v2"), NO_LIMIT);
     put("v2", "mount/system.slice/job/cpu.max", "300000 100000\n");
     assert_int_equal(cores("v2"), 3);
-    put("v2", "mount/system.slice/job/cpu.max", "250000 100000\n");     /* a part of a core is one */
+    put("v2", "mount/system.slice/job/cpu.max", "250000 100000\n"); /* a part of a core is one */
     assert_int_equal(cores("v2"), 3);
     put("v2", "mount/system.slice/job/cpu.max", "5000 100000\n");
     assert_int_equal(cores("v2"), 1);
     put("v2", "mount/system.slice/job/cpu.max", "800000 100000\n");
-    put("v2", "mount/system.slice/cpu.max", "200000 100000\n");         /* the group above has less */
+    put("v2", "mount/system.slice/cpu.max", "200000 100000\n"); /* the group above has less */
     assert_int_equal(cores("v2"), 2);
 }
 
@@ -63,7 +64,8 @@ static void test_version_1(void **state) {
     put("v1", "mount/cpu/a/cpu.cfs_quota_us", "150000\n");
     put("v1", "mount/cpu/a/cpu.cfs_period_us", "50000\n");
     assert_int_equal(cores("v1"), 3);
-    put("v1", "mount/cpu,cpuacct/cpu.cfs_quota_us", "100000\n");        /* a second name of the same mount */
+    put("v1", "mount/cpu,cpuacct/cpu.cfs_quota_us",
+        "100000\n"); /* a second name of the same mount */
     put("v1", "mount/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
     assert_int_equal(cores("v1"), 1);
 }
@@ -111,8 +113,10 @@ static void test_affinity(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_version_2), cmocka_unit_test(test_container), cmocka_unit_test(test_version_1),
-        cmocka_unit_test(test_nonsense), cmocka_unit_test(test_affinity) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_version_2),
+                                        cmocka_unit_test(test_container),
+                                        cmocka_unit_test(test_version_1),
+                                        cmocka_unit_test(test_nonsense),
+                                        cmocka_unit_test(test_affinity) };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -24,8 +24,14 @@ static const char *in_folder(const char *name) {
     return path;
 }
 
-static int make_folder(void **state) { (void)state; return mkdtemp(folder) ? 0 : -1; }
-static int remove_folder(void **state) { (void)state; return rmdir(folder); }       /* fails if a test left something */
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+static int remove_folder(void **state) {
+    (void)state;
+    return rmdir(folder);
+} /* fails if a test left something */
 
 static void written_files_read_back(void **state) {
     (void)state;
@@ -42,14 +48,14 @@ static void written_files_read_back(void **state) {
         assert_int_equal(fac_writer_put(w, data + at, n, &err), FAC_OK);
         at += n;
     }
-    assert_int_equal(access(in_folder("a.bin"), F_OK), -1);         /* not there before it is complete */
+    assert_int_equal(access(in_folder("a.bin"), F_OK), -1); /* not there before it is complete */
     assert_int_equal(fac_writer_close(w, &err), FAC_OK);
     fac_file *f = NULL;
     assert_int_equal(fac_file_map(in_folder("a.bin"), &f, &err), FAC_OK);
     assert_int_equal(fac_file_size(f), N);
     assert_memory_equal(fac_file_data(f), data, N);
-    fac_file_drop(f, 1, N - 1);                                     /* pages that left come back from the file */
-    fac_file_drop(f, 1, SIZE_MAX);                                  /* and what is outside is nobody's affair  */
+    fac_file_drop(f, 1, N - 1);    /* pages that left come back from the file */
+    fac_file_drop(f, 1, SIZE_MAX); /* and what is outside is nobody's affair  */
     fac_file_drop(f, SIZE_MAX, 7);
     assert_memory_equal(fac_file_data(f), data, N);
     assert_ptr_equal(fac_file_retain(f), f);
@@ -253,11 +259,15 @@ static void what_does_not_fit_is_not_there(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_grow), cmocka_unit_test(only_regular_files_grow),
+        cmocka_unit_test(files_grow),
+        cmocka_unit_test(only_regular_files_grow),
         cmocka_unit_test(what_does_not_fit_is_not_there),
-        cmocka_unit_test(written_files_read_back), cmocka_unit_test(a_cancelled_file_leaves_the_old_one),
-        cmocka_unit_test(a_link_stays_a_link), cmocka_unit_test(devices_are_written_not_replaced),
-        cmocka_unit_test(file_errors_are_clear), cmocka_unit_test(files_in_memory),
+        cmocka_unit_test(written_files_read_back),
+        cmocka_unit_test(a_cancelled_file_leaves_the_old_one),
+        cmocka_unit_test(a_link_stays_a_link),
+        cmocka_unit_test(devices_are_written_not_replaced),
+        cmocka_unit_test(file_errors_are_clear),
+        cmocka_unit_test(files_in_memory),
     };
     return cmocka_run_group_tests_name("file", tests, make_folder, remove_folder);
 }

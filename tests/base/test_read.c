@@ -28,7 +28,8 @@ static void put(const char *name, const char *data, size_t n) {
     assert_int_equal(fclose(f), 0);
 }
 
-static void refused(const char *from, size_t most, fac_read_from how, fac_status want, const char *words) {
+static void refused(const char *from, size_t most, fac_read_from how, fac_status want,
+                    const char *words) {
     fac_error err = { 0 };
     char *text = (char *)1;
     assert_int_equal(fac_read_text(from, most, how, &text, NULL, &err), want);
@@ -45,7 +46,8 @@ static void files_are_whole(void **state) {
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         const size_t n = sizes[k];
         put("f", want, n);
-        assert_int_equal(fac_read_text(path_of("f"), n, FAC_READ_FILE, &text, &bytes, NULL), FAC_OK);
+        assert_int_equal(fac_read_text(path_of("f"), n, FAC_READ_FILE, &text, &bytes, NULL),
+                         FAC_OK);
         assert_int_equal(bytes, n);
         assert_memory_equal(text, want, n);
         assert_int_equal(text[n], 0);
@@ -59,7 +61,8 @@ static void files_of_proc(void **state) {
     (void)state;
     char *text;
     size_t bytes;
-    assert_int_equal(fac_read_text("/proc/self/maps", 1 << 20, FAC_READ_FILE, &text, &bytes, NULL), FAC_OK);
+    assert_int_equal(fac_read_text("/proc/self/maps", 1 << 20, FAC_READ_FILE, &text, &bytes, NULL),
+                     FAC_OK);
     assert_true(bytes > 100 && strlen(text) == bytes);
     fac_read_free(text);
 }
@@ -98,9 +101,11 @@ static void pipes_to_their_end(void **state) {
         assert_int_equal(pipe(ends), 0);
         snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
         assert_int_equal(pthread_create(&thread, NULL, write_slowly, &ends[1]), 0);
-        if (most < 200) refused(name, 199, FAC_READ_FILE_OR_PIPE, FAC_E_FORMAT, "holds more than 199 bytes");
+        if (most < 200)
+            refused(name, 199, FAC_READ_FILE_OR_PIPE, FAC_E_FORMAT, "holds more than 199 bytes");
         else {
-            assert_int_equal(fac_read_text(name, 200, FAC_READ_FILE_OR_PIPE, &text, &bytes, NULL), FAC_OK);
+            assert_int_equal(fac_read_text(name, 200, FAC_READ_FILE_OR_PIPE, &text, &bytes, NULL),
+                             FAC_OK);
             assert_int_equal(bytes, 200);
             assert_memory_equal(text + 190, "0123456789", 11);
             fac_read_free(text);
@@ -142,7 +147,7 @@ static void without_memory(void **state) {
     snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
     allocations_left = 0;
     refused(path_of("large"), 1 << 20, FAC_READ_FILE, FAC_E_NOMEM, "no memory to read it");
-    allocations_left = 1;                       /* of a pipe, the first guess is too small */
+    allocations_left = 1; /* of a pipe, the first guess is too small */
     refused(name, 1 << 20, FAC_READ_FILE_OR_PIPE, FAC_E_NOMEM, "no memory to read it");
     allocations_left = -1;
     close(ends[0]);
@@ -150,12 +155,16 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_are_whole), cmocka_unit_test(files_of_proc), cmocka_unit_test(what_is_no_file),
-        cmocka_unit_test(pipes_to_their_end), cmocka_unit_test(a_signal_ends_the_waiting), cmocka_unit_test(without_memory) };
+        cmocka_unit_test(files_are_whole),           cmocka_unit_test(files_of_proc),
+        cmocka_unit_test(what_is_no_file),           cmocka_unit_test(pipes_to_their_end),
+        cmocka_unit_test(a_signal_ends_the_waiting), cmocka_unit_test(without_memory)
+    };
     snprintf(folder, sizeof folder, "/tmp/facula-read-%d", (int)getpid());
     if (mkdir(folder, 0700)) return 2;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    for (const char *const *name = (const char *const[]){ "f", "fifo", "large", NULL }; *name; name++) unlink(path_of(*name));
+    for (const char *const *name = (const char *const[]){ "f", "fifo", "large", NULL }; *name;
+         name++)
+        unlink(path_of(*name));
     rmdir(folder);
     return failed;
 }

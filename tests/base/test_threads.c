@@ -1,4 +1,5 @@
-/* src/base/threads.h: every item runs once, for pools of any size, nested and called from many threads. */
+/* src/base/threads.h: every item runs once, for pools of any size, nested and called from many
+ * threads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,9 +21,11 @@ typedef struct tally {
 
 static void count_item(void *arg, int item, int thread) {
     tally *t = arg;
-    if (thread < 0 || thread >= t->threads || atomic_fetch_add(&t->running[thread], 1)) atomic_fetch_add(&t->clashes, 1);
+    if (thread < 0 || thread >= t->threads || atomic_fetch_add(&t->running[thread], 1))
+        atomic_fetch_add(&t->clashes, 1);
     atomic_fetch_add(&t->count[item], 1);
-    if (item % 97 == 0) for (volatile int k = 0; k < 5000; k++) { }
+    if (item % 97 == 0)
+        for (volatile int k = 0; k < 5000; k++) {}
     atomic_fetch_sub(&t->running[thread], 1);
 }
 
@@ -31,7 +34,8 @@ static void count_once(const fac_pool *pool, int n) {
     t->threads = pool ? pool->threads : 1;
     fac_parallel(pool, n, count_item, t);
     for (int i = 0; i < ITEMS; i++)
-        if (atomic_load(&t->count[i]) != (i < n)) fail_msg("item %d of %d ran %d times", i, n, atomic_load(&t->count[i]));
+        if (atomic_load(&t->count[i]) != (i < n))
+            fail_msg("item %d of %d ran %d times", i, n, atomic_load(&t->count[i]));
     assert_int_equal(atomic_load(&t->clashes), 0);
     free(t);
 }
@@ -46,7 +50,7 @@ static void every_item_runs_once(void **state) {
         assert_int_equal(pool.threads, threads);
         for (int n = 0; n < 40; n++) count_once(&pool, n);
         for (int k = 0; k < 50; k++) count_once(&pool, ITEMS);
-        struct timespec nap = { 0, 1000000 };           /* long enough for the workers to fall asleep */
+        struct timespec nap = { 0, 1000000 }; /* long enough for the workers to fall asleep */
         nanosleep(&nap, NULL);
         count_once(&pool, ITEMS);
         fac_threads_free(t);
@@ -123,15 +127,17 @@ static void a_callers_pool_is_used(void **state) {
     int calls = 0;
     fac_pool pool = { 4, &calls, run_backwards };
     for (int n = 0; n < 30; n++) count_once(&pool, n);
-    assert_int_equal(calls, 28);                        /* none for 0 and 1 items */
+    assert_int_equal(calls, 28); /* none for 0 and 1 items */
     pool.threads = 100000;
     count_once(&pool, ITEMS);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_item_runs_once), cmocka_unit_test(pools_start_and_stop),
-        cmocka_unit_test(pool_runs_any_number_of_tasks), cmocka_unit_test(callers_at_once_are_served),
+        cmocka_unit_test(every_item_runs_once),
+        cmocka_unit_test(pools_start_and_stop),
+        cmocka_unit_test(pool_runs_any_number_of_tasks),
+        cmocka_unit_test(callers_at_once_are_served),
         cmocka_unit_test(a_callers_pool_is_used),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/expect.sh"
 
 # What 0 means something for; everything else refuses it.
-zero='--top --warmup --weight-decay --show --seed --rtol --atol --ema --momentum --label-smoothing --predict --top-k --ctx-size --port --keep --noise --test-part --dropout'
+zero='--top --warmup --weight-decay --show --seed --rtol --atol --ema --momentum --label-smoothing --predict --top-k --ctx-size --port --keep --noise --test-part --dropout --length-penalty'
 # refuses VERB OPTION VALUE
 refuses() {
     expect 2 "$2 needs a" "$facula" "$1" "$2=$3"; one_line
@@ -16,7 +16,7 @@ for verb in $("$facula" help | awk '$1 == "usage:" { next } /^  [a-z]/ { print $
         case $verb$option in edit--batch|edit--strip|*--scale) continue ;; esac        # steps in their order; fractions
         found=$((found + 1))
         for value in nan inf -1e999 99999999999999999999999 2x ''; do
-            case $option$value in --lr9*|--seconds9*|--timeout9*|--clip*9*|--rtol9*|--atol9*|--weight-decay9*) continue ;; esac
+            case $option$value in --lr9*|--seconds9*|--timeout9*|--clip*9*|--rtol9*|--atol9*|--weight-decay9*|--length-penalty9*) continue ;; esac
             refuses "$verb" "$option" "$value"
         done
         case " $zero " in *" $option "*) [ "$verb" = predict ] || continue ;; esac

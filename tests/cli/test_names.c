@@ -1,5 +1,5 @@
-/* cli/common/names.c: names of tensors as names of files, also random ones of letters that are taken for
- * each other. */
+/* cli/common/names.c: names of tensors as names of files, also random ones of letters that are
+ * taken for each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,30 +8,37 @@
 #include <cmocka.h>
 #include "base/rng.h"
 #include "fresh_seed.h"
-#undef fail                     /* the command has a function of this name */
+#undef fail /* the command has a function of this name */
 #include "../../cli/common/names.c"
 #undef printf
 
 static void ordinary_names_stay(void **state) {
     (void)state;
-    static const char *const names[] = { "logits", "conv1.weight", "Relu_3", "layer1.0-out", "a~b",
-                                         "x+y=z", "[0]", "con1" };
+    static const char *const names[] = { "logits", "conv1.weight", "Relu_3", "layer1.0-out",
+                                         "a~b",    "x+y=z",        "[0]",    "con1" };
     file_names s = { 0 };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         assert_true(file_name_ordinary(names[k]));
         assert_string_equal(file_name(&s, names[k], NAMES_FLAT), names[k]);
-        assert_string_equal(file_name(&s, names[k], NAMES_FLAT), names[k]);     /* once more */
+        assert_string_equal(file_name(&s, names[k], NAMES_FLAT), names[k]); /* once more */
     }
     file_names_free(&s);
 }
 
 static void other_names_are_readable(void **state) {
     (void)state;
-    static const char *const pairs[][2] = {
-        { "a/b", "a_b" }, { "/conv1/Relu_output_0", "conv1_Relu_output_0" }, { "0//x", "0_x" },
-        { "", "_" }, { ".", "_" }, { "..", "_." }, { "../../up", "_._.._up" }, { "nul", "_nul" },
-        { "Com1.x", "_Com1.x" }, { "Identity:0", "Identity_0" }, { "a\nb\033c", "a_b_c" },
-        { "two words", "two_words" } };
+    static const char *const pairs[][2] = { { "a/b", "a_b" },
+                                            { "/conv1/Relu_output_0", "conv1_Relu_output_0" },
+                                            { "0//x", "0_x" },
+                                            { "", "_" },
+                                            { ".", "_" },
+                                            { "..", "_." },
+                                            { "../../up", "_._.._up" },
+                                            { "nul", "_nul" },
+                                            { "Com1.x", "_Com1.x" },
+                                            { "Identity:0", "Identity_0" },
+                                            { "a\nb\033c", "a_b_c" },
+                                            { "two words", "two_words" } };
     file_names s = { 0 };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         assert_false(file_name_ordinary(pairs[k][0]));
@@ -54,8 +61,9 @@ static bool alike(const char *a, const char *b) {
 static void two_names_are_two_files(void **state) {
     (void)state;
     enum { N = 3000, LETTERS = 14 };
-    static const char *const letters[LETTERS] = { "a", "A", "_", "/", ".", ":", "~", "\xc3\xa9",
-                                                  "\xc3\x89", "\xff", " ", "0", "\033", "nul" };
+    static const char *const letters[LETTERS] = { "a", "A", "_",        "/",        ".",
+                                                  ":", "~", "\xc3\xa9", "\xc3\x89", "\xff",
+                                                  " ", "0", "\033",     "nul" };
     static char names[N][1024];
     const uint64_t seed = fresh_seed();
     for (int how = NAMES_FLAT; how <= NAMES_FOLDERS; how++) {
@@ -83,8 +91,8 @@ static void two_names_are_two_files(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ordinary_names_stay), cmocka_unit_test(other_names_are_readable),
-        cmocka_unit_test(two_names_are_two_files) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(ordinary_names_stay),
+                                        cmocka_unit_test(other_names_are_readable),
+                                        cmocka_unit_test(two_names_are_two_files) };
     return cmocka_run_group_tests_name("names", tests, NULL, NULL);
 }

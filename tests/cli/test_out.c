@@ -1,11 +1,12 @@
-/* cli/common/out.c: formats as the C library has them, arguments made plain, streams that are checked. */
+/* cli/common/out.c: formats as the C library has them, arguments made plain, streams that are
+ * checked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
-#undef fail                     /* the command has a function of this name */
+#undef fail /* the command has a function of this name */
 #include "../../cli/common/out.c"
 #undef printf
 #undef fprintf
@@ -15,7 +16,7 @@
 /* What out.c asks other files of the command. */
 static bool coloured;
 bool colour(void) { return coloured; }
-int  fail_text(const char *format, ...) {
+int fail_text(const char *format, ...) {
     (void)format;
     return EXIT_FAILED;
 }
@@ -43,14 +44,15 @@ static const char *end(void) {
     return got;
 }
 
-#define SAME(...) do { \
-    char want[512]; \
-    snprintf(want, sizeof want, __VA_ARGS__); \
-    begin(); \
-    const int n = out_print(stdout, __VA_ARGS__); \
-    assert_string_equal(end(), want); \
-    assert_int_equal(n, strlen(want)); \
-} while (0)
+#define SAME(...)                                                                                  \
+    do {                                                                                           \
+        char want[512];                                                                            \
+        snprintf(want, sizeof want, __VA_ARGS__);                                                  \
+        begin();                                                                                   \
+        const int n = out_print(stdout, __VA_ARGS__);                                              \
+        assert_string_equal(end(), want);                                                          \
+        assert_int_equal(n, strlen(want));                                                         \
+    } while (0)
 
 static void formats_are_those_of_the_library(void **state) {
     (void)state;
@@ -69,7 +71,9 @@ static void formats_are_those_of_the_library(void **state) {
     SAME("%.*s|%*.*s", 1, "jk", 5, 2, "lmn");
     SAME("%.*s|%.*d|%*d|%*d", -1, "whole", -1, 7, -4, 8, 4, 9);
     SAME("\033[%sm and \n\t stay in formats", "31");
-    SAME("gr\xc3\xb6\xc3\x9f" "e %s", "\xe5\xb1\xa4");
+    SAME("gr\xc3\xb6\xc3\x9f"
+         "e %s",
+         "\xe5\xb1\xa4");
 }
 
 static void arguments_are_plain(void **state) {
@@ -124,9 +128,9 @@ static void colours_are_where_they_are_wanted(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats_are_those_of_the_library), cmocka_unit_test(arguments_are_plain),
-        cmocka_unit_test(other_streams_are_left_alone),
-        cmocka_unit_test(colours_are_where_they_are_wanted) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(formats_are_those_of_the_library),
+                                        cmocka_unit_test(arguments_are_plain),
+                                        cmocka_unit_test(other_streams_are_left_alone),
+                                        cmocka_unit_test(colours_are_where_they_are_wanted) };
     return cmocka_run_group_tests_name("out", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The fused attention of the cpu against its expansion in f64: heads, masks, a past, lengths, sizes about every edge. */
+/* The fused attention of the cpu against its expansion in f64: heads, masks, a past, lengths, sizes
+ * about every edge. */
 #include "problem_check.h"
 
 static uint64_t seed;
@@ -17,10 +18,12 @@ static void shapes(void **state) {
         "attention(f32[2,5,24], f32[2,140,24], f32[2,140,24]) q_heads=4 kv_heads=4 causal",
         "attention(f32[1,2,40,16], f32[1,2,150,16], f32[1,2,150,16]) scale=-0.7",
         "attention(f32[1,2,40,16], f32[1,2,150,16], f32[1,2,150,16]) softcap=1.5 causal",
-        "attention(f32[1,2,0,4], f32[1,2,3,4], f32[1,2,3,4])" };
+        "attention(f32[1,2,0,4], f32[1,2,3,4], f32[1,2,3,4])"
+    };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
         problem_check c = { .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-5 };
-        problem_everywhere(c, k + 1 < sizeof problems / sizeof *problems ? "attention" : NULL, problems[k]);
+        problem_everywhere(c, k + 1 < sizeof problems / sizeof *problems ? "attention" : NULL,
+                           problems[k]);
     }
 }
 
@@ -29,24 +32,34 @@ static void masks(void **state) {
     static const char *const problems[] = {
         "attention(f32[2,2,35,8], f32[2,2,150,8], f32[2,2,150,8], bool[35,150])",
         "attention(f32[2,2,35,8], f32[2,2,150,8], f32[2,2,150,8], f32[2,1,35,150])",
-        "attention(f32[2,2,35,8], f32[2,2,150,8], f32[2,2,150,8], f32[1,2,35,150]) causal softcap=2",
+        "attention(f32[2,2,35,8], f32[2,2,150,8], f32[2,2,150,8], f32[1,2,35,150]) causal "
+        "softcap=2",
         "attention(f32[2,4,35,8], f32[2,2,150,8], f32[2,2,150,8], bool[2,1,1,150])",
         "attention(f32[2,4,35,8], f32[2,2,150,8], f32[2,2,150,8], f32[4,1,150])",
         "attention(f32[2,4,9,8], f32[2,2,150,8], f32[2,2,150,8], bool[2,4,9,31]) causal",
-        "attention(f32[2,4,9,8], f32[2,2,150,8], f32[2,2,150,8], f32[1])" };
+        "attention(f32[2,4,9,8], f32[2,2,150,8], f32[2,2,150,8], f32[1])"
+    };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
-        problem_everywhere((problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-5 }, "attention", problems[k]);
+        problem_everywhere(
+            (problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-5 }, "attention",
+            problems[k]);
 }
 
 /* present_key and present_value are outputs or not; `scores` is not this solver's. */
 static void pasts(void **state) {
     (void)state;
     static const char *const problems[] = {
-        "attention(f32[1,2,2,8], f32[1,2,2,8], f32[1,2,2,8], -, f32[1,2,130,8], f32[1,2,130,8]) causal",
-        "attention(f32[2,4,3,8], f32[2,2,3,8], f32[2,2,3,5], bool[3,10], f32[2,2,7,8], f32[2,2,7,5])",
-        "attention(f32[2,1,8], f32[2,1,4], f32[2,1,6], -, f32[2,2,9,2], f32[2,2,9,3]) q_heads=4 kv_heads=2 causal" };
+        "attention(f32[1,2,2,8], f32[1,2,2,8], f32[1,2,2,8], -, f32[1,2,130,8], f32[1,2,130,8]) "
+        "causal",
+        "attention(f32[2,4,3,8], f32[2,2,3,8], f32[2,2,3,5], bool[3,10], f32[2,2,7,8], "
+        "f32[2,2,7,5])",
+        "attention(f32[2,1,8], f32[2,1,4], f32[2,1,6], -, f32[2,2,9,2], f32[2,2,9,3]) q_heads=4 "
+        "kv_heads=2 causal"
+    };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
-        problem_everywhere((problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-5 }, "attention", problems[k]);
+        problem_everywhere(
+            (problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-5 }, "attention",
+            problems[k]);
 }
 
 static void lengths(void **state) {
@@ -54,9 +67,12 @@ static void lengths(void **state) {
     static const char *const problems[] = {
         "attention(f32[6,2,4,8], f32[6,2,9,8], f32[6,2,9,8], -, -, -, i64[6])",
         "attention(f32[6,2,4,8], f32[6,2,9,8], f32[6,2,9,8], -, -, -, i32[6]) causal",
-        "attention(f32[6,2,4,8], f32[6,2,9,8], f32[6,2,9,8], bool[9], -, -, i64[6]) causal" };
+        "attention(f32[6,2,4,8], f32[6,2,9,8], f32[6,2,9,8], bool[9], -, -, i64[6]) causal"
+    };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
-        problem_everywhere((problem_check){ .seed = seed + k, .lo = -1, .hi = 9, .tolerance = 1e-4 }, "attention", problems[k]);
+        problem_everywhere(
+            (problem_check){ .seed = seed + k, .lo = -1, .hi = 9, .tolerance = 1e-4 }, "attention",
+            problems[k]);
 }
 
 /* Scores of later keys far above those of the first, for which weights are made again. */
@@ -64,9 +80,12 @@ static void steep(void **state) {
     (void)state;
     static const char *const problems[] = {
         "attention(f32[1,2,40,16], f32[1,2,700,16], f32[1,2,700,16]) scale=1",
-        "attention(f32[1,2,300,8], f32[1,2,600,8], f32[1,2,600,8]) scale=-3 causal" };
+        "attention(f32[1,2,300,8], f32[1,2,600,8], f32[1,2,600,8]) scale=-3 causal"
+    };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
-        problem_everywhere((problem_check){ .seed = seed + k, .lo = -4, .hi = 4, .tolerance = 1e-3 }, "attention", problems[k]);
+        problem_everywhere(
+            (problem_check){ .seed = seed + k, .lo = -4, .hi = 4, .tolerance = 1e-3 }, "attention",
+            problems[k]);
 }
 
 /* Equal numbers are rounded the same way over and over.  y is 0.3 whatever the number of keys: of
@@ -76,25 +95,33 @@ static void many_keys(void **state) {
     (void)state;
     static const char *const problems[] = {
         "attention(f32[1,1,2,1], f32[1,1,100000,1], f32[1,1,100000,1])",
-        "attention(f32[1,1,2,1], f32[1,1,100000,1], f32[1,1,100000,1], f32[100000])" };
+        "attention(f32[1,1,2,1], f32[1,1,100000,1], f32[1,1,100000,1], f32[100000])"
+    };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
-        problem_everywhere((problem_check){ .lo = 0.3, .hi = 0.3, .tolerance = (257 + 392) * 0x1p-24 },
-                           "attention", problems[k]);
+        problem_everywhere(
+            (problem_check){ .lo = 0.3, .hi = 0.3, .tolerance = (257 + 392) * 0x1p-24 },
+            "attention", problems[k]);
 }
 
-static void run_three(fac_device *d, const char *solver, const float *const data[3], fac_tensor **y) {
+static void run_three(fac_device *d, const char *solver, const float *const data[3],
+                      fac_tensor **y) {
     fac_error err = { 0 };
     fac_graph *g = NULL;
     fac_program *p;
     fac_tensor *in[3], *out[5] = { NULL };
-    if (fac_problem_graph("attention(f32[1,1,3,2], f32[1,1,400,2], f32[1,1,400,2])", false, &g, &err)) fail_msg("%s", err.text);
+    if (fac_problem_graph("attention(f32[1,1,3,2], f32[1,1,400,2], f32[1,1,400,2])", false, &g,
+                          &err))
+        fail_msg("%s", err.text);
     while (g->noutputs > 1) g->outputs[--g->noutputs].value->roots--;
     for (int k = 0; k < 3; k++) {
         const fac_type t = fac_value_type(fac_graph_input(g, k));
         assert_int_equal(fac_tensor_new(NULL, t.dtype, t.dims, &in[k], &err), FAC_OK);
-        assert_int_equal(fac_tensor_write(in[k], data[k], (size_t)fac_dims_count(&t.dims) * sizeof(float), &err), FAC_OK);
+        assert_int_equal(
+            fac_tensor_write(in[k], data[k], (size_t)fac_dims_count(&t.dims) * sizeof(float), &err),
+            FAC_OK);
     }
-    if (fac_program_new(g, d, &(fac_program_opts){ .solver = solver }, &p, &err) || fac_program_run(p, in, out, &err))
+    if (fac_program_new(g, d, &(fac_program_opts){ .solver = solver }, &p, &err) ||
+        fac_program_run(p, in, out, &err))
         fail_msg("%s", err.text);
     *y = out[0];
     for (int k = 0; k < 3; k++) fac_tensor_free(in[k]);
@@ -102,7 +129,8 @@ static void run_three(fac_device *d, const char *solver, const float *const data
     fac_graph_free(g);
 }
 
-/* A late score that is -inf in f32 has no weight, one that passes all others has all of it, and NaN is not lost. */
+/* A late score that is -inf in f32 has no weight, one that passes all others has all of it, and NaN
+ * is not lost. */
 static void extremes(void **state) {
     (void)state;
     enum { KEYS = 400, LATE = 390 };
@@ -120,7 +148,8 @@ static void extremes(void **state) {
     run_three(d, NULL, (const float *const[]){ q, k, v }, &got);
     run_three(d, "ref", (const float *const[]){ q, k, v }, &want);
     const float *y = fac_tensor_data(got), *r = fac_tensor_data(want);
-    for (int i = 0; i < 6; i++) assert_true(isfinite(y[i]) && fabsf(y[i] - r[i]) <= 1e-3f * fmaxf(1, fabsf(r[i])));
+    for (int i = 0; i < 6; i++)
+        assert_true(isfinite(y[i]) && fabsf(y[i] - r[i]) <= 1e-3f * fmaxf(1, fabsf(r[i])));
     assert_true(y[4] == LATE && y[3] == 1);
     fac_tensor_free(got), fac_tensor_free(want);
     k[2 * LATE] = NAN;
@@ -135,7 +164,8 @@ static void outputs(void **state) {
     (void)state;
     fac_error err = { 0 };
     fac_graph *g = fac_graph_new();
-    fac_value *q = fac_input(g, "q", FAC_F32, fac_shape(1, 2, 3, 4)), *past = fac_input(g, "past", FAC_F32, fac_shape(1, 2, 5, 4));
+    fac_value *q = fac_input(g, "q", FAC_F32, fac_shape(1, 2, 3, 4)),
+              *past = fac_input(g, "past", FAC_F32, fac_shape(1, 2, 5, 4));
     fac_value *y = fac_attention(q, q, q, NULL, past, past, NULL, NULL);
     fac_output(g, "y", y);
     fac_output(g, "keys", fac_value_other(y, 1));
@@ -150,13 +180,15 @@ static void outputs(void **state) {
             assert_int_equal(fac_tensor_new(NULL, t.dtype, t.dims, &in[k], &err), FAC_OK);
             problem_fill(&(problem_check){ .seed = seed, .lo = -1, .hi = 1 }, k, in[k]);
         }
-        if (fac_program_new(g, d, NULL, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("%s", err.text);
+        if (fac_program_new(g, d, NULL, &p, &err) || fac_program_run(p, in, out, &err))
+            fail_msg("%s", err.text);
         fac_step_stat s[64];
         size_t n = fac_program_steps(p, s, 64);
         bool fused = false;
         for (size_t k = 0; k < n && k < 64; k++) fused = fused || !strcmp(s[k].solver, "attention");
         assert_int_equal(fused, !scores);
-        const float *keys = fac_tensor_data(out[1]), *before = fac_tensor_data(in[1]), *now = fac_tensor_data(in[0]);
+        const float *keys = fac_tensor_data(out[1]), *before = fac_tensor_data(in[1]),
+                    *now = fac_tensor_data(in[0]);
         for (int head = 0; head < 2; head++) {
             assert_memory_equal(keys + head * 32, before + head * 20, 20 * sizeof(float));
             assert_memory_equal(keys + head * 32 + 20, now + head * 12, 12 * sizeof(float));
@@ -170,8 +202,9 @@ static void outputs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(shapes), cmocka_unit_test(masks), cmocka_unit_test(pasts),
-                                        cmocka_unit_test(lengths), cmocka_unit_test(steep), cmocka_unit_test(many_keys),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(shapes),   cmocka_unit_test(masks),
+                                        cmocka_unit_test(pasts),    cmocka_unit_test(lengths),
+                                        cmocka_unit_test(steep),    cmocka_unit_test(many_keys),
                                         cmocka_unit_test(extremes), cmocka_unit_test(outputs) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

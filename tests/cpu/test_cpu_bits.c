@@ -15,8 +15,7 @@ static void same(const char *problem) {
         for (size_t i = 0; i < n; i++)
             if (got[i] != want[i])
                 fail_msg("%s, %s (seed %llu): element %zu is %.9g, not %.9g", problem, *isa,
-                         (unsigned long long)seed, i,
-                         (double)got[i], (double)want[i]);
+                         (unsigned long long)seed, i, (double)got[i], (double)want[i]);
         free(got);
     }
     free(want);
@@ -99,8 +98,10 @@ static void run(fac_graph *g, bool exact, float *to) {
     uint64_t s = seed;
     for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
         pixels[i] = (float)below(&s, 2001) / 1000 - 1;
-    if (fac_program_new(g, dev, &(fac_program_opts){ .no_fuse = exact,
-            .solver = exact ? "ref" : NULL }, &p, &err)) fail_msg("%s", err.text);
+    if (fac_program_new(g, dev,
+                        &(fac_program_opts){ .no_fuse = exact, .solver = exact ? "ref" : NULL }, &p,
+                        &err))
+        fail_msg("%s", err.text);
     assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(8, 3, 15, 17), &x, NULL), FAC_OK);
     assert_int_equal(fac_tensor_write(x, pixels, sizeof pixels, NULL), FAC_OK);
     if (fac_program_run(p, &x, &y, &err)) fail_msg("%s", err.text);
@@ -126,11 +127,12 @@ static int count(const fac_graph *g, const char *op) {
     which take longer than floats. */
 static void networks_become_counts(void **state) {
     (void)state;
-    static const struct { const char *scheme; int layers; } nets[] = {
-        { "lq:w1a1", 3 }, { "lq:w1a2", 3 }, { "lq:w2a2", 3 }, { "xnor", 3 }, { "bnn", 3 },
-            { "bireal", 3 },
-        { "dorefa:w1a2", 3 }, { "dorefa:w2a2", 3 }, { "bwn", 0 }, { "lsq:w2a2", 0 }, { "lq:w1a32",
-                                                                                       0 } };
+    static const struct {
+        const char *scheme;
+        int layers;
+    } nets[] = { { "lq:w1a1", 3 }, { "lq:w1a2", 3 },  { "lq:w2a2", 3 },     { "xnor", 3 },
+                 { "bnn", 3 },     { "bireal", 3 },   { "dorefa:w1a2", 3 }, { "dorefa:w2a2", 3 },
+                 { "bwn", 0 },     { "lsq:w2a2", 0 }, { "lq:w1a32", 0 } };
     for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {
         fac_graph *g = network(nets[k].scheme, seed + k), *after;
         fac_error err = { 0 };

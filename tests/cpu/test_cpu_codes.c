@@ -20,7 +20,7 @@ static fac_graph *graph_of(const char *text) {
     return g;
 }
 
-/* Codes have nothing behind their last channel. */
+/* Codes have nothing after their last channel. */
 static void fill_codes(fac_tensor *t, uint64_t *s, int channels) {
     const fac_dims d = fac_tensor_type(t).dims;
     const size_t n = (size_t)fac_dims_count(&d), words = (size_t)d.d[4];
@@ -36,8 +36,8 @@ static void fill_codes(fac_tensor *t, uint64_t *s, int channels) {
 
 enum { MOST_OUT = 4 };
 typedef struct results_of {
-    int            n;
-    size_t         bytes[MOST_OUT];
+    int n;
+    size_t bytes[MOST_OUT];
     unsigned char *of[MOST_OUT];
 } results_of;
 
@@ -54,8 +54,10 @@ static void run_text(const char *text, const char *isa, bool exact, int channels
     for (int k = 0; k < inputs; k++) {
         const fac_type t = fac_value_type(fac_graph_input(g, k));
         assert_int_equal(fac_tensor_new(NULL, t.dtype, t.dims, &in[k], NULL), FAC_OK);
-        if (t.dtype == FAC_U32) fill_codes(in[k], &s, channels);
-        else fill(in[k], &s, -3, 9);
+        if (t.dtype == FAC_U32)
+            fill_codes(in[k], &s, channels);
+        else
+            fill(in[k], &s, -3, 9);
     }
     for (int k = 0; k < fac_graph_params(g); k++)
         fill(fac_value_tensor(fac_graph_param(g, k)), &s, -5, 5);
@@ -93,8 +95,8 @@ static void same(const char *text, int channels) {
 
 /* A convolution of floats or codes, with or without z, y, limits, relus. */
 static int random_text(uint64_t *s, char *to, size_t size) {
-    static const char *const bases[] = { "-", "f32{1}", "f32{2}", "f32{1, 2}", "f32{3, -1}",
-                                         "f32{1, 2, 4}" };
+    static const char *const bases[] = { "-",         "f32{1}",     "f32{2}",
+                                         "f32{1, 2}", "f32{3, -1}", "f32{1, 2, 4}" };
     static const int planes[] = { 1, 1, 1, 2, 2, 3 };
     static const char *const relus[] = { "", " relu" };
     const int groups = below(s, 4) ? 1 : 2, coded = below(s, 2), lanes = 16 + 16 * coded;
@@ -108,8 +110,10 @@ static int random_text(uint64_t *s, char *to, size_t size) {
     const bool y = !limits && below(s, 2), y_relu = below(s, 2), q_relu = below(s, 2);
     int at = 0;
 #define PUT(...) at += snprintf(to + at, size - (size_t)at, __VA_ARGS__)
-    if (coded) PUT("input x u32[%d,%d,%d,%d,%d]\n", planes[xb], N, H, W, (wide + 31) / 32);
-    else PUT("input x f32[%d,%d,%d,%d]\n", N, wide, H, W);
+    if (coded)
+        PUT("input x u32[%d,%d,%d,%d,%d]\n", planes[xb], N, H, W, (wide + 31) / 32);
+    else
+        PUT("input x f32[%d,%d,%d,%d]\n", N, wide, H, W);
     if (z) PUT("input z f32[%d,%d,%d,%d]\n", N, all, P, Q);
     PUT("param w u8[%d,%d,%d]\nparam b f32[%d]\nparam v f32[%d,%d]\nparam s f32[%d]\n", M, all,
         (C * R * S + 7) / 8, all, M, all, all);
@@ -331,9 +335,14 @@ static void same_classes(fac_graph *g, const char *scheme) {
 /* Layers that give codes, those that read them, pools of codes and layers with limits. */
 static void trained_networks_are_exact(void **state) {
     (void)state;
-    static const struct { const char *scheme; int codes, read, pools, limits; } nets[] = {
-        { "lq:w1a1", 5, 5, 1, 3 }, { "lq:w1a2", 5, 5, 1, 0 }, { "lq:w2a2", 5, 5, 1, 0 },
-        { "xnor", 0, 0, 0, 0 }, { "dorefa:w1a2", 5, 5, 1, 0 } };
+    static const struct {
+        const char *scheme;
+        int codes, read, pools, limits;
+    } nets[] = { { "lq:w1a1", 5, 5, 1, 3 },
+                 { "lq:w1a2", 5, 5, 1, 0 },
+                 { "lq:w2a2", 5, 5, 1, 0 },
+                 { "xnor", 0, 0, 0, 0 },
+                 { "dorefa:w1a2", 5, 5, 1, 0 } };
     const bool counts = !strcmp(fac_cpu_of(dev)->bits->name, "popcount");
     for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {
         fac_graph *g = trained(nets[k].scheme), *after;
@@ -347,10 +356,10 @@ static void trained_networks_are_exact(void **state) {
         same_classes(g, nets[k].scheme);
         fac_graph_free(g);
         print_message("%s: %d, %d, %d, %d\n", nets[k].scheme, codes, read, pools, limits);
-        if (counts && (codes < nets[k].codes || read < nets[k].read || pools < nets[k].pools
-                       || limits < nets[k].limits))
-            fail_msg("%s: %d layers give codes, %d read them, %d pools, %d limits",
-                     nets[k].scheme, codes, read, pools, limits);
+        if (counts && (codes < nets[k].codes || read < nets[k].read || pools < nets[k].pools ||
+                       limits < nets[k].limits))
+            fail_msg("%s: %d layers give codes, %d read them, %d pools, %d limits", nets[k].scheme,
+                     codes, read, pools, limits);
     }
 }
 

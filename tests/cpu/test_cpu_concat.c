@@ -1,5 +1,6 @@
-/* Concats whose parts are written to their places, and views of blocked values: networks with branches on every instruction set,
- * against the reference kernels; that there is nothing to copy where nothing needs to be; that observers still see every value. */
+/* Concats whose parts are written to their places, and views of blocked values: networks with
+ * branches on every instruction set, against the reference kernels; that there is nothing to copy
+ * where nothing needs to be; that observers still see every value. */
 #include "net_check.h"
 
 static fac_value *join(fac_value *const v[], int n) { return fac_concat(v, n, 1); }
@@ -16,7 +17,8 @@ static fac_value *inception(builder *b, fac_value *x) {
     return join(v, 4);
 }
 
-/* As in DenseNet: growing, and each is read in its turn; or all before it joined anew, as torchvision does. */
+/* As in DenseNet: growing, and each is read in its turn; or all before it joined anew, as
+ * torchvision does. */
 static fac_value *dense(builder *b, fac_value *x) {
     bool anew = pick(b, 0, 1);
     fac_value *all[6] = { fac_relu(conv(b, x, pick(b, 0, 3) ? 32 : 30, 1, 1, 1)) }, *y = all[0];
@@ -27,11 +29,13 @@ static fac_value *dense(builder *b, fac_value *x) {
     return y;
 }
 
-/* Parts that cannot be made in place: an input of the run, a parameter, the same twice, a part of two wholes, a view. */
+/* Parts that cannot be made in place: an input of the run, a parameter, the same twice, a part of
+ * two wholes, a view. */
 static fac_value *awkward(builder *b, fac_value *x, fac_value *input) {
     const fac_dims d = fac_value_type(x).dims, e = fac_value_type(input).dims;
     fac_value *y = fac_relu(conv(b, x, 32, 3, 1, 1)), *z = conv(b, x, 16, 1, 1, 1);
-    fac_value *first = join((fac_value *[]){ y, y, z }, 3), *second = join((fac_value *[]){ z, y }, 2);
+    fac_value *first = join((fac_value *[]){ y, y, z }, 3),
+              *second = join((fac_value *[]){ z, y }, 2);
     fac_value *sum = fac_add(conv(b, first, 16, 1, 1, 1), conv(b, second, 16, 3, 1, 1));
     if (d.d[2] == e.d[2] && d.d[3] == e.d[3]) sum = join((fac_value *[]){ sum, input }, 2);
     return join((fac_value *[]){ fac_slice(y, 1, 16, 32, 1), sum }, 2);
@@ -50,13 +54,22 @@ static fac_value *cut(builder *b, fac_value *x) {
 static fac_graph *network(uint64_t seed, fac_dims *shape) {
     builder b = { fac_graph_new(), seed, 0, 0 };
     *shape = fac_shape(0, pick(&b, 1, 20), pick(&b, 9, 30), pick(&b, 9, 30));
-    fac_value *input = fac_input(b.g, "x", FAC_F32, fac_shape(fac_symbol(b.g, "N"), shape->d[1], shape->d[2], shape->d[3])), *x = input;
-    for (int k = 0; k < 2; k++)
-        switch (pick(&b, 0, 3)) {
-        case 0: x = inception(&b, x); break;
-        case 1: x = dense(&b, x); break;
-        case 2: x = awkward(&b, x, input); break;
-        default: x = cut(&b, x);
+    fac_value *input =
+                  fac_input(b.g, "x", FAC_F32,
+                            fac_shape(fac_symbol(b.g, "N"), shape->d[1], shape->d[2], shape->d[3])),
+              *x = input;
+    for (int k = 0; k < 2; k++) switch (pick(&b, 0, 3)) {
+        case 0:
+            x = inception(&b, x);
+            break;
+        case 1:
+            x = dense(&b, x);
+            break;
+        case 2:
+            x = awkward(&b, x, input);
+            break;
+        default:
+            x = cut(&b, x);
         }
     fac_output(b.g, "before", x);
     x = conv(&b, x, 20, 3, 1, 1);
@@ -92,23 +105,29 @@ static bool look(void *self, const char *name, const fac_tensor *value) {
     return true;
 }
 
-/* Aligned branches take no step to join or to take apart; an observer sees the joined value all the same.  (Short vectors may do
- * better with plain images in between.) */
+/* Aligned branches take no step to join or to take apart; an observer sees the joined value all the
+ * same.  (Short vectors may do better with plain images in between.) */
 static void no_copies(fac_device *d, uint64_t seed) {
     builder b = { fac_graph_new(), seed, 0, 0 };
-    fac_value *x = fac_relu(conv(&b, fac_input(b.g, "x", FAC_F32, fac_shape(2, 32, 14, 15)), 32, 1, 1, 1)), *parts[2];
+    fac_value *x = fac_relu(
+                  conv(&b, fac_input(b.g, "x", FAC_F32, fac_shape(2, 32, 14, 15)), 32, 1, 1, 1)),
+              *parts[2];
     for (int k = 0; k < 2; k++)
-        x = join((fac_value *[]){ x, conv(&b, x, 16, 3, 1, 1), fac_relu(conv(&b, x, 32, 1, 1, 1)) }, 3);
+        x = join((fac_value *[]){ x, conv(&b, x, 16, 3, 1, 1), fac_relu(conv(&b, x, 32, 1, 1, 1)) },
+                 3);
     fac_split(conv(&b, x, 64, 1, 1, 1), 1, 2, parts);
-    fac_output(b.g, "y", fac_mean(fac_add(conv(&b, parts[0], 32, 3, 1, 1), conv(&b, parts[1], 32, 1, 1, 1)), fac_shape(2, 3), false));
+    fac_output(b.g, "y",
+               fac_mean(fac_add(conv(&b, parts[0], 32, 3, 1, 1), conv(&b, parts[1], 32, 1, 1, 1)),
+                        fac_shape(2, 3), false));
     fac_tensor *t = random_tensor(seed, 1, fac_shape(2, 32, 14, 15), 1), *y = NULL;
     fac_error err = { 0 };
     fac_program *p;
-    if (fac_program_new(b.g, d, NULL, &p, &err) || fac_program_run(p, &t, &y, &err)) fail_msg("%s", err.text);
+    if (fac_program_new(b.g, d, NULL, &p, &err) || fac_program_run(p, &t, &y, &err))
+        fail_msg("%s", err.text);
     assert_int_equal(count_steps(p, "concat"), 0);
     if (!strstr(fac_device_about(d), "portable")) {
         assert_int_equal(count_steps(p, "move"), 0);
-        assert_true(count_steps(p, "reorder") <= 1);            /* of the input */
+        assert_true(count_steps(p, "reorder") <= 1); /* of the input */
     }
     fac_tensor_free(y);
     fac_program_free(p);
@@ -116,7 +135,8 @@ static void no_copies(fac_device *d, uint64_t seed) {
     int seen = 0;
     y = NULL;
     fac_program_opts o = { .observe = look, .observe_self = &seen };
-    if (fac_program_new(b.g, d, &o, &p, &err) || fac_program_run(p, &t, &y, &err)) fail_msg("%s", err.text);
+    if (fac_program_new(b.g, d, &o, &p, &err) || fac_program_run(p, &t, &y, &err))
+        fail_msg("%s", err.text);
     assert_int_equal(seen, 17);
     fac_tensor_free(y);
     fac_program_free(p);
@@ -129,7 +149,8 @@ static void test_networks(void **s) { (void)s, check_everywhere(networks, seed);
 static void test_no_copies(void **s) { (void)s, check_everywhere(no_copies, seed); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_networks), cmocka_unit_test(test_no_copies) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_networks),
+                                        cmocka_unit_test(test_no_copies) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Every solver of the cpu for gradients of convolutions against the reference: random and awkward shapes, every instruction
- * set. */
+/* Every solver of the cpu for gradients of convolutions against the reference: random and awkward
+ * shapes, every instruction set. */
 #include "cpu_check.h"
 
 typedef struct shape {
@@ -7,9 +7,14 @@ typedef struct shape {
     fac_conv2d_opts o;
 } shape;
 
-static fac_value *input(fac_graph *g, const char *name, fac_dims d) { return fac_input(g, name, FAC_F32, d); }
+static fac_value *input(fac_graph *g, const char *name, fac_dims d) {
+    return fac_input(g, name, FAC_F32, d);
+}
 
-enum { ADDED = 1, MASKED = 2 };             /* bodies: dx + x1, where(mask > 0.25, dx, 0), or the mask of the sum */
+enum {
+    ADDED = 1,
+    MASKED = 2
+}; /* bodies: dx + x1, where(mask > 0.25, dx, 0), or the mask of the sum */
 
 /* With such a body. */
 static fac_value *with(fac_graph *g, fac_value *dx, int how) {
@@ -18,10 +23,13 @@ static fac_value *with(fac_graph *g, fac_value *dx, int how) {
     if (!how) return dx;
     fac_graph *body = fac_graph_new();
     fac_value *y = input(body, "x0", dx->type.dims);
-    if (how & ADDED) in[n++] = input(g, "residual", dx->type.dims), y = fac_add(y, input(body, "x1", dx->type.dims));
+    if (how & ADDED)
+        in[n++] = input(g, "residual", dx->type.dims),
+        y = fac_add(y, input(body, "x1", dx->type.dims));
     if (how & MASKED) {
         in[n++] = input(g, "mask", dx->type.dims);
-        fac_value *test = fac_greater(input(body, "mask", dx->type.dims), fac_number(body, FAC_F32, 0.25));
+        fac_value *test =
+            fac_greater(input(body, "mask", dx->type.dims), fac_number(body, FAC_F32, 0.25));
         y = fac_where(test, y, fac_number(body, FAC_F32, 0));
     }
     fac_output(body, "y", y);
@@ -39,7 +47,8 @@ static bool grad_with(fac_device *d, const char *solver, const shape *s, int how
     fac_value *y = fac_conv2d(x, w, NULL, &o);
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
     fac_value *dy = input(g, "dy", y->type.dims);
-    fac_value *to = strstr(solver, "grad_x") ? fac_conv2d_grad_x(dy, w, x, &o) : fac_conv2d_grad_w(x, dy, w, &o);
+    fac_value *to = strstr(solver, "grad_x") ? fac_conv2d_grad_x(dy, w, x, &o)
+                                             : fac_conv2d_grad_w(x, dy, w, &o);
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
     fac_value *whole = with(g, to, how);
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
@@ -56,8 +65,12 @@ static bool grad(fac_device *d, const char *solver, const shape *s, uint64_t see
 
 /* Dilation along a row only where `dilated`. */
 static shape random_shape(uint64_t seed, int64_t channels, bool dilated) {
-    shape s = { .N = check_pick(seed, 0, 1, 3), .C = channels, .K = check_pick(seed, 1, 1, 70), .R = check_pick(seed, 2, 1, 5),
-                .S = check_pick(seed, 3, 1, 5), .groups = 1 };
+    shape s = { .N = check_pick(seed, 0, 1, 3),
+                .C = channels,
+                .K = check_pick(seed, 1, 1, 70),
+                .R = check_pick(seed, 2, 1, 5),
+                .S = check_pick(seed, 3, 1, 5),
+                .groups = 1 };
     for (uint64_t k = 0; k < 2; k++) {
         s.o.stride[k] = check_pick(seed, 4 + k, 1, 3);
         s.o.dilation[k] = check_pick(seed, 6 + k, 1, k && !dilated ? 1 : 2);
@@ -74,7 +87,8 @@ static shape random_shape(uint64_t seed, int64_t channels, bool dilated) {
 
 static void all(fac_device *d, const char *solver, const shape *shapes, size_t n, uint64_t seed) {
     for (size_t k = 0; k < n; k++)
-        if (!grad(d, solver, &shapes[k], seed + k)) fail_msg("%s does not take shape %zu", solver, k);
+        if (!grad(d, solver, &shapes[k], seed + k))
+            fail_msg("%s does not take shape %zu", solver, k);
 }
 
 static void w_direct(fac_device *d, uint64_t seed) {
@@ -84,16 +98,23 @@ static void w_direct(fac_device *d, uint64_t seed) {
         assert_true(grad(d, "conv2d_grad_w/direct", &s, seed + k));
         assert_true(grad(d, "conv2d_grad_w/first", &few, seed + k));
     }
-    /* whole images in a strip, strips that do not come out even, rows dealt out in parts, more taps than a tile has */
+    /* whole images in a strip, strips that do not come out even, rows dealt out in parts, more taps
+     * than a tile has */
     static const shape fixed[] = {
-        { 9, 40, 7, 7, 33, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } }, { 2, 17, 31, 90, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
-        { 3, 16, 56, 40, 24, 1, 1, 1, { .groups = 1 } }, { 1, 150, 5, 9, 300, 1, 1, 1, { .groups = 1 } },
-        { 2, 90, 20, 31, 130, 1, 1, 1, { .stride = { 2, 2 } } }, { 1, 100, 9, 7, 140, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+        { 9, 40, 7, 7, 33, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+        { 2, 17, 31, 90, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+        { 3, 16, 56, 40, 24, 1, 1, 1, { .groups = 1 } },
+        { 1, 150, 5, 9, 300, 1, 1, 1, { .groups = 1 } },
+        { 2, 90, 20, 31, 130, 1, 1, 1, { .stride = { 2, 2 } } },
+        { 1, 100, 9, 7, 140, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
         { 2, 70, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } },
-        { 1, 272, 3, 5, 290, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
-    static const shape first[] = { { 3, 3, 65, 63, 40, 7, 7, 1, { .stride = { 2, 2 }, .pad = { 3, 3, 3, 3 } } },
-                                   { 2, 1, 28, 28, 6, 5, 5, 1, { .pad = { 2, 2, 2, 2 } } },
-                                   { 1, 3, 40, 50, 20, 11, 11, 1, { .stride = { 4, 4 } } } };
+        { 1, 272, 3, 5, 290, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } }
+    };
+    static const shape first[] = {
+        { 3, 3, 65, 63, 40, 7, 7, 1, { .stride = { 2, 2 }, .pad = { 3, 3, 3, 3 } } },
+        { 2, 1, 28, 28, 6, 5, 5, 1, { .pad = { 2, 2, 2, 2 } } },
+        { 1, 3, 40, 50, 20, 11, 11, 1, { .stride = { 4, 4 } } }
+    };
     all(d, "conv2d_grad_w/direct", fixed, sizeof fixed / sizeof *fixed, seed);
     all(d, "conv2d_grad_w/first", first, sizeof first / sizeof *first, seed);
     shape grouped = { 1, 32, 8, 8, 32, 3, 3, 2, { .pad = { 1, 1, 1, 1 } } };
@@ -108,8 +129,10 @@ static void w_depthwise(fac_device *d, uint64_t seed) {
         s.groups = s.K = s.C;
         assert_true(grad(d, "conv2d_grad_w/depthwise", &s, seed + k));
     }
-    static const shape fixed[] = { { 2, 20, 60, 57, 20, 3, 3, 20, { .pad = { 1, 1, 1, 1 } } },
-                                   { 3, 300, 7, 7, 300, 3, 3, 300, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } } };
+    static const shape fixed[] = {
+        { 2, 20, 60, 57, 20, 3, 3, 20, { .pad = { 1, 1, 1, 1 } } },
+        { 3, 300, 7, 7, 300, 3, 3, 300, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } }
+    };
     all(d, "conv2d_grad_w/depthwise", fixed, sizeof fixed / sizeof *fixed, seed);
 }
 
@@ -134,12 +157,15 @@ static void x_direct(fac_device *d, uint64_t seed) {
         deep.groups = 2, deep.C = 32, deep.K = 64;
         assert_true(grad(d, "conv2d_grad_x/direct", &deep, seed + k));
     }
-    /* narrow images: rows two by two, and lists of pixels; many tiles, whose masks are brought in during the sums */
-    static const shape fixed[] = { { 2, 40, 7, 7, 70, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
-                                   { 2, 33, 14, 14, 200, 1, 1, 1, { .groups = 1 } },
-                                   { 1, 64, 9, 31, 100, 1, 1, 1, { .groups = 1 } },
-                                   { 1, 48, 6, 28, 64, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
-                                   { 1, 40, 7, 7, 290, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };      /* in slices */
+    /* narrow images: rows two by two, and lists of pixels; many tiles, whose masks are brought in
+     * during the sums */
+    static const shape fixed[] = {
+        { 2, 40, 7, 7, 70, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+        { 2, 33, 14, 14, 200, 1, 1, 1, { .groups = 1 } },
+        { 1, 64, 9, 31, 100, 1, 1, 1, { .groups = 1 } },
+        { 1, 48, 6, 28, 64, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+        { 1, 40, 7, 7, 290, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } }
+    }; /* in slices */
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
         for (int how = 0; how <= (ADDED | MASKED); how++)
             assert_true(grad_with(d, "conv2d_grad_x/direct", &fixed[k], how, seed + k));
@@ -154,16 +180,19 @@ static void x_direct(fac_device *d, uint64_t seed) {
 static void x_strided(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 10; k++) {
         shape s = random_shape(seed + k, check_pick(seed + k, 20, 2, 70), true);
-        for (uint64_t i = 0; i < 2; i++) s.o.dilation[i] = 1, s.o.stride[i] = check_pick(seed + k, 30 + i, 1, 4);
+        for (uint64_t i = 0; i < 2; i++)
+            s.o.dilation[i] = 1, s.o.stride[i] = check_pick(seed + k, 30 + i, 1, 4);
         if (s.o.stride[0] == 1 && s.o.stride[1] == 1) s.o.stride[k % 2] = 2;
-        s.H += 8, s.W += 8;             /* windows may end before the image does */
+        s.H += 8, s.W += 8; /* windows may end before the image does */
         assert_true(grad(d, "conv2d_grad_x/strided", &s, seed + k));
         s.groups = s.K = s.C;
         assert_true(grad(d, "conv2d_grad_x/strided_depthwise", &s, seed + k));
     }
-    static const shape fixed[] = { { 4, 60, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } },
-                                   { 2, 20, 15, 29, 40, 1, 1, 1, { .stride = { 2, 2 } } },
-                                   { 1, 35, 65, 67, 20, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 0, 1, 1, 0 } } } };
+    static const shape fixed[] = {
+        { 4, 60, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } },
+        { 2, 20, 15, 29, 40, 1, 1, 1, { .stride = { 2, 2 } } },
+        { 1, 35, 65, 67, 20, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 0, 1, 1, 0 } } }
+    };
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
         for (int how = 0; how <= (ADDED | MASKED); how++)
             assert_true(grad_with(d, "conv2d_grad_x/strided", &fixed[k], how, seed + k));
@@ -189,13 +218,15 @@ static void winograd(fac_device *d, const char *const solvers[3], uint64_t seed)
 }
 
 static void x_winograd(fac_device *d, uint64_t seed) {
-    static const char *const solvers[] = { "conv2d_grad_x/winograd_2x2", "conv2d_grad_x/winograd_4x4",
+    static const char *const solvers[] = { "conv2d_grad_x/winograd_2x2",
+                                           "conv2d_grad_x/winograd_4x4",
                                            "conv2d_grad_x/winograd_5x5" };
     winograd(d, solvers, seed);
 }
 
 static void w_winograd(fac_device *d, uint64_t seed) {
-    static const char *const solvers[] = { "conv2d_grad_w/winograd_2x2", "conv2d_grad_w/winograd_4x4",
+    static const char *const solvers[] = { "conv2d_grad_w/winograd_2x2",
+                                           "conv2d_grad_w/winograd_4x4",
                                            "conv2d_grad_w/winograd_5x5" };
     winograd(d, solvers, seed);
     /* several groups of channels and of tiles */
@@ -215,9 +246,11 @@ static void test_x_winograd(void **s) { (void)s, check_everywhere(x_winograd, se
 static void test_w_winograd(void **s) { (void)s, check_everywhere(w_winograd, seed + 3000); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_w_direct), cmocka_unit_test(test_x_direct),
-                                        cmocka_unit_test(test_x_strided), cmocka_unit_test(test_w_depthwise),
-                                        cmocka_unit_test(test_x_winograd), cmocka_unit_test(test_w_winograd) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_w_direct),   cmocka_unit_test(test_x_direct),
+        cmocka_unit_test(test_x_strided),  cmocka_unit_test(test_w_depthwise),
+        cmocka_unit_test(test_x_winograd), cmocka_unit_test(test_w_winograd)
+    };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,17 @@
 #include "backends/cpu/device/streams.h"
 
 static uint64_t seed;
-static const double MOST = 2;                   /* of the magnitudes of all numbers */
+static const double MOST = 2; /* of the magnitudes of all numbers */
 
 static void run(const char *solver, size_t k, const char *problem, double tolerance) {
     for (int form = 0; form < 4; form++)
-        problem_everywhere((problem_check){ .seed = seed + k, .lo = -MOST, .hi = MOST,
-                                            .tolerance = tolerance, .all_out = form % 2,
-                                            .past = form / 2 }, solver, problem);
+        problem_everywhere((problem_check){ .seed = seed + k,
+                                            .lo = -MOST,
+                                            .hi = MOST,
+                                            .tolerance = tolerance,
+                                            .all_out = form % 2,
+                                            .past = form / 2 },
+                           solver, problem);
 }
 
 /* dx = y (dy - s), s = sum dy y.  That s is off counts y times.  Rounded are s, the difference and
@@ -20,12 +24,14 @@ static double softmax_bound(int64_t n) { return MOST * dot_error(n, MOST) + (3 +
 
 static void softmaxes(void **state) {
     (void)state;
-    static const struct { const char *problem; int64_t n; } c[] = {
-        { "softmax_grad(f32[3,5], f32[3,5]) axis=-1", 5 },
-        { "softmax_grad(f32[40,1], f32[40,1]) axis=1", 1 },
-        { "softmax_grad(f32[2,3,77], f32[2,3,77]) axis=2", 77 },
-        { "softmax_grad(f32[300,64], f32[300,64]) axis=-1", 64 },
-        { "softmax_grad(f32[2,9001], f32[2,9001]) axis=1", 9001 } };
+    static const struct {
+        const char *problem;
+        int64_t n;
+    } c[] = { { "softmax_grad(f32[3,5], f32[3,5]) axis=-1", 5 },
+              { "softmax_grad(f32[40,1], f32[40,1]) axis=1", 1 },
+              { "softmax_grad(f32[2,3,77], f32[2,3,77]) axis=2", 77 },
+              { "softmax_grad(f32[300,64], f32[300,64]) axis=-1", 64 },
+              { "softmax_grad(f32[2,9001], f32[2,9001]) axis=1", 9001 } };
     for (size_t k = 0; k < sizeof c / sizeof *c; k++)
         run("softmax_grad", k, c[k].problem, softmax_bound(c[k].n));
 }
@@ -36,10 +42,11 @@ static const double LOG_BOUND = (6 + 5 * 2) * 0x1p-24;
 
 static void log_softmaxes(void **state) {
     (void)state;
-    static const char *const problems[] = {
-        "log_softmax_grad(f32[3,5], f32[3,5]) axis=-1", "log_softmax_grad(f32[40,1], f32[40,1]) axis=1",
-        "log_softmax_grad(f32[2,3,77], f32[2,3,77]) axis=2", "log_softmax_grad(f32[300,64], f32[300,64]) axis=-1",
-        "log_softmax_grad(f32[2,9001], f32[2,9001]) axis=1" };
+    static const char *const problems[] = { "log_softmax_grad(f32[3,5], f32[3,5]) axis=-1",
+                                            "log_softmax_grad(f32[40,1], f32[40,1]) axis=1",
+                                            "log_softmax_grad(f32[2,3,77], f32[2,3,77]) axis=2",
+                                            "log_softmax_grad(f32[300,64], f32[300,64]) axis=-1",
+                                            "log_softmax_grad(f32[2,9001], f32[2,9001]) axis=1" };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
         run("log_softmax_grad", k, problems[k], LOG_BOUND);
 }
@@ -60,7 +67,8 @@ static void layer_norms(void **state) {
         "layer_norm_grad(f32[300,33], f32[300,33], -) axis=1 epsilon=0.1",
         "layer_norm_grad(f32[7,6,10], f32[7,6,10], f32[6,10]) axis=1 epsilon=0.1",
         "layer_norm_grad(f32[9,2050], f32[9,2050], f32[2050]) axis=-1 epsilon=0.1",
-        "layer_norm_grad(f32[4,100], f32[4,100], f32[4,100]) axis=0 epsilon=0.1" };
+        "layer_norm_grad(f32[4,100], f32[4,100], f32[4,100]) axis=0 epsilon=0.1"
+    };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
         run("layer_norm_grad", k, problems[k], NORM_BOUND);
 }
@@ -72,7 +80,8 @@ static void rms_norms(void **state) {
         "rms_norm_grad(f32[300,33], f32[300,33], -) axis=1 epsilon=0.1",
         "rms_norm_grad(f32[7,6,10], f32[7,6,10], f32[6,10]) axis=1 epsilon=0.1",
         "rms_norm_grad(f32[9,2050], f32[9,2050], f32[2050]) axis=-1 epsilon=0.1",
-        "rms_norm_grad(f32[4,100], f32[4,100], f32[4,100]) axis=0 epsilon=0.1" };
+        "rms_norm_grad(f32[4,100], f32[4,100], f32[4,100]) axis=0 epsilon=0.1"
+    };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
         run("rms_norm_grad", k, problems[k], NORM_BOUND);
 }
@@ -106,9 +115,10 @@ static void dots(void **state) {
             squares[i] += off * off;
         }
     }
-    for (int i = 0; i < ISAS; i++)              /* a third is more than one standard deviation: 1.7 */
+    for (int i = 0; i < ISAS; i++) /* a third is more than one standard deviation: 1.7 */
         if (sqrt(squares[i] / LINES) > dot_error(N, MOST) / 4)
-            fail_msg("%s: sums of products are off by %g", problem_isas[i], sqrt(squares[i] / LINES));
+            fail_msg("%s: sums of products are off by %g", problem_isas[i],
+                     sqrt(squares[i] / LINES));
 }
 
 /* Equal numbers are rounded the same way over and over: dbias = sum dy over very many lines.  Parts
@@ -116,28 +126,32 @@ static void dots(void **state) {
  * is k times the number. */
 static void many_lines(void **state) {
     (void)state;
-    problem_everywhere((problem_check){ .lo = 0.3, .hi = 0.3, .all_out = true, .tolerance = 130 * U },
-                       "layer_norm_grad",
-                       "layer_norm_grad(f32[100000,1], f32[100000,1], f32[1]) axis=-1 epsilon=0.1");
+    problem_everywhere(
+        (problem_check){ .lo = 0.3, .hi = 0.3, .all_out = true, .tolerance = 130 * U },
+        "layer_norm_grad",
+        "layer_norm_grad(f32[100000,1], f32[100000,1], f32[1]) axis=-1 epsilon=0.1");
 }
 
 /* The same of attention's gradients: dv[key] = sum over queries of dy p.  Blocks of 128 queries add
  * up in f32 (u 129 / 2), and then the blocks (u 783 / 2).  q is 0, so that dk is. */
 static void many_queries(void **state) {
     (void)state;
-    problem_everywhere((problem_check){ .lo = 0.3, .hi = 0.3, .zeros = 1, .all_out = true,
-                                        .tolerance = (129 + 783) / 2 * U }, "attention_grad",
-                       "attention_grad(f32[1,1,100000,1], f32[1,1,2,1], f32[1,1,2,1], "
-                       "f32[1,1,100000,1], f32[1,1,100000,1], f32[1,1,100000])");
+    problem_everywhere(
+        (problem_check){
+            .lo = 0.3, .hi = 0.3, .zeros = 1, .all_out = true, .tolerance = (129 + 783) / 2 * U },
+        "attention_grad",
+        "attention_grad(f32[1,1,100000,1], f32[1,1,2,1], f32[1,1,2,1], "
+        "f32[1,1,100000,1], f32[1,1,100000,1], f32[1,1,100000])");
 }
 
 /* Not the last axis: left to what it expands into. */
 static void others(void **state) {
     (void)state;
-    problem_everywhere((problem_check){ .seed = seed, .lo = -2, .hi = 2, .tolerance = softmax_bound(5) },
-                       NULL, "softmax_grad(f32[3,5,7], f32[3,5,7]) axis=1");
-    problem_everywhere((problem_check){ .seed = seed, .lo = -2, .hi = 2, .tolerance = LOG_BOUND }, NULL,
-                       "log_softmax_grad(f32[3,5,7], f32[3,5,7]) axis=1");
+    problem_everywhere(
+        (problem_check){ .seed = seed, .lo = -2, .hi = 2, .tolerance = softmax_bound(5) }, NULL,
+        "softmax_grad(f32[3,5,7], f32[3,5,7]) axis=1");
+    problem_everywhere((problem_check){ .seed = seed, .lo = -2, .hi = 2, .tolerance = LOG_BOUND },
+                       NULL, "log_softmax_grad(f32[3,5,7], f32[3,5,7]) axis=1");
 }
 
 /* The gradient of a sum of products begins with ones, by which nothing is multiplied. */
@@ -146,7 +160,8 @@ static void two_steps(fac_value *(*op)(fac_value *x, int64_t axis), const char *
     fac_device *d;
     fac_program *p;
     fac_graph *g = fac_graph_new();
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(300, 500)), *dy = fac_input(g, "dy", FAC_F32, fac_shape(300, 500)), *dx;
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(300, 500)),
+              *dy = fac_input(g, "dy", FAC_F32, fac_shape(300, 500)), *dx;
     fac_grad(fac_sum(fac_mul(op(x, -1), dy), (fac_dims){ 0 }, false), 1, &x, &dx);
     fac_output(g, "dx", dx);
     assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
@@ -174,11 +189,13 @@ static void ones(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(softmaxes), cmocka_unit_test(log_softmaxes),
-                                        cmocka_unit_test(layer_norms), cmocka_unit_test(rms_norms),
-                                        cmocka_unit_test(dots),
-                                        cmocka_unit_test(many_lines), cmocka_unit_test(many_queries),
-                                        cmocka_unit_test(others), cmocka_unit_test(ones) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(softmaxes),    cmocka_unit_test(log_softmaxes),
+        cmocka_unit_test(layer_norms),  cmocka_unit_test(rms_norms),
+        cmocka_unit_test(dots),         cmocka_unit_test(many_lines),
+        cmocka_unit_test(many_queries), cmocka_unit_test(others),
+        cmocka_unit_test(ones)
+    };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

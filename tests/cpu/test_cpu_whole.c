@@ -60,11 +60,12 @@ static fac_tensor *random_whole(fac_type type) {
     return t;
 }
 
-static fac_device *devices[4];          /* by threads; results lie there until they are freed */
+static fac_device *devices[4]; /* by threads; results lie there until they are freed */
 
 static fac_device *device_of(int threads) {
     const fac_device_opts how = { .threads = threads };
-    if (!devices[threads]) assert_int_equal(fac_device_open("cpu", &how, &devices[threads], &err), FAC_OK);
+    if (!devices[threads])
+        assert_int_equal(fac_device_open("cpu", &how, &devices[threads], &err), FAC_OK);
     return devices[threads];
 }
 

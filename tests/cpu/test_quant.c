@@ -1,12 +1,13 @@
-/* Products, convolutions and pools of bytes: each solver, with every instruction set, gives the bits of
- * the formulas, on fresh random numbers, odd sizes and edges; and floats between dequantize_linear and
- * quantize_linear become these ops. */
+/* Products, convolutions and pools of bytes: each solver, with every instruction set, gives the
+ * bits of the formulas, on fresh random numbers, odd sizes and edges; and floats between
+ * dequantize_linear and quantize_linear become these ops. */
 #include "problem_check.h"
 
 static uint64_t seed;
 
 static void same(const char *solver, const char *problem, double lo, double hi) {
-    problem_everywhere((problem_check){ .seed = seed, .lo = lo, .hi = hi, .params = true }, solver, problem);
+    problem_everywhere((problem_check){ .seed = seed, .lo = lo, .hi = hi, .params = true }, solver,
+                       problem);
 }
 
 /* Scales and zero points of x, w and y; "8": bytes that both signs have. */
@@ -18,36 +19,53 @@ static void same(const char *solver, const char *problem, double lo, double hi) 
 static void convolutions(void **state) {
     (void)state;
     static const char *const sizes[] = {
-        "[1,3,23,21], %s[5,3,7,7], i32[5]|stride=2,2 pad=3,3,3,3", "[2,8,9,8], %s[33,8,3,3], i32[33]|pad=1,1,1,1",
-        "[1,64,7,7], %s[64,64,1,1], -|", "[1,20,14,15], %s[40,20,1,1], i32[40]|stride=2,2",
-        "[1,7,5,6], %s[3,7,2,3], -|pad=0,2,1,0", "[1,12,17,9], %s[9,12,3,3], i32[9]|dilation=2,3 pad=2,3,2,3",
-        "[2,12,9,9], %s[8,3,3,3], i32[8]|groups=4 pad=1,1,1,1", "[1,6,5,5], %s[12,1,3,3], i32[12]|groups=6",
-        "[1,33,9,11], %s[33,1,3,3], i32[33]|groups=33 pad=1,1,1,1", "[2,32,12,10], %s[32,1,5,5], -|groups=32 stride=2,2 pad=2,2,2,2",
-        "[1,16,8,8], %s[16,1,3,3], -|groups=16" };
-    static const struct { const char *x, *w, *scales; } kinds[] = {
-        { "u8", "i8", U8S8 }, { "i8", "i8", S8S8 }, { "u8", "u8", U8U8 }, { "u8", "i8", WIDE } };
+        "[1,3,23,21], %s[5,3,7,7], i32[5]|stride=2,2 pad=3,3,3,3",
+        "[2,8,9,8], %s[33,8,3,3], i32[33]|pad=1,1,1,1",
+        "[1,64,7,7], %s[64,64,1,1], -|",
+        "[1,20,14,15], %s[40,20,1,1], i32[40]|stride=2,2",
+        "[1,7,5,6], %s[3,7,2,3], -|pad=0,2,1,0",
+        "[1,12,17,9], %s[9,12,3,3], i32[9]|dilation=2,3 pad=2,3,2,3",
+        "[2,12,9,9], %s[8,3,3,3], i32[8]|groups=4 pad=1,1,1,1",
+        "[1,6,5,5], %s[12,1,3,3], i32[12]|groups=6",
+        "[1,33,9,11], %s[33,1,3,3], i32[33]|groups=33 pad=1,1,1,1",
+        "[2,32,12,10], %s[32,1,5,5], -|groups=32 stride=2,2 pad=2,2,2,2",
+        "[1,16,8,8], %s[16,1,3,3], -|groups=16"
+    };
+    static const struct {
+        const char *x, *w, *scales;
+    } kinds[] = {
+        { "u8", "i8", U8S8 }, { "i8", "i8", S8S8 }, { "u8", "u8", U8U8 }, { "u8", "i8", WIDE }
+    };
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             char shape[120], text[400];
             const char *bar = strchr(sizes[s], '|');
             snprintf(shape, sizeof shape, sizes[s], kinds[k].w);
             *strchr(shape, '|') = 0;
-            snprintf(text, sizeof text, "qlinear_conv(%s%s%s %s", kinds[k].x, shape, kinds[k].scales, bar + 1);
+            snprintf(text, sizeof text, "qlinear_conv(%s%s%s %s", kinds[k].x, shape,
+                     kinds[k].scales, bar + 1);
             same("qlinear_conv/bytes", text, -128, 127);
         }
-    same("qlinear_conv/bytes", "qlinear_conv(u8[1,8,6,6], i8[3,8,3,3], i32[3], f32{0.02}, u8{7}, f32{0.01, 0.1, 0.02}, "
-         "i8{1, 0, -2}, f32{0.5}, i8{-9}) pad=1,1,1,1", -128, 127);
-    same("conv_integer/bytes", "conv_integer(u8[1,5,9,8], i8[7,5,3,3], i32[7], u8{9}, i8{-3}) pad=1,1,1,1", -128, 127);
-    same("conv_integer/bytes", "conv_integer(i8[2,6,7,7], u8[6,1,3,3], -, i8{9}, u8{77}) groups=6 pad=1,1,1,1", -128, 127);
+    same("qlinear_conv/bytes",
+         "qlinear_conv(u8[1,8,6,6], i8[3,8,3,3], i32[3], f32{0.02}, u8{7}, f32{0.01, 0.1, 0.02}, "
+         "i8{1, 0, -2}, f32{0.5}, i8{-9}) pad=1,1,1,1",
+         -128, 127);
+    same("conv_integer/bytes",
+         "conv_integer(u8[1,5,9,8], i8[7,5,3,3], i32[7], u8{9}, i8{-3}) pad=1,1,1,1", -128, 127);
+    same("conv_integer/bytes",
+         "conv_integer(i8[2,6,7,7], u8[6,1,3,3], -, i8{9}, u8{77}) groups=6 pad=1,1,1,1", -128,
+         127);
 }
 
 static void products(void **state) {
     (void)state;
-    static const char *const problems[] = {
-        "qlinear_matmul(u8[1,64], i8[64,33], i32[33]" U8S8, "qlinear_matmul(i8[37,65], i8[65,41], i32[41]" S8S8,
-        "qlinear_matmul(u8[2,3,5,9], i8[9,70], -" U8S8, "qlinear_matmul(u8[2,3,5,8], i8[2,3,8,7], -" U8S8,
-        "qlinear_matmul(u8[19,128], u8[128,32], -" U8U8 };
-    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) same("qlinear_matmul/bytes", problems[k], -128, 127);
+    static const char *const problems[] = { "qlinear_matmul(u8[1,64], i8[64,33], i32[33]" U8S8,
+                                            "qlinear_matmul(i8[37,65], i8[65,41], i32[41]" S8S8,
+                                            "qlinear_matmul(u8[2,3,5,9], i8[9,70], -" U8S8,
+                                            "qlinear_matmul(u8[2,3,5,8], i8[2,3,8,7], -" U8S8,
+                                            "qlinear_matmul(u8[19,128], u8[128,32], -" U8U8 };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        same("qlinear_matmul/bytes", problems[k], -128, 127);
     same("matmul_integer/bytes", "matmul_integer(u8[37,65], i8[65,41], u8{131}, i8{0})", -128, 255);
     same("matmul_integer/bytes", "matmul_integer(u8[7,300], u8[300,5], u8{3}, u8[5])", -128, 255);
     same("matmul_integer/bytes", "matmul_integer(i8[2,4,5,12], i8[2,4,12,3])", -128, 127);
@@ -55,18 +73,31 @@ static void products(void **state) {
 
 static void between(void **state) {
     (void)state;
-    same("qlinear_add/bytes", "qlinear_add(u8[2,3,17,5], f32{0.1}, u8{128}, u8[2,3,17,5], f32{0.2}, u8{3}, f32{0.3}, u8{9})", 0, 255);
-    same("qlinear_add/bytes", "qlinear_add(i8[40001], f32{0.25}, i8{-3}, i8[], f32{0.5}, i8{3}, f32{0.125}, i8{9})", -128, 127);
-    same("qlinear_mul/bytes", "qlinear_mul(u8[2,3,17,5], f32{0.1}, u8{128}, u8[2,3,17,5], f32{0.2}, u8{3}, f32{0.3}, u8{9})", 0, 255);
-    same("qlinear_mul/bytes", "qlinear_mul(i8[333], f32{0.1}, i8{-3}, i8[1], f32{0.2}, i8{3}, f32{0.3}, i8{9})", -128, 127);
+    same("qlinear_add/bytes",
+         "qlinear_add(u8[2,3,17,5], f32{0.1}, u8{128}, u8[2,3,17,5], f32{0.2}, u8{3}, f32{0.3}, "
+         "u8{9})",
+         0, 255);
+    same("qlinear_add/bytes",
+         "qlinear_add(i8[40001], f32{0.25}, i8{-3}, i8[], f32{0.5}, i8{3}, f32{0.125}, i8{9})",
+         -128, 127);
+    same("qlinear_mul/bytes",
+         "qlinear_mul(u8[2,3,17,5], f32{0.1}, u8{128}, u8[2,3,17,5], f32{0.2}, u8{3}, f32{0.3}, "
+         "u8{9})",
+         0, 255);
+    same("qlinear_mul/bytes",
+         "qlinear_mul(i8[333], f32{0.1}, i8{-3}, i8[1], f32{0.2}, i8{3}, f32{0.3}, i8{9})", -128,
+         127);
     same("max_pool2d/bytes", "max_pool2d(u8[2,5,9,8]) kernel=3,3 stride=2,2 pad=1,1,1,1", 0, 255);
     same("max_pool2d/bytes", "max_pool2d(i8[1,33,7,7]) kernel=2,3", -128, 127);
-    same("qlinear_global_avg_pool/bytes", "qlinear_global_avg_pool(u8[2,35,7,5], f32{0.1}, u8{128}, f32{0.3}, u8{9})", 0, 255);
-    same("qlinear_global_avg_pool/bytes", "qlinear_global_avg_pool(i8[1,8,3,3], f32{0.1}, i8{-4}, f32{0.05}, i8{9})", -128, 127);
+    same("qlinear_global_avg_pool/bytes",
+         "qlinear_global_avg_pool(u8[2,35,7,5], f32{0.1}, u8{128}, f32{0.3}, u8{9})", 0, 255);
+    same("qlinear_global_avg_pool/bytes",
+         "qlinear_global_avg_pool(i8[1,8,3,3], f32{0.1}, i8{-4}, f32{0.05}, i8{9})", -128, 127);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(convolutions), cmocka_unit_test(products), cmocka_unit_test(between) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(convolutions), cmocka_unit_test(products),
+                                        cmocka_unit_test(between) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,10 +22,11 @@ static fac_labels *labels_of(const char *text) {
 
 static void lines_are_classes(void **state) {
     (void)state;
-    fac_labels *l = labels_of("cat\r\n\ndog\x1b[2J\n\xc2\x9b" "bird\n\n\n");
+    fac_labels *l = labels_of("cat\r\n\ndog\x1b[2J\n\xc2\x9b"
+                              "bird\n\n\n");
     assert_int_equal(fac_labels_count(l), 4);
     assert_string_equal(fac_labels_get(l, 0), "cat");
-    assert_null(fac_labels_get(l, 1));                          /* an empty line keeps its place */
+    assert_null(fac_labels_get(l, 1)); /* an empty line keeps its place */
     assert_string_equal(fac_labels_get(l, 2), "dog?[2J");
     assert_string_equal(fac_labels_get(l, 3), "?bird");
     assert_null(fac_labels_get(l, 4));
@@ -102,8 +103,8 @@ static void best_of_each_row(void **state) {
         assert_int_equal(fac_top(t, 1, NULL, 8, best, &n, NULL), FAC_OK);
         assert_int_equal(n, 4);
         /* NaN last */
-        assert_true(best[0].index == 2 && best[1].index == 0 && best[2].index == 3
-                    && best[3].index == 1);
+        assert_true(best[0].index == 2 && best[1].index == 0 && best[2].index == 3 &&
+                    best[3].index == 1);
         assert_null(best[0].name);
         fac_tensor_free(t);
     }
@@ -118,8 +119,8 @@ static void probabilities_stay(void **state) {
     fac_tensor *t = scores_of(fac_shape(1, 3, 1, 1), p, FAC_F32);
     fac_tensor *u = scores_of(fac_shape(3), q, FAC_F32);
     assert_int_equal(fac_top(t, 0, NULL, 2, best, &n, NULL), FAC_OK);
-    assert_true(n == 2 && best[0].index == 1 && best[0].probability == 0.625
-                && best[0].score == 0.625);
+    assert_true(n == 2 && best[0].index == 1 && best[0].probability == 0.625 &&
+                best[0].score == 0.625);
     /* they do not add up to 1 */
     assert_int_equal(fac_top(u, 0, NULL, 2, best, &n, NULL), FAC_OK);
     assert_true(best[0].score == 0.625 && best[0].probability < 0.5);
@@ -201,9 +202,10 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_are_classes), cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(of_a_file), cmocka_unit_test(best_of_each_row),
+        cmocka_unit_test(lines_are_classes),  cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(of_a_file),          cmocka_unit_test(best_of_each_row),
         cmocka_unit_test(probabilities_stay), cmocka_unit_test(names_of_imagenet),
-        cmocka_unit_test(what_is_no_row), cmocka_unit_test(without_memory) };
+        cmocka_unit_test(what_is_no_row),     cmocka_unit_test(without_memory)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

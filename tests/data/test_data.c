@@ -1,4 +1,5 @@
-/* Data sets: IDX and .gz, folders of photos, toys, splits; batches, their order and augmentation; broken files. */
+/* Data sets: IDX and .gz, folders of photos, toys, splits; batches, their order and augmentation;
+ * broken files. */
 #include <math.h>
 #include <sys/stat.h>
 #ifdef FAC_HAVE_ZLIB
@@ -18,7 +19,8 @@ enum { IMAGES = 5, SIDE = 4 };
 
 /* Five images of 4 x 4: pixel k of image i is 16 i + k; label i + 2. */
 static void put_mnist(const char *images_name, const char *labels_name) {
-    unsigned char images[16 + IMAGES * SIDE * SIDE] = { 0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, SIDE, 0, 0, 0, SIDE };
+    unsigned char images[16 + IMAGES * SIDE * SIDE] = { 0, 0, 8, 3,    0, 0, 0, IMAGES,
+                                                        0, 0, 0, SIDE, 0, 0, 0, SIDE };
     unsigned char labels[8 + IMAGES] = { 0, 0, 8, 1, 0, 0, 0, IMAGES };
     for (int i = 0; i < IMAGES * SIDE * SIDE; i++) images[16 + i] = (unsigned char)i;
     for (int i = 0; i < IMAGES; i++) labels[8 + i] = (unsigned char)(i + 2);
@@ -49,7 +51,8 @@ static void refused(bool train, fac_status want, const char *says) {
 
 static void broken_idx_files_are_refused(void **state) {
     (void)state;
-    unsigned char head[16] = { 0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+    unsigned char head[16] = { 0,    0,    8,    3,    0xff, 0xff, 0xff, 0xff,
+                               0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
     const char *name = "t10k-images-idx3-ubyte";
     refused(true, FAC_E_IO, "train-images-idx3-ubyte.gz");
     put(name, head, sizeof head);
@@ -65,7 +68,8 @@ static void broken_idx_files_are_refused(void **state) {
     refused(false, FAC_E_FORMAT, "t10k-labels-idx1-ubyte: record 2 has label 10");
     put("t10k-labels-idx1-ubyte", labels, sizeof labels - 1);
     refused(false, FAC_E_FORMAT, "t10k-labels-idx1-ubyte: record 4 of 5 is cut off");
-    unsigned char images[16 + IMAGES * SIDE * SIDE - 20] = { 0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, SIDE, 0, 0, 0, SIDE };
+    unsigned char images[16 + IMAGES * SIDE * SIDE - 20] = { 0, 0, 8, 3,    0, 0, 0, IMAGES,
+                                                             0, 0, 0, SIDE, 0, 0, 0, SIDE };
     put(name, images, sizeof images);
     refused(false, FAC_E_FORMAT, "t10k-images-idx3-ubyte: record 3 of 5 is cut off");
     put_mnist(name, "t10k-labels-idx1-ubyte");
@@ -77,7 +81,8 @@ static void broken_idx_files_are_refused(void **state) {
 #ifdef FAC_HAVE_ZLIB
 static void packed_files_are_read(void **state) {
     (void)state;
-    unsigned char images[16 + 300000] = { 0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 100, 0, 0, 3, 232 }, packed[4096];
+    unsigned char images[16 + 300000] = { 0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 100, 0, 0, 3, 232 },
+                              packed[4096];
     const unsigned char labels[11] = { 0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3 };
     for (int i = 0; i < 300000; i++) images[16 + i] = (unsigned char)(i / 1000);
     gzFile f = gzopen(path_of("train-images-idx3-ubyte.gz"), "wb");
@@ -106,7 +111,8 @@ static void append_member(const char *name, const void *data, size_t n) {
     gzclose(f);
 }
 
-/* As `cat a.gz b.gz`, bgzip and pigz make them: one member after the other, one of them empty, zeros behind the last. */
+/* As `cat a.gz b.gz`, bgzip and pigz make them: one member after the other, one of them empty,
+ * zeros after the last. */
 static void packed_members_are_one_file(void **state) {
     (void)state;
     const char *name = "train-images-idx3-ubyte.gz";
@@ -160,7 +166,8 @@ static void folders_of_photos_are_read(void **state) {
     put("photos/b/readme.txt", "no photo", 8);
     fac_dataset d = { 0 };
     OK(fac_dataset_images(path_of("photos"), 3, 4, &d, err));
-    assert_true(d.count == 3 && d.classes == 2 && d.item.d[0] == 3 && d.item.d[1] == 3 && d.item.d[2] == 4);
+    assert_true(d.count == 3 && d.classes == 2 && d.item.d[0] == 3 && d.item.d[1] == 3 &&
+                d.item.d[2] == 4);
     assert_string_equal(d.class_names[0], "a");
     assert_string_equal(d.class_names[1], "b");
     assert_true(d.labels[0] == 0 && d.labels[1] == 1 && d.labels[2] == 1);
@@ -183,7 +190,8 @@ static void folders_of_photos_are_read(void **state) {
     assert_non_null(strstr(e.text, "/parts/train are 2 folders: is that the data set?"));
 }
 
-/* Edges stay, what lies between is bilinear; grey becomes three equal channels; labels and classes stay. */
+/* Edges stay, what lies between is bilinear; grey becomes three equal channels; labels and classes
+ * stay. */
 static void images_are_resized(void **state) {
     (void)state;
     fac_dataset d = { 0 }, big = { 0 }, same = { 0 };
@@ -194,7 +202,8 @@ static void images_are_resized(void **state) {
     OK(fac_dataset_resize(&d, 1, (int)height, (int)width, &same, err));
     assert_memory_equal(same.bytes, d.bytes, (size_t)(d.count * height * width));
     OK(fac_dataset_resize(&d, 3, (int)(2 * height), (int)(2 * width), &big, err));
-    assert_true(big.count == d.count && big.classes == d.classes && big.std[2] == big.std[0] && big.mean[1] == d.mean[0]);
+    assert_true(big.count == d.count && big.classes == d.classes && big.std[2] == big.std[0] &&
+                big.mean[1] == d.mean[0]);
     for (int64_t i = 0; i < d.count; i++) {
         const uint8_t *small = d.bytes + i * height * width, *large = big.bytes + 3 * i * plane;
         assert_int_equal(big.labels[i], d.labels[i]);
@@ -202,7 +211,9 @@ static void images_are_resized(void **state) {
         assert_int_equal(large[plane - 1], small[height * width - 1]);
         assert_memory_equal(large, large + plane, (size_t)plane);
         assert_memory_equal(large, large + 2 * plane, (size_t)plane);
-        const double between = 0.75 * small[0] + 0.25 * small[1];       /* a quarter of a pixel behind the first one's middle */
+        const double between =
+            0.75 * small[0] +
+            0.25 * small[1]; /* a quarter of a pixel after the first one's middle */
         assert_true(fabs(large[1] - between) <= 1);
     }
     assert_int_equal(fac_dataset_resize(&big, 1, 5, 5, &same, &e), FAC_E_ARGUMENT);
@@ -219,7 +230,9 @@ static void images_are_resized(void **state) {
 static void toys_have_their_shapes(void **state) {
     (void)state;
     static const char *const names[] = { "simple", "diag", "split", "xor", "circle", "spiral" };
-    static const double share[] = { 0.5, 0.125, 0.4, 0.5, 1 - 0.1 * 3.14159, 0.5 };        /* area of class 1 */
+    static const double share[] = {
+        0.5, 0.125, 0.4, 0.5, 1 - 0.1 * 3.14159, 0.5
+    }; /* area of class 1 */
     for (int k = 0; k < 6; k++) {
         fac_dataset d = { 0 };
         OK(fac_dataset_toy(names[k], 4000, 3, &d, err));
@@ -235,8 +248,10 @@ static void toys_have_their_shapes(void **state) {
     }
     fac_dataset d = { 0 };
     fac_error e = { 0 };
-    OK(fac_dataset_toy("spiral", 50, 3, &d, err));          /* MiniTorch's: t = 10 * 5 / 25 for its first point */
-    assert_true(d.values[0] > 0.45838 && d.values[0] < 0.45839 && d.values[1] > 0.59092 && d.values[1] < 0.59094);
+    OK(fac_dataset_toy("spiral", 50, 3, &d,
+                       err)); /* MiniTorch's: t = 10 * 5 / 25 for its first point */
+    assert_true(d.values[0] > 0.45838 && d.values[0] < 0.45839 && d.values[1] > 0.59092 &&
+                d.values[1] < 0.59094);
     fac_dataset_free(&d);
     assert_int_equal(fac_dataset_toy("moons", 50, 3, &d, &e), FAC_E_ARGUMENT);
     assert_non_null(strstr(e.text, "spiral"));
@@ -290,7 +305,7 @@ static void batches_are_normalized_and_augmented(void **state) {
     d.std[0] = 0.5;
     fac_batches b = { .size = 2 };
     assert_int_equal(fac_batches_count(&d, &b), 3);
-    OK(fac_batch(&d, &b, 0, 2, &x, &labels, err));          /* what is left: sample 4 */
+    OK(fac_batch(&d, &b, 0, 2, &x, &labels, err)); /* what is left: sample 4 */
     const float *p = fac_tensor_data(x);
     assert_int_equal(fac_tensor_type(x).dims.d[0], 1);
     assert_int_equal(((const int64_t *)fac_tensor_data(labels))[0], 6);
@@ -303,14 +318,16 @@ static void batches_are_normalized_and_augmented(void **state) {
     for (int64_t epoch = 0; epoch < 20; epoch++) {
         OK(fac_batch(&d, &b, epoch, 0, &x, &labels, err));
         p = fac_tensor_data(x);
-        for (int s = 0; s < 5; s++, p += 16) {              /* the 3 x 3 places and two ways: exactly one must fit */
+        for (int s = 0; s < 5;
+             s++, p += 16) { /* the 3 x 3 places and two ways: exactly one must fit */
             int fits = 0;
             for (int way = 0; way < 18; way++) {
                 int down = way / 2 % 3 - 1, right = way / 6 - 1, flip = way % 2;
                 bool same = true;
                 for (int i = 0; i < 16; i++) {
                     int yy = i / 4 + down, xx = i % 4 + right, v = 0;
-                    if (yy >= 0 && yy < 4 && xx >= 0 && xx < 4) v = d.bytes[16 * s + 4 * yy + (flip ? 3 - xx : xx)];
+                    if (yy >= 0 && yy < 4 && xx >= 0 && xx < 4)
+                        v = d.bytes[16 * s + 4 * yy + (flip ? 3 - xx : xx)];
                     same &= p[i] == (float)((v / 255.0 - 0.25) / 0.5);
                 }
                 if (!same) continue;
@@ -337,10 +354,12 @@ static void real_mnist(void **state) {
     snprintf(path, sizeof path, "%s/mnist", data);
     fac_dataset d = { 0 };
     OK(fac_dataset_mnist(path, true, &d, err));
-    assert_true(d.count == 60000 && d.item.d[1] == 28 && d.labels[0] == 5 && d.labels[1] == 0 && d.labels[2] == 4);
+    assert_true(d.count == 60000 && d.item.d[1] == 28 && d.labels[0] == 5 && d.labels[1] == 0 &&
+                d.labels[2] == 4);
     double sum = 0;
     for (int64_t i = 0; i < 60000 * 784; i++) sum += d.bytes[i];
-    assert_true(sum / (60000.0 * 784 * 255) > 0.13065 && sum / (60000.0 * 784 * 255) < 0.13067);    /* the known mean */
+    assert_true(sum / (60000.0 * 784 * 255) > 0.13065 &&
+                sum / (60000.0 * 784 * 255) < 0.13067); /* the known mean */
     fac_dataset_free(&d);
 }
 
@@ -353,7 +372,8 @@ int main(void) {
         cmocka_unit_test(packed_members_are_one_file),
 #endif
         cmocka_unit_test(folders_of_photos_are_read),
-        cmocka_unit_test(images_are_resized), cmocka_unit_test(toys_have_their_shapes),
+        cmocka_unit_test(images_are_resized),
+        cmocka_unit_test(toys_have_their_shapes),
         cmocka_unit_test(a_split_keeps_every_sample),
         cmocka_unit_test(every_epoch_is_an_order),
         cmocka_unit_test(batches_are_normalized_and_augmented),

@@ -1,5 +1,5 @@
-/* CIFAR-10 and -100: binary files and pickles as Python 2 (which the published ones are from) and Python 3 write them, and what
- * is said of broken ones. */
+/* CIFAR-10 and -100: binary files and pickles as Python 2 (which the published ones are from) and
+ * Python 3 write them, and what is said of broken ones. */
 #include "facula/facula.h"
 #include "folder.h"
 
@@ -36,7 +36,7 @@ static void refused(reader *read, bool train, fac_status want, const char *says)
 static void binary_files_are_read(void **state) {
     (void)state;
     static uint8_t records[2 * (IMAGE + 2)];
-    for (int head = 1; head <= 2; head++) {         /* CIFAR-10, CIFAR-100 */
+    for (int head = 1; head <= 2; head++) { /* CIFAR-10, CIFAR-100 */
         reader *read = head == 1 ? fac_dataset_cifar10 : fac_dataset_cifar100;
         const char *name = head == 1 ? "test_batch.bin" : "test.bin";
         const int labels[2] = { 7, head == 1 ? 9 : 99 }, each = IMAGE + head;
@@ -51,10 +51,13 @@ static void binary_files_are_read(void **state) {
         check(&d, 2, labels);
         assert_int_equal(d.classes, head == 1 ? 10 : 100);
         assert_string_equal(d.class_names[labels[1]], head == 1 ? "truck" : "worm");
-        for (int c = 1; c < d.classes; c++) assert_true(strcmp(d.class_names[c - 1], d.class_names[c]) < 0);
+        for (int c = 1; c < d.classes; c++)
+            assert_true(strcmp(d.class_names[c - 1], d.class_names[c]) < 0);
         fac_dataset_free(&d);
         put(name, records, 2 * (size_t)each - 5);
-        refused(read, false, FAC_E_FORMAT, head == 1 ? "test_batch.bin: record 1 is cut off" : "test.bin: record 1 is cut off");
+        refused(read, false, FAC_E_FORMAT,
+                head == 1 ? "test_batch.bin: record 1 is cut off"
+                          : "test.bin: record 1 is cut off");
         records[each + head - 1] = 100;
         put(name, records, 2 * (size_t)each);
         refused(read, false, FAC_E_FORMAT, "record 1 has label 100");
@@ -65,7 +68,10 @@ static void binary_files_are_read(void **state) {
 
 /* ---- python ---- */
 
-typedef struct bytes { uint8_t at[4 * IMAGE + 1024]; size_t n; } bytes;
+typedef struct bytes {
+    uint8_t at[4 * IMAGE + 1024];
+    size_t n;
+} bytes;
 
 static void add(bytes *b, const void *data, size_t n) {
     assert_true(b->n + n <= sizeof b->at);
@@ -74,20 +80,27 @@ static void add(bytes *b, const void *data, size_t n) {
 }
 static void op(bytes *b, const char *text) { add(b, text, strlen(text)); }
 static void byte(bytes *b, int x) { add(b, &(uint8_t){ (uint8_t)x }, 1); }
-static void short_text(bytes *b, const char *s) {           /* SHORT_BINSTRING */
+static void short_text(bytes *b, const char *s) { /* SHORT_BINSTRING */
     op(b, "U");
     byte(b, (int)strlen(s));
     op(b, s);
 }
-static void number(bytes *b, unsigned x) {                  /* BININT2 */
+static void number(bytes *b, unsigned x) { /* BININT2 */
     op(b, "M");
     byte(b, (int)(x & 255));
     byte(b, (int)(x >> 8));
 }
 
-typedef struct form { bool python3; int images, labels, columns; const char *dtype, *order, *key; int label; size_t cut; } form;
+typedef struct form {
+    bool python3;
+    int images, labels, columns;
+    const char *dtype, *order, *key;
+    int label;
+    size_t cut;
+} form;
 
-/* What cPickle of Python 2 writes: its memo counts from 1; and Python 3's way to say bytes in protocol 2, as Latin-1 text. */
+/* What cPickle of Python 2 writes: its memo counts from 1; and Python 3's way to say bytes in
+ * protocol 2, as Latin-1 text. */
 static void put_pickle(const char *name, const form *f) {
     static bytes b, raw;
     b.n = raw.n = 0;
@@ -109,14 +122,17 @@ static void put_pickle(const char *name, const form *f) {
     }
     op(&b, "e");
     short_text(&b, "data");
-    op(&b, f->python3 ? "cnumpy._core.multiarray\n_reconstruct\n" : "cnumpy.core.multiarray\n_reconstruct\n");
-    op(&b, "q\x06" "cnumpy\nndarray\nq\x07");
+    op(&b, f->python3 ? "cnumpy._core.multiarray\n_reconstruct\n"
+                      : "cnumpy.core.multiarray\n_reconstruct\n");
+    op(&b, "q\x06"
+           "cnumpy\nndarray\nq\x07");
     add(&b, "K\0\x85", 3);
     short_text(&b, "b");
     op(&b, "\x87Rq\x08(K\x01");
     number(&b, (unsigned)f->images);
     number(&b, (unsigned)f->columns);
-    op(&b, "\x86" "cnumpy\ndtype\nq\x09");
+    op(&b, "\x86"
+           "cnumpy\ndtype\nq\x09");
     short_text(&b, f->dtype);
     add(&b, "K\0K\x01\x87R(K\x03", 9);
     short_text(&b, f->order);
@@ -138,8 +154,15 @@ static void pickles_are_read(void **state) {
     for (int python3 = 0; python3 < 2; python3++)
         for (int fine = 0; fine < 2; fine++) {
             fac_dataset d = { 0 };
-            put_pickle(fine ? "test" : "test_batch", &(form){ .python3 = python3, .images = 2, .labels = 2, .columns = IMAGE,
-                       .dtype = "u1", .order = "|", .key = fine ? "fine_labels" : "labels", .label = 9 });
+            put_pickle(fine ? "test" : "test_batch",
+                       &(form){ .python3 = python3,
+                                .images = 2,
+                                .labels = 2,
+                                .columns = IMAGE,
+                                .dtype = "u1",
+                                .order = "|",
+                                .key = fine ? "fine_labels" : "labels",
+                                .label = 9 });
             OK((fine ? fac_dataset_cifar100 : fac_dataset_cifar10)(folder, false, &d, err));
             check(&d, 2, labels);
             fac_dataset_free(&d);
@@ -148,15 +171,39 @@ static void pickles_are_read(void **state) {
 
 static void broken_pickles_are_refused(void **state) {
     (void)state;
-    static const struct { form f; const char *says; } wrong[] = {
-        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u1", .order = "|", .label = 10 }, "record 1 has label 10" },
-        { { .images = 2, .labels = 1, .columns = IMAGE, .dtype = "u1", .order = "|", .label = 1 }, "2 images and 1 labels" },
-        { { .images = 2, .labels = 2, .columns = 100, .dtype = "u1", .order = "|", .label = 1 }, "no dict with \"data\"" },
-        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u2", .order = "<", .label = 1 }, "not as many bytes" },
-        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u1", .order = ">", .label = 1 }, "big-endian" },
-        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "O8", .order = "|", .label = 1 }, "no numbers" },
-        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u1", .order = "|", .label = 1, .key = "marks" }, "\"labels\"" },
-        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u1", .order = "|", .label = 1, .cut = 300 }, "truncated" } };
+    static const struct {
+        form f;
+        const char *says;
+    } wrong[] = {
+        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u1", .order = "|", .label = 10 },
+          "record 1 has label 10" },
+        { { .images = 2, .labels = 1, .columns = IMAGE, .dtype = "u1", .order = "|", .label = 1 },
+          "2 images and 1 labels" },
+        { { .images = 2, .labels = 2, .columns = 100, .dtype = "u1", .order = "|", .label = 1 },
+          "no dict with \"data\"" },
+        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u2", .order = "<", .label = 1 },
+          "not as many bytes" },
+        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u1", .order = ">", .label = 1 },
+          "big-endian" },
+        { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "O8", .order = "|", .label = 1 },
+          "no numbers" },
+        { { .images = 2,
+            .labels = 2,
+            .columns = IMAGE,
+            .dtype = "u1",
+            .order = "|",
+            .label = 1,
+            .key = "marks" },
+          "\"labels\"" },
+        { { .images = 2,
+            .labels = 2,
+            .columns = IMAGE,
+            .dtype = "u1",
+            .order = "|",
+            .label = 1,
+            .cut = 300 },
+          "truncated" }
+    };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         put_pickle("test_batch", &wrong[k].f);
         refused(fac_dataset_cifar10, false, k == 4 || k == 5 ? FAC_E_UNSUPPORTED : FAC_E_FORMAT,
@@ -166,7 +213,10 @@ static void broken_pickles_are_refused(void **state) {
         assert_int_not_equal(fac_dataset_cifar10(folder, false, &d, &e), FAC_OK);
         assert_non_null(strstr(e.text, "test_batch"));
     }
-    put("test_batch", "\x80\x02" "cos\nsystem\n.", 14);
+    put("test_batch",
+        "\x80\x02"
+        "cos\nsystem\n.",
+        14);
     refused(fac_dataset_cifar10, false, FAC_E_UNSUPPORTED, "os.system");
     unlink(path_of("test_batch"));
 }

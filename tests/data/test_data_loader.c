@@ -1,4 +1,5 @@
-/* The loader: the batches of fac_batch in their order, however far ahead; errors at their turn; no allocations once it runs. */
+/* The loader: the batches of fac_batch in their order, however far ahead; errors at their turn; no
+ * allocations once it runs. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -8,10 +9,11 @@
 #include <cmocka.h>
 #include "facula/facula.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 static atomic_long allocations, fails_at = -1;
@@ -28,13 +30,17 @@ static int64_t labels_of[N];
 static fac_dataset images(void) {
     for (int i = 0; i < N * 25; i++) pixels[i] = (uint8_t)(i * 37 % 251);
     for (int i = 0; i < N; i++) labels_of[i] = i % CLASSES;
-    return (fac_dataset){ .count = N, .item = fac_shape(1, 5, 5), .classes = CLASSES, .bytes = pixels, .labels = labels_of };
+    return (fac_dataset){ .count = N,
+                          .item = fac_shape(1, 5, 5),
+                          .classes = CLASSES,
+                          .bytes = pixels,
+                          .labels = labels_of };
 }
 
 static bool same(const fac_tensor *a, const fac_tensor *b) {
     const fac_type x = fac_tensor_type(a), y = fac_tensor_type(b);
-    return x.dtype == y.dtype && fac_dims_equal(&x.dims, &y.dims) && fac_tensor_contiguous(a)
-        && !memcmp(fac_tensor_data(a), fac_tensor_data(b), fac_type_bytes(&x));
+    return x.dtype == y.dtype && fac_dims_equal(&x.dims, &y.dims) && fac_tensor_contiguous(a) &&
+           !memcmp(fac_tensor_data(a), fac_tensor_data(b), fac_type_bytes(&x));
 }
 
 static void batches_come_in_order(void **state) {
@@ -42,7 +48,10 @@ static void batches_come_in_order(void **state) {
     const fac_dataset d = images();
     static const int ahead[] = { 0, 1, 2, 50 };
     for (int k = 0; k < 8; k++) {
-        const fac_batches b = { .size = 5, .shuffle = true, .seed = 3, .augment = { .crop = 1, .flip = true, .mixup = k & 1 } };
+        const fac_batches b = { .size = 5,
+                                .shuffle = true,
+                                .seed = 3,
+                                .augment = { .crop = 1, .flip = true, .mixup = k & 1 } };
         fac_loader *l = NULL;
         OK(fac_loader_new(&d, &b, 3, 16, ahead[k / 2], &l, err));
         for (int64_t i = 3; i < 16; i++) {
@@ -100,7 +109,9 @@ static void nothing_is_allocated(void **state) {
     (void)state;
     const fac_dataset d = images();
     for (int k = 0; k < 4; k++) {
-        const fac_batches b = { .size = 5, .shuffle = true, .augment = { .crop = 1, .mixup = k & 1, .rotate = 5 } };
+        const fac_batches b = { .size = 5,
+                                .shuffle = true,
+                                .augment = { .crop = 1, .mixup = k & 1, .rotate = 5 } };
         fac_loader *l = NULL;
         fac_tensor *x, *labels, *kept = NULL, *copy = NULL, *gone = NULL;
         OK(fac_loader_new(&d, &b, 0, 100, k & 2, &l, err));
@@ -142,25 +153,30 @@ static void lost_memory_is_an_error(void **state) {
 static void wrong_loaders_are_refused(void **state) {
     (void)state;
     const fac_dataset d = images();
-    static const struct { int64_t size, first, end; int ahead; fac_augment a; } wrong[] = {
-        { 0, 0, 1, 0, { .crop = 0 } }, { 5, -1, 1, 0, { .crop = 0 } }, { 5, 3, 2, 0, { .crop = 0 } },
-        { 5, 0, 1, -1, { .crop = 0 } }, { 5, 0, 1, 0, { .erase = 2 } } };
+    static const struct {
+        int64_t size, first, end;
+        int ahead;
+        fac_augment a;
+    } wrong[] = { { 0, 0, 1, 0, { .crop = 0 } },
+                  { 5, -1, 1, 0, { .crop = 0 } },
+                  { 5, 3, 2, 0, { .crop = 0 } },
+                  { 5, 0, 1, -1, { .crop = 0 } },
+                  { 5, 0, 1, 0, { .erase = 2 } } };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         fac_loader *l = NULL;
         const fac_batches b = { .size = wrong[k].size, .augment = wrong[k].a };
-        assert_int_equal(fac_loader_new(&d, &b, wrong[k].first, wrong[k].end, wrong[k].ahead, &l, NULL), FAC_E_ARGUMENT);
+        assert_int_equal(
+            fac_loader_new(&d, &b, wrong[k].first, wrong[k].end, wrong[k].ahead, &l, NULL),
+            FAC_E_ARGUMENT);
         assert_null(l);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_come_in_order),
-        cmocka_unit_test(errors_come_at_their_turn),
-        cmocka_unit_test(it_stops_at_any_time),
-        cmocka_unit_test(nothing_is_allocated),
-        cmocka_unit_test(lost_memory_is_an_error),
-        cmocka_unit_test(wrong_loaders_are_refused),
+        cmocka_unit_test(batches_come_in_order),   cmocka_unit_test(errors_come_at_their_turn),
+        cmocka_unit_test(it_stops_at_any_time),    cmocka_unit_test(nothing_is_allocated),
+        cmocka_unit_test(lost_memory_is_an_error), cmocka_unit_test(wrong_loaders_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

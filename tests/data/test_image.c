@@ -1,5 +1,5 @@
-/* Images: every kind of file and every resize against Pillow's pixels (golden/image.h), preprocessing by its formula, and
- * files that are cut off or damaged in every byte. */
+/* Images: every kind of file and every resize against Pillow's pixels (golden/image.h),
+ * preprocessing by its formula, and files that are cut off or damaged in every byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,8 @@
 #include "golden/image.h"
 
 enum {
-    GOLDEN_FILES = sizeof golden_files / sizeof *golden_files, GOLDEN_RESIZES = sizeof golden_resizes / sizeof *golden_resizes
+    GOLDEN_FILES = sizeof golden_files / sizeof *golden_files,
+    GOLDEN_RESIZES = sizeof golden_resizes / sizeof *golden_resizes
 };
 
 /* FAC_OK, or skipped because this build has no libpng or TurboJPEG. */
@@ -40,7 +41,8 @@ static fac_image pattern(int width, int height) {
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++)
             for (int c = 0; c < 3; c++)
-                image.rgb[3 * (y * width + x) + c] = (uint8_t)(x * 31 + y * 17 + x * y * 7 + c * 85);
+                image.rgb[3 * (y * width + x) + c] =
+                    (uint8_t)(x * 31 + y * 17 + x * y * 7 + c * 85);
     return image;
 }
 
@@ -51,15 +53,20 @@ static void files_give_pillows_pixels(void **state) {
         fac_image image = { 0 };
         fac_error err = { 0 };
         if (!readable(f)) {
-            assert_int_equal(fac_image_decode(f->data, f->bytes, f->name, &image, &err), FAC_E_UNSUPPORTED);
+            assert_int_equal(fac_image_decode(f->data, f->bytes, f->name, &image, &err),
+                             FAC_E_UNSUPPORTED);
             assert_non_null(strstr(err.text, "install"));
             continue;
         }
         if (fac_image_decode(f->data, f->bytes, f->name, &image, &err)) fail_msg("%s", err.text);
         if (image.width != f->width || image.height != f->height)
-            fail_msg("%s: %d x %d, expected %d x %d", f->name, image.width, image.height, f->width, f->height);
-        /* 16 bits are cut by Pillow, rounded by us; the two JPEG decoders may round colours differently */
-        int allowed = strncmp(f->name, "jpeg", 4) == 0 ? 2 : strncmp(f->name, "bmp_5", 5) == 0 || strcmp(f->name, "ppm_16") == 0;
+            fail_msg("%s: %d x %d, expected %d x %d", f->name, image.width, image.height, f->width,
+                     f->height);
+        /* 16 bits are cut by Pillow, rounded by us; the two JPEG decoders may round colours
+         * differently */
+        int allowed = strncmp(f->name, "jpeg", 4) == 0
+                          ? 2
+                          : strncmp(f->name, "bmp_5", 5) == 0 || strcmp(f->name, "ppm_16") == 0;
         int found = distance(image.rgb, f->rgb, 3 * (size_t)f->width * (size_t)f->height);
         if (found > allowed) fail_msg("%s: differs by %d", f->name, found);
         fac_image_free(&image);
@@ -72,9 +79,10 @@ static void cut_off_files_are_errors(void **state) {
     for (int i = 0; i < GOLDEN_FILES; i++) {
         const struct golden_file *f = &golden_files[i];
         bool plain_text = strcmp(f->name, "ppm_plain") == 0 || strcmp(f->name, "pgm_plain") == 0;
-        bool bmp = strncmp(f->name, "bmp", 3) == 0;     /* the padding of the last row may be missing */
+        bool bmp = strncmp(f->name, "bmp", 3) == 0; /* the padding of the last row may be missing */
         for (size_t n = 0; n < f->bytes && readable(f); n++) {
-            uint8_t *copy = malloc(n ? n : 1);          /* of exactly this size, so that a sanitizer sees a read behind it */
+            uint8_t *copy = malloc(
+                n ? n : 1); /* of exactly this size, so that a sanitizer sees a read after it */
             assert_non_null(copy);
             memcpy(copy, f->data, n);
             fac_image image = { 0 };
@@ -133,7 +141,8 @@ static void memory_may_end_anywhere(void **state) {
             if (!status) status = fac_image_resize(&image, 9, 8, FAC_BICUBIC, &small, &err);
             if (!status) status = fac_image_tensor(&small, &fac_presets[0].how, &t, &err);
             allocations_left = -1;
-            if (status && status != FAC_E_NOMEM) fail_msg("%s, allocation %ld: %s", f->name, n, err.text);
+            if (status && status != FAC_E_NOMEM)
+                fail_msg("%s, allocation %ld: %s", f->name, n, err.text);
             fac_tensor_free(t);
             fac_image_free(&small);
             fac_image_free(&image);
@@ -143,7 +152,12 @@ static void memory_may_end_anywhere(void **state) {
 
 static void what_is_no_image_is_refused(void **state) {
     (void)state;
-    static const struct { const char *data; size_t bytes; fac_status status; const char *says; } files[] = {
+    static const struct {
+        const char *data;
+        size_t bytes;
+        fac_status status;
+        const char *says;
+    } files[] = {
         { "", 0, FAC_E_FORMAT, "not an image" },
         { "GIF89a", 6, FAC_E_FORMAT, ": a GIF picture; facula reads PNG" },
         { "II*\0....", 8, FAC_E_FORMAT, ": a TIFF picture" },
@@ -155,13 +169,16 @@ static void what_is_no_image_is_refused(void **state) {
         { "P2 1 1 255\n256", 14, FAC_E_FORMAT, "from 0 to 255" },
         { "P3 1 1 65536\n1 1 1", 18, FAC_E_FORMAT, "expected width" },
         { "P6 1 1 255", 10, FAC_E_FORMAT, "expected width" },
-        { "BM0000000000000000000000000000000000000000000000000000", 54, FAC_E_FORMAT, "impossible size" },
+        { "BM0000000000000000000000000000000000000000000000000000", 54, FAC_E_FORMAT,
+          "impossible size" },
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         fac_image image = { 0 };
         fac_error err = { 0 };
-        assert_int_equal(fac_image_decode(files[i].data, files[i].bytes, "a.img", &image, &err), files[i].status);
-        if (!strstr(err.text, files[i].says) || strncmp(err.text, "a.img: ", 7) != 0) fail_msg("%zu: %s", i, err.text);
+        assert_int_equal(fac_image_decode(files[i].data, files[i].bytes, "a.img", &image, &err),
+                         files[i].status);
+        if (!strstr(err.text, files[i].says) || strncmp(err.text, "a.img: ", 7) != 0)
+            fail_msg("%zu: %s", i, err.text);
         assert_null(image.rgb);
     }
     fac_image image = { 0 };
@@ -184,7 +201,8 @@ static uint32_t crc32(const uint8_t *p, size_t n) {
 static void too_many_pixels_are_refused(void **state) {
     (void)state;
     uint8_t bmp[62] = { 'B', 'M' };
-    bmp[10] = 62, bmp[14] = 40, bmp[26] = 1, bmp[28] = 8, bmp[30] = 1, bmp[46] = 2;     /* RLE8, two colours */
+    bmp[10] = 62, bmp[14] = 40, bmp[26] = 1, bmp[28] = 8, bmp[30] = 1,
+    bmp[46] = 2; /* RLE8, two colours */
     bmp[19] = bmp[23] = 0x4e, bmp[18] = bmp[22] = 0x20;
     fac_image image = { 0 };
     fac_error err = { 0 };
@@ -194,13 +212,15 @@ static void too_many_pixels_are_refused(void **state) {
     assert_int_equal(fac_image_decode(bmp, sizeof bmp, "big.bmp", &image, &err), FAC_E_FORMAT);
     assert_non_null(strstr(err.text, "62 bytes are too short for 16000 x 16000"));
 #ifdef FAC_HAVE_PNG
-    uint8_t png[1024];                  /* the head of a PNG: bytes 12 to 28, width and height at 16 and 20, its check sum */
+    uint8_t png[1024]; /* the head of a PNG: bytes 12 to 28, width and height at 16 and 20, its
+                          check sum */
     assert_true(golden_files[0].bytes <= sizeof png);
     memcpy(png, golden_files[0].data, golden_files[0].bytes);
     png[18] = png[22] = 0x3e;
     uint32_t crc = crc32(png + 12, 17);
     for (int i = 0; i < 4; i++) png[29 + i] = (uint8_t)(crc >> (24 - 8 * i));
-    assert_int_equal(fac_image_decode(png, golden_files[0].bytes, "big.png", &image, &err), FAC_E_FORMAT);
+    assert_int_equal(fac_image_decode(png, golden_files[0].bytes, "big.png", &image, &err),
+                     FAC_E_FORMAT);
     assert_non_null(strstr(err.text, "too short for 15879 x 15877"));
 #endif
 }
@@ -211,20 +231,23 @@ static void resizes_are_pillows(void **state) {
         const struct golden_resize *r = &golden_resizes[i];
         fac_image from = pattern(r->from_width, r->from_height), to = { 0 };
         fac_error err = { 0 };
-        if (fac_image_resize(&from, r->width, r->height, (fac_interpolation)r->how, &to, &err)) fail_msg("%s", err.text);
+        if (fac_image_resize(&from, r->width, r->height, (fac_interpolation)r->how, &to, &err))
+            fail_msg("%s", err.text);
         assert_int_equal(to.width, r->width);
         assert_int_equal(to.height, r->height);
         int found = distance(to.rgb, r->rgb, 3 * (size_t)r->width * (size_t)r->height);
         if (found > (r->how == FAC_NEAREST ? 0 : 1))
-            fail_msg("%d x %d to %d x %d, interpolation %d: differs by %d", r->from_width, r->from_height, r->width, r->height,
-                     r->how, found);
+            fail_msg("%d x %d to %d x %d, interpolation %d: differs by %d", r->from_width,
+                     r->from_height, r->width, r->height, r->how, found);
         fac_image_free(&to);
         free(from.rgb);
     }
     fac_image from = pattern(3, 3), to = { 0 };
     assert_int_equal(fac_image_resize(&from, 0, 4, FAC_BILINEAR, &to, NULL), FAC_E_ARGUMENT);
-    assert_int_equal(fac_image_resize(&from, 4, 1 << 30, FAC_NEAREST, &to, NULL), FAC_E_UNSUPPORTED);
-    assert_int_equal(fac_image_resize(&(fac_image){ 0 }, 4, 4, FAC_BICUBIC, &to, NULL), FAC_E_ARGUMENT);
+    assert_int_equal(fac_image_resize(&from, 4, 1 << 30, FAC_NEAREST, &to, NULL),
+                     FAC_E_UNSUPPORTED);
+    assert_int_equal(fac_image_resize(&(fac_image){ 0 }, 4, 4, FAC_BICUBIC, &to, NULL),
+                     FAC_E_ARGUMENT);
     assert_null(to.rgb);
     free(from.rgb);
 }
@@ -238,7 +261,9 @@ static void flat_pictures_stay_flat(void **state) {
         memset(from.rgb, grey, 3 * 61 * 47);
         for (int size = 1; size < 150; size += 7) {
             fac_image to = { 0 };
-            assert_int_equal(fac_image_resize(&from, size, 150 - size, size % 2 ? FAC_BICUBIC : FAC_BILINEAR, &to, NULL), FAC_OK);
+            assert_int_equal(fac_image_resize(&from, size, 150 - size,
+                                              size % 2 ? FAC_BICUBIC : FAC_BILINEAR, &to, NULL),
+                             FAC_OK);
             for (int i = 0; i < 3 * to.width * to.height; i++) assert_int_equal(to.rgb[i], grey);
             fac_image_free(&to);
         }
@@ -255,7 +280,8 @@ static void crops_are_black_outside(void **state) {
             for (int r = 0; r < 3; r++)
                 for (int c = 0; c < 5; c++) {
                     bool inside = x + c >= 0 && x + c < 6 && y + r >= 0 && y + r < 4;
-                    assert_int_equal(to.rgb[3 * (r * 5 + c) + 1], inside ? from.rgb[3 * ((y + r) * 6 + x + c) + 1] : 0);
+                    assert_int_equal(to.rgb[3 * (r * 5 + c) + 1],
+                                     inside ? from.rgb[3 * ((y + r) * 6 + x + c) + 1] : 0);
                 }
             fac_image_free(&to);
         }
@@ -271,7 +297,8 @@ static void saved_files_read_back(void **state) {
 #ifndef FAC_HAVE_PNG
         if (i == 0) continue;
 #endif
-        if (fac_image_save(&image, names[i], &err) || fac_image_load(names[i], &back, &err)) fail_msg("%s", err.text);
+        if (fac_image_save(&image, names[i], &err) || fac_image_load(names[i], &back, &err))
+            fail_msg("%s", err.text);
         assert_int_equal(back.width, 19);
         assert_int_equal(distance(back.rgb, image.rgb, 3 * 19 * 8), 0);
         fac_image_free(&back);
@@ -305,16 +332,26 @@ static fac_tensor *tensor_of(const fac_image *image, const fac_preprocess *how, 
 static void tensors_follow_the_formula(void **state) {
     (void)state;
     fac_image image = pattern(5, 4);
-    static const struct { fac_preprocess how; double scale, mean[3], std[3]; } cases[] = {
+    static const struct {
+        fac_preprocess how;
+        double scale, mean[3], std[3];
+    } cases[] = {
         { { 0 }, 1 / 255.0, { 0 }, { 1, 1, 1 } },
         { { .scale = 2, .mean = { 1, 2, 3 }, .std = { 4, 5, 6 } }, 2, { 1, 2, 3 }, { 4, 5, 6 } },
-        { { .scale = 1, .mean = { 104, 117, 123 }, .bgr = true }, 1, { 104, 117, 123 }, { 1, 1, 1 } },
-        { { .scale = 1, .mean = { 1, 0, 7 }, .bgr = true, .nhwc = true }, 1, { 1, 0, 7 }, { 1, 1, 1 } },
+        { { .scale = 1, .mean = { 104, 117, 123 }, .bgr = true },
+          1,
+          { 104, 117, 123 },
+          { 1, 1, 1 } },
+        { { .scale = 1, .mean = { 1, 0, 7 }, .bgr = true, .nhwc = true },
+          1,
+          { 1, 0, 7 },
+          { 1, 1, 1 } },
         { { .nhwc = true }, 1 / 255.0, { 0 }, { 1, 1, 1 } },
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const fac_preprocess *how = &cases[k].how;
-        fac_tensor *t = tensor_of(&image, how, how->nhwc ? fac_shape(1, 4, 5, 3) : fac_shape(1, 3, 4, 5));
+        fac_tensor *t =
+            tensor_of(&image, how, how->nhwc ? fac_shape(1, 4, 5, 3) : fac_shape(1, 3, 4, 5));
         const float *y = fac_tensor_data(t);
         for (int i = 0; i < 20; i++)
             for (int c = 0; c < 3; c++) {
@@ -325,24 +362,32 @@ static void tensors_follow_the_formula(void **state) {
         fac_tensor_free(t);
     }
 
-    fac_tensor *grey = tensor_of(&image, &(fac_preprocess){ .scale = 1, .grey = true }, fac_shape(1, 1, 4, 5));
+    fac_tensor *grey =
+        tensor_of(&image, &(fac_preprocess){ .scale = 1, .grey = true }, fac_shape(1, 1, 4, 5));
     for (int i = 0; i < 20; i++) {
         const uint8_t *p = image.rgb + 3 * i;
-        assert_float_equal(((const float *)fac_tensor_data(grey))[i], 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2], 0.51);
+        assert_float_equal(((const float *)fac_tensor_data(grey))[i],
+                           0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2], 0.51);
     }
     fac_tensor_free(grey);
     free(image.rgb);
 }
 
-/* Resize to a shorter side and crop the centre, step by step: 300 x 451 becomes 256 x 384, of which columns 16 and so on. */
+/* Resize to a shorter side and crop the centre, step by step: 300 x 451 becomes 256 x 384, of which
+ * columns 16 and so on. */
 static void shorter_side_then_centre(void **state) {
     (void)state;
     for (int turned = 0; turned < 2; turned++) {
-        fac_image image = turned ? pattern(300, 451) : pattern(451, 300), small = { 0 }, centre = { 0 };
+        fac_image image = turned ? pattern(300, 451) : pattern(451, 300), small = { 0 },
+                  centre = { 0 };
         const fac_preset *p = preset("efficientnet-lite0");
         fac_tensor *t = tensor_of(&image, &p->how, fac_shape(1, 3, 224, 224));
-        assert_int_equal(fac_image_resize(&image, turned ? 256 : 384, turned ? 384 : 256, FAC_BICUBIC, &small, NULL), FAC_OK);
-        assert_int_equal(fac_image_crop(&small, turned ? 16 : 80, turned ? 80 : 16, 224, 224, &centre, NULL), FAC_OK);
+        assert_int_equal(fac_image_resize(&image, turned ? 256 : 384, turned ? 384 : 256,
+                                          FAC_BICUBIC, &small, NULL),
+                         FAC_OK);
+        assert_int_equal(
+            fac_image_crop(&small, turned ? 16 : 80, turned ? 80 : 16, 224, 224, &centre, NULL),
+            FAC_OK);
         const float *y = fac_tensor_data(t);
         for (int i = 0; i < 224 * 224; i++)
             assert_float_equal(y[2 * 224 * 224 + i], (centre.rgb[3 * i + 2] - 127) / 128.0, 1e-6);
@@ -356,31 +401,47 @@ static void shorter_side_then_centre(void **state) {
 static void presets_have_names_and_help(void **state) {
     (void)state;
     static const char *const promised[] = {
-        "imagenet", "imagenet-bicubic", "efficientnet-lite0", "tf", "tflite", "caffe", "darknet", "unit", "mnist",
+        "imagenet",
+        "imagenet-bicubic",
+        "efficientnet-lite0",
+        "tf",
+        "tflite",
+        "caffe",
+        "darknet",
+        "unit",
+        "mnist",
     };
-    for (size_t i = 0; i < sizeof promised / sizeof *promised; i++) assert_non_null(preset(promised[i])->help);
+    for (size_t i = 0; i < sizeof promised / sizeof *promised; i++)
+        assert_non_null(preset(promised[i])->help);
     fac_image image = pattern(1, 3);
-    for (const fac_preset *p = fac_presets; p->name; p++) {     /* each takes the oddest photo */
+    for (const fac_preset *p = fac_presets; p->name; p++) { /* each takes the oddest photo */
         fac_tensor *t = NULL;
         assert_int_equal(fac_image_tensor(&image, &p->how, &t, NULL), FAC_OK);
         fac_tensor_free(t);
     }
     fac_tensor *t = NULL;
-    assert_int_equal(fac_image_tensor(&image, &(fac_preprocess){ .resize = -1 }, &t, NULL), FAC_E_ARGUMENT);
-    assert_int_equal(fac_image_tensor(&(fac_image){ 0 }, &(fac_preprocess){ 0 }, &t, NULL), FAC_E_ARGUMENT);
+    assert_int_equal(fac_image_tensor(&image, &(fac_preprocess){ .resize = -1 }, &t, NULL),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(fac_image_tensor(&(fac_image){ 0 }, &(fac_preprocess){ 0 }, &t, NULL),
+                     FAC_E_ARGUMENT);
     assert_null(t);
     free(image.rgb);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_give_pillows_pixels), cmocka_unit_test(cut_off_files_are_errors),
-        cmocka_unit_test(damaged_files_are_errors_or_pictures), cmocka_unit_test(memory_may_end_anywhere),
+        cmocka_unit_test(files_give_pillows_pixels),
+        cmocka_unit_test(cut_off_files_are_errors),
+        cmocka_unit_test(damaged_files_are_errors_or_pictures),
+        cmocka_unit_test(memory_may_end_anywhere),
         cmocka_unit_test(what_is_no_image_is_refused),
-        cmocka_unit_test(too_many_pixels_are_refused), cmocka_unit_test(resizes_are_pillows),
-        cmocka_unit_test(flat_pictures_stay_flat), cmocka_unit_test(crops_are_black_outside),
+        cmocka_unit_test(too_many_pixels_are_refused),
+        cmocka_unit_test(resizes_are_pillows),
+        cmocka_unit_test(flat_pictures_stay_flat),
+        cmocka_unit_test(crops_are_black_outside),
         cmocka_unit_test(saved_files_read_back),
-        cmocka_unit_test(tensors_follow_the_formula), cmocka_unit_test(shorter_side_then_centre),
+        cmocka_unit_test(tensors_follow_the_formula),
+        cmocka_unit_test(shorter_side_then_centre),
         cmocka_unit_test(presets_have_names_and_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,25 +64,25 @@ static void presets_read_back(void **state) {
 static void items(void **state) {
     (void)state;
     fac_preprocess how = parsed("size=224x200,order=BGR,range=0..255,mean=104,117,123");
-    assert_true(how.resize == 0 && how.height == 224 && how.width == 200 && how.bgr
-                && how.scale == 1);
-    assert_true(how.mean[0] == 104 && how.mean[1] == 117 && how.mean[2] == 123 && how.std[0] == 0
-                && how.how == FAC_BILINEAR);
+    assert_true(how.resize == 0 && how.height == 224 && how.width == 200 && how.bgr &&
+                how.scale == 1);
+    assert_true(how.mean[0] == 104 && how.mean[1] == 117 && how.mean[2] == 123 && how.std[0] == 0 &&
+                how.how == FAC_BILINEAR);
     assert_prints(&how, "size=224x200,interpolation=bilinear,order=bgr,range=0..255,"
                         "mean=104,117,123");
     /* blanks between as well */
     how = parsed("caffe crop=227 interpolation=bicubic layout=nhwc");
-    assert_true(how.resize == 256 && how.height == 227 && how.width == 227 && how.bgr
-                && how.how == FAC_BICUBIC && how.nhwc);
+    assert_true(how.resize == 256 && how.height == 227 && how.width == 227 && how.bgr &&
+                how.how == FAC_BICUBIC && how.nhwc);
     /* the range comes first wherever it stands */
     how = parsed("mean=0.5,std=0.25,range=-1..1,size=keep");
-    assert_true(how.scale == 1 / 127.5 && how.mean[2] == 1.5 && how.std[1] == 0.25
-                && how.height == 0);
+    assert_true(how.scale == 1 / 127.5 && how.mean[2] == 1.5 && how.std[1] == 0.25 &&
+                how.height == 0);
     how = parsed("range=-1..1");
     assert_prints(&how, "size=keep,interpolation=bilinear,order=rgb,range=-1..1");
     how = parsed("scale=1/128,mean=-.5,1e-3,-0.25,order=grey,size=40,crop=32x48");
-    assert_true(how.scale == 1 / 128.0 && how.mean[0] == -.5 && how.mean[1] == 1e-3 && how.grey
-                && how.resize == 40);
+    assert_true(how.scale == 1 / 128.0 && how.mean[0] == -.5 && how.mean[1] == 1e-3 && how.grey &&
+                how.resize == 40);
     assert_prints(&how, "size=40,crop=32x48,interpolation=bilinear,order=grey,scale=0.0078125,"
                         "mean=-0.5,0.001,-0.25");
 }
@@ -96,7 +96,7 @@ static void refusals(void **state) {
     assert_refused("colour=red",
                    "preprocessing has no \"colour\"; it has size, crop, interpolation, order, "
                    "range, scale, mean, "
-                                 "std, layout");
+                   "std, layout");
     assert_refused("size=0", "size is N, HxW (at most 65536) or keep, not \"0\"");
     assert_refused("size=224x", "size is N, HxW (at most 65536) or keep, not \"224x\"");
     assert_refused("size=65537", "size is N, HxW (at most 65536) or keep, not \"65537\"");
@@ -131,24 +131,26 @@ static void random_ones_read_back(void **state) {
         fac_preprocess how = { .how = (fac_interpolation)(fac_random_bits(seed, 1, at++) % 3) };
         const double scale = (double)(int64_t)fac_random_bits(seed, 1, at++) / 1e17;
         how.resize = fac_random_bits(seed, 1, at++) % 2
-            ? (int)(fac_random_bits(seed, 1, at++) % 65536) + 1 : 0;
+                         ? (int)(fac_random_bits(seed, 1, at++) % 65536) + 1
+                         : 0;
         how.height = (int)(fac_random_bits(seed, 1, at++) % 600);
-        how.width = fac_random_bits(seed, 1, at++) % 2 ? how.height
-            : (int)(fac_random_bits(seed, 1, at++) % 600);
+        how.width = fac_random_bits(seed, 1, at++) % 2
+                        ? how.height
+                        : (int)(fac_random_bits(seed, 1, at++) % 600);
         how.scale = fac_random_bits(seed, 1, at++) % 3 ? scale : 1 / 127.5;
         how.nhwc = fac_random_bits(seed, 1, at++) % 2;
         how.bgr = fac_random_bits(seed, 1, at++) % 2;
         for (int c = 0; c < 3; c++)
             how.mean[c] = (double)(int64_t)fac_random_bits(seed, 1, at++) / 3e15,
-                how.std[c] = 1 + 1.0 / (c + 1);
+            how.std[c] = 1 + 1.0 / (c + 1);
         char text[FAC_PREPROCESS_TEXT];
         const int n = fac_preprocess_print(&how, text, sizeof text);
         assert_true(n > 0 && n < FAC_PREPROCESS_TEXT);
         const fac_preprocess again = parsed(text);
-        assert_true(again.resize == how.resize && again.height == how.height
-                    && again.width == how.width);
-        assert_true(again.scale == how.scale && again.bgr == how.bgr && again.nhwc == how.nhwc
-                    && again.how == how.how);
+        assert_true(again.resize == how.resize && again.height == how.height &&
+                    again.width == how.width);
+        assert_true(again.scale == how.scale && again.bgr == how.bgr && again.nhwc == how.nhwc &&
+                    again.how == how.how);
         for (int c = 0; c < 3; c++)
             assert_true(again.mean[c] == how.mean[c] && again.std[c] == how.std[c]);
     }
@@ -158,10 +160,11 @@ static void random_ones_read_back(void **state) {
  * one error. */
 static void any_text(void **state) {
     (void)state;
-    static const char *const words[] = { "size=", "crop=", "mean=", "std=", "scale=", "range=",
-                                         "order=", "layout=", "caffe", "tf",
-        "-1..1", "0..255", "bgr", "grey", "keep", "224", "x", "1/255", "-.5", "1e308", "nan", ",",
-            " ", "=", "/", "\n", "\xff" };
+    static const char *const words[] = {
+        "size=", "crop=", "mean=",  "std=", "scale=", "range=", "order=", "layout=", "caffe",
+        "tf",    "-1..1", "0..255", "bgr",  "grey",   "keep",   "224",    "x",       "1/255",
+        "-.5",   "1e308", "nan",    ",",    " ",      "=",      "/",      "\n",      "\xff"
+    };
     const uint64_t seed = fresh_seed();
     uint64_t at = 0;
     int good = 0;
@@ -299,11 +302,15 @@ static void without_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names), cmocka_unit_test(presets_read_back), cmocka_unit_test(items),
-            cmocka_unit_test(refusals),
-        cmocka_unit_test(random_ones_read_back), cmocka_unit_test(any_text),
-            cmocka_unit_test(any_locale), cmocka_unit_test(other_types),
-        cmocka_unit_test(data_sets), cmocka_unit_test(without_memory) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(names),
+                                        cmocka_unit_test(presets_read_back),
+                                        cmocka_unit_test(items),
+                                        cmocka_unit_test(refusals),
+                                        cmocka_unit_test(random_ones_read_back),
+                                        cmocka_unit_test(any_text),
+                                        cmocka_unit_test(any_locale),
+                                        cmocka_unit_test(other_types),
+                                        cmocka_unit_test(data_sets),
+                                        cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -313,14 +313,10 @@ static void two_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_comes_back),
-        cmocka_unit_test(full_scale_is_limited),
-        cmocka_unit_test(odd_but_true_files),
-        cmocka_unit_test(lies_are_named),
-        cmocka_unit_test(large_files_say_so),
-        cmocka_unit_test(rates_of_the_golden_signal),
-        cmocka_unit_test(chunks_of_any_size),
-        cmocka_unit_test(two_threads),
+        cmocka_unit_test(every_form_comes_back), cmocka_unit_test(full_scale_is_limited),
+        cmocka_unit_test(odd_but_true_files),    cmocka_unit_test(lies_are_named),
+        cmocka_unit_test(large_files_say_so),    cmocka_unit_test(rates_of_the_golden_signal),
+        cmocka_unit_test(chunks_of_any_size),    cmocka_unit_test(two_threads),
     };
     return cmocka_run_group_tests_name("sound", tests, make_folder, remove_folder);
 }

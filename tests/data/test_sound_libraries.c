@@ -56,9 +56,12 @@ static void every_format(void **state) {
         int format;
         double each, all; /* largest error of a sample, 0: none is looked at; of the power */
     } forms[] = {
-        { "a.flac", 0x170002, 1.0 / 32768, 1e-4 }, { "a.ogg", 0x200060, 0.02, 0.02 },
-        { "a.opus", 0x200064, 0, 0.1 },            { "a.mp3", 0x230082, 0, 0.1 },
-        { "a.aiff", 0x020002, 1.0 / 32768, 1e-4 }, { "a.au", 0x030002, 1.0 / 32768, 1e-4 },
+        { "a.flac", 0x170002, 1.0 / 32768, 1e-4 },
+        { "a.ogg", 0x200060, 0.02, 0.02 },
+        { "a.opus", 0x200064, 0, 0.1 },
+        { "a.mp3", 0x230082, 0, 0.1 },
+        { "a.aiff", 0x020002, 1.0 / 32768, 1e-4 },
+        { "a.au", 0x030002, 1.0 / 32768, 1e-4 },
     };
     writer w = { 0 };
     float x[N];
@@ -76,8 +79,8 @@ static void every_format(void **state) {
         assert_true(llabs(s.frames * RATE / s.rate - N) < 3000);
         for (int64_t i = 0; forms[k].each > 0 && i < N; i++)
             if (fabs(s.samples[i] - x[i]) > forms[k].each)
-                fail_msg("%s: sample %lld is %g, not %g", forms[k].name, (long long)i,
-                         s.samples[i], x[i]);
+                fail_msg("%s: sample %lld is %g, not %g", forms[k].name, (long long)i, s.samples[i],
+                         x[i]);
         const double have = power(s.samples, s.frames) * RATE / s.rate, want = power(x, N);
         if (fabs(have / want - 1) > forms[k].all)
             fail_msg("%s: a power of %g, not %g", forms[k].name, have, want);

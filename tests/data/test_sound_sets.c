@@ -110,8 +110,10 @@ static void windows_are_cut_anew(void **state) {
             const int64_t from = place_of(v[i * 500]);
             for (int64_t k = 0; k < 500; k++)
                 assert_true(fabsf(v[i * 500 + k] - sample_of(mark, (from + k) % c->size)) < 2e-5f);
-            if (c->size <= 500) assert_int_equal(from, 0);
-            else assert_true(from + 500 <= c->size);
+            if (c->size <= 500)
+                assert_int_equal(from, 0);
+            else
+                assert_true(from + 500 <= c->size);
             long_ones += c->size > 500;
             moved += c->size > 500 && from != c->from;
             beyond += c->size > 500 && from > c->size - 700;
@@ -195,8 +197,8 @@ static void groups_are_not_split(void **state) {
     static const char *const birds[] = { "robin", "wren" };
     char text[4096] = "label,group,start,file\n";
     for (int k = 0; k < 30; k++)
-        snprintf(text + strlen(text), 100, "%s,place %d,%g,birds/%s/4.wav\n",
-                 birds[k % 2], k % 10, k * .05, birds[k % 2]);
+        snprintf(text + strlen(text), 100, "%s,place %d,%g,birds/%s/4.wav\n", birds[k % 2], k % 10,
+                 k * .05, birds[k % 2]);
     put_text("groups.csv", text);
     for (uint64_t seed = 0; seed < 20; seed++) {
         fac_dataset train, test;

@@ -1,4 +1,5 @@
-/* Texts: tables, tokens, vocabularies, vectors, data sets of tokens, npy pairs; broken files; lost allocations. */
+/* Texts: tables, tokens, vocabularies, vectors, data sets of tokens, npy pairs; broken files; lost
+ * allocations. */
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>
@@ -34,7 +35,9 @@ static void check(const fac_texts *t, int64_t i, const char *text, int64_t label
 static void tabs_lines_and_their_ends(void **state) {
     (void)state;
     fac_texts t = { 0 };
-    OK(fac_texts_load(put("a.tsv", "\xef\xbb\xbf" "good film\t1\r\n\n\"quoted\" stays\t0\r\n\r\nlast , line\t2"), NULL, &t, err));
+    OK(fac_texts_load(put("a.tsv", "\xef\xbb\xbf"
+                                   "good film\t1\r\n\n\"quoted\" stays\t0\r\n\r\nlast , line\t2"),
+                      NULL, &t, err));
     assert_int_equal(t.count, 3);
     assert_int_equal(t.classes, 3);
     assert_null(t.class_names);
@@ -47,7 +50,8 @@ static void tabs_lines_and_their_ends(void **state) {
 static void commas_and_quotes(void **state) {
     (void)state;
     fac_texts t = { 0 };
-    const char *csv = "id,review,mark\n7,\"said \"\"no\"\", twice\r\nand left\",bad\r\n8,fine,good\n9,\"\",\"bad\"\n";
+    const char *csv = "id,review,mark\n7,\"said \"\"no\"\", twice\r\nand "
+                      "left\",bad\r\n8,fine,good\n9,\"\",\"bad\"\n";
     const fac_texts_opts o = { .header = true, .text = "review", .label = "mark" };
     OK(fac_texts_load(put("b.CSV", csv), &o, &t, err));
     assert_int_equal(t.classes, 2);
@@ -66,7 +70,8 @@ static void commas_and_quotes(void **state) {
     check(&u, 1, "worse", 0);
     fac_texts_free(&u);
     fac_error e = { 0 };
-    assert_int_equal(fac_texts_load(put("c.txt", "good;better\nugly;worse\n"), &same, &u, &e), FAC_E_FORMAT);
+    assert_int_equal(fac_texts_load(put("c.txt", "good;better\nugly;worse\n"), &same, &u, &e),
+                     FAC_E_FORMAT);
     says(&e, "c.txt:2");
     says(&e, "ugly");
     assert_null(u.memory);
@@ -75,7 +80,10 @@ static void commas_and_quotes(void **state) {
 
 static void broken_tables_name_their_line(void **state) {
     (void)state;
-    static const struct { const char *name, *text, *says; bool header; } bad[] = {
+    static const struct {
+        const char *name, *text, *says;
+        bool header;
+    } bad[] = {
         { "x.tsv", "a\t1\nb\n", "x.tsv:2: 1 columns where 2 are needed", false },
         { "x.csv", "a,1\n\"b\nc,1\n", "x.csv:2: a quote is opened", false },
         { "x.csv", "\"a\nb\",1\n\"b\"c,1\n", "x.csv:3: text behind", false },
@@ -86,7 +94,8 @@ static void broken_tables_name_their_line(void **state) {
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         fac_error e = { 0 };
         fac_texts t = { 0 };
-        const fac_texts_opts o = { .header = bad[k].header, .label = bad[k].header ? "label" : NULL };
+        const fac_texts_opts o = { .header = bad[k].header,
+                                   .label = bad[k].header ? "label" : NULL };
         assert_int_not_equal(fac_texts_load(put(bad[k].name, bad[k].text), &o, &t, &e), FAC_OK);
         says(&e, bad[k].says);
         assert_null(t.memory);
@@ -109,9 +118,13 @@ static void broken_tables_name_their_line(void **state) {
 static void what_is_no_utf8_is_replaced(void **state) {
     (void)state;
     fac_texts t = { 0 };
-    static const char text[] = "a\xff" "b\xe2\x82\t0\n\xc3\xa9\xef\xbf\xbd\t0\n\xed\xa0\x80\t0\n";
+    static const char text[] = "a\xff"
+                               "b\xe2\x82\t0\n\xc3\xa9\xef\xbf\xbd\t0\n\xed\xa0\x80\t0\n";
     OK(fac_texts_scan(text, sizeof text - 1, "utf", NULL, &t, err));
-    check(&t, 0, "a\xef\xbf\xbd" "b\xef\xbf\xbd", 0);
+    check(&t, 0,
+          "a\xef\xbf\xbd"
+          "b\xef\xbf\xbd",
+          0);
     check(&t, 1, "\xc3\xa9\xef\xbf\xbd", 0);
     check(&t, 2, "\xef\xbf\xbd", 0);
     fac_texts_free(&t);
@@ -142,7 +155,8 @@ static void sst2_in_both_layouts(void **state) {
 
 static void cut(fac_token_kind kind, bool keep_case, const char *text, const char *want) {
     char got[1000] = "", token[FAC_TOKEN_ROOM];
-    for (const unsigned char *p = (const unsigned char *)text; fac_token_next(kind, keep_case, &p, token);) {
+    for (const unsigned char *p = (const unsigned char *)text;
+         fac_token_next(kind, keep_case, &p, token);) {
         strcat(got, token);
         strcat(got, "|");
     }
@@ -153,13 +167,21 @@ static void texts_are_cut_into_tokens(void **state) {
     (void)state;
     cut(FAC_TOKENS_WORD, false, "It's GREAT, isn't it?!", "it|'s|great|,|is|n't|it|?|!|");
     cut(FAC_TOKENS_WORD, false, " it 's great , is n't it ? ", "it|'s|great|,|is|n't|it|?|");
-    cut(FAC_TOKENS_WORD, false, "they\xe2\x80\x99re don\xe2\x80\x99T can't wo n't", "they|'re|do|n't|ca|n't|wo|n't|");
+    cut(FAC_TOKENS_WORD, false, "they\xe2\x80\x99re don\xe2\x80\x99T can't wo n't",
+        "they|'re|do|n't|ca|n't|wo|n't|");
     cut(FAC_TOKENS_WORD, false, "rock 'n' roll 'tis the 90s", "rock|'|n|'|roll|'|tis|the|90s|");
     cut(FAC_TOKENS_WORD, false,
-        "\xc3\x89T\xc3\x89\xc2\xa0""caf""e\xcc\x81 \xce\xa9\xd0\x96", "\xc3\xa9t\xc3\xa9|cafe\xcc\x81|\xcf\x89\xd0\xb6|");
+        "\xc3\x89T\xc3\x89\xc2\xa0"
+        "caf"
+        "e\xcc\x81 \xce\xa9\xd0\x96",
+        "\xc3\xa9t\xc3\xa9|cafe\xcc\x81|\xcf\x89\xd0\xb6|");
     cut(FAC_TOKENS_WORD, true, "No\n\tYes", "No|Yes|");
-    cut(FAC_TOKENS_WORD, false, "\xe2\x80\xa6\xf0\x9f\x98\x80x", "\xe2\x80\xa6|\xf0\x9f\x98\x80|x|");
-    cut(FAC_TOKENS_SPACE, false, "  It's  a\xe3\x80\x80""B,c ", "it's|a|b,c|");
+    cut(FAC_TOKENS_WORD, false, "\xe2\x80\xa6\xf0\x9f\x98\x80x",
+        "\xe2\x80\xa6|\xf0\x9f\x98\x80|x|");
+    cut(FAC_TOKENS_SPACE, false,
+        "  It's  a\xe3\x80\x80"
+        "B,c ",
+        "it's|a|b,c|");
     cut(FAC_TOKENS_CHAR, false, "A \xc3\x89", "a| |\xc3\xa9|");
     cut(FAC_TOKENS_CHAR, true, "a\xff", "a|\xef\xbf\xbd|");
     cut(FAC_TOKENS_WORD, false, "", "");
@@ -176,11 +198,13 @@ static void characters_are_known(void **state) {
     assert_true(fac_unicode_is_letter(0x4e00) && fac_unicode_is_letter(0xaa));
     assert_false(fac_unicode_is_letter('@') || fac_unicode_is_letter('['));
     assert_false(fac_unicode_is_letter(0x2014) || fac_unicode_is_letter(0x10ffff));
-    assert_true(fac_unicode_is_number('9') && fac_unicode_is_number(0xbd) && !fac_unicode_is_number(':'));
+    assert_true(fac_unicode_is_number('9') && fac_unicode_is_number(0xbd) &&
+                !fac_unicode_is_number(':'));
     assert_true(fac_unicode_is_mark(0x301) && !fac_unicode_is_mark('a'));
-    assert_true(fac_unicode_is_space(0x2003) && fac_unicode_is_space('\t') && !fac_unicode_is_space('_'));
+    assert_true(fac_unicode_is_space(0x2003) && fac_unicode_is_space('\t') &&
+                !fac_unicode_is_space('_'));
     assert_int_equal(fac_unicode_lower('Q'), 'q');
-    assert_int_equal(fac_unicode_lower(0x100), 0x101);          /* of pairs beside each other */
+    assert_int_equal(fac_unicode_lower(0x100), 0x101); /* of pairs beside each other */
     assert_int_equal(fac_unicode_lower(0x101), 0x101);
     assert_int_equal(fac_unicode_lower(0x1e9e), 0xdf);
     assert_int_equal(fac_unicode_lower(0x10400), 0x10428);
@@ -197,7 +221,8 @@ static void words_are_counted(void **state) {
     (void)state;
     fac_vocab *v;
     OK(fac_vocab_new(&four, &(fac_vocab_opts){ .kind = FAC_TOKENS_SPACE }, &v, err));
-    static const char *const want[] = { "<pad>", "<unk>", "the", "film", "a", "b", "c", "cast", "end" };
+    static const char *const want[] = { "<pad>", "<unk>", "the",  "film", "a",
+                                        "b",     "c",     "cast", "end" };
     assert_int_equal(fac_vocab_count(v), 9);
     for (int k = 0; k < 9; k++) assert_string_equal(fac_vocab_word(v, k), want[k]);
     assert_null(fac_vocab_word(v, 9));
@@ -228,20 +253,26 @@ static void vocabularies_are_saved_and_loaded(void **state) {
     assert_int_equal(again->kind, FAC_TOKENS_CHAR);
     assert_true(again->keep_case);
     assert_int_equal(fac_vocab_count(again), fac_vocab_count(v));
-    for (int64_t k = 0; k < fac_vocab_count(v); k++) assert_string_equal(fac_vocab_word(again, k), fac_vocab_word(v, k));
+    for (int64_t k = 0; k < fac_vocab_count(v); k++)
+        assert_string_equal(fac_vocab_word(again, k), fac_vocab_word(v, k));
     fac_vocab_free(v);
     fac_vocab_free(again);
-    OK(fac_vocab_load(put("v.txt", "facula-vocab 1 word lower\r\n<pad>\r\n<unk>\r\nfilm"), &v, err));
+    OK(fac_vocab_load(put("v.txt", "facula-vocab 1 word lower\r\n<pad>\r\n<unk>\r\nfilm"), &v,
+                      err));
     assert_int_equal(fac_vocab_find(v, "film"), 2);
     fac_vocab_free(v);
     OK(fac_vocab_load(put("v.txt", "facula-vocab 1 word lower\n"), &v, err));
     assert_int_equal(fac_vocab_count(v), 2);
     fac_vocab_free(v);
-    static const struct { const char *text, *says; } bad[] = {
-        { "film\n", "first line" }, { "facula-vocab 1 wordy lower\n", "first line" },
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        { "film\n", "first line" },
+        { "facula-vocab 1 wordy lower\n", "first line" },
         { "facula-vocab 1 word lower\n<unk>\n", ":2" },
         { "facula-vocab 1 word lower\n<pad>\n<unk>\nx\nx\n", ":5: the word \"x\"" },
-        { "facula-vocab 1 word lower\n<pad>\n<unk>\n\nx\n", ":4" }, { "facula-vocab 1 word lower\n<pad>\n<unk>\na\\q\n", ":4" },
+        { "facula-vocab 1 word lower\n<pad>\n<unk>\n\nx\n", ":4" },
+        { "facula-vocab 1 word lower\n<pad>\n<unk>\na\\q\n", ":4" },
         { "facula-vocab 1 word lower\n<pad>\n<unk>\na\\", ":4" },
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
@@ -264,9 +295,11 @@ static void vectors_of_words_are_found(void **state) {
     OK(fac_vocab_vectors(v, put("glove.txt", file), 5, &t, &found, err));
     assert_int_equal(found, 3);
     const fac_type type = fac_tensor_type(t);
-    assert_true(type.dtype == FAC_F32 && type.dims.n == 2 && type.dims.d[0] == 9 && type.dims.d[1] == 3);
+    assert_true(type.dtype == FAC_F32 && type.dims.n == 2 && type.dims.d[0] == 9 &&
+                type.dims.d[1] == 3);
     const float *x = fac_tensor_data(t);
-    const float film[] = { 1, -2.5f, 0.3f }, the[] = { 0.125f, 100, 7 }, cast[] = { 123456789012345678901234.f, 0.1f, 0.5f };
+    const float film[] = { 1, -2.5f, 0.3f }, the[] = { 0.125f, 100, 7 },
+                cast[] = { 123456789012345678901234.f, 0.1f, 0.5f };
     assert_memory_equal(x + 3 * 3, film, sizeof film);
     assert_memory_equal(x + 3 * 2, the, sizeof the);
     assert_memory_equal(x + 3 * 7, cast, sizeof cast);
@@ -277,13 +310,21 @@ static void vectors_of_words_are_found(void **state) {
     assert_int_equal(fac_tensor_type(t).dims.d[1], 2);
     assert_true(((const float *)fac_tensor_data(t))[3 * 2 + 1] == 2);
     fac_tensor_free(t);
-    static const struct { const char *text, *says; } bad[] = {
-        { "film\n", ":1" }, { "film 1 2\nthe 1\n", ":2: needs a word and 2" }, { "film 1 x\n", ":1: a vector holds" },
-        { "film 1 1e99\n", ":1" }, { "film 1 2e\n", ":1" }, { "the 1 2\nfilm 1 nan\n", ":2" }, { "\n", ":1" },
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        { "film\n", ":1" },
+        { "film 1 2\nthe 1\n", ":2: needs a word and 2" },
+        { "film 1 x\n", ":1: a vector holds" },
+        { "film 1 1e99\n", ":1" },
+        { "film 1 2e\n", ":1" },
+        { "the 1 2\nfilm 1 nan\n", ":2" },
+        { "\n", ":1" },
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         fac_error e = { 0 };
-        assert_int_equal(fac_vocab_vectors(v, put("glove.txt", bad[k].text), 0, &t, NULL, &e), FAC_E_FORMAT);
+        assert_int_equal(fac_vocab_vectors(v, put("glove.txt", bad[k].text), 0, &t, NULL, &e),
+                         FAC_E_FORMAT);
         says(&e, bad[k].says);
     }
     fac_vocab_free(v);
@@ -297,9 +338,10 @@ static void texts_become_tokens(void **state) {
     fac_dataset d = { 0 };
     OK(fac_vocab_new(&four, NULL, &v, err));
     OK(fac_dataset_texts(&four, v, 0, &d, err));
-    assert_true(d.count == 4 && d.item.n == 1 && d.item.d[0] == 5 && d.classes == 2);      /* < pad > are three */
-    const int32_t first[] = { fac_vocab_find(v, "the"), fac_vocab_find(v, "film"), fac_vocab_find(v, "the"),
-                              fac_vocab_find(v, "cast"), FAC_PAD };
+    assert_true(d.count == 4 && d.item.n == 1 && d.item.d[0] == 5 &&
+                d.classes == 2); /* < pad > are three */
+    const int32_t first[] = { fac_vocab_find(v, "the"), fac_vocab_find(v, "film"),
+                              fac_vocab_find(v, "the"), fac_vocab_find(v, "cast"), FAC_PAD };
     assert_memory_equal(d.tokens, first, sizeof first);
     assert_int_equal(d.labels[2], 1);
     fac_dataset_free(&d);
@@ -321,10 +363,16 @@ static void batches_are_cut_behind_their_longest(void **state) {
     (void)state;
     static const int32_t tokens[3][9] = { { 2, 3, 4 }, { 5 }, { 6, 0, 0, 7, 8 } };
     static const int64_t y[3] = { 1, 0, 1 };
-    const fac_dataset d = { .count = 3, .item = fac_shape(9), .classes = 2, .tokens = tokens[0], .labels = y };
+    const fac_dataset d = {
+        .count = 3, .item = fac_shape(9), .classes = 2, .tokens = tokens[0], .labels = y
+    };
     fac_tensor *x, *labels;
-    static const struct { int64_t size; int trim; int64_t index, length; } want[] = {
-        { 2, 0, 0, 9 }, { 2, 1, 0, 3 }, { 2, 1, 1, 5 }, { 2, 4, 0, 4 }, { 2, 4, 1, 8 }, { 3, 8, 0, 8 }, { 3, 100, 0, 9 } };
+    static const struct {
+        int64_t size;
+        int trim;
+        int64_t index, length;
+    } want[] = { { 2, 0, 0, 9 }, { 2, 1, 0, 3 }, { 2, 1, 1, 5 },  { 2, 4, 0, 4 },
+                 { 2, 4, 1, 8 }, { 3, 8, 0, 8 }, { 3, 100, 0, 9 } };
     for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
         const fac_batches b = { .size = want[k].size, .trim = want[k].trim };
         OK(fac_batch(&d, &b, 0, want[k].index, &x, &labels, err));
@@ -333,16 +381,21 @@ static void batches_are_cut_behind_their_longest(void **state) {
         const int64_t *at = fac_tensor_data(x);
         for (int64_t i = 0; i < type.dims.d[0]; i++)
             for (int64_t s = 0; s < want[k].length; s++)
-                assert_int_equal(at[i * want[k].length + s], tokens[want[k].index * want[k].size + i][s]);
-        assert_int_equal(((const int64_t *)fac_tensor_data(labels))[0], y[want[k].index * want[k].size]);
+                assert_int_equal(at[i * want[k].length + s],
+                                 tokens[want[k].index * want[k].size + i][s]);
+        assert_int_equal(((const int64_t *)fac_tensor_data(labels))[0],
+                         y[want[k].index * want[k].size]);
         fac_tensor_free(x);
         fac_tensor_free(labels);
     }
     fac_error e = { 0 };
     const float values[9] = { 0 };
     const fac_dataset floats = { .count = 1, .item = fac_shape(9), .values = values, .labels = y };
-    assert_int_equal(fac_batch(&floats, &(fac_batches){ .size = 1, .trim = 8 }, 0, 0, &x, &labels, &e), FAC_E_ARGUMENT);
-    assert_int_equal(fac_batch(&d, &(fac_batches){ .size = 1, .trim = -8 }, 0, 0, &x, &labels, &e), FAC_E_ARGUMENT);
+    assert_int_equal(
+        fac_batch(&floats, &(fac_batches){ .size = 1, .trim = 8 }, 0, 0, &x, &labels, &e),
+        FAC_E_ARGUMENT);
+    assert_int_equal(fac_batch(&d, &(fac_batches){ .size = 1, .trim = -8 }, 0, 0, &x, &labels, &e),
+                     FAC_E_ARGUMENT);
 }
 
 static const char *save(const char *name, fac_dtype dtype, fac_dims dims, const void *data) {
@@ -364,7 +417,8 @@ static void pairs_of_arrays(void **state) {
     strcpy(y, save("y.npy", FAC_I32, fac_shape(3), labels));
     strcpy(x, save("x.npy", FAC_F64, fac_shape(3, 2), values));
     OK(fac_dataset_npy(x, y, &d, err));
-    assert_true(d.count == 3 && d.classes == 3 && d.item.n == 1 && d.item.d[0] == 2 && d.values[0] == 0.5f && d.values[5] == 5);
+    assert_true(d.count == 3 && d.classes == 3 && d.item.n == 1 && d.item.d[0] == 2 &&
+                d.values[0] == 0.5f && d.values[5] == 5);
     assert_true(d.labels[0] == 2 && d.labels[1] == 0);
     fac_dataset_free(&d);
     save("x.npy", FAC_I64, fac_shape(3, 2), tokens);
@@ -403,13 +457,17 @@ static fac_status all(fac_error *e) {
     fac_dataset d = { 0 };
     fac_tensor *vectors = NULL, *x = NULL, *labels = NULL;
     fac_status status = fac_texts_scan(csv, sizeof csv - 1, "csv", &o, &t, e);
-    if (!status) status = fac_texts_scan(csv, sizeof csv - 1, "csv", &(fac_texts_opts){ ',', true, "1", "0", &t }, &u, e);
+    if (!status)
+        status = fac_texts_scan(csv, sizeof csv - 1, "csv",
+                                &(fac_texts_opts){ ',', true, "1", "0", &t }, &u, e);
     if (!status) status = fac_vocab_new(&t, NULL, &v, e);
     if (!status) status = fac_vocab_save(v, "/dev/null", e);
     if (!status) status = fac_vocab_parse("facula-vocab 1 char case\n", 25, "vocab", &w, e);
-    if (!status) status = fac_vectors_parse(v, glove, sizeof glove - 1, "glove", 0, &vectors, NULL, e);
+    if (!status)
+        status = fac_vectors_parse(v, glove, sizeof glove - 1, "glove", 0, &vectors, NULL, e);
     if (!status) status = fac_dataset_texts(&t, v, 0, &d, e);
-    if (!status) status = fac_batch(&d, &(fac_batches){ .size = 2, .trim = 8 }, 0, 0, &x, &labels, e);
+    if (!status)
+        status = fac_batch(&d, &(fac_batches){ .size = 2, .trim = 8 }, 0, 0, &x, &labels, e);
     fac_tensor_free(x);
     fac_tensor_free(labels);
     fac_tensor_free(vectors);
@@ -432,19 +490,27 @@ static void no_allocation_may_be_lost_in_silence(void **state) {
             assert_true(n > 20);
             return;
         }
-        if (status != FAC_E_NOMEM) fail_msg("allocation %ld lost: status %d, \"%s\"", n, status, e.text);
+        if (status != FAC_E_NOMEM)
+            fail_msg("allocation %ld lost: status %d, \"%s\"", n, status, e.text);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tabs_lines_and_their_ends), cmocka_unit_test(commas_and_quotes),
-        cmocka_unit_test(broken_tables_name_their_line), cmocka_unit_test(what_is_no_utf8_is_replaced),
-        cmocka_unit_test(sst2_in_both_layouts), cmocka_unit_test(texts_are_cut_into_tokens),
-        cmocka_unit_test(characters_are_known), cmocka_unit_test(words_are_counted),
-        cmocka_unit_test(vocabularies_are_saved_and_loaded), cmocka_unit_test(vectors_of_words_are_found),
-        cmocka_unit_test(texts_become_tokens), cmocka_unit_test(batches_are_cut_behind_their_longest),
-        cmocka_unit_test(pairs_of_arrays), cmocka_unit_test(no_allocation_may_be_lost_in_silence),
+        cmocka_unit_test(tabs_lines_and_their_ends),
+        cmocka_unit_test(commas_and_quotes),
+        cmocka_unit_test(broken_tables_name_their_line),
+        cmocka_unit_test(what_is_no_utf8_is_replaced),
+        cmocka_unit_test(sst2_in_both_layouts),
+        cmocka_unit_test(texts_are_cut_into_tokens),
+        cmocka_unit_test(characters_are_known),
+        cmocka_unit_test(words_are_counted),
+        cmocka_unit_test(vocabularies_are_saved_and_loaded),
+        cmocka_unit_test(vectors_of_words_are_found),
+        cmocka_unit_test(texts_become_tokens),
+        cmocka_unit_test(batches_are_cut_behind_their_longest),
+        cmocka_unit_test(pairs_of_arrays),
+        cmocka_unit_test(no_allocation_may_be_lost_in_silence),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -55,7 +55,7 @@ static void windows_begin_where_the_seed_says(void **state) {
     assert_memory_not_equal(a, b, sizeof a);
     firsts(&d, &(fac_batches){ .size = COUNT, .shuffle = true, .seed = 6 }, 3, 0, b);
     assert_memory_not_equal(a, b, sizeof a);
-    const fac_batches part = { .size = 10, .shuffle = true, .seed = 5 };    /* by their place alone */
+    const fac_batches part = { .size = 10, .shuffle = true, .seed = 5 }; /* by their place alone */
     for (int k = 0; k < 5; k++) firsts(&d, &part, 3, k, b + 10 * k);
     assert_memory_equal(a, b, sizeof a);
     fac_dataset_free(&d);
@@ -70,7 +70,7 @@ static void every_place_is_drawn(void **state) {
     stream_of(MANY, &d);
     firsts(&d, &(fac_batches){ .size = MANY, .shuffle = true }, 0, 0, at);
     for (int k = 0; k < MANY; k++) seen[at[k]]++;
-    for (int k = 0; k < TEXT - LENGTH; k++) assert_in_range(seen[k], 50, 180);     /* 104 +- 10 */
+    for (int k = 0; k < TEXT - LENGTH; k++) assert_in_range(seen[k], 50, 180); /* 104 +- 10 */
     fac_dataset_free(&d);
 }
 

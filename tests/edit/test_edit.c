@@ -1,17 +1,17 @@
-/* Models out of models: parts, sizes, floats, names and orders; what runs afterwards gives what it should. */
+/* Models out of models: parts, sizes, floats, names and orders; what runs afterwards gives what it
+ * should. */
 #include <math.h>
 #include "device_check.h"
 
 /* x -> a -> b -> y and, beside it, a -> c -> z; the weights are 4 x 4 of ones over 8. */
-static const char *const text =
-    "input x f32[N,4]\n"
-    "param w f32[4,4]\n"
-    "a = linear(x, w, -)\n"
-    "b = tanh(a)\n"
-    "c = relu(a)\n"
-    "d = mul(b, f32(1))\n"
-    "output y = d\n"
-    "output z = c\n";
+static const char *const text = "input x f32[N,4]\n"
+                                "param w f32[4,4]\n"
+                                "a = linear(x, w, -)\n"
+                                "b = tanh(a)\n"
+                                "c = relu(a)\n"
+                                "d = mul(b, f32(1))\n"
+                                "output y = d\n"
+                                "output z = c\n";
 
 static fac_graph *network(void) {
     FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
@@ -47,7 +47,7 @@ static void a_part(void **state) {
     assert_int_equal(fac_graph_inputs(part), 1);
     assert_string_equal(fac_value_name(fac_graph_input(part, 0)), "a");
     assert_int_equal(fac_graph_outputs(part), 1);
-    assert_int_equal(fac_graph_params(part), 0);            /* w is not needed any more */
+    assert_int_equal(fac_graph_params(part), 0); /* w is not needed any more */
     run4(part, x, 2, y);
     for (int i = 0; i < 8; i++) assert_true(fabsf(y[i] - tanhf(x[i])) < 1e-6f);
     fac_graph_free(part);
@@ -57,11 +57,14 @@ static void a_part(void **state) {
     assert_int_equal(fac_graph_params(part), 1);
     fac_graph_free(part);
     part = NULL;
-    assert_int_equal(fac_graph_extract(g, 1, (const char *[]){ "q" }, 1, out, &part, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_graph_extract(g, 1, (const char *[]){ "q" }, 1, out, &part, &err),
+                     FAC_E_ARGUMENT);
     assert_non_null(strstr(err.text, "\"q\""));
-    assert_int_equal(fac_graph_extract(g, 1, (const char *[]){ "c" }, 1, out, &part, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_graph_extract(g, 1, (const char *[]){ "c" }, 1, out, &part, &err),
+                     FAC_E_ARGUMENT);
     assert_non_null(strstr(err.text, "no output needs"));
-    assert_int_equal(fac_graph_extract(g, 0, NULL, 1, (const char *[]){ "q" }, &part, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_graph_extract(g, 0, NULL, 1, (const char *[]){ "q" }, &part, &err),
+                     FAC_E_ARGUMENT);
     assert_null(part);
     fac_graph_free(g);
 }
@@ -91,7 +94,7 @@ static void sizes_and_constants(void **state) {
     OK(fac_analyze(sized, 1, &a, &err));
     OK(fac_analyze(small, 1, &b, &err));
     assert_int_equal(fac_analysis_totals(a).layers, 4);
-    assert_int_equal(fac_analysis_totals(b).layers, 3);     /* times one is gone */
+    assert_int_equal(fac_analysis_totals(b).layers, 3); /* times one is gone */
     fac_analysis_free(a);
     fac_analysis_free(b);
     fac_graph_free(small);
@@ -122,7 +125,8 @@ static void orders(void **state) {
     fac_graph *g = fac_graph_new(), *other = NULL;
     fac_analysis *a = NULL, *b = NULL;
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(8)), *wide[3], *sum = NULL;
-    for (int k = 0; k < 3; k++) wide[k] = fac_tanh(fac_concat((fac_value *[]){ x, x, x, x, x, x, x, x }, 8, 0));
+    for (int k = 0; k < 3; k++)
+        wide[k] = fac_tanh(fac_concat((fac_value *[]){ x, x, x, x, x, x, x, x }, 8, 0));
     for (int k = 0; k < 3; k++) {
         fac_value *narrow = fac_slice(wide[k], 0, 8 * k, 8 * k + 8, 1);
         sum = sum ? fac_add(sum, narrow) : narrow;
@@ -139,7 +143,8 @@ static void orders(void **state) {
     assert_int_equal(fac_analysis_totals(b).peak, peak);
     free(order);
     fac_verdict v;
-    OK(fac_verify(g, other, device, &(fac_verify_opts){ .mode = FAC_VERIFY_EXACT, .rounds = 1 }, &v, &err));
+    OK(fac_verify(g, other, device, &(fac_verify_opts){ .mode = FAC_VERIFY_EXACT, .rounds = 1 }, &v,
+                  &err));
     assert_int_equal(v.same, FAC_SAME);
     fac_analysis_free(a);
     fac_analysis_free(b);
@@ -148,7 +153,8 @@ static void orders(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_part), cmocka_unit_test(names), cmocka_unit_test(sizes_and_constants),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_part), cmocka_unit_test(names),
+                                        cmocka_unit_test(sizes_and_constants),
                                         cmocka_unit_test(floats), cmocka_unit_test(orders) };
     return cmocka_run_group_tests_name("edit", tests, open_device, close_device);
 }

@@ -1,21 +1,20 @@
-/* Single nodes changed, ports, tensors: what comes out is a sound graph that computes what it should, and what cannot be is
- * said. */
+/* Single nodes changed, ports, tensors: what comes out is a sound graph that computes what it
+ * should, and what cannot be is said. */
 #include <math.h>
 #include "edit_check.h"
 #include "graph/attr.h"
 #include "op_list.h"
 
-static const char *const text =
-    "input x f32[N,3,8,8]\n"
-    "param w f32[4,3,3,3]\n"
-    "param b f32[4]\n"
-    "conv = conv2d(x, w, b) pad=1,1,1,1 @body\n"
-    "act = relu(conv) @body.act\n"
-    "half = identity(act)\n"
-    "pool = max_pool2d(half) kernel=2,2 stride=2,2\n"
-    "%1 = tanh(pool)\n"
-    "output y = %1\n"
-    "output z = half\n";
+static const char *const text = "input x f32[N,3,8,8]\n"
+                                "param w f32[4,3,3,3]\n"
+                                "param b f32[4]\n"
+                                "conv = conv2d(x, w, b) pad=1,1,1,1 @body\n"
+                                "act = relu(conv) @body.act\n"
+                                "half = identity(act)\n"
+                                "pool = max_pool2d(half) kernel=2,2 stride=2,2\n"
+                                "%1 = tanh(pool)\n"
+                                "output y = %1\n"
+                                "output z = half\n";
 
 static fac_graph *network(void) {
     fac_graph *g = graph_of(text);
@@ -37,7 +36,7 @@ static void removing(void **state) {
     assert_int_equal(count_op(out, "tanh"), 0);
     fac_graph_free(out);
     out = NULL;
-    OK(fac_graph_removed(g, "body.act", NULL, &out, &err));              /* the scope that it alone stands in */
+    OK(fac_graph_removed(g, "body.act", NULL, &out, &err)); /* the scope that it alone stands in */
     assert_int_equal(count_op(out, "relu"), 0);
     fac_graph_free(out);
     out = NULL;
@@ -45,8 +44,10 @@ static void removing(void **state) {
     assert_int_equal(count_op(out, "tanh"), 0);
     fac_graph_free(out);
     out = NULL;
-    FAILS(fac_graph_removed(g, "pool", &n, &out, &err), FAC_E_SHAPE, "its input is f32[N,4,8,8] and its output f32[N,4,4,4]");
-    FAILS(fac_graph_removed(g, "nobody", &n, &out, &err), FAC_E_ARGUMENT, "there is no node \"nobody\"");
+    FAILS(fac_graph_removed(g, "pool", &n, &out, &err), FAC_E_SHAPE,
+          "its input is f32[N,4,8,8] and its output f32[N,4,4,4]");
+    FAILS(fac_graph_removed(g, "nobody", &n, &out, &err), FAC_E_ARGUMENT,
+          "there is no node \"nobody\"");
     FAILS(fac_graph_removed(g, "w", &n, &out, &err), FAC_E_ARGUMENT, "is no node");
     assert_null(out);
     fac_graph_free(g);
@@ -54,7 +55,8 @@ static void removing(void **state) {
 
 static void several_in_a_scope(void **state) {
     (void)state;
-    fac_graph *g = graph_of("input x f32[2]\na = relu(x) @s\nb = tanh(a) @s\noutput y = b\n"), *out = NULL;
+    fac_graph *g = graph_of("input x f32[2]\na = relu(x) @s\nb = tanh(a) @s\noutput y = b\n"),
+              *out = NULL;
     int n;
     FAILS(fac_graph_removed(g, "s", &n, &out, &err), FAC_E_ARGUMENT, "2 nodes stand in \"s\"");
     OK(fac_graph_removed(g, "s*", &n, &out, &err));
@@ -74,10 +76,12 @@ static void inserting(void **state) {
     fac_graph_free(out);
     out = NULL;
     OK(fac_graph_inserted(g, "half", "t = exp(_); mul(t, 0.5) neg", &n, &out, &err));
-    assert_int_equal(n, 2);                                 /* a pool, and an output of the graph */
-    want = graph_of("input x f32[N,3,8,8]\nparam w f32[4,3,3,3]\nparam b f32[4]\nconv = conv2d(x, w, b) pad=1,1,1,1\n"
+    assert_int_equal(n, 2); /* a pool, and an output of the graph */
+    want = graph_of("input x f32[N,3,8,8]\nparam w f32[4,3,3,3]\nparam b f32[4]\nconv = conv2d(x, "
+                    "w, b) pad=1,1,1,1\n"
                     "act = relu(conv)\n"
-                    "e = exp(act)\nm = mul(e, 0.5)\nn = neg(m)\np = max_pool2d(n) kernel=2,2 stride=2,2\n%1 = tanh(p)\n"
+                    "e = exp(act)\nm = mul(e, 0.5)\nn = neg(m)\np = max_pool2d(n) kernel=2,2 "
+                    "stride=2,2\n%1 = tanh(p)\n"
                     "output y = %1\noutput z = n\n");
     fill_params(want);
     assert_same(want, out);
@@ -98,16 +102,22 @@ static void inserting(void **state) {
     assert_sound(out);
     fac_graph_free(out);
     out = NULL;
-    OK(fac_graph_inserted(g, "x", "max_pool2d kernel=2,2 stride=2,2", &n, &out, &err));     /* what follows is smaller */
+    OK(fac_graph_inserted(g, "x", "max_pool2d kernel=2,2 stride=2,2", &n, &out,
+                          &err)); /* what follows is smaller */
     assert_int_equal(fac_value_type(fac_graph_find(out, "act")).dims.d[2], 4);
     fac_graph_free(out);
     out = NULL;
-    FAILS(fac_graph_inserted(g, "half->conv", "neg", &n, &out, &err), FAC_E_ARGUMENT, "no such reader");
-    FAILS(fac_graph_inserted(g, "half", "nope(_)", &n, &out, &err), FAC_E_FORMAT, "1:1: there is no op 'nope'");
-    FAILS(fac_graph_inserted(g, "half", "clip(_, 0", &n, &out, &err), FAC_E_FORMAT, "',' is missing");
-    FAILS(fac_graph_inserted(g, "half", "clip(_, 0, 6) wide=3", &n, &out, &err), FAC_E_FORMAT, "no attribute 'wide'");
+    FAILS(fac_graph_inserted(g, "half->conv", "neg", &n, &out, &err), FAC_E_ARGUMENT,
+          "no such reader");
+    FAILS(fac_graph_inserted(g, "half", "nope(_)", &n, &out, &err), FAC_E_FORMAT,
+          "1:1: there is no op 'nope'");
+    FAILS(fac_graph_inserted(g, "half", "clip(_, 0", &n, &out, &err), FAC_E_FORMAT,
+          "',' is missing");
+    FAILS(fac_graph_inserted(g, "half", "clip(_, 0, 6) wide=3", &n, &out, &err), FAC_E_FORMAT,
+          "no attribute 'wide'");
     FAILS(fac_graph_inserted(g, "half", "add(_, w)", &n, &out, &err), FAC_E_SHAPE, "add");
-    FAILS(fac_graph_inserted(g, "half", "add(_, nobody)", &n, &out, &err), FAC_E_FORMAT, "there is no value 'nobody'");
+    FAILS(fac_graph_inserted(g, "half", "add(_, nobody)", &n, &out, &err), FAC_E_FORMAT,
+          "there is no value 'nobody'");
     assert_null(out);
     fac_graph_free(g);
 }
@@ -118,7 +128,8 @@ static void replacing(void **state) {
     int n;
     OK(fac_graph_replaced(g, "act", "gelu", &n, &out, &err));
     assert_int_equal(count_op(out, "gelu"), 1);
-    assert_string_equal(fac_value_name(fac_graph_find(out, "act")), "act");         /* the name stays at its place */
+    assert_string_equal(fac_value_name(fac_graph_find(out, "act")),
+                        "act"); /* the name stays at its place */
     fac_graph_free(out);
     out = NULL;
     OK(fac_graph_replaced(g, "conv", "conv2d(x0, x1, x2) like node stride=2,2", &n, &out, &err));
@@ -130,8 +141,10 @@ static void replacing(void **state) {
     assert_sound(out);
     fac_graph_free(out);
     out = NULL;
-    FAILS(fac_graph_replaced(g, "act", "conv2d(x0, x1)", &n, &out, &err), FAC_E_FORMAT, "there is no value 'x1'");
-    FAILS(fac_graph_replaced(g, "conv", "mul(x0, 3) like node", &n, &out, &err), FAC_E_FORMAT, "is no mul");
+    FAILS(fac_graph_replaced(g, "act", "conv2d(x0, x1)", &n, &out, &err), FAC_E_FORMAT,
+          "there is no value 'x1'");
+    FAILS(fac_graph_replaced(g, "conv", "mul(x0, 3) like node", &n, &out, &err), FAC_E_FORMAT,
+          "is no mul");
     FAILS(fac_graph_replaced(g, "act", "", &n, &out, &err), FAC_E_FORMAT, "an op is missing");
     assert_null(out);
     fac_graph_free(g);
@@ -143,7 +156,7 @@ static void setting(void **state) {
     int n;
     OK(fac_graph_set(g, "conv", "stride=2,2", &n, &out, &err));
     const fac_dims d = fac_value_type(fac_graph_find(out, "conv")).dims;
-    assert_int_equal(d.d[2], 4);                            /* pad=1 stayed */
+    assert_int_equal(d.d[2], 4); /* pad=1 stayed */
     fac_graph_free(out);
     out = NULL;
     FAILS(fac_graph_set(g, "conv", "stride=0,x", &n, &out, &err), FAC_E_FORMAT, "stride");
@@ -209,36 +222,39 @@ static fac_tensor *full(fac_dtype dtype, fac_dims dims, double x) {
 static void tensors(void **state) {
     (void)state;
     fac_graph *g = network(), *out = NULL, *back = NULL;
-    fac_tensor *b = full(FAC_F32, fac_shape(4), 2), *wide = full(FAC_F32, fac_shape(6, 3, 3, 3), 1), *f64 = full(FAC_F64,
-        fac_shape(4), 2),
-               *x = full(FAC_F32, fac_shape(2, 3, 8, 8), 1);
+    fac_tensor *b = full(FAC_F32, fac_shape(4), 2), *wide = full(FAC_F32, fac_shape(6, 3, 3, 3), 1),
+               *f64 = full(FAC_F64, fac_shape(4), 2), *x = full(FAC_F32, fac_shape(2, 3, 8, 8), 1);
     int n;
     OK(fac_graph_tensor_set(g, "b", b, &out, &err));
     assert_ptr_equal(fac_value_tensor(fac_graph_find(out, "b")), b);
     fac_graph_free(out);
     out = NULL;
-    OK(fac_graph_tensor_set(g, "x", x, &out, &err));        /* an input becomes a parameter: all can be computed now */
+    OK(fac_graph_tensor_set(g, "x", x, &out,
+                            &err)); /* an input becomes a parameter: all can be computed now */
     assert_int_equal(fac_graph_inputs(out), 0);
     OK(fac_graph_baked(out, &n, &back, &err));
     assert_null(back->first);
     fac_graph_free(back);
     fac_graph_free(out);
     out = back = NULL;
-    FAILS(fac_graph_tensor_set(g, "w", wide, &out, &err), FAC_E_SHAPE, "conv2d");       /* 6 channels, a bias of 4 */
+    FAILS(fac_graph_tensor_set(g, "w", wide, &out, &err), FAC_E_SHAPE,
+          "conv2d"); /* 6 channels, a bias of 4 */
     FAILS(fac_graph_tensor_set(g, "b", f64, &out, &err), FAC_E_SHAPE, "the new one f64[4]");
     FAILS(fac_graph_tensor_set(g, "nobody", b, &out, &err), FAC_E_ARGUMENT, "no value");
     OK(fac_graph_stripped(g, 10, &n, &out, &err));
     assert_int_equal(n, 1);
     assert_int_equal(fac_graph_params(out), 1);
-    OK(fac_graph_restored(out, 2, (const char *[]){ "w", "other" }, (fac_tensor *[]){ fac_value_tensor(fac_graph_find(g, "w")),
-                                                                                      b }, &n,
+    OK(fac_graph_restored(out, 2, (const char *[]){ "w", "other" },
+                          (fac_tensor *[]){ fac_value_tensor(fac_graph_find(g, "w")), b }, &n,
                           &back, &err));
     assert_int_equal(n, 1);
     assert_same(g, back);
     fac_graph_free(back);
     back = NULL;
-    FAILS(fac_graph_restored(out, 1, (const char *[]){ "w" }, &wide, &n, &back, &err), FAC_E_SHAPE, "\"w\" is f32[4,3,3,3]");
-    FAILS(fac_graph_restored(out, 1, (const char *[]){ "x" }, &x, &n, &back, &err), FAC_E_ARGUMENT, "none of these");
+    FAILS(fac_graph_restored(out, 1, (const char *[]){ "w" }, &wide, &n, &back, &err), FAC_E_SHAPE,
+          "\"w\" is f32[4,3,3,3]");
+    FAILS(fac_graph_restored(out, 1, (const char *[]){ "x" }, &x, &n, &back, &err), FAC_E_ARGUMENT,
+          "none of these");
     assert_null(back);
     fac_graph_free(out);
     fac_tensor_free(b);
@@ -250,28 +266,38 @@ static void tensors(void **state) {
 
 static void floats_but(void **state) {
     (void)state;
-    fac_graph *g = graph_of("input x f32[2,8]\nparam w f32[8,8]\nparam v f32[8,8]\na = linear(x, w, -)\ns = softmax(a) axis=1\n"
+    fac_graph *g = graph_of("input x f32[2,8]\nparam w f32[8,8]\nparam v f32[8,8]\na = linear(x, "
+                            "w, -)\ns = softmax(a) axis=1\n"
                             "t = mul(s, 2)\n"
-                            "b = linear(t, v, -)\noutput y = b\n"), *out = NULL;
+                            "b = linear(t, v, -)\noutput y = b\n"),
+              *out = NULL;
     fac_float_report r;
     fill_params(g);
-    OK(fac_graph_floats_but(g, &(fac_float_opts){ .to = FAC_F16, .nkeep = 2, .keep = (const char *[]){ "op:softmax", "t" },
-                                                  .keep_ports = true }, &r, &out, &err));
+    OK(fac_graph_floats_but(g,
+                            &(fac_float_opts){ .to = FAC_F16,
+                                               .nkeep = 2,
+                                               .keep = (const char *[]){ "op:softmax", "t" },
+                                               .keep_ports = true },
+                            &r, &out, &err));
     assert_sound(out);
     assert_int_equal(r.tensors, 2);
     assert_int_equal(r.kept, 2);
-    assert_int_equal(r.casts, 4);           /* in, before softmax, behind t, out: none between the two that are kept */
+    assert_int_equal(r.casts,
+                     4); /* in, before softmax, after t, out: none between the two that are kept */
     assert_int_equal(fac_value_type(fac_graph_find(out, "s")).dtype, FAC_F32);
     assert_int_equal(fac_value_type(fac_graph_find(out, "a")).dtype, FAC_F16);
     assert_int_equal(fac_value_type(fac_graph_output(out, 0)).dtype, FAC_F32);
     assert_int_equal(fac_value_type(fac_graph_input(out, 0)).dtype, FAC_F32);
     fac_verdict verdict;
-    OK(fac_verify(g, out, device, &(fac_verify_opts){ .mode = FAC_VERIFY_DATA, .rounds = 1, .rtol = 0.02, .atol = 0.02 },
-                  &verdict, &err));
+    OK(fac_verify(
+        g, out, device,
+        &(fac_verify_opts){ .mode = FAC_VERIFY_DATA, .rounds = 1, .rtol = 0.02, .atol = 0.02 },
+        &verdict, &err));
     assert_int_equal(verdict.same, FAC_NO_DIFFERENCE);
     fac_graph_free(out);
     out = NULL;
-    fac_tensor *large = full(FAC_F32, fac_shape(8, 8), 1e6), *small = full(FAC_F32, fac_shape(8, 8), 1e-9);
+    fac_tensor *large = full(FAC_F32, fac_shape(8, 8), 1e6),
+               *small = full(FAC_F32, fac_shape(8, 8), 1e-9);
     fac_graph *odd = NULL, *odder = NULL;
     OK(fac_graph_tensor_set(g, "w", large, &odd, &err));
     OK(fac_graph_tensor_set(odd, "v", small, &odder, &err));
@@ -299,10 +325,17 @@ static void floats_in_range(void **state) {
     (void)state;
     enum { N = 8 };
     static const double x[N] = { -3e38, 1e9, 65504, -INFINITY, 1e-12, -1e-12, 0, 0.5 };
-    static const struct { fac_dtype to; double want[N]; int over, under; } cases[] = {
-        { FAC_F16, { -65504, 65504, 65504, -INFINITY, 0x1p-24, -0x1p-24, 0, 0.5 }, 2, 2 },
-        { FAC_F32, { (float)-3e38, 1e9, 65504, -INFINITY, (float)1e-12, (float)-1e-12, 0, 0.5 }, 0, 0 } };
-    fac_graph *g = graph_of("input x f64[8]\nparam w f64[8]\ny = add(x, w)\noutput y = y\n"), *odd = NULL, *out = NULL;
+    static const struct {
+        fac_dtype to;
+        double want[N];
+        int over, under;
+    } cases[] = { { FAC_F16, { -65504, 65504, 65504, -INFINITY, 0x1p-24, -0x1p-24, 0, 0.5 }, 2, 2 },
+                  { FAC_F32,
+                    { (float)-3e38, 1e9, 65504, -INFINITY, (float)1e-12, (float)-1e-12, 0, 0.5 },
+                    0,
+                    0 } };
+    fac_graph *g = graph_of("input x f64[8]\nparam w f64[8]\ny = add(x, w)\noutput y = y\n"),
+              *odd = NULL, *out = NULL;
     fac_tensor *t = NULL;
     OK(fac_tensor_new(NULL, FAC_F64, fac_shape(N), &t, &err));
     OK(fac_tensor_write(t, x, sizeof x, &err));
@@ -315,7 +348,9 @@ static void floats_in_range(void **state) {
         assert_int_equal(r.vanished, cases[c].under);
         read_all(fac_value_tensor(fac_graph_find(out, "w")), got, N);
         for (int k = 0; k < N; k++)
-            if (got[k] != cases[c].want[k]) fail_msg("%s: number %d is %g, not %g", fac_dtype_get(cases[c].to)->name, k, got[k], cases[c].want[k]);
+            if (got[k] != cases[c].want[k])
+                fail_msg("%s: number %d is %g, not %g", fac_dtype_get(cases[c].to)->name, k, got[k],
+                         cases[c].want[k]);
         fac_graph_free(out);
         out = NULL;
     }
@@ -340,12 +375,16 @@ static void floats_in_range(void **state) {
  * the file. */
 static void floats_everywhere(void **state) {
     (void)state;
-    fac_graph *g = graph_of("input c bool[]\ninput x f32[4]\ninput s f32[4]\n"
-                            "n = rms_norm(x, s) axis=-1 epsilon=1e-12\n"
-                            "i = if(c, n) {t0 = div(x1, f32(1e-9)); t0} {t0 = max(x1, f32(-1e38)); t0}\n"
-                            "m = rms_norm(i, s) axis=-1 epsilon=1e-12\noutput y = m\n"), *out = NULL;
+    fac_graph *g = graph_of(
+                  "input c bool[]\ninput x f32[4]\ninput s f32[4]\n"
+                  "n = rms_norm(x, s) axis=-1 epsilon=1e-12\n"
+                  "i = if(c, n) {t0 = div(x1, f32(1e-9)); t0} {t0 = max(x1, f32(-1e38)); t0}\n"
+                  "m = rms_norm(i, s) axis=-1 epsilon=1e-12\noutput y = m\n"),
+              *out = NULL;
     fac_float_report r;
-    OK(fac_graph_floats_but(g, &(fac_float_opts){ .to = FAC_F16, .nkeep = 1, .keep = (const char *[]){ "m" } }, &r, &out, &err));
+    OK(fac_graph_floats_but(
+        g, &(fac_float_opts){ .to = FAC_F16, .nkeep = 1, .keep = (const char *[]){ "m" } }, &r,
+        &out, &err));
     assert_sound(out);
     assert_int_equal(r.vanished, 2);
     assert_int_equal(r.overflowed, 1);
@@ -366,10 +405,12 @@ static void floats_everywhere(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(removing), cmocka_unit_test(several_in_a_scope),
-                                        cmocka_unit_test(inserting),
-                                        cmocka_unit_test(replacing), cmocka_unit_test(setting), cmocka_unit_test(ports),
-                                        cmocka_unit_test(tensors), cmocka_unit_test(floats_but),
-                                        cmocka_unit_test(floats_in_range), cmocka_unit_test(floats_everywhere) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(removing),        cmocka_unit_test(several_in_a_scope),
+        cmocka_unit_test(inserting),       cmocka_unit_test(replacing),
+        cmocka_unit_test(setting),         cmocka_unit_test(ports),
+        cmocka_unit_test(tensors),         cmocka_unit_test(floats_but),
+        cmocka_unit_test(floats_in_range), cmocka_unit_test(floats_everywhere)
+    };
     return cmocka_run_group_tests_name("edit_nodes", tests, open_device, close_device);
 }

@@ -1,4 +1,5 @@
-/* For targets that compile files of the command: errors are formatted, so that a sanitizer sees what they read, and not said. */
+/* For targets that compile files of the command: errors are formatted, so that a sanitizer sees
+ * what they read, and not said. */
 #include <stdarg.h>
 #include <stdio.h>
 #include "../../cli/common/cli.h"

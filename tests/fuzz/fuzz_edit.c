@@ -1,5 +1,6 @@
-/* libFuzzer: a graph's text, rules, and lines of edits, with lines of "---" between them.  Each edit makes a graph that is
- * sound, prints and reads back, or says why not and leaves everything as it was; so does tiling what has come out. */
+/* libFuzzer: a graph's text, rules, and lines of edits, with lines of "---" between them.  Each
+ * edit makes a graph that is sound, prints and reads back, or says why not and leaves everything as
+ * it was; so does tiling what has come out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,8 @@ static void check(const fac_graph *g) {
             insist(!v->node || v->node->order < m->order, "a node reads what comes later");
         }
     }
-    for (size_t k = 0; k < g->noutputs; k++) insist(g->outputs[k].value->leaf != FAC_POISON, "an output is not there");
+    for (size_t k = 0; k < g->noutputs; k++)
+        insist(g->outputs[k].value->leaf != FAC_POISON, "an output is not there");
     FILE *f = open_memstream(&text, &n);
     if (!f) return;
     const bool printed = !fac_graph_write(g, f, NULL);
@@ -68,7 +70,8 @@ static void check(const fac_graph *g) {
 }
 
 /* "word a b": the edit's name, its first operand, and the rest of the line. */
-static fac_status edit(const fac_graph *g, const fac_rules *rules, char *line, fac_graph **out, fac_error *err) {
+static fac_status edit(const fac_graph *g, const fac_rules *rules, char *line, fac_graph **out,
+                       fac_error *err) {
     char *a = strchr(line, ' '), *b;
     if (a) *a++ = 0;
     b = a ? strchr(a, ' ') : NULL;
@@ -85,23 +88,34 @@ static fac_status edit(const fac_graph *g, const fac_rules *rules, char *line, f
     if (!strcmp(line, "output")) return fac_graph_output_added(g, a, *b ? b : NULL, out, err);
     if (!strcmp(line, "drop")) return fac_graph_output_removed(g, a, out, err);
     if (!strcmp(line, "rename")) return fac_graph_rename(g, a, b, out, err);
-    if (!strcmp(line, "part")) return fac_graph_extract(g, *a != '-', (const char *[]){ a }, 1, (const char *[]){ b }, out, err);
-    if (!strcmp(line, "append")) return fac_graph_appended(g, g, *b != 0, (const char *[]){ a }, (const char *[]){ b }, out, err);
+    if (!strcmp(line, "part"))
+        return fac_graph_extract(g, *a != '-', (const char *[]){ a }, 1, (const char *[]){ b }, out,
+                                 err);
+    if (!strcmp(line, "append"))
+        return fac_graph_appended(g, g, *b != 0, (const char *[]){ a }, (const char *[]){ b }, out,
+                                  err);
     if (!strcmp(line, "replace_part") && g->ninputs == 1 && g->noutputs == 1)
-        return fac_graph_part_replaced(g, 1, (const char *[]){ a }, 1, (const char *[]){ b }, g, out, err);
+        return fac_graph_part_replaced(g, 1, (const char *[]){ a }, 1, (const char *[]){ b }, g,
+                                       out, err);
     if (!strcmp(line, "strip")) return fac_graph_stripped(g, strtol(a, NULL, 10), &n, out, err);
     if (!strcmp(line, "bake")) return fac_graph_baked(g, &n, out, err);
     if (!strcmp(line, "simplify")) return fac_graph_simplified(g, out, err);
     if (!strcmp(line, "batch")) return fac_graph_sized(g, strtol(a, NULL, 10), out, err);
     if (!strcmp(line, "floats"))
-        return fac_graph_floats_but(g, &(fac_float_opts){ .to = fac_dtype_find(a), .nkeep = *b != 0,
-                                                          .keep = (const char *[]){ b } }, NULL,
-                                    out, err);
+        return fac_graph_floats_but(g,
+                                    &(fac_float_opts){ .to = fac_dtype_find(a),
+                                                       .nkeep = *b != 0,
+                                                       .keep = (const char *[]){ b } },
+                                    NULL, out, err);
     if (!strcmp(line, "rules") && rules) return fac_graph_rewritten(g, rules, 200, NULL, out, err);
     if (!strcmp(line, "tile")) {
         const long m = strtol(a, NULL, 10), k = strtol(b, NULL, 10);
-        return fac_graph_tile(g, &(fac_tile_opts){ .m = m, .n = m, .k = k, .pad = k & 1, .sum = (fac_tile_sum)(m % 3 < 0 ? 0
-            : m % 3) },
+        return fac_graph_tile(g,
+                              &(fac_tile_opts){ .m = m,
+                                                .n = m,
+                                                .k = k,
+                                                .pad = k & 1,
+                                                .sum = (fac_tile_sum)(m % 3 < 0 ? 0 : m % 3) },
                               out, NULL, err);
     }
     return fac_graph_set(g, "op:*", line, &n, out, err);
@@ -139,10 +153,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     char *middle = strstr(text, "---\n"), *last = middle ? strstr(middle + 4, "---\n") : NULL;
     if (last) *last = 0;
     fac_graph *g = read_bytes(text, middle ? (size_t)(middle - text) : bytes);
-    if (middle && fac_rules_read(middle + 4, "rules", &rules, &err)) insist(!strncmp(err.text, "rules:", 6),
-                                                                            "an error without a place");
-    if (g && small(g)) edits(g, rules, last ? last + 4 : text + bytes);
-    else fac_graph_free(g);
+    if (middle && fac_rules_read(middle + 4, "rules", &rules, &err))
+        insist(!strncmp(err.text, "rules:", 6), "an error without a place");
+    if (g && small(g))
+        edits(g, rules, last ? last + 4 : text + bytes);
+    else
+        fac_graph_free(g);
     fac_rules_free(rules);
     free(text);
     return 0;

@@ -1,4 +1,5 @@
-/* libFuzzer: what lies in the folder of a training; the first byte says which file the others are. */
+/* libFuzzer: what lies in the folder of a training; the first byte says which file the others are.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,10 +51,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     memcpy(text, data + 1, bytes - 1);
     text[bytes - 1] = 0;
     switch (data[0] % 4) {
-    case 0: run_file(text, bytes - 1); break;
-    case 1: log_file(text, bytes - 1); break;
-    case 2: matrix_file(text, bytes - 1); break;
-    default: samples_file(text, bytes - 1); break;
+    case 0:
+        run_file(text, bytes - 1);
+        break;
+    case 1:
+        log_file(text, bytes - 1);
+        break;
+    case 2:
+        matrix_file(text, bytes - 1);
+        break;
+    default:
+        samples_file(text, bytes - 1);
+        break;
     }
     free(text);
     return 0;

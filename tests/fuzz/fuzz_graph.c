@@ -1,5 +1,6 @@
-/* libFuzzer: any bytes are a graph's text or an error.  What was read prints, and the printed text reads back to itself; as a
- * problem and as a body it is refused or taken; graphs and problems are written as ONNX, or refused. */
+/* libFuzzer: any bytes are a graph's text or an error.  What was read prints, and the printed text
+ * reads back to itself; as a problem and as a body it is refused or taken; graphs and problems are
+ * written as ONNX, or refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

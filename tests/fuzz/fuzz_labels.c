@@ -20,7 +20,8 @@ static void again(const fac_labels *l) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     fac_labels *l = NULL;
     if (fac_labels_parse((const char *)data, bytes, "fuzz", &l, NULL)) return 0;
-    if (!fac_labels_count(l) || fac_labels_get(l, -1) || fac_labels_get(l, fac_labels_count(l))) abort();
+    if (!fac_labels_count(l) || fac_labels_get(l, -1) || fac_labels_get(l, fac_labels_count(l)))
+        abort();
     again(l);
     fac_labels_free(l);
     return 0;

@@ -1,5 +1,5 @@
-/* libFuzzer: any bytes are a language model or an error.  The first byte says how they are read: as a GGUF file's keys, as
- * config.json, as a file of llama2.c. */
+/* libFuzzer: any bytes are a language model or an error.  The first byte says how they are read: as
+ * a GGUF file's keys, as config.json, as a file of llama2.c. */
 #include "base/file.h"
 #include "fuzz.h"
 #include "lm/lm.h"
@@ -29,9 +29,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     fac_lm_config c;
     if (!bytes) return 0;
     switch (data[0] % 3) {
-    case 0:  keys(data + 1, bytes - 1); break;
-    case 1:  fac_lm_config_json((const char *)data + 1, bytes - 1, &c, NULL); break;
-    default: llama2c(data + 1, bytes - 1); break;
+    case 0:
+        keys(data + 1, bytes - 1);
+        break;
+    case 1:
+        fac_lm_config_json((const char *)data + 1, bytes - 1, &c, NULL);
+        break;
+    default:
+        llama2c(data + 1, bytes - 1);
+        break;
     }
     return 0;
 }

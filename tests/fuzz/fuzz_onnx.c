@@ -1,5 +1,5 @@
-/* libFuzzer: any bytes are a model or an error; what is a model is a graph that can be written again, or has an op that
- * cannot. */
+/* libFuzzer: any bytes are a model or an error; what is a model is a graph that can be written
+ * again, or has an op that cannot. */
 #include <stdlib.h>
 #include "fuzz.h"
 #include "onnx/load.h"

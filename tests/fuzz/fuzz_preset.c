@@ -8,7 +8,7 @@ static void try_photo(const fac_preprocess *how) {
     static uint8_t pixels[5 * 4 * 3] = { 0, 255, 17, 3 };
     const fac_image image = { .height = 5, .width = 4, .rgb = pixels };
     fac_tensor *t = NULL;
-    if ((double)how->height * how->width > 1e5 || how->resize > 300) return;        /* right, but slow */
+    if ((double)how->height * how->width > 1e5 || how->resize > 300) return; /* right, but slow */
     if (!fac_image_tensor(&image, how, &t, NULL)) fac_tensor_free(t);
 }
 

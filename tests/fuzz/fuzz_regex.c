@@ -1,4 +1,5 @@
-/* libFuzzer: a regular expression, and behind a zero byte a text to match: no pattern may take long, none may match in two ways. */
+/* libFuzzer: a regular expression, and after a zero byte a text to match: no pattern may take
+ * long, none may match in two ways. */
 #include <stdlib.h>
 #include <string.h>
 #include "fuzz.h"

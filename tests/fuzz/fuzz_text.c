@@ -1,4 +1,5 @@
-/* libFuzzer: the first byte says what the others are: a table, a vocabulary, vectors, or a text to cut. */
+/* libFuzzer: the first byte says what the others are: a table, a vocabulary, vectors, or a text to
+ * cut. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
@@ -52,11 +53,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const char *rest = (const char *)data + 1;
     const fac_token_kind kind = (fac_token_kind)(data[0] / 8 % 3);
     switch (data[0] % 8) {
-    case 0: vocabulary(rest, bytes - 1); break;
-    case 1: vectors(rest, bytes - 1); break;
-    case 2: table(rest, bytes - 1, NULL, kind); break;
-    case 3: table(rest, bytes - 1, &(fac_texts_opts){ .separator = ',', .header = true, .text = "text" }, kind); break;
-    default: table(rest, bytes - 1, &(fac_texts_opts){ .separator = ',', .text = "1", .label = "0" }, kind); break;
+    case 0:
+        vocabulary(rest, bytes - 1);
+        break;
+    case 1:
+        vectors(rest, bytes - 1);
+        break;
+    case 2:
+        table(rest, bytes - 1, NULL, kind);
+        break;
+    case 3:
+        table(rest, bytes - 1,
+              &(fac_texts_opts){ .separator = ',', .header = true, .text = "text" }, kind);
+        break;
+    default:
+        table(rest, bytes - 1, &(fac_texts_opts){ .separator = ',', .text = "1", .label = "0" },
+              kind);
+        break;
     }
     return 0;
 }

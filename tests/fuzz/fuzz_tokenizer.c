@@ -1,11 +1,13 @@
-/* libFuzzer: any bytes are a tokenizer or an error; one that was read takes any text, and its ids become a text again. */
+/* libFuzzer: any bytes are a tokenizer or an error; one that was read takes any text, and its ids
+ * become a text again. */
 #include "fuzz.h"
 #include "text/tokenizer.h"
 
 static void use(const fac_tokenizer *t, const char *text, size_t bytes) {
     int32_t ids[256];
     char back[512];
-    const int64_t n = fac_tokenizer_encode(t, text, bytes, FAC_TEXT_SPECIAL | FAC_TEXT_BOS, ids, 256);
+    const int64_t n =
+        fac_tokenizer_encode(t, text, bytes, FAC_TEXT_SPECIAL | FAC_TEXT_BOS, ids, 256);
     if (n > 0) fac_tokenizer_decode(t, ids, n < 256 ? n : 256, FAC_TEXT_SPECIAL, back, sizeof back);
 }
 

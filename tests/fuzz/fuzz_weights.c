@@ -1,4 +1,5 @@
-/* libFuzzer: any bytes are weights or an error; whatever was read can be read again from the tensors. */
+/* libFuzzer: any bytes are weights or an error; whatever was read can be read again from the
+ * tensors. */
 #include "base/memory.h"
 #include "fuzz.h"
 #include "tensor/weights.h"
@@ -8,7 +9,8 @@ static void read_all(const fac_weights *w) {
         const fac_tensor *t = fac_weights_tensor(w, i);
         fac_type type = fac_tensor_type(t);
         size_t bytes = fac_type_bytes(&type);
-        void *to = bytes < 1 << 20 ? fac_alloc(bytes, 1) : NULL;        /* a stride of 0 makes much of little */
+        void *to =
+            bytes < 1 << 20 ? fac_alloc(bytes, 1) : NULL; /* a stride of 0 makes much of little */
         if (to) fac_tensor_read(t, to, bytes, NULL);
         fac_release(to);
     }

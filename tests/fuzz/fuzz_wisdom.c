@@ -1,4 +1,5 @@
-/* libFuzzer: the text of wisdom.  What was read is found again, and lines of it can be put and merged. */
+/* libFuzzer: the text of wisdom.  What was read is found again, and lines of it can be put and
+ * merged. */
 #include <stdlib.h>
 #include <string.h>
 #include "backends/wisdom.h"
@@ -8,14 +9,16 @@ static void look(const fac_wisdom *w) {
     for (size_t i = 0; i < fac_wisdom_count(w); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(w, i);
         fac_wisdom_entry found;
-        if (!fac_wisdom_find(w, e.device, e.problem, &found) || strcmp(found.solver, e.solver)) abort();
+        if (!fac_wisdom_find(w, e.device, e.problem, &found) || strcmp(found.solver, e.solver))
+            abort();
     }
 }
 
 static void merge(const fac_wisdom *from) {
     fac_wisdom *into;
     if (fac_wisdom_new(&into, NULL)) return;
-    if (!fac_wisdom_merge(into, from, NULL) && fac_wisdom_count(into) != fac_wisdom_count(from)) abort();
+    if (!fac_wisdom_merge(into, from, NULL) && fac_wisdom_count(into) != fac_wisdom_count(from))
+        abort();
     look(into);
     fac_wisdom_free(into);
 }

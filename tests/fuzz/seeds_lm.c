@@ -8,8 +8,13 @@ static void gguf(fac_text *t) {
     fac_text_add_bytes(t, "\0", 1);
     put_gguf_head(t, 3, 0, 5);
     put_gguf_key_text(t, "general.architecture", "llama");
-    static const struct { const char *name; int x; } keys[] = {
-        { "llama.block_count", 2 }, { "llama.embedding_length", 16 }, { "llama.attention.head_count", 4 }, { "llama.context_length", 64 } };
+    static const struct {
+        const char *name;
+        int x;
+    } keys[] = { { "llama.block_count", 2 },
+                 { "llama.embedding_length", 16 },
+                 { "llama.attention.head_count", 4 },
+                 { "llama.context_length", 64 } };
     for (int k = 0; k < 4; k++) {
         put_gguf_key(t, keys[k].name, 4);
         put_number(t, (uint64_t)keys[k].x, 4);
@@ -17,8 +22,10 @@ static void gguf(fac_text *t) {
 }
 
 void fac_seeds(fac_seed_taker *take, void *self) {
-    static const char json[] = "\1{\"model_type\":\"qwen2\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,"
-                               "\"max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}";
+    static const char json[] =
+        "\1{\"model_type\":\"qwen2\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_"
+        "heads\":4,"
+        "\"max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}";
     fac_text t = { 0 };
     gguf(&t);
     take(self, "gguf", t.s, t.n);

@@ -1,8 +1,19 @@
-/* Models to begin with: each message, each way to store a tensor, functions, some real ops with attributes. */
+/* Models to begin with: each message, each way to store a tensor, functions, some real ops with
+ * attributes. */
 #include "fuzz.h"
 #include "../support/onnx_writer.h"
 
-enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, FUNCTIONS = 25, ATTRIBUTE = 5, F32 = 1, I64 = 7, BOOL = 9 };
+enum {
+    NODE = 1,
+    INITIALIZER = 5,
+    INPUT = 11,
+    OUTPUT = 12,
+    FUNCTIONS = 25,
+    ATTRIBUTE = 5,
+    F32 = 1,
+    I64 = 7,
+    BOOL = 9
+};
 
 static void attr_ints(bytes *node, const char *name, int64_t a, int64_t b) {
     bytes at = w_attr(name, 7);
@@ -39,8 +50,10 @@ static bytes convolution(void) {
 /* An integer or float initializer of three elements in one storage field, added to the input. */
 static bytes stored(int dtype, int field, const void *data, size_t n, bool repeated) {
     bytes g = ends("3"), t = w_tensor("w", dtype, "3");
-    if (repeated) for (size_t k = 0; k < n; k++) w_int(&t, field, ((const uint8_t *)data)[k]);
-    else w_bytes(&t, field, data, n);
+    if (repeated)
+        for (size_t k = 0; k < n; k++) w_int(&t, field, ((const uint8_t *)data)[k]);
+    else
+        w_bytes(&t, field, data, n);
     w_sub(&g, INITIALIZER, t);
     bytes cast = w_node("Cast", "w", "f");
     w_attr_int(&cast, "to", F32);
@@ -60,7 +73,8 @@ static bytes reshaped(void) {
 }
 
 static bytes called(void) {
-    bytes g = ends("4"), f = { 0 }, n = w_node("LeakyRelu", "a", "b"), ref = w_attr("alpha", 1), d = w_attr("slope", 1);
+    bytes g = ends("4"), f = { 0 }, n = w_node("LeakyRelu", "a", "b"), ref = w_attr("alpha", 1),
+          d = w_attr("slope", 1);
     bytes call = w_node("leak", "x", "y");
     w_text(&call, 7, "local");
     w_attr_f32(&call, "slope", 0.5f);

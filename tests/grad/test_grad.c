@@ -1,10 +1,10 @@
-/* Gradients: every op on its own cases against central differences in f64, first and second derivatives; and that every op says
- * something about its gradient. */
+/* Gradients: every op on its own cases against central differences in f64, first and second
+ * derivatives; and that every op says something about its gradient. */
 #include "grad_check.h"
 #include "op_list.h"
 
 enum { PLACES = 10 };
-static int kinks;                       /* places where differences say nothing */
+static int kinks; /* places where differences say nothing */
 
 /* ---- problems in f64 ---- */
 
@@ -15,14 +15,18 @@ static void in_f64(const char *text, char *out, size_t room) {
     for (const char *s = text; *s;) {
         size_t skip = 0;
         for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-            if (!strncmp(s, others[k], strlen(others[k])) && s > text && (s[-1] == '(' || s[-1] == ' ')) skip = strlen(others[k]);
+            if (!strncmp(s, others[k], strlen(others[k])) && s > text &&
+                (s[-1] == '(' || s[-1] == ' '))
+                skip = strlen(others[k]);
         n += (size_t)snprintf(out + n, room - n, "%s", skip ? "f64[" : (char[]){ *s, 0 });
         s += skip ? skip : 1;
     }
 }
 
 /* dot(x, r, [more]) = sum(x r) + more, of the test's own, so that one op is tried at a time. */
-static const fac_port dot_in[] = { { "x", FAC_FLOATS, 0 }, { "r", FAC_FLOATS, 0 }, { "more", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port dot_in[] = {
+    { "x", FAC_FLOATS, 0 }, { "r", FAC_FLOATS, 0 }, { "more", FAC_FLOATS, FAC_OPTIONAL }, { 0 }
+};
 static bool dot_infer(fac_node *n) {
     n->out[0]->type = (fac_type){ n->in[0]->type.dtype, { 0 } };
     return true;
@@ -30,7 +34,8 @@ static bool dot_infer(fac_node *n) {
 static fac_status dot_ref(const fac_ref *r, fac_error *e) {
     (void)e;
     double sum = r->in[2].f ? r->in[2].f[0] : 0;
-    for (int64_t i = 0; i < fac_dims_count(&r->in[0].type.dims); i++) sum += r->in[0].f[i] * r->in[1].f[i];
+    for (int64_t i = 0; i < fac_dims_count(&r->in[0].type.dims); i++)
+        sum += r->in[0].f[i] * r->in[1].f[i];
     r->out[0].f[0] = sum;
     return FAC_OK;
 }
@@ -39,10 +44,16 @@ static void dot_grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) 
     if (fac_needs(n, 1)) dx[1] = fac_mul(dy[0], n->in[0]);
     dx[2] = dy[0];
 }
-static const fac_op dot = { .name = "dot", .doc = "a test", .in = dot_in, .out = fac_ports_y, .infer = dot_infer,
-                            .ref = dot_ref, .grad = dot_grad };
+static const fac_op dot = { .name = "dot",
+                            .doc = "a test",
+                            .in = dot_in,
+                            .out = fac_ports_y,
+                            .infer = dot_infer,
+                            .ref = dot_ref,
+                            .grad = dot_grad };
 
-/* sum over k of sum(v[k] * random weights): a number that depends on every element.  NULL when nothing has a float type. */
+/* sum over k of sum(v[k] * random weights): a number that depends on every element.  NULL when
+ * nothing has a float type. */
 static fac_value *weighted(fac_graph *g, fac_value *const v[], int n) {
     fac_value *loss = NULL;
     for (int k = 0; k < n; k++) {
@@ -57,12 +68,13 @@ static fac_value *weighted(fac_graph *g, fac_value *const v[], int n) {
 
 typedef struct trial {
     const char *text;
-    fac_graph  *g;                      /* output 0: the loss; outputs 1...: gradients of the inputs in `wrt` */
+    fac_graph *g; /* output 0: the loss; outputs 1...: gradients of the inputs in `wrt` */
     fac_tensor *in[OPERANDS];
-    int         nin, wrt[OPERANDS], nwrt;
+    int nin, wrt[OPERANDS], nwrt;
 } trial;
 
-/* The graph of the problem with `order` derivatives on it.  false: the op takes no floats or makes none, or an error. */
+/* The graph of the problem with `order` derivatives on it.  false: the op takes no floats or makes
+ * none, or an error. */
 static bool differentiate(trial *t, int order) {
     fac_value *y[OPERANDS], *x[OPERANDS], *d[OPERANDS];
     fac_graph *g = t->g;
@@ -70,10 +82,12 @@ static bool differentiate(trial *t, int order) {
     t->nin = fac_graph_inputs(g);
     assert_true(nout <= OPERANDS && t->nin <= OPERANDS);
     for (int i = 0; i < t->nin; i++)
-        if (kind(fac_graph_input(g, i)->type.dtype) == 'f') t->wrt[t->nwrt] = i, x[t->nwrt++] = fac_graph_input(g, i);
+        if (kind(fac_graph_input(g, i)->type.dtype) == 'f')
+            t->wrt[t->nwrt] = i, x[t->nwrt++] = fac_graph_input(g, i);
     for (int k = 0; k < nout; k++) {
         y[k] = fac_graph_output(g, k);
-        if (kind(y[k]->type.dtype) == 'f' && y[k]->type.dtype != FAC_F64) return false;    /* too coarse for differences */
+        if (kind(y[k]->type.dtype) == 'f' && y[k]->type.dtype != FAC_F64)
+            return false; /* too coarse for differences */
     }
     fac_value *loss = t->nwrt ? weighted(g, y, nout) : NULL;
     if (!loss) return false;
@@ -99,8 +113,10 @@ static double run(const trial *t, fac_program *p, fac_tensor *grads[]) {
     if (fac_program_run(p, t->in, out, &err)) fail_msg("%s: %s", t->text, err.text);
     OK(fac_tensor_read(out[0], &loss, sizeof loss, &err));
     for (int i = 0; i <= t->nwrt; i++) {
-        if (i && grads) grads[i - 1] = out[i];
-        else fac_tensor_free(out[i]);
+        if (i && grads)
+            grads[i - 1] = out[i];
+        else
+            fac_tensor_free(out[i]);
     }
     return loss;
 }
@@ -116,12 +132,13 @@ static double moved(const trial *t, fac_program *p, int i, int64_t at, double h)
 
 /* f'(x) = (8 f(x+h) - 8 f(x-h) - f(x+2h) + f(x-2h)) / 12 h, off by h^4 f'''''/30. */
 static double difference(const trial *t, fac_program *p, int i, int64_t at, double h) {
-    double near = moved(t, p, i, at, h) - moved(t, p, i, at, -h), far = moved(t, p, i, at, 2 * h) - moved(t, p, i, at, -2 * h);
+    double near = moved(t, p, i, at, h) - moved(t, p, i, at, -h),
+           far = moved(t, p, i, at, 2 * h) - moved(t, p, i, at, -2 * h);
     return (8 * near - far) / (12 * h);
 }
 
-/* Whether a kink or a jump lies within h: the slopes to the left and to the right differ by more than curvature can explain.
- * There a difference says nothing; a step falls on one by chance. */
+/* Whether a kink or a jump lies within h: the slopes to the left and to the right differ by more
+ * than curvature can explain. There a difference says nothing; a step falls on one by chance. */
 static bool beside_kink(const trial *t, fac_program *p, int i, int64_t at, double h, double scale) {
     double here = moved(t, p, i, at, 0);
     double right = (moved(t, p, i, at, h) - here) / h, left = (here - moved(t, p, i, at, -h)) / h;
@@ -134,7 +151,8 @@ static fac_program *loss_alone(const trial *t) {
     fac_program *p = NULL;
     g->noutputs = 1;
     fac_graph_sweep(g);
-    OK(fac_program_new(g, device, &(fac_program_opts){ .solver = "ref", .no_fuse = true }, &p, &err));
+    OK(fac_program_new(g, device, &(fac_program_opts){ .solver = "ref", .no_fuse = true }, &p,
+                       &err));
     fac_graph_free(g);
     return p;
 }
@@ -152,10 +170,12 @@ static bool agrees_with_differences(const fac_case *c, int order, int *compared)
         return false;
     }
     if (floats) {
-        for (int i = 0; i < t.nin; i++) t.in[i] = random_tensor(fac_graph_input(t.g, i)->type, c->lo, c->hi);
+        for (int i = 0; i < t.nin; i++)
+            t.in[i] = random_tensor(fac_graph_input(t.g, i)->type, c->lo, c->hi);
         fac_tensor *grads[OPERANDS];
         fac_program *p = NULL, *alone = loss_alone(&t);
-        OK(fac_program_new(t.g, device, &(fac_program_opts){ .solver = "ref", .no_fuse = true }, &p, &err));
+        OK(fac_program_new(t.g, device, &(fac_program_opts){ .solver = "ref", .no_fuse = true }, &p,
+                           &err));
         double loss = run(&t, p, grads);
         for (int j = 0; j < t.nwrt; j++) {
             fac_type type = fac_graph_input(t.g, t.wrt[j])->type, got = fac_tensor_type(grads[j]);
@@ -163,15 +183,20 @@ static bool agrees_with_differences(const fac_case *c, int order, int *compared)
                 fail_msg("%s: the gradient of input %d has another type", text, t.wrt[j]);
             int64_t count = fac_dims_count(&type.dims);
             for (int k = 0; k < PLACES && k < count; k++, ++*compared) {
-                int64_t at = count <= PLACES ? k : (int64_t)(fac_random_uniform(seed, ++stream, 0) * (double)count);
-                double d = ((const double *)fac_tensor_data(grads[j]))[at], want = difference(&t, alone, t.wrt[j], at, 1e-4);
+                int64_t at = count <= PLACES
+                                 ? k
+                                 : (int64_t)(fac_random_uniform(seed, ++stream, 0) * (double)count);
+                double d = ((const double *)fac_tensor_data(grads[j]))[at],
+                       want = difference(&t, alone, t.wrt[j], at, 1e-4);
                 double scale = 1 + fabs(want) + 1e-3 * fabs(loss);
                 if (fabs(d - want) <= 1e-7 * scale) continue;
-                want = difference(&t, alone, t.wrt[j], at, 1e-6);       /* beside a kink: from nearer */
+                want = difference(&t, alone, t.wrt[j], at, 1e-6); /* beside a kink: from nearer */
                 if (fabs(d - want) <= 1e-5 * scale) continue;
-                if (beside_kink(&t, alone, t.wrt[j], at, 2e-6, scale)) kinks++;
-                else fail_msg("%s: derivative %d of input %d[%lld] is %.12g, differences say %.12g", text, order, t.wrt[j],
-                             (long long)at, d, want);
+                if (beside_kink(&t, alone, t.wrt[j], at, 2e-6, scale))
+                    kinks++;
+                else
+                    fail_msg("%s: derivative %d of input %d[%lld] is %.12g, differences say %.12g",
+                             text, order, t.wrt[j], (long long)at, d, want);
             }
             fac_tensor_free(grads[j]);
         }
@@ -183,11 +208,12 @@ static bool agrees_with_differences(const fac_case *c, int order, int *compared)
     return true;
 }
 
-static const char *only;                /* a single op to look at, from the command line */
+static const char *only; /* a single op to look at, from the command line */
 
 /* surrogate() is there to have another gradient than the true one */
 static bool asked_for(const fac_op *op) {
-    return op != &fac_op_surrogate && !(op->is & FAC_OP_NO_GRAD) && (!only || !strcmp(only, op->name));
+    return op != &fac_op_surrogate && !(op->is & FAC_OP_NO_GRAD) &&
+           (!only || !strcmp(only, op->name));
 }
 
 static int every_case(int order, int *compared) {
@@ -195,7 +221,8 @@ static int every_case(int order, int *compared) {
     for (const fac_op *const *p = fac_ops; *p; p++) {
         char why[sizeof err.text] = "";
         for (const fac_case *c = asked_for(*p) ? (*p)->cases : NULL; c && c->problem; c++)
-            if (!agrees_with_differences(c, order, compared)) snprintf(why, sizeof why, "%s", err.text);
+            if (!agrees_with_differences(c, order, compared))
+                snprintf(why, sizeof why, "%s", err.text);
         if (*why) print_message("%s: %s\n", (*p)->name, why);
         missing += *why != 0;
     }
@@ -222,14 +249,16 @@ static void every_op_says_something_about_its_gradient(void **state) {
     (void)state;
     int missing = 0;
     for (const fac_op *const *p = fac_ops; *p; p++)
-        if (!(*p)->grad && !(*p)->expand && !((*p)->is & FAC_OP_NO_GRAD)) missing++, print_message("%s\n", (*p)->name);
+        if (!(*p)->grad && !(*p)->expand && !((*p)->is & FAC_OP_NO_GRAD))
+            missing++, print_message("%s\n", (*p)->name);
     assert_int_equal(missing, 0);
 }
 
 int main(int argc, char **argv) {
     only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_those_of_differences), cmocka_unit_test(second_derivatives_are_those_of_differences),
+        cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(second_derivatives_are_those_of_differences),
         cmocka_unit_test(every_op_says_something_about_its_gradient),
     };
     return cmocka_run_group_tests_name("grad", tests, open_device, close_device);

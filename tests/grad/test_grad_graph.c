@@ -1,4 +1,5 @@
-/* Gradients of whole graphs: unused outputs, what is not connected, symbols, refusals, fast kernels, dropout. */
+/* Gradients of whole graphs: unused outputs, what is not connected, symbols, refusals, fast
+ * kernels, dropout. */
 #include "grad_check.h"
 #include "op_list.h"
 
@@ -30,7 +31,8 @@ static void unused_outputs_have_no_gradient(void **state) {
     fac_value *x = fac_input(g, "x", FAC_F64, fac_shape(2, 3, 4)), *dx;
     fac_value *y = fac_layer_norm(x, NULL, NULL, 1, 1e-5);
     /* only the statistics are used, not the normalized tensor */
-    fac_grad(fac_sum(fac_mul(fac_value_other(y, 1), fac_value_other(y, 2)), (fac_dims){ 0 }, false), 1, &x, &dx);
+    fac_grad(fac_sum(fac_mul(fac_value_other(y, 1), fac_value_other(y, 2)), (fac_dims){ 0 }, false),
+             1, &x, &dx);
     OK(fac_graph_check(g, &err));
     assert_true(fac_dims_equal(&dx->type.dims, &x->type.dims));
     fac_graph_free(g);
@@ -52,7 +54,8 @@ static void any_number_of_parts_has_gradients(void **state) {
     for (int k = 0; k < PARTS; k++) rows[k] = fac_unsqueeze(z[k], fac_shape(0));
     fac_split(fac_concat(rows, PARTS, 0), 0, PARTS, y);
     for (int k = 0; k < PARTS; k++) {
-        fac_value *term = fac_sum(fac_mul(fac_mul(y[k], y[k]), fac_number(g, FAC_F64, k + 1)), (fac_dims){ 0 }, false);
+        fac_value *term = fac_sum(fac_mul(fac_mul(y[k], y[k]), fac_number(g, FAC_F64, k + 1)),
+                                  (fac_dims){ 0 }, false);
         loss = loss ? fac_add(loss, term) : term;
     }
     wrt[PARTS] = y[PARTS - 1];
@@ -64,8 +67,8 @@ static void any_number_of_parts_has_gradients(void **state) {
     fac_graph_free(g);
 }
 
-/* Training with a batch of any size: gradients of a small network of many ops, built with symbols, run at two sizes and compared
- * with the graph that knows the sizes. */
+/* Training with a batch of any size: gradients of a small network of many ops, built with symbols,
+ * run at two sizes and compared with the graph that knows the sizes. */
 static fac_value *network(fac_graph *g, fac_value *x, fac_value *w[4]) {
     fac_type four = { FAC_F64, fac_shape(4) };
     const fac_dims dims[] = { fac_shape(4, 3, 3, 3), fac_shape(4), fac_shape(4), fac_shape(5, 4) };
@@ -82,7 +85,8 @@ static fac_value *network(fac_graph *g, fac_value *x, fac_value *w[4]) {
     fac_value *stat = fac_const(g, zeros);
     fac_tensor_free(zeros);
     fac_value *y = fac_conv2d(x, w[0], NULL, &(fac_conv2d_opts){ .pad = { 1, 1, 1, 1 } });
-    y = fac_apply(g, &fac_op_batch_norm, "training_mode epsilon=1e-5", 5, (fac_value *[]){ y, w[1], w[2], stat, stat });
+    y = fac_apply(g, &fac_op_batch_norm, "training_mode epsilon=1e-5", 5,
+                  (fac_value *[]){ y, w[1], w[2], stat, stat });
     y = fac_add(fac_max_pool2d(fac_relu(y), 2, 2, NULL), fac_avg_pool2d(y, 2, 2, NULL));
     y = fac_linear(fac_mean(y, fac_shape(2, 3), false), w[3], NULL);
     return fac_mean(fac_mul(fac_log_softmax(y, -1), fac_softmax(y, 1)), (fac_dims){ 0 }, false);
@@ -95,7 +99,8 @@ static void symbols_have_gradients(void **state) {
         for (int symbolic = 0; symbolic < 2; symbolic++) {
             fac_graph *g = fac_graph_new();
             fac_value *w[4], *d[4];
-            fac_dims dims = symbolic ? fac_shape(fac_symbol(g, "N"), 3, fac_symbol(g, "H"), 8) : fac_shape(n, 3, 6, 8);
+            fac_dims dims = symbolic ? fac_shape(fac_symbol(g, "N"), 3, fac_symbol(g, "H"), 8)
+                                     : fac_shape(n, 3, 6, 8);
             fac_value *loss = network(g, fac_input(g, "x", FAC_F64, dims), w);
             fac_grad(loss, 4, w, d);
             for (int k = 0; k < 4; k++) fac_output(g, (char[]){ 'd', (char)('0' + k), 0 }, d[k]);
@@ -125,13 +130,14 @@ static void symbols_have_gradients(void **state) {
     }
 }
 
-/* What the planner makes of gradients for the cpu, against the reference: with enough pixels gradients of convolutions are
- * convolutions with turned weights. */
+/* What the planner makes of gradients for the cpu, against the reference: with enough pixels
+ * gradients of convolutions are convolutions with turned weights. */
 static void fast_gradients_are_those_of_the_reference(void **state) {
     (void)state;
     static const char *const problems[] = {
         "conv2d_grad_x(f32[2,16,14,14], f32[16,8,3,3], f32[2,8,14,14]) pad=1,1,1,1",
-        "conv2d_grad_x(f32[2,6,15,11], f32[6,4,3,2], f32[2,8,14,13]) pad=2,0,1,0 dilation=1,2 groups=2",
+        "conv2d_grad_x(f32[2,6,15,11], f32[6,4,3,2], f32[2,8,14,13]) pad=2,0,1,0 dilation=1,2 "
+        "groups=2",
         "conv2d_grad_x(f32[3,5,12,12], f32[5,1,5,5], f32[3,5,12,12]) pad=2,2,2,2 groups=5",
         "conv2d_grad_x(f32[3,10,12,12], f32[10,1,3,3], f32[3,5,14,14]) groups=5",
         "conv2d_grad_x(f32[2,20,12,12], f32[20,7,1,1], f32[2,7,12,12])",
@@ -140,14 +146,18 @@ static void fast_gradients_are_those_of_the_reference(void **state) {
         "conv2d_grad_w(f32[2,6,33,33], f32[2,8,17,17], f32[8,6,3,3]) stride=2,2 pad=1,1,1,1",
         "conv2d_grad_w(f32[3,5,20,31], f32[3,10,20,31], f32[10,1,3,3]) pad=1,1,1,1 groups=5",
         "max_pool2d_grad(f32[3,5,30,31], f32[3,5,15,16]) kernel=3,3 stride=2,2 pad=1,1,1,1",
-        "avg_pool2d_grad(f32[3,5,30,31], f32[3,5,15,16]) kernel=3,3 stride=2,2 pad=1,1,1,1 count_include_pad",
+        "avg_pool2d_grad(f32[3,5,30,31], f32[3,5,15,16]) kernel=3,3 stride=2,2 pad=1,1,1,1 "
+        "count_include_pad",
         "batch_norm_grad(f32[3,5,20,31], f32[3,5,20,31], f32[5]) epsilon=1e-5",
-        "batch_norm(f32[3,5,20,31], f32[5], f32[5], f32[5], f32[5]) epsilon=1e-5 momentum=0.9 training_mode" };
+        "batch_norm(f32[3,5,20,31], f32[5], f32[5], f32[5], f32[5]) epsilon=1e-5 momentum=0.9 "
+        "training_mode"
+    };
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
         fac_graph *g = NULL;
         fac_tensor *in[OPERANDS], *out[2][OPERANDS] = { { NULL } };
         OK(fac_problem_graph(problems[i], false, &g, &err));
-        for (int k = 0; k < fac_graph_inputs(g); k++) in[k] = random_tensor(fac_graph_input(g, k)->type, -1, 1);
+        for (int k = 0; k < fac_graph_inputs(g); k++)
+            in[k] = random_tensor(fac_graph_input(g, k)->type, -1, 1);
         for (int how = 0; how < 2; how++) {
             fac_program *p = NULL;
             const fac_program_opts ref = { .solver = "ref", .no_fuse = true };
@@ -161,7 +171,8 @@ static void fast_gradients_are_those_of_the_reference(void **state) {
                 double a = (double)((const float *)fac_tensor_data(out[0][k]))[e];
                 double b = (double)((const float *)fac_tensor_data(out[1][k]))[e];
                 if (!(fabs(a - b) <= 5e-5 * (1 + fabs(b))))
-                    fail_msg("%s: output %d[%lld] is %g, not %g", problems[i], k, (long long)e, a, b);
+                    fail_msg("%s: output %d[%lld] is %g, not %g", problems[i], k, (long long)e, a,
+                             b);
             }
             fac_tensor_free(out[0][k]);
             fac_tensor_free(out[1][k]);
@@ -171,18 +182,22 @@ static void fast_gradients_are_those_of_the_reference(void **state) {
     }
 }
 
-/* The gradient of a weight multiplies with dy transposed, which is a view: it must reach the product without a copy. */
+/* The gradient of a weight multiplies with dy transposed, which is a view: it must reach the
+ * product without a copy. */
 static void transposed_operands_are_not_copied(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(70, 33)), *dy = fac_input(g, "dy", FAC_F32, fac_shape(70, 45));
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(70, 33)),
+              *dy = fac_input(g, "dy", FAC_F32, fac_shape(70, 45));
     fac_output(g, "dw", fac_matmul(fac_transpose(dy, fac_shape(1, 0)), x));
     fac_program *p = NULL;
     fac_tensor *in[2] = { random_tensor((fac_type){ FAC_F32, fac_shape(70, 33) }, -1, 1),
-                          random_tensor((fac_type){ FAC_F32, fac_shape(70, 45) }, -1, 1) }, *out[1] = { NULL };
+                          random_tensor((fac_type){ FAC_F32, fac_shape(70, 45) }, -1, 1) },
+               *out[1] = { NULL };
     OK(fac_program_new(g, device, NULL, &p, &err));
     OK(fac_program_run(p, in, out, &err));
-    const float *a = fac_tensor_data(in[0]), *b = fac_tensor_data(in[1]), *y = fac_tensor_data(out[0]);
+    const float *a = fac_tensor_data(in[0]), *b = fac_tensor_data(in[1]),
+                *y = fac_tensor_data(out[0]);
     for (int i = 0; i < 45; i++)
         for (int k = 0; k < 33; k++) {
             double want = 0;
@@ -191,7 +206,8 @@ static void transposed_operands_are_not_copied(void **state) {
         }
     fac_step_stat steps[4];
     size_t count = fac_program_steps(p, steps, 4);
-    for (size_t i = 0; i < count; i++) assert_false(!strcmp(steps[i].solver, "reorder") || !strcmp(steps[i].solver, "move"));
+    for (size_t i = 0; i < count; i++)
+        assert_false(!strcmp(steps[i].solver, "reorder") || !strcmp(steps[i].solver, "move"));
     fac_tensor_free(in[0]);
     fac_tensor_free(in[1]);
     fac_tensor_free(out[0]);
@@ -199,11 +215,13 @@ static void transposed_operands_are_not_copied(void **state) {
     fac_graph_free(g);
 }
 
-/* Noise is a function of the counter: the same for the same, half of it zeros, and its gradient has the same zeros. */
+/* Noise is a function of the counter: the same for the same, half of it zeros, and its gradient has
+ * the same zeros. */
 static void dropout_drops_and_its_gradient_too(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(1000)), *counter = fac_input(g, "counter", FAC_I64, (fac_dims){ 0 }), *d;
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(1000)),
+              *counter = fac_input(g, "counter", FAC_I64, (fac_dims){ 0 }), *d;
     fac_value *y = fac_dropout_train(x, 0.5, counter), *z = fac_dropout_train(x, 0.5, counter);
     fac_grad(fac_sum(y, (fac_dims){ 0 }, false), 1, &x, &d);
     fac_output(g, "y", y);
@@ -213,7 +231,8 @@ static void dropout_drops_and_its_gradient_too(void **state) {
     fac_graph *inference = fac_graph_inference(g);
     OK(fac_program_new(g, device, NULL, &p, &err));
     OK(fac_program_new(inference, device, NULL, &quiet, &err));
-    fac_tensor *in[2] = { random_tensor((fac_type){ FAC_F32, fac_shape(1000) }, 1, 2), NULL }, *out[3][3] = { { NULL } };
+    fac_tensor *in[2] = { random_tensor((fac_type){ FAC_F32, fac_shape(1000) }, 1, 2), NULL },
+               *out[3][3] = { { NULL } };
     OK(fac_tensor_new(NULL, FAC_I64, (fac_dims){ 0 }, &in[1], &err));
     OK(fac_program_run(p, in, out[0], &err));
     OK(fac_program_run(quiet, in, out[2], &err));
@@ -222,17 +241,19 @@ static void dropout_drops_and_its_gradient_too(void **state) {
     int zeros = 0, other_stream = 0, other_counter = 0;
     for (int i = 0; i < 1000; i++) {
         float v[3][3], from = ((const float *)fac_tensor_data(in[0]))[i];
-        for (int k = 0; k < 9; k++) v[k / 3][k % 3] = ((const float *)fac_tensor_data(out[k / 3][k % 3]))[i];
+        for (int k = 0; k < 9; k++)
+            v[k / 3][k % 3] = ((const float *)fac_tensor_data(out[k / 3][k % 3]))[i];
         assert_true(v[0][0] == 0 ? v[0][2] == 0 : v[0][0] == 2 * from && v[0][2] == 2);
         assert_true(v[2][0] == from);
-        assert_true((v[0][1] == 0) == (fac_random_uniform(0, 1, (uint64_t)i) < 0.5));       /* stream 1, counter 0 */
+        assert_true((v[0][1] == 0) ==
+                    (fac_random_uniform(0, 1, (uint64_t)i) < 0.5)); /* stream 1, counter 0 */
         assert_true((v[1][0] == 0) == (fac_random_uniform(7, 0, (uint64_t)i) < 0.5));
         zeros += v[0][0] == 0;
         other_stream += (v[0][0] == 0) != (v[0][1] == 0);
         other_counter += (v[0][0] == 0) != (v[1][0] == 0);
     }
-    assert_true(zeros > 400 && zeros < 600 && other_stream > 400 && other_stream < 600 && other_counter > 400 &&
-                other_counter < 600);
+    assert_true(zeros > 400 && zeros < 600 && other_stream > 400 && other_stream < 600 &&
+                other_counter > 400 && other_counter < 600);
     for (int k = 0; k < 9; k++) fac_tensor_free(out[k / 3][k % 3]);
     fac_tensor_free(in[0]);
     fac_tensor_free(in[1]);
@@ -255,10 +276,13 @@ static void what_has_no_gradient_is_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_connected_gets_zeros), cmocka_unit_test(unused_outputs_have_no_gradient),
+        cmocka_unit_test(what_is_not_connected_gets_zeros),
+        cmocka_unit_test(unused_outputs_have_no_gradient),
         cmocka_unit_test(any_number_of_parts_has_gradients),
-        cmocka_unit_test(symbols_have_gradients), cmocka_unit_test(fast_gradients_are_those_of_the_reference),
-        cmocka_unit_test(transposed_operands_are_not_copied), cmocka_unit_test(dropout_drops_and_its_gradient_too),
+        cmocka_unit_test(symbols_have_gradients),
+        cmocka_unit_test(fast_gradients_are_those_of_the_reference),
+        cmocka_unit_test(transposed_operands_are_not_copied),
+        cmocka_unit_test(dropout_drops_and_its_gradient_too),
         cmocka_unit_test(what_has_no_gradient_is_named),
     };
     return cmocka_run_group_tests_name("grad graph", tests, open_device, close_device);

@@ -1,5 +1,6 @@
-/* Gradients of elementwise ops and of those that move data, beyond what differences can see: ties and corners, sizes that are
- * symbols, many operands, zeros among factors; and the cpu's own kernel for embeddings. */
+/* Gradients of elementwise ops and of those that move data, beyond what differences can see: ties
+ * and corners, sizes that are symbols, many operands, zeros among factors; and the cpu's own kernel
+ * for embeddings. */
 #include "solver_check.h"
 #include "allocations.h"
 #include "facula/ops.h"
@@ -9,7 +10,10 @@
 #include "passes/passes.h"
 
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static fac_value *list(fac_graph *g, int n, const double *numbers) {
     fac_tensor *t = NULL;
@@ -32,17 +36,21 @@ static void expect(fac_value *y, fac_value *x, int n, const double *want) {
     OK(fac_eval(d, device, &t, &err));
     OK(fac_tensor_read(t, got, (size_t)n * sizeof *got, &err));
     for (int k = 0; k < n; k++)
-        if (got[k] != want[k]) fail_msg("%s: derivative %d is %.17g, expected %.17g", y->node->op->name, k, got[k], want[k]);
+        if (got[k] != want[k])
+            fail_msg("%s: derivative %d is %.17g, expected %.17g", y->node->op->name, k, got[k],
+                     want[k]);
     fac_tensor_free(t);
     fac_device_free(device);
 }
-#define LIST(...) (int)(sizeof (double[]){ __VA_ARGS__ } / sizeof(double)), (const double[]){ __VA_ARGS__ }
+#define LIST(...)                                                                                  \
+    (int)(sizeof(double[]){ __VA_ARGS__ } / sizeof(double)), (const double[]) { __VA_ARGS__ }
 
 /* As torch decides. */
 static void ties_and_corners(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *x = list(g, LIST(-3, 0, 0.5, 1, 3)), *a = list(g, LIST(1, 2, 3)), *b = list(g, LIST(1, 3, 2));
+    fac_value *x = list(g, LIST(-3, 0, 0.5, 1, 3)), *a = list(g, LIST(1, 2, 3)),
+              *b = list(g, LIST(1, 3, 2));
     fac_value *one = fac_number(g, FAC_F64, 1), *zero = fac_number(g, FAC_F64, 0);
     expect(fac_max(a, b), a, LIST(0.5, 0, 1));
     expect(fac_max(a, b), b, LIST(0.5, 1, 0));
@@ -70,9 +78,11 @@ static void means_of_many_in_16_bits(void **state) {
     for (int k = 0; k < 2; k++) {
         fac_graph *g = fac_graph_new();
         fac_value *x = list(g, LIST(0, 1, 2, 3, 4, 5, 6, 7));
-        fac_value *wide = fac_expand(fac_unsqueeze(fac_cast(x, types[k]), fac_shape(1)), fac_shape(8, 1 << 14));
+        fac_value *wide =
+            fac_expand(fac_unsqueeze(fac_cast(x, types[k]), fac_shape(1)), fac_shape(8, 1 << 14));
         expect(fac_mean(wide, fac_shape(1), false), x, LIST(1, 1, 1, 1, 1, 1, 1, 1));
-        expect(fac_mean(wide, fac_shape(0, 1), false), x, LIST(0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125));
+        expect(fac_mean(wide, fac_shape(0, 1), false), x,
+               LIST(0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125));
         fac_graph_free(g);
     }
 }
@@ -80,14 +90,15 @@ static void means_of_many_in_16_bits(void **state) {
 static void products_with_zeros(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *x = list(g, LIST(2, 3, 0)), *u = list(g, LIST(5, 0, 7, 0)), *at = fac_ints(g, fac_shape(0, 0, 1, 2));
+    fac_value *x = list(g, LIST(2, 3, 0)), *u = list(g, LIST(5, 0, 7, 0)),
+              *at = fac_ints(g, fac_shape(0, 0, 1, 2));
     fac_value *y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_MUL);
     expect(y, x, LIST(0, 7, 0));
     expect(y, u, LIST(0, 10, 3, 0));
-    y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_NONE);        /* 5 is written over by 0 */
+    y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_NONE); /* 5 is written over by 0 */
     expect(y, x, LIST(0, 0, 0));
     expect(y, u, LIST(0, 1, 1, 1));
-    y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_MAX);         /* 5, 7, 0 */
+    y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_MAX); /* 5, 7, 0 */
     expect(y, x, LIST(0, 0, 0.5));
     expect(y, u, LIST(1, 0, 1, 0.5));
     fac_value *two = list(g, LIST(2, 0, 3, 0, 5));
@@ -115,13 +126,17 @@ static fac_value *moving(fac_value *x, fac_value *w) {
     y = fac_concat((fac_value *[]){ y, fac_sin(x), y }, 3, 1);
     fac_split(y, 1, 3, parts);
     y = fac_add(parts[0], parts[2]);
-    y = fac_concat((fac_value *[]){ y, fac_slice(fac_mul(y, y), 0, -1, -1000, -1), fac_slice(x, 0, 0, INT64_MAX, 2) }, 3, 0);
+    y = fac_concat((fac_value *[]){ y, fac_slice(fac_mul(y, y), 0, -1, -1000, -1),
+                                    fac_slice(x, 0, 0, INT64_MAX, 2) },
+                   3, 0);
     y = fac_gather(fac_mul(y, y), fac_ints(g, fac_shape(0, 2, 0, -1)), 0);
     y = fac_tile(y, fac_shape(2, 3));
     y = fac_pad(y, fac_ints(g, fac_shape(1, 0, -1, 2)), NULL, NULL, FAC_PAD_CONSTANT);
     y = fac_pad(y, fac_ints(g, fac_shape(1, 2)), NULL, fac_ints(g, fac_shape(1)), FAC_PAD_REFLECT);
     y = fac_cum_sum(fac_transpose(y, (fac_dims){ 0 }), 0, false, true);
-    y = fac_mul(y, fac_unsqueeze(fac_flatten(fac_squeeze(fac_unsqueeze(y, fac_shape(0)), fac_shape(0)), 1), (fac_dims){ 0 }));
+    y = fac_mul(
+        y, fac_unsqueeze(fac_flatten(fac_squeeze(fac_unsqueeze(y, fac_shape(0)), fac_shape(0)), 1),
+                         (fac_dims){ 0 }));
     return fac_sum(fac_tanh(y), (fac_dims){ 0 }, false);
 }
 
@@ -136,7 +151,9 @@ static void symbols_give_the_same(void **state) {
     for (int symbolic = 0; symbolic < 2; symbolic++) {
         fac_graph *g = fac_graph_new();
         int64_t n = symbolic ? fac_symbol(g, "N") : N, m = symbolic ? fac_symbol(g, "M") : M;
-        fac_value *v[2] = { fac_input(g, "x", FAC_F64, fac_shape(n, m)), fac_input(g, "w", FAC_F64, fac_shape(m)) }, *d[2];
+        fac_value *v[2] = { fac_input(g, "x", FAC_F64, fac_shape(n, m)),
+                            fac_input(g, "w", FAC_F64, fac_shape(m)) },
+                  *d[2];
         fac_grad(moving(v[0], v[1]), 2, v, d);
         fac_output(g, "dx", d[0]);
         fac_output(g, "dw", d[1]);
@@ -164,14 +181,17 @@ static void symbols_give_the_same(void **state) {
     fac_device_free(device);
 }
 
-/* Every allocation of building it fails once: an error of the graph each time, and at last the gradients. */
+/* Every allocation of building it fails once: an error of the graph each time, and at last the
+ * gradients. */
 static void lost_memory_is_an_error(void **state) {
     (void)state;
     bool built = false;
     for (long n = 0; !built; n++) {
         fac_graph *g = fac_graph_new();
-        fac_value *v[2] = { fac_input(g, "x", FAC_F64, fac_shape(fac_symbol(g, "N"), fac_symbol(g, "M"))),
-            fac_input(g, "w", FAC_F64, fac_shape(fac_symbol(g, "M"))) }, *d[2] = { NULL };
+        fac_value *v[2] = { fac_input(g, "x", FAC_F64,
+                                      fac_shape(fac_symbol(g, "N"), fac_symbol(g, "M"))),
+                            fac_input(g, "w", FAC_F64, fac_shape(fac_symbol(g, "M"))) },
+                  *d[2] = { NULL };
         allocations_left = n;
         fac_grad(moving(v[0], v[1]), 2, v, d);
         allocations_left = -1;
@@ -189,13 +209,14 @@ static void lost_memory_is_an_error(void **state) {
 static fac_value *hard_sigmoid(fac_value *x) { return fac_hard_sigmoid(x, 0.2, 0.5); }
 static fac_value *squared(fac_value *x) { return fac_pow(x, fac_number(x->graph, FAC_F32, 2)); }
 
-/* The gradient of an elementwise op from dy is one chain, however often it reads what it computed; and the chain, run by the cpu,
- * says what the single ops say. */
+/* The gradient of an elementwise op from dy is one chain, however often it reads what it computed;
+ * and the chain, run by the cpu, says what the single ops say. */
 static void a_gradient_is_one_chain(void **state) {
     (void)state;
-    static fac_value *(*const ops[])(fac_value *) = {
-        fac_relu, fac_sigmoid, fac_tanh, fac_silu, fac_gelu, fac_gelu_tanh, fac_mish,
-        fac_softsign, fac_relu6, hard_sigmoid, fac_hard_swish, fac_abs, fac_sqrt, squared, fac_atan };
+    static fac_value *(*const ops[])(
+        fac_value *) = { fac_relu,       fac_sigmoid, fac_tanh,     fac_silu,  fac_gelu,
+                         fac_gelu_tanh,  fac_mish,    fac_softsign, fac_relu6, hard_sigmoid,
+                         fac_hard_swish, fac_abs,     fac_sqrt,     squared,   fac_atan };
     enum { N = 1000 };
     fac_device *device = NULL;
     fac_tensor *in[2];
@@ -208,7 +229,8 @@ static void a_gradient_is_one_chain(void **state) {
     }
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
         fac_graph *g = fac_graph_new();
-        fac_value *v = fac_input(g, "x", FAC_F32, fac_shape(N)), *w = fac_input(g, "r", FAC_F32, fac_shape(N)), *d;
+        fac_value *v = fac_input(g, "x", FAC_F32, fac_shape(N)),
+                  *w = fac_input(g, "r", FAC_F32, fac_shape(N)), *d;
         fac_value *y = ops[k](v), *along = fac_mul(y, w);
         fac_grad(fac_sum(along, (fac_dims){ 0 }, false), 1, &v, &d);
         fac_output(g, "d", d);
@@ -217,7 +239,8 @@ static void a_gradient_is_one_chain(void **state) {
         OK(fac_graph_check(g, &err));
         fac_graph *chains = fac_pass_chains(g);
         int left = 0;
-        for (const fac_node *n = chains->first; n; n = n->next) left += n->op->map || n->op == &fac_op_fused;
+        for (const fac_node *n = chains->first; n; n = n->next)
+            left += n->op->map || n->op == &fac_op_fused;
         if (left != 3) fail_msg("the gradient of %s takes %d chains", y->node->op->name, left - 2);
         fac_graph_free(chains);
         for (int fuse = 0; fuse < 2; fuse++) {
@@ -231,7 +254,8 @@ static void a_gradient_is_one_chain(void **state) {
         }
         for (int i = 0; i < N; i++)
             if (!(fabsf(got[0][i] - got[1][i]) <= 1e-5f * (1 + fabsf(got[0][i]))))
-                fail_msg("%zu at %g: %g in single steps, %g in a chain", k, (double)x[i], (double)got[0][i], (double)got[1][i]);
+                fail_msg("%zu at %g: %g in single steps, %g in a chain", k, (double)x[i],
+                         (double)got[0][i], (double)got[1][i]);
         fac_graph_free(g);
     }
     for (int k = 0; k < 2; k++) fac_tensor_free(in[k]);
@@ -242,10 +266,13 @@ static void a_gradient_is_one_chain(void **state) {
 
 static void embeddings(void **state) {
     (void)state;
-    static const struct { fac_dims x, indices, dy; int axis; } all[] = {
-        { { 2, { 7, 5 } }, { 2, { 9, 3 } }, { 3, { 9, 3, 5 } }, 0 },
-        { { 3, { 3, 50, 130 } }, { 1, { 99 } }, { 3, { 3, 99, 130 } }, 1 },
-        { { 2, { 4, 6 } }, { 0 }, { 1, { 4 } }, 1 },                 { { 2, { 300, 70 } }, { 1, { 0 } }, { 2, { 0, 70 } }, 0 } };
+    static const struct {
+        fac_dims x, indices, dy;
+        int axis;
+    } all[] = { { { 2, { 7, 5 } }, { 2, { 9, 3 } }, { 3, { 9, 3, 5 } }, 0 },
+                { { 3, { 3, 50, 130 } }, { 1, { 99 } }, { 3, { 3, 99, 130 } }, 1 },
+                { { 2, { 4, 6 } }, { 0 }, { 1, { 4 } }, 1 },
+                { { 2, { 300, 70 } }, { 1, { 0 } }, { 2, { 0, 70 } }, 0 } };
     for (size_t s = 0; s < sizeof all / sizeof *all; s++)
         for (int narrow = 0; narrow < 2; narrow++) {
             fac_graph *g = fac_graph_new();
@@ -256,8 +283,14 @@ static void embeddings(void **state) {
             fac_value *y = fac_emit(&fac_op_gather_grad, &axis, 3, (fac_value *[]){ x, i, dy });
             OK(fac_graph_check(g, &err));
             for (size_t k = 0; k < sizeof check_isas / sizeof *check_isas; k++) {
-                check c = { .seed = 60 + s, .lo = -8, .hi = 8, .index = all[s].x.d[all[s].axis], .tolerance = 1e-5, .threads = 2,
-                            .strided = true, .isa = check_isas[k] };
+                check c = { .seed = 60 + s,
+                            .lo = -8,
+                            .hi = 8,
+                            .index = all[s].x.d[all[s].axis],
+                            .tolerance = 1e-5,
+                            .threads = 2,
+                            .strided = true,
+                            .isa = check_isas[k] };
                 assert_true(check_node(&c, "gather_grad", y->node));
             }
             fac_graph_free(g);
@@ -266,9 +299,9 @@ static void embeddings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ties_and_corners), cmocka_unit_test(means_of_many_in_16_bits), cmocka_unit_test(products_with_zeros),
-        cmocka_unit_test(many_are_joined),
-        cmocka_unit_test(symbols_give_the_same), cmocka_unit_test(lost_memory_is_an_error),
+        cmocka_unit_test(ties_and_corners),        cmocka_unit_test(means_of_many_in_16_bits),
+        cmocka_unit_test(products_with_zeros),     cmocka_unit_test(many_are_joined),
+        cmocka_unit_test(symbols_give_the_same),   cmocka_unit_test(lost_memory_is_an_error),
         cmocka_unit_test(a_gradient_is_one_chain), cmocka_unit_test(embeddings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,34 +9,45 @@ static const numbers usual = { 7, 3, true };
 
 static void calls_are_their_bodies(void **state) {
     (void)state;
-    same("input x f32[2,3]\ninput b f32[3]\ny = call(x, b) {t0 = add(x0, x1); t1 = relu(t0); t1, t0} !layer\noutput y = y\n",
-         "input x f32[2,3]\ninput b f32[3]\n%1 = add(x, b)\n%2 = relu(%1)\noutput y = %2\n", &usual);
-    same("input x f32[4]\n%1, %2 = call(x) {t0 = call(x0) {t0 = mul(x0, x0); t0}; t1 = neg(t0); t1, x0}\n"
+    same("input x f32[2,3]\ninput b f32[3]\ny = call(x, b) {t0 = add(x0, x1); t1 = relu(t0); t1, "
+         "t0} !layer\noutput y = y\n",
+         "input x f32[2,3]\ninput b f32[3]\n%1 = add(x, b)\n%2 = relu(%1)\noutput y = %2\n",
+         &usual);
+    same("input x f32[4]\n%1, %2 = call(x) {t0 = call(x0) {t0 = mul(x0, x0); t0}; t1 = neg(t0); "
+         "t1, x0}\n"
          "output a = %1\noutput b = %2\n",
          "input x f32[4]\n%1 = mul(x, x)\n%2 = neg(%1)\noutput a = %2\noutput b = x\n", &usual);
 }
 
-static const char by_hand[] =
-    "input x f64[2]\ninput w f64[2]\n%1 = mul(x, w)\n%2 = add(%1, 0)\n%3 = mul(%2, w)\n%4 = add(%3, 1)\n%5 = mul(%4, w)\n"
-    "%6 = add(%5, 2)\n%7 = unsqueeze(%1, i64{0})\n%8 = unsqueeze(%3, i64{0})\n%9 = unsqueeze(%5, i64{0})\n"
-    "%10 = concat(%7, %8, %9)\noutput y = %6\noutput rows = %10\n";
-#define LOOP(trips, cond, next) "%1, %2 = loop(" trips ", " cond ", x, w) carried=1 {(i64[], bool[], f64[2], f64[2]) " \
-    "t0 = mul(x2, x3); t1 = cast(x0) to=f64; t2 = add(t0, t1); " next "}\noutput y = %1\noutput rows = %2\n"
+static const char by_hand[] = "input x f64[2]\ninput w f64[2]\n%1 = mul(x, w)\n%2 = add(%1, 0)\n%3 "
+                              "= mul(%2, w)\n%4 = add(%3, 1)\n%5 = mul(%4, w)\n"
+                              "%6 = add(%5, 2)\n%7 = unsqueeze(%1, i64{0})\n%8 = unsqueeze(%3, "
+                              "i64{0})\n%9 = unsqueeze(%5, i64{0})\n"
+                              "%10 = concat(%7, %8, %9)\noutput y = %6\noutput rows = %10\n";
+#define LOOP(trips, cond, next)                                                                    \
+    "%1, %2 = loop(" trips ", " cond ", x, w) carried=1 {(i64[], bool[], f64[2], f64[2]) "         \
+    "t0 = mul(x2, x3); t1 = cast(x0) to=f64; t2 = add(t0, t1); " next                              \
+    "}\noutput y = %1\noutput rows = %2\n"
 
 static void loops_are_their_iterations(void **state) {
     (void)state;
     same("input x f64[2]\ninput w f64[2]\n" LOOP("i64(3)", "-", "x1, t2, t0"), by_hand, &usual);
-    same("input x f64[2]\ninput w f64[2]\n" LOOP("i64{3}", "bool(1)", "bool(1), t2, t0"), by_hand, &usual);
-    same("input x f64[2]\ninput w f64[2]\n%0 = shape(x)\n" LOOP("i64(1)", "bool(1)", "bool(0), t2, t0"),
-         "input x f64[2]\ninput w f64[2]\n%1 = mul(x, w)\n%2 = add(%1, 0)\n%3 = unsqueeze(%1, i64{0})\n"
-         "output y = %2\noutput rows = %3\n", &usual);
+    same("input x f64[2]\ninput w f64[2]\n" LOOP("i64{3}", "bool(1)", "bool(1), t2, t0"), by_hand,
+         &usual);
+    same("input x f64[2]\ninput w f64[2]\n%0 = shape(x)\n" LOOP("i64(1)", "bool(1)",
+                                                                "bool(0), t2, t0"),
+         "input x f64[2]\ninput w f64[2]\n%1 = mul(x, w)\n%2 = add(%1, 0)\n%3 = unsqueeze(%1, "
+         "i64{0})\n"
+         "output y = %2\noutput rows = %3\n",
+         &usual);
 }
 
 /* The trip count, then the condition, are inputs: known when it runs. */
 static void data_says_how_often(void **state) {
     (void)state;
     fac_graph *hand = read_text(by_hand);
-    fac_graph *g = read_text("input x f64[2]\ninput w f64[2]\ninput n i64[]\n" LOOP("n", "-", "x1, t2, t0"));
+    fac_graph *g =
+        read_text("input x f64[2]\ninput w f64[2]\ninput n i64[]\n" LOOP("n", "-", "x1, t2, t0"));
     fac_tensor *want[MOST], *got[MOST];
     run_on(device, hand, &usual, want);
     run_on(device, g, &usual, got);
@@ -46,7 +57,8 @@ static void data_says_how_often(void **state) {
     }
     fac_graph_free(g);
     /* while iteration < 2 */
-    g = read_text("input x f64[2]\ninput w f64[2]\ninput c bool[]\n" LOOP("-", "c", "t3 = less(x0, i64(2)); t3, t2, t0"));
+    g = read_text("input x f64[2]\ninput w f64[2]\ninput c bool[]\n" LOOP(
+        "-", "c", "t3 = less(x0, i64(2)); t3, t2, t0"));
     run_on(device, g, &usual, got);
     for (int k = 0; k < 2; k++) {
         assert_equal_tensors(got[k], want[k], 1e-12);
@@ -65,11 +77,13 @@ static void data_says_how_often(void **state) {
     fac_graph_free(hand);
 }
 
-/* What comes behind is planned when the sizes are there, for each of them; what comes before is not run twice. */
+/* What comes after is planned when the sizes are there, for each of them; what comes before is not
+ * run twice. */
 static void the_rest_follows_sizes(void **state) {
     (void)state;
     fac_graph *g = read_text("input x f32[3]\ninput n i64[]\n%0 = exp(x)\n"
-                             "%1, %2 = loop(n, -, %0) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); x1, t0, t0}\n"
+                             "%1, %2 = loop(n, -, %0) carried=1 {(i64[], bool[], f32[3]) t0 = "
+                             "mul(x2, 0.5); x1, t0, t0}\n"
                              "%3 = sum(%2, i64{0})\n%4 = add(%3, %0)\n%5 = transpose(%2) perm=1,0\n"
                              "output s = %4\noutput t = %5\n");
     for (int64_t n = 0; n < 5; n++) {
@@ -92,7 +106,8 @@ static void the_rest_follows_sizes(void **state) {
 /* A carried value that grows has an open size, which its iterations know. */
 static void carried_values_may_grow(void **state) {
     (void)state;
-    const char *loop = "%1 = loop(n, -, x) carried=1 {(i64[], bool[], f32[2]) t0 = concat(x2, x2); x1, t0}\noutput y = %1\n";
+    const char *loop = "%1 = loop(n, -, x) carried=1 {(i64[], bool[], f32[2]) t0 = concat(x2, x2); "
+                       "x1, t0}\noutput y = %1\n";
     char text[512];
     snprintf(text, sizeof text, "input x f32[2]\ninput n i64[]\n%s", loop);
     fac_graph *g = read_text(text);
@@ -103,35 +118,48 @@ static void carried_values_may_grow(void **state) {
     assert_int_equal(y.dims.d[0], 32);
     fac_tensor_free(out[0]);
     fac_graph_free(g);
-    same("input x f32[2]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[2]) t0 = concat(x2, x2); x1, t0}\n"
+    same("input x f32[2]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[2]) t0 = "
+         "concat(x2, x2); x1, t0}\n"
          "output y = %1\n",
          "input x f32[2]\n%1 = concat(x, x, x, x)\noutput y = %1\n", &usual);
 }
 
 static void ifs_are_one_of_their_bodies(void **state) {
     (void)state;
-    const char *text = "input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = neg(x1); t1 = slice(t0, i64{0}, "
+    const char *text = "input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = "
+                       "neg(x1); t1 = slice(t0, i64{0}, "
                        "i64{2}); t1}\noutput y = %1\n";
-    same(text, "input c bool[]\ninput x f32[3]\n%1 = exp(x)\noutput y = %1\n", &(numbers){ 5, 0, true });
-    same(text, "input c bool[]\ninput x f32[3]\n%1 = neg(x)\n%2 = slice(%1, i64{0}, i64{2})\noutput y = %2\n",
+    same(text, "input c bool[]\ninput x f32[3]\n%1 = exp(x)\noutput y = %1\n",
+         &(numbers){ 5, 0, true });
+    same(text,
+         "input c bool[]\ninput x f32[3]\n%1 = neg(x)\n%2 = slice(%1, i64{0}, i64{2})\noutput y = "
+         "%2\n",
          &(numbers){ 5, 0, false });
-    same("input x f32[3]\n%1 = if(bool(0), x) {t0 = exp(x1); t0} {t0 = neg(x1); t0}\noutput y = %1\n",
+    same("input x f32[3]\n%1 = if(bool(0), x) {t0 = exp(x1); t0} {t0 = neg(x1); t0}\noutput y = "
+         "%1\n",
          "input x f32[3]\n%1 = neg(x)\noutput y = %1\n", &usual);
 }
 
 static void scans_are_loops_over_slices(void **state) {
     (void)state;
-    same("input s f32[2]\ninput x f32[2,3]\n%1, %2 = scan(s, x) states=1 slices=1 in_axes=1 out_axes=1 in_back=1 "
-         "{(f32[2], f32[2]) t0 = add(x0, x1); t1 = mul(t0, 2); t0, t1}\noutput y = %1\noutput rows = %2\n",
-         "input s f32[2]\ninput x f32[2,3]\n%1, %2, %3 = split(x) axis=1 parts=3\n%4 = squeeze(%3, i64{1})\n%5 = add(s, %4)\n"
-         "%6 = squeeze(%2, i64{1})\n%7 = add(%5, %6)\n%8 = squeeze(%1, i64{1})\n%9 = add(%7, %8)\n%10 = unsqueeze(%5, i64{1})\n"
-         "%11 = unsqueeze(%7, i64{1})\n%12 = unsqueeze(%9, i64{1})\n%13 = concat(%10, %11, %12) axis=1\n%14 = mul(%13, 2)\n"
-         "output y = %9\noutput rows = %14\n", &usual);
+    same("input s f32[2]\ninput x f32[2,3]\n%1, %2 = scan(s, x) states=1 slices=1 in_axes=1 "
+         "out_axes=1 in_back=1 "
+         "{(f32[2], f32[2]) t0 = add(x0, x1); t1 = mul(t0, 2); t0, t1}\noutput y = %1\noutput rows "
+         "= %2\n",
+         "input s f32[2]\ninput x f32[2,3]\n%1, %2, %3 = split(x) axis=1 parts=3\n%4 = squeeze(%3, "
+         "i64{1})\n%5 = add(s, %4)\n"
+         "%6 = squeeze(%2, i64{1})\n%7 = add(%5, %6)\n%8 = squeeze(%1, i64{1})\n%9 = add(%7, "
+         "%8)\n%10 = unsqueeze(%5, i64{1})\n"
+         "%11 = unsqueeze(%7, i64{1})\n%12 = unsqueeze(%9, i64{1})\n%13 = concat(%10, %11, %12) "
+         "axis=1\n%14 = mul(%13, 2)\n"
+         "output y = %9\noutput rows = %14\n",
+         &usual);
 }
 
 /* ---- gradients ---- */
 
-/* d sum(y^2) / dx against central differences, with the condition or the trip count known or not. */
+/* d sum(y^2) / dx against central differences, with the condition or the trip count known or not.
+ */
 static void gradient_holds(const char *text, bool flag) {
     fac_graph *g = read_text(text);
     fac_value *y = fac_graph_output(g, 0), *x = fac_graph_find(g, "x"), *dx = NULL;
@@ -144,7 +172,8 @@ static void gradient_holds(const char *text, bool flag) {
     OK(fac_program_new(g, device, NULL, &p, err));
     const int inputs = fac_graph_inputs(g), outputs = fac_graph_outputs(g);
     double at[2] = { 0.3, -0.7 }, slope[2] = { 0, 0 }, loss_at[2], d[2];
-    for (int probe = 0; probe < 5; probe++) {           /* the point itself, then both sides of each element */
+    for (int probe = 0; probe < 5;
+         probe++) { /* the point itself, then both sides of each element */
         const double h = 1e-5;
         double v[2] = { at[0], at[1] };
         if (probe) v[(probe - 1) / 2] += probe % 2 ? h : -h;
@@ -158,8 +187,10 @@ static void gradient_holds(const char *text, bool flag) {
         OK(fac_program_run(p, in, out, err));
         double l;
         OK(fac_tensor_read(out[outputs - 2], &l, sizeof l, err));
-        if (!probe) OK(fac_tensor_read(out[outputs - 1], d, sizeof d, err));
-        else loss_at[(probe + 1) % 2] = l;
+        if (!probe)
+            OK(fac_tensor_read(out[outputs - 1], d, sizeof d, err));
+        else
+            loss_at[(probe + 1) % 2] = l;
         if (probe && probe % 2 == 0) slope[probe / 2 - 1] = (loss_at[0] - loss_at[1]) / (2 * h);
         for (int k = 0; k < outputs; k++) fac_tensor_free(out[k]);
         fac_tensor_free(in[0]);
@@ -174,13 +205,19 @@ static void gradient_holds(const char *text, bool flag) {
 
 static void gradients(void **state) {
     (void)state;
-    gradient_holds("input x f64[2]\n%1, %2 = loop(i64(3), -, x, x) carried=1 {(i64[], bool[], f64[2], f64[2]) t0 = mul(x2, x3); "
-                   "t1 = sin(t0); x1, t1, t0}\n%3 = mul(%1, %2)\noutput y = %3\n", true);
-    gradient_holds("input x f64[2]\n%1 = call(x) {t0 = exp(x0); t1 = mul(t0, x0); t1}\noutput y = %1\n", true);
-    gradient_holds("input x f64[2]\n%1, %2 = scan(x, x) states=1 slices=1 {(f64[2], f64[]) t0 = mul(x0, x1); t0, t0}\n"
-                   "%3 = add(%1, %2)\noutput y = %3\n", true);
+    gradient_holds("input x f64[2]\n%1, %2 = loop(i64(3), -, x, x) carried=1 {(i64[], bool[], "
+                   "f64[2], f64[2]) t0 = mul(x2, x3); "
+                   "t1 = sin(t0); x1, t1, t0}\n%3 = mul(%1, %2)\noutput y = %3\n",
+                   true);
+    gradient_holds(
+        "input x f64[2]\n%1 = call(x) {t0 = exp(x0); t1 = mul(t0, x0); t1}\noutput y = %1\n", true);
+    gradient_holds("input x f64[2]\n%1, %2 = scan(x, x) states=1 slices=1 {(f64[2], f64[]) t0 = "
+                   "mul(x0, x1); t0, t0}\n"
+                   "%3 = add(%1, %2)\noutput y = %3\n",
+                   true);
     for (int flag = 0; flag < 2; flag++)
-        gradient_holds("input x f64[2]\ninput c bool[]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = mul(x1, x1); t0}\noutput y = %1\n",
+        gradient_holds("input x f64[2]\ninput c bool[]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = "
+                       "mul(x1, x1); t0}\noutput y = %1\n",
                        flag);
 }
 
@@ -199,16 +236,24 @@ static fac_graph *by_file(const fac_graph *g, const fac_onnx_opts *opts) {
 }
 
 static const char *const models[] = {
-    "input x f32[N,3]\nparam b f32[3]\ny = call(x, b) name=layer {t0 = add(x0, x1); t1 = relu(t0); t1} !one\n"
+    "input x f32[N,3]\nparam b f32[3]\ny = call(x, b) name=layer {t0 = add(x0, x1); t1 = relu(t0); "
+    "t1} !one\n"
     "z = call(y, b) name=layer {t0 = add(x0, x1); t1 = relu(t0); t1} !two\noutput z = z\n",
     "input x f64[2]\ninput w f64[2]\n" LOOP("i64(3)", "-", "x1, t2, t0"),
-    "input x f32[3]\ninput n i64[]\ninput c bool[]\n%1, %2 = loop(n, c, x) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); "
+    "input x f32[3]\ninput n i64[]\ninput c bool[]\n%1, %2 = loop(n, c, x) carried=1 {(i64[], "
+    "bool[], f32[3]) t0 = mul(x2, 0.5); "
     "t1 = less(x0, i64(9)); t1, t0, t0}\noutput a = %1\noutput b = %2\n",
-    "input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = neg(x1); t0}\noutput y = %1\n",
-    "input s f32[2]\ninput x f32[2,3]\n%1, %2 = scan(s, x) states=1 slices=1 in_axes=1 out_axes=1 in_back=1 "
-    "{(f32[2], f32[2]) t0 = add(x0, x1); t1 = mul(t0, 2); t0, t1}\noutput y = %1\noutput rows = %2\n",
-    "input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = call(x1) name=f {t0 = exp(x0); t1 = neg(t0); t1}; t0} "
-    "{t0, t1 = loop(i64(2), -, x1) carried=1 {(i64[], bool[], f32[3]) t0 = add(x2, x2); x1, t0, t0}; t0}\noutput y = %1\n" };
+    "input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = neg(x1); t0}\noutput y "
+    "= %1\n",
+    "input s f32[2]\ninput x f32[2,3]\n%1, %2 = scan(s, x) states=1 slices=1 in_axes=1 out_axes=1 "
+    "in_back=1 "
+    "{(f32[2], f32[2]) t0 = add(x0, x1); t1 = mul(t0, 2); t0, t1}\noutput y = %1\noutput rows = "
+    "%2\n",
+    "input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = call(x1) name=f {t0 = exp(x0); t1 = "
+    "neg(t0); t1}; t0} "
+    "{t0, t1 = loop(i64(2), -, x1) carried=1 {(i64[], bool[], f32[3]) t0 = add(x2, x2); x1, t0, "
+    "t0}; t0}\noutput y = %1\n"
+};
 
 static void texts_read_back(void **state) {
     (void)state;
@@ -236,7 +281,7 @@ static void onnx_keeps_them(void **state) {
         fac_graph *once = by_file(g, NULL), *twice = by_file(once, NULL);
         fac_graph *plain = by_file(g, &(fac_onnx_opts){ .functions = FAC_ONNX_INLINE });
         assert_true(fac_hash_equal(fac_graph_hash(once), fac_graph_hash(twice)));
-        if (k) {                                /* the first one has an open size */
+        if (k) { /* the first one has an open size */
             same_graphs(device, g, once, &usual, 1e-6);
             same_graphs(device, g, plain, &usual, 1e-6);
         }
@@ -253,7 +298,8 @@ static void onnx_keeps_them(void **state) {
 /* Names of what is inside are paths. */
 static void paths_of_names(void **state) {
     (void)state;
-    fac_graph *g = read_text("input x f32[3]\n%1 = call(x) {t0 = exp(x0); t0} @net !layer\noutput y = %1\n");
+    fac_graph *g =
+        read_text("input x f32[3]\n%1 = call(x) {t0 = exp(x0); t0} @net !layer\noutput y = %1\n");
     fac_graph *out = fac_graph_new();
     fac_value *x = fac_input(out, "x", FAC_F32, fac_shape(3)), *y[1];
     fac_node_expand(out, g->first, &x, y);
@@ -267,28 +313,39 @@ static void paths_of_names(void **state) {
 
 static void malformed(void **state) {
     (void)state;
-    refuses("input x f32[3]\n%1 = call(x)\noutput y = %1\n", FAC_E_ARGUMENT, "it is what its body says, and has none");
-    refuses("input x f32[3]\n%1 = call(x) {(f32[3], f32[3]) t0 = exp(x0); t0}\noutput y = %1\n", FAC_E_ARGUMENT,
-            "its body has 2 inputs, it needs 1");
-    refuses("input x f32[3]\n%1 = call(x) {(f64[3]) t0 = exp(x0); t0}\noutput y = %1\n", FAC_E_DTYPE,
-            "input 0 of its body is f64, what feeds it is f32");
-    refuses("input x f32[3]\n%1 = call(x) {(f32[3,1]) t0 = exp(x0); t0}\noutput y = %1\n", FAC_E_SHAPE,
-            "2 dims, what feeds it has 1");
-    refuses("input x f32[3]\n%1 = loop(-, -, x) carried=1 {(i64[], bool[], f32[3]) t0 = exp(x2); x1, t0}\noutput y = %1\n",
+    refuses("input x f32[3]\n%1 = call(x)\noutput y = %1\n", FAC_E_ARGUMENT,
+            "it is what its body says, and has none");
+    refuses("input x f32[3]\n%1 = call(x) {(f32[3], f32[3]) t0 = exp(x0); t0}\noutput y = %1\n",
+            FAC_E_ARGUMENT, "its body has 2 inputs, it needs 1");
+    refuses("input x f32[3]\n%1 = call(x) {(f64[3]) t0 = exp(x0); t0}\noutput y = %1\n",
+            FAC_E_DTYPE, "input 0 of its body is f64, what feeds it is f32");
+    refuses("input x f32[3]\n%1 = call(x) {(f32[3,1]) t0 = exp(x0); t0}\noutput y = %1\n",
+            FAC_E_SHAPE, "2 dims, what feeds it has 1");
+    refuses("input x f32[3]\n%1 = loop(-, -, x) carried=1 {(i64[], bool[], f32[3]) t0 = exp(x2); "
+            "x1, t0}\noutput y = %1\n",
             FAC_E_ARGUMENT, "no trip count, and its condition stays true");
-    refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=2 {(i64[], bool[], f32[3]) t0 = exp(x2); x1, t0}\noutput y = %1\n",
+    refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=2 {(i64[], bool[], f32[3]) t0 = "
+            "exp(x2); x1, t0}\noutput y = %1\n",
             FAC_E_ARGUMENT, "2 carried values, and 1 inputs for them");
-    refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = cast(x2) to=f64; x1, t0}\n"
-            "output y = %1\n", FAC_E_SHAPE, "carried value 0 is f32 with 1 dims, behind an iteration f64");
-    refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = exp(x2); t0, t0}\noutput y = %1\n",
+    refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = "
+            "cast(x2) to=f64; x1, t0}\n"
+            "output y = %1\n",
+            FAC_E_SHAPE, "carried value 0 is f32 with 1 dims, behind an iteration f64");
+    refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = "
+            "exp(x2); t0, t0}\noutput y = %1\n",
             FAC_E_DTYPE, "it must be one bool");
-    refuses("input c bool[2]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = neg(x1); t0}\noutput y = %1\n", FAC_E_SHAPE,
-            "cond must be one element");
-    refuses("input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0}\noutput y = %1\n", FAC_E_ARGUMENT, "has none");
-    refuses("input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {x0}\noutput y = %1\n", FAC_E_UNSUPPORTED,
-            "output 0 is f32 or bool");
-    refuses("input x f32[3]\n%1 = scan(x) slices=2 {x0}\noutput y = %1\n", FAC_E_ARGUMENT, "2 inputs for slices");
-    refuses("input x f32[]\n%1 = scan(x) slices=1 {x0}\noutput y = %1\n", FAC_E_SHAPE, "no such axis");
+    refuses("input c bool[2]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = neg(x1); "
+            "t0}\noutput y = %1\n",
+            FAC_E_SHAPE, "cond must be one element");
+    refuses("input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0}\noutput y = %1\n",
+            FAC_E_ARGUMENT, "has none");
+    refuses(
+        "input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {x0}\noutput y = %1\n",
+        FAC_E_UNSUPPORTED, "output 0 is f32 or bool");
+    refuses("input x f32[3]\n%1 = scan(x) slices=2 {x0}\noutput y = %1\n", FAC_E_ARGUMENT,
+            "2 inputs for slices");
+    refuses("input x f32[]\n%1 = scan(x) slices=1 {x0}\noutput y = %1\n", FAC_E_SHAPE,
+            "no such axis");
 }
 
 /* Bodies hold bodies down to a limit. */
@@ -314,7 +371,8 @@ static void nesting_ends(void **state) {
 static void huge_trip_counts(void **state) {
     (void)state;
     /* no gradient without unrolling, which has a limit; and no memory for so many rows */
-    fac_graph *g = read_text("input x f32[3]\n%1, %2 = loop(i64(1000000000000), -, x) carried=1 {(i64[], bool[], f32[3]) "
+    fac_graph *g = read_text("input x f32[3]\n%1, %2 = loop(i64(1000000000000), -, x) carried=1 "
+                             "{(i64[], bool[], f32[3]) "
                              "t0 = exp(x2); x1, t0, t0}\noutput y = %1\noutput z = %2\n");
     fac_value *x = fac_graph_find(g, "x"), *dx;
     fac_grad(fac_sum(fac_graph_output(g, 0), (fac_dims){ 0 }, false), 1, &x, &dx);
@@ -322,15 +380,17 @@ static void huge_trip_counts(void **state) {
     assert_non_null(strstr(g->error.text, "loop has no gradient"));
     fac_graph_free(g);
     /* many iterations run without being unrolled */
-    same("input x f32[3]\n%1 = loop(i64(30000), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = neg(x2); x1, t0}\noutput y = %1\n",
+    same("input x f32[3]\n%1 = loop(i64(30000), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = "
+         "neg(x2); x1, t0}\noutput y = %1\n",
          "input x f32[3]\n%1 = identity(x)\noutput y = %1\n", &usual);
 }
 
 /* A node of the rest that changes sizes of its own by contents the front computes. */
 static void contents_steer_behind_the_cut(void **state) {
     (void)state;
-    fac_graph *g = read_text("input x f32[4]\n%1 = greater(x, -2)\n%2 = cast(%1) to=i64\n%3 = sum(%2, i64{0})\n"
-                             "%4 = range(i64(0), %3, i64(1))\n%5 = cast(%4) to=f32\n%6 = add(%5, 1)\noutput y = %6\n");
+    fac_graph *g = read_text(
+        "input x f32[4]\n%1 = greater(x, -2)\n%2 = cast(%1) to=i64\n%3 = sum(%2, i64{0})\n"
+        "%4 = range(i64(0), %3, i64(1))\n%5 = cast(%4) to=f32\n%6 = add(%5, 1)\noutput y = %6\n");
     fac_tensor *out[MOST];
     run_on(device, g, &usual, out);
     int64_t n;
@@ -346,7 +406,8 @@ static void contents_steer_behind_the_cut(void **state) {
 /* A scalar has no indices: what is there shows in the second size alone. */
 static void places_of_a_scalar(void **state) {
     (void)state;
-    fac_graph *g = read_text("input x bool[]\n%1 = cast(x) to=i64\n%2 = nonzero(x, %1)\noutput count = %1\noutput places = %2\n");
+    fac_graph *g = read_text("input x bool[]\n%1 = cast(x) to=i64\n%2 = nonzero(x, %1)\noutput "
+                             "count = %1\noutput places = %2\n");
     fac_tensor *out[MOST];
     run_on(device, g, &usual, out);
     const fac_type places = fac_tensor_type(out[1]);
@@ -379,14 +440,22 @@ static void opencl_does_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_their_bodies), cmocka_unit_test(loops_are_their_iterations),
-        cmocka_unit_test(data_says_how_often), cmocka_unit_test(the_rest_follows_sizes),
-        cmocka_unit_test(carried_values_may_grow),
-        cmocka_unit_test(ifs_are_one_of_their_bodies), cmocka_unit_test(scans_are_loops_over_slices), cmocka_unit_test(gradients),
-        cmocka_unit_test(texts_read_back), cmocka_unit_test(onnx_keeps_them), cmocka_unit_test(paths_of_names),
-        cmocka_unit_test(malformed), cmocka_unit_test(nesting_ends), cmocka_unit_test(huge_trip_counts),
-        cmocka_unit_test(contents_steer_behind_the_cut), cmocka_unit_test(places_of_a_scalar),
-        cmocka_unit_test(opencl_does_the_same) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(calls_are_their_bodies),
+                                        cmocka_unit_test(loops_are_their_iterations),
+                                        cmocka_unit_test(data_says_how_often),
+                                        cmocka_unit_test(the_rest_follows_sizes),
+                                        cmocka_unit_test(carried_values_may_grow),
+                                        cmocka_unit_test(ifs_are_one_of_their_bodies),
+                                        cmocka_unit_test(scans_are_loops_over_slices),
+                                        cmocka_unit_test(gradients),
+                                        cmocka_unit_test(texts_read_back),
+                                        cmocka_unit_test(onnx_keeps_them),
+                                        cmocka_unit_test(paths_of_names),
+                                        cmocka_unit_test(malformed),
+                                        cmocka_unit_test(nesting_ends),
+                                        cmocka_unit_test(huge_trip_counts),
+                                        cmocka_unit_test(contents_steer_behind_the_cut),
+                                        cmocka_unit_test(places_of_a_scalar),
+                                        cmocka_unit_test(opencl_does_the_same) };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

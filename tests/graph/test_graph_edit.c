@@ -9,7 +9,7 @@ static void replace_behind(void **state) {
     fac_output(g, "y", y);
     fac_output(g, "w", w);
     fac_update(p, y);
-    fac_value *r = neg(y);                  /* behind y */
+    fac_value *r = neg(y); /* after y */
     fac_replace(y, r);
     assert_ok(g);
     assert_sound(g);
@@ -45,10 +45,10 @@ static void replace_keeps_order(void **state) {
     fac_output(g, "q", q);
     fac_output(g, "u", u);
     fac_value *late = neg(old);
-    fac_replace(a, late);                   /* u now reads late, which reads old */
+    fac_replace(a, late); /* u now reads late, which reads old */
     assert_sound(g);
-    fac_value *with = neg(u);               /* made from u, late, old */
-    fac_replace(old, with);                 /* so late keeps reading old */
+    fac_value *with = neg(u); /* made from u, late, old */
+    fac_replace(old, with);   /* so late keeps reading old */
     assert_ok(g);
     assert_sound(g);
     assert_ptr_equal(late->node->in[0], old);
@@ -69,7 +69,7 @@ static void sweep_drops(void **state) {
     assert_ok(g);
     assert_sound(g);
     assert_int_equal(g->nodes, 1);
-    assert_int_equal(fac_graph_inputs(g), 2);       /* the signature stays */
+    assert_int_equal(fac_graph_inputs(g), 2); /* the signature stays */
     assert_int_equal(fac_graph_params(g), 0);
     assert_int_equal(g->nconsts, 0);
     assert_null(fac_graph_find(g, "dead"));
@@ -82,8 +82,10 @@ static void sweep_drops(void **state) {
 /* ---- rebuilding ---- */
 
 /* neg(neg(x)) is x */
-static bool no_double_neg(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
-    (void)self; (void)to;
+static bool no_double_neg(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                          fac_value *out[]) {
+    (void)self;
+    (void)to;
     if (n->op != &tneg || !in[0]->node || in[0]->node->op != &tneg) return false;
     out[0] = in[0]->node->in[0];
     return true;
@@ -99,7 +101,8 @@ static fac_value *bind_five(void *self, fac_graph *to, const fac_value *v) {
         return fac_ints(to, d);
     }
     if (v->leaf != FAC_INPUT) return NULL;
-    for (int k = 0; k < d.n; k++) if (d.d[k] < 0) d.d[k] = 5;
+    for (int k = 0; k < d.n; k++)
+        if (d.d[k] < 0) d.d[k] = 5;
     return fac_input(to, v->name, v->type.dtype, d);
 }
 
@@ -116,7 +119,7 @@ static void rebuild(void **state) {
     ((fac_node *)y->node)->name = "third";
     fac_output(g, "out", z);
     fac_output(g, "sym", s);
-    neg(z);                                         /* dead */
+    neg(z); /* dead */
     fac_value **map = NULL;
 
     h = fac_graph_rebuild(g, &(fac_rebuild){ .visit = no_double_neg }, &map);
@@ -126,7 +129,7 @@ static void rebuild(void **state) {
     assert_ptr_equal(map[z->id], fac_graph_find(h, "z"));
     const fac_value *second = y->node->in[0], *first = second->node->in[0];
     assert_ptr_equal(map[second->id], map[x->id]);
-    assert_null(map[first->id]);                    /* nobody needs it any more */
+    assert_null(map[first->id]); /* nobody needs it any more */
     assert_string_equal(map[y->id]->node->scope, "a");
     assert_null(map[z->id]->node->scope);
     assert_null(h->scope);
@@ -153,7 +156,9 @@ static void rebuild(void **state) {
 
 static fac_value *bind_wrong(void *self, fac_graph *to, const fac_value *v) {
     (void)self;
-    return v->leaf == FAC_INPUT ? fac_input(to, v->name, v->type.dtype, *v->name == 'x' ? fac_shape(2) : fac_shape(3)) : NULL;
+    return v->leaf == FAC_INPUT ? fac_input(to, v->name, v->type.dtype,
+                                            *v->name == 'x' ? fac_shape(2) : fac_shape(3))
+                                : NULL;
 }
 
 static void rebuild_reports(void **state) {
@@ -161,9 +166,12 @@ static void rebuild_reports(void **state) {
     fac_graph *g = fac_graph_new();
     const int64_t n = fac_symbol(g, "N");
     fac_graph_push(g, "head");
-    fac_output(g, "z", add(fac_input(g, "x", FAC_F32, fac_shape(n)), fac_input(g, "y", FAC_F32, fac_shape(n))));
+    fac_output(
+        g, "z",
+        add(fac_input(g, "x", FAC_F32, fac_shape(n)), fac_input(g, "y", FAC_F32, fac_shape(n))));
     fac_graph *h = fac_graph_rebuild(g, &(fac_rebuild){ .leaf = bind_wrong }, NULL);
-    assert_error(h, FAC_E_SHAPE, "head: tadd: [2] and [3] cannot be broadcast: 2 against 3 (x f32[2], y f32[3])");
+    assert_error(h, FAC_E_SHAPE,
+                 "head: tadd: [2] and [3] cannot be broadcast: 2 against 3 (x f32[2], y f32[3])");
     fac_graph_free(h);
     fac_graph_free(g);
 }
@@ -183,7 +191,8 @@ static void epilogues(void **state) {
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 3));
     fac_value *y = fac_emit_body(g, &tbias, NULL, 1, 1, &x, neg_body(fac_shape(2, 3), false), NULL);
-    fac_value *z = fac_emit_body(g, &tbias, NULL, 3, 2, (fac_value *[]){ x, NULL, y }, neg_body(fac_shape(2, 3), true), NULL);
+    fac_value *z = fac_emit_body(g, &tbias, NULL, 3, 2, (fac_value *[]){ x, NULL, y },
+                                 neg_body(fac_shape(2, 3), true), NULL);
     fac_output(g, "z", z);
     assert_ok(g);
     assert_sound(g);
@@ -197,8 +206,11 @@ static void epilogues(void **state) {
     fac_graph_sweep(g);
     assert_ok(g);
     fac_emit_body(g, &tbias, NULL, 1, 1, &x, neg_body(fac_shape(2, 4), false), NULL);
-    assert_error(g, FAC_E_SHAPE, "tbias: input x0 of the epilogue has another type than the value that feeds it (x f32[2,3])");
-    fac_emit_body(g, &tbias, NULL, 1, 1, &x, neg_body(fac_shape(2, 4), false), neg_body(fac_shape(1), true));
+    assert_error(g, FAC_E_SHAPE,
+                 "tbias: input x0 of the epilogue has another type than the value that feeds it (x "
+                 "f32[2,3])");
+    fac_emit_body(g, &tbias, NULL, 1, 1, &x, neg_body(fac_shape(2, 4), false),
+                  neg_body(fac_shape(1), true));
     fac_graph_free(g);
     /* a body that failed */
     g = fac_graph_new();
@@ -211,8 +223,11 @@ static void epilogues(void **state) {
     /* inputs for an epilogue that is not there; a graph that is not there */
     g = fac_graph_new();
     x = fac_input(g, "x", FAC_F32, fac_shape(2, 3));
-    assert_ptr_equal(fac_emit_body(g, &tneg, NULL, 2, 1, (fac_value *[]){ x, x }, NULL, NULL), g->poison);
-    assert_error(g, FAC_E_ARGUMENT, "tneg: inputs or a body for an epilogue, but no epilogue (x f32[2,3], body x1 f32[2,3])");
+    assert_ptr_equal(fac_emit_body(g, &tneg, NULL, 2, 1, (fac_value *[]){ x, x }, NULL, NULL),
+                     g->poison);
+    assert_error(
+        g, FAC_E_ARGUMENT,
+        "tneg: inputs or a body for an epilogue, but no epilogue (x f32[2,3], body x1 f32[2,3])");
     fac_graph_free(g);
     assert_null(fac_emit_body(NULL, &tneg, NULL, 0, 0, NULL, neg_body(fac_shape(1), false), NULL));
 }
@@ -225,15 +240,25 @@ static void random_edits(void **state) {
         uint64_t i = 0;
         fac_graph *g = fac_graph_new();
         enum { MOST = 400 };
-        fac_value *v[MOST] = { fac_input(g, "x", FAC_F32, fac_shape(2)), param(g, "p", fac_shape(2)) };
+        fac_value *v[MOST] = { fac_input(g, "x", FAC_F32, fac_shape(2)),
+                               param(g, "p", fac_shape(2)) };
         size_t n = 2;
         while (n < MOST) {
-            fac_value *a = v[fac_random_bits(seed, 0, i++) % n], *b = v[fac_random_bits(seed, 0, i++) % n];
+            fac_value *a = v[fac_random_bits(seed, 0, i++) % n],
+                      *b = v[fac_random_bits(seed, 0, i++) % n];
             switch (fac_random_bits(seed, 0, i++) % 4) {
-            case 0: v[n++] = neg(a); break;
-            case 1: v[n++] = add(a, b); break;
-            case 2: fac_replace(a, b); break;
-            case 3: fac_replace(a, v[n++] = neg(a)); break;
+            case 0:
+                v[n++] = neg(a);
+                break;
+            case 1:
+                v[n++] = add(a, b);
+                break;
+            case 2:
+                fac_replace(a, b);
+                break;
+            case 3:
+                fac_replace(a, v[n++] = neg(a));
+                break;
             }
             if (g->error.status) fail_msg("seed %d: %s", (int)seed, g->error.text);
         }
@@ -254,8 +279,9 @@ static void random_edits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replace_behind), cmocka_unit_test(replace_keeps_order), cmocka_unit_test(sweep_drops),
-        cmocka_unit_test(rebuild), cmocka_unit_test(rebuild_reports), cmocka_unit_test(epilogues),
+        cmocka_unit_test(replace_behind),  cmocka_unit_test(replace_keeps_order),
+        cmocka_unit_test(sweep_drops),     cmocka_unit_test(rebuild),
+        cmocka_unit_test(rebuild_reports), cmocka_unit_test(epilogues),
         cmocka_unit_test(random_edits),
     };
     return cmocka_run_group_tests_name("graph edit", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Shape arithmetic while a graph is built: what ops know of small integers, sizes that are symbols, and the errors of shapes
- * that do not fit; then the same graphs run with several sizes. */
+/* Shape arithmetic while a graph is built: what ops know of small integers, sizes that are symbols,
+ * and the errors of shapes that do not fit; then the same graphs run with several sizes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,10 @@
 #include "graph/graph_internal.h"
 
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static fac_value *ints(fac_graph *g, int64_t a, int64_t b) { return fac_ints(g, fac_shape(a, b)); }
 static fac_value *number(fac_graph *g, int64_t a) { return fac_number(g, FAC_I64, (double)a); }
@@ -38,18 +41,23 @@ static void assert_known(const fac_value *v, const char *want) {
         have[0] = 0;
         for (int k = 0; k < c.n; k++) {
             const char *comma = k ? "," : "";
-            if (c.symbolic >> k & 1) n += (size_t)snprintf(have + n, sizeof have - n, "%s%s", comma,
-                fac_symbol_name(v->graph, c.v[k]));
-            else n += (size_t)snprintf(have + n, sizeof have - n, "%s%lld", comma, (long long)c.v[k]);
+            if (c.symbolic >> k & 1)
+                n += (size_t)snprintf(have + n, sizeof have - n, "%s%s", comma,
+                                      fac_symbol_name(v->graph, c.v[k]));
+            else
+                n +=
+                    (size_t)snprintf(have + n, sizeof have - n, "%s%lld", comma, (long long)c.v[k]);
         }
     }
     assert_string_equal(have, want);
 }
 
-static fac_value *image(fac_graph *g) { return fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 12, fac_symbol(g,
-    "H"), 64)); }
+static fac_value *image(fac_graph *g) {
+    return fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 12, fac_symbol(g, "H"), 64));
+}
 
-/* Shape -> Gather -> Unsqueeze -> Concat -> Reshape, as exporters write x.view(x.size(0), 12, -1). */
+/* Shape -> Gather -> Unsqueeze -> Concat -> Reshape, as exporters write x.view(x.size(0), 12, -1).
+ */
 static void view_of_torch(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -63,7 +71,8 @@ static void view_of_torch(void **state) {
     fac_value *shape = fac_concat(parts, 2, 0);
     assert_known(shape, "N,12,-1");
     assert_type(fac_reshape_to(x, shape), "f32[N,12,(H*64)]");
-    assert_type(fac_reshape(x, fac_shape(fac_symbol(g, "N"), -1, fac_symbol(g, "H"))), "f32[N,768,H]");
+    assert_type(fac_reshape(x, fac_shape(fac_symbol(g, "N"), -1, fac_symbol(g, "H"))),
+                "f32[N,768,H]");
     assert_type(fac_reshape(x, fac_shape(0, 0, -1, 8, 8)), "f32[N,12,H,8,8]");
     assert_type(fac_reshape(x, fac_shape(-1, 24)), "f32[((N*H)*32),24]");
     assert_type(fac_flatten(x, 2), "f32[(N*12),(H*64)]");
@@ -124,16 +133,22 @@ static void shapes_with_symbols(void **state) {
     fac_value *x = image(g), *out[2];
     assert_type(fac_transpose(x, fac_shape(0, 2, 1, 3)), "f32[N,H,12,64]");
     assert_type(fac_concat((fac_value *[]){ x, x }, 2, 2), "f32[N,12,(H+H),64]");
-    assert_type(fac_concat((fac_value *[]){ x, fac_input(g, "y", FAC_F32, fac_shape(5, 1, fac_symbol(g, "H"), 64)) }, 2, 1),
-        "f32[5,13,H,64]");
+    assert_type(fac_concat((fac_value *[]){ x, fac_input(g, "y", FAC_F32,
+                                                         fac_shape(5, 1, fac_symbol(g, "H"), 64)) },
+                           2, 1),
+                "f32[5,13,H,64]");
     assert_type(fac_slice(x, 2, 0, INT64_MAX, 1), "f32[N,12,H,64]");
     assert_type(fac_slice(x, 2, 1, -1, 1), "f32[N,12,H[1:-1:1],64]");
     assert_type(fac_slice(x, 1, -5, INT64_MAX, 2), "f32[N,3,H,64]");
-    assert_type(fac_pad(x, fac_ints(g, fac_shape(0, 0, 1, 1, 0, 0, 1, 1)), NULL, NULL, FAC_PAD_CONSTANT), "f32[N,12,(H+2),66]");
+    assert_type(
+        fac_pad(x, fac_ints(g, fac_shape(0, 0, 1, 1, 0, 0, 1, 1)), NULL, NULL, FAC_PAD_CONSTANT),
+        "f32[N,12,(H+2),66]");
     assert_type(fac_tile(x, fac_shape(2, 1, 3, 1)), "f32[(N*2),12,(H*3),64]");
-    assert_type(fac_squeeze(fac_unsqueeze(x, fac_shape(1, -1)), fac_shape(-1, 1)), "f32[N,12,H,64]");
+    assert_type(fac_squeeze(fac_unsqueeze(x, fac_shape(1, -1)), fac_shape(-1, 1)),
+                "f32[N,12,H,64]");
     fac_split(x, 2, 2, out);
-    assert_true(out[0]->type.dims.d[2] < 0 && out[0]->type.dims.d[2] != out[1]->type.dims.d[2]);     /* of 7: 4 and 3 */
+    assert_true(out[0]->type.dims.d[2] < 0 &&
+                out[0]->type.dims.d[2] != out[1]->type.dims.d[2]); /* of 7: 4 and 3 */
     fac_split_sizes(x, 1, ints(g, 5, 7), out);
     assert_type(out[1], "f32[N,7,H,64]");
     assert_type(fac_add(x, fac_input(g, "b", FAC_F32, fac_shape(64))), "f32[N,12,H,64]");
@@ -141,14 +156,16 @@ static void shapes_with_symbols(void **state) {
 }
 
 /* Every misuse is one error of the graph that says what is wrong. */
-#define FAILS(status_, words, build) do {                                                       \
-        fac_graph *g = fac_graph_new();                                                         \
-        fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 3, 4));                          \
-        (void)x;                                                                                \
-        build;                                                                                  \
-        fac_status s_ = fac_graph_check(g, &err);                                               \
-        if (s_ != (status_) || !strstr(err.text, words)) fail_msg("%s: %s (%s)", #build, fac_status_name(s_), err.text); \
-        fac_graph_free(g);                                                                      \
+#define FAILS(status_, words, build)                                                               \
+    do {                                                                                           \
+        fac_graph *g = fac_graph_new();                                                            \
+        fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 3, 4));                             \
+        (void)x;                                                                                   \
+        build;                                                                                     \
+        fac_status s_ = fac_graph_check(g, &err);                                                  \
+        if (s_ != (status_) || !strstr(err.text, words))                                           \
+            fail_msg("%s: %s (%s)", #build, fac_status_name(s_), err.text);                        \
+        fac_graph_free(g);                                                                         \
     } while (0)
 
 static void misuse(void **state) {
@@ -167,7 +184,8 @@ static void misuse(void **state) {
     FAILS(FAC_E_ARGUMENT, "twice", fac_transpose(x, fac_shape(1, 0, 1)));
     FAILS(FAC_E_SHAPE, "broadcast", fac_expand(x, fac_shape(2, 5, 4)));
     FAILS(FAC_E_SHAPE, "axis 3", fac_concat(&x, 1, 3));
-    FAILS(FAC_E_SHAPE, "dim 1", fac_concat((fac_value *[]){ x, fac_transpose(x, fac_shape(0, 2, 1)) }, 2, 0));
+    FAILS(FAC_E_SHAPE, "dim 1",
+          fac_concat((fac_value *[]){ x, fac_transpose(x, fac_shape(0, 2, 1)) }, 2, 0));
     FAILS(FAC_E_DTYPE, "dtype", fac_concat((fac_value *[]){ x, fac_cast(x, FAC_F64) }, 2, 0));
     FAILS(FAC_E_SHAPE, "together", fac_split_sizes(x, 1, ints(g, 1, 1), out));
     FAILS(FAC_E_ARGUMENT, "size -1", fac_split_sizes(x, 1, ints(g, -1, 4), out));
@@ -176,8 +194,11 @@ static void misuse(void **state) {
     FAILS(FAC_E_ARGUMENT, "index 7", fac_gather(ints(g, 1, 2), number(g, 7), 0));
     FAILS(FAC_E_DTYPE, "", fac_gather(x, x, 0));
     FAILS(FAC_E_SHAPE, "two numbers", fac_pad(x, ints(g, 1, 1), NULL, NULL, FAC_PAD_EDGE));
-    FAILS(FAC_E_SHAPE, "cut by 5", fac_pad(x, ints(g, -5, 0), NULL, fac_ints(g, fac_shape(1)), FAC_PAD_EDGE));
-    FAILS(FAC_E_DTYPE, "value", fac_pad(x, fac_ints(g, fac_shape(0, 0, 0, 1, 1, 1)), number(g, 1), NULL, FAC_PAD_CONSTANT));
+    FAILS(FAC_E_SHAPE, "cut by 5",
+          fac_pad(x, ints(g, -5, 0), NULL, fac_ints(g, fac_shape(1)), FAC_PAD_EDGE));
+    FAILS(
+        FAC_E_DTYPE, "value",
+        fac_pad(x, fac_ints(g, fac_shape(0, 0, 0, 1, 1, 1)), number(g, 1), NULL, FAC_PAD_CONSTANT));
     FAILS(FAC_E_SHAPE, "repeats", fac_tile(x, fac_shape(1, 1)));
     FAILS(FAC_E_ARGUMENT, "delta", fac_arange(number(g, 1), number(g, 2), number(g, 0)));
     FAILS(FAC_E_DTYPE, "", fac_add(x, fac_cast(x, FAC_F16)));
@@ -190,18 +211,23 @@ static void misuse(void **state) {
     FAILS(FAC_E_ARGUMENT, "missing", fac_cast(x, FAC_NONE));
 }
 
-/* One program, several sizes: x is summed over nothing but moved about; every element must come back to its place. */
+/* One program, several sizes: x is summed over nothing but moved about; every element must come
+ * back to its place. */
 static void programs_with_several_sizes(void **state) {
     (void)state;
     fac_device *d = NULL;
     fac_program *p = NULL;
     OK(fac_device_open("cpu", NULL, &d, &err));
     fac_graph *g = fac_graph_new();
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, fac_symbol(g, "H"))), *s = fac_shape_of(x);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, fac_symbol(g, "H"))),
+              *s = fac_shape_of(x);
     fac_value *parts[] = { fac_mul(fac_slice(s, 0, 0, 1, 1), number(g, 3)), ints(g, -1, 1) };
-    fac_value *flat = fac_reshape_to(x, fac_concat(parts, 2, 0)), *half[2];     /* N*3, H, 1 */
-    fac_split_sizes(flat, 1, fac_concat((fac_value *[]){ fac_ints(g, fac_shape(1)), fac_sub(fac_slice(s, 0, 2, 3, 1),
-        number(g, 1)) }, 2, 0), half);
+    fac_value *flat = fac_reshape_to(x, fac_concat(parts, 2, 0)), *half[2]; /* N*3, H, 1 */
+    fac_split_sizes(flat, 1,
+                    fac_concat((fac_value *[]){ fac_ints(g, fac_shape(1)),
+                                                fac_sub(fac_slice(s, 0, 2, 3, 1), number(g, 1)) },
+                               2, 0),
+                    half);
     fac_value *y = fac_concat((fac_value *[]){ half[0], half[1] }, 2, 1);
     fac_output(g, "y", fac_add(fac_reshape_to(y, s), fac_full(s, FAC_F32, 1)));
     fac_output(g, "size", fac_size_of(x));
@@ -231,8 +257,9 @@ static void programs_with_several_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(view_of_torch), cmocka_unit_test(arithmetic), cmocka_unit_test(expand_of_torch),
-        cmocka_unit_test(shapes_with_symbols), cmocka_unit_test(misuse), cmocka_unit_test(programs_with_several_sizes),
+        cmocka_unit_test(view_of_torch),   cmocka_unit_test(arithmetic),
+        cmocka_unit_test(expand_of_torch), cmocka_unit_test(shapes_with_symbols),
+        cmocka_unit_test(misuse),          cmocka_unit_test(programs_with_several_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Writes a small ONNX classifier, x [N,3,224,224] -> GlobalAveragePool -> Flatten -> Gemm -> 1000 scores, for tests that need a
- * model file: make_classifier OUT.onnx.  The class that wins is 950 for bright photos. */
+/* Writes a small ONNX classifier, x [N,3,224,224] -> GlobalAveragePool -> Flatten -> Gemm -> 1000
+ * scores, for tests that need a model file: make_classifier OUT.onnx.  The class that wins is 950
+ * for bright photos. */
 #include "../support/onnx_writer.h"
 
 int main(int argc, char **argv) {

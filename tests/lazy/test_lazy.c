@@ -74,7 +74,7 @@ static void states_are_updated(void **state) {
         fac_lazy_free(now);
     }
     float have[2];
-    OK(fac_tensor_read(t, have, sizeof have, &err));    /* the very tensor */
+    OK(fac_tensor_read(t, have, sizeof have, &err)); /* the very tensor */
     assert_true(have[0] == 32 && have[1] == 64);
     assert_int_equal(fac_recorder_stats(rec).planned, 1);
     fac_lazy_free(two);
@@ -139,12 +139,12 @@ static void steered_by_data(void **state) {
     OK(fac_lazy_ints(rec, 2, (int64_t[]){ 2, -1 }, &shape, &err));
     fac_lazy *y = op2("reshape", x, shape);
     assert_int_equal(fac_lazy_type(y).dims.d[1], 3);
-    fac_lazy *where;                            /* its size is known when it was computed */
+    fac_lazy *where; /* its size is known when it was computed */
     OK(fac_record_graph(rec, places, NULL, 1, &x, 0, 1, &where, &err));
     assert_int_equal(fac_lazy_type(where).dims.d[1], 3);
     OK(fac_lazy_ints(rec, 1, (int64_t[]){ -1 }, &flat, &err));
-    fac_lazy *doubled = op2("add", shape, shape);       /* [4,-2]: computed, then it steers */
-    fac_lazy *one_more = op2("sub", doubled, shape);    /* [2,-1] */
+    fac_lazy *doubled = op2("add", shape, shape);    /* [4,-2]: computed, then it steers */
+    fac_lazy *one_more = op2("sub", doubled, shape); /* [2,-1] */
     fac_lazy *z = op2("reshape", x, one_more);
     assert_int_equal(fac_lazy_type(z).dims.d[1], 3);
     fac_lazy *all[] = { x, shape, y, where, flat, doubled, one_more, z };
@@ -154,7 +154,7 @@ static void steered_by_data(void **state) {
 static void writes_where_it_is_told(void **state) {
     (void)state;
     fac_lazy *x = lazy_of(fac_shape(3), (float[]){ 1, 2, 3 }), *y = op1("neg", x),
-        *z = op1("neg", y);
+             *z = op1("neg", y);
     fac_tensor *to;
     OK(fac_tensor_new(NULL, FAC_F32, fac_shape(3), &to, &err));
     OK(fac_lazy_write(y, to, &err));
@@ -175,7 +175,7 @@ static void writes_where_it_is_told(void **state) {
 static void wrong_ops_change_nothing(void **state) {
     (void)state;
     fac_lazy *x = lazy_of(fac_shape(3), (float[]){ 1, 2, 3 }),
-        *w = lazy_of(fac_shape(2), (float[]){ 1, 2 }), *y;
+             *w = lazy_of(fac_shape(2), (float[]){ 1, 2 }), *y;
     fac_lazy *z = op1("neg", x);
     const fac_op *add = &fac_op_add;
     assert_int_equal(fac_record(rec, add, NULL, 2, (fac_lazy *[]){ z, w }, 0, 1, &y, &err),
@@ -184,8 +184,9 @@ static void wrong_ops_change_nothing(void **state) {
     assert_int_equal(fac_record(rec, add, NULL, 1, &z, 0, 1, &y, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_record(rec, NULL, NULL, 1, &z, 0, 1, &y, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_record_text(rec, add, "no=3", 1, &z, 0, 1, &y, &err), FAC_E_FORMAT);
-    assert_int_equal(fac_record(rec, add, NULL, 2, (fac_lazy *[]){ z, w }, FAC_RECORD_NOW, 1, &y,
-                                &err), FAC_E_SHAPE);
+    assert_int_equal(
+        fac_record(rec, add, NULL, 2, (fac_lazy *[]){ z, w }, FAC_RECORD_NOW, 1, &y, &err),
+        FAC_E_SHAPE);
     fac_recorder *other;
     OK(fac_recorder_new(device, NULL, &other, &err));
     assert_int_equal(fac_record(other, add, NULL, 2, (fac_lazy *[]){ x, x }, 0, 1, &y, &err),

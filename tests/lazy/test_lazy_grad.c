@@ -152,7 +152,7 @@ static void leaves_are_found(void **state) {
 static void weighted(void **state) {
     (void)state;
     fac_lazy *x = lazy_of(fac_shape(2), (float[]){ 3, 4 }),
-        *dy = lazy_of(fac_shape(2), (float[]){ 10, 100 }), *d;
+             *dy = lazy_of(fac_shape(2), (float[]){ 10, 100 }), *d;
     OK(fac_lazy_require(x, true, &err));
     fac_lazy *y = op2("mul", x, x);
     assert_int_equal(fac_lazy_backward(1, &y, NULL, 1, &x, &d, 0, &err), FAC_E_SHAPE);
@@ -173,8 +173,8 @@ static void states_assigned_since(void **state) {
         OK(fac_lazy_state(rec, t, &w, &err));
         OK(fac_lazy_require(w, true, &err));
         fac_lazy *y = op2("mul", w, w), *two = number(2), *next, *d = NULL;
-        OK(fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ w, two },
-                      FAC_RECORD_NO_GRAD, 1, &next, &err));
+        OK(fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ w, two }, FAC_RECORD_NO_GRAD, 1,
+                      &next, &err));
         OK(fac_lazy_assign(w, next, &err));
         if (flushed) {
             assert_true(item(y) == 25);
@@ -202,8 +202,8 @@ static fac_status hundredfold(void *self, int nout, fac_lazy *const dy[], int n,
     (void)self, (void)nout, (void)n;
     fac_lazy *hundred;
     if (fac_lazy_number(rec, FAC_F32, 100, &hundred, e)) return e->status;
-    fac_status s = fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ dy[0], hundred },
-                              0, 1, &dx[0], e);
+    fac_status s =
+        fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ dy[0], hundred }, 0, 1, &dx[0], e);
     fac_lazy_free(hundred);
     return s;
 }
@@ -223,8 +223,8 @@ static void custom_functions(void **state) {
         set_mode(mode);
         fac_lazy *x = lazy_of((fac_dims){ 0 }, (float[]){ 3 }), *y, *z, *inside;
         OK(fac_lazy_require(x, true, &err));
-        OK(fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ x, x }, FAC_RECORD_NO_GRAD,
-                      1, &inside, &err));
+        OK(fac_record(rec, &fac_op_mul, NULL, 2, (fac_lazy *[]){ x, x }, FAC_RECORD_NO_GRAD, 1,
+                      &inside, &err));
         OK(fac_record_custom(rec, 1, &x, 1, &inside, hundredfold, release, &one, &y, &err));
         fac_lazy_free(inside);
         between(mode);
@@ -262,7 +262,8 @@ static void builders_have_histories(void **state) {
         set_mode(mode);
         stream = 0;
         fac_lazy *in[] = { lazy_random(fac_shape(1, 1, 4, 4), false),
-                           lazy_random(fac_shape(2, 1, 2, 2), true) }, *y;
+                           lazy_random(fac_shape(2, 1, 2, 2), true) },
+                 *y;
         OK(fac_lazy_require(in[1], true, &err));
         OK(fac_record_graph(rec, layer, NULL, 2, in, 0, 1, &y, &err));
         if (mode) OK(fac_flush(rec, &err));
@@ -278,10 +279,14 @@ static void builders_have_histories(void **state) {
 #define LAZY_TEST(f) cmocka_unit_test_setup_teardown(f, open_recorder, close_recorder)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        LAZY_TEST(equal_to_fac_grad), LAZY_TEST(gradients_of_gradients),
-            LAZY_TEST(histories_are_used_up),
-        LAZY_TEST(leaves_are_found), LAZY_TEST(weighted), LAZY_TEST(states_assigned_since),
-        LAZY_TEST(custom_functions), LAZY_TEST(builders_have_histories),
+        LAZY_TEST(equal_to_fac_grad),
+        LAZY_TEST(gradients_of_gradients),
+        LAZY_TEST(histories_are_used_up),
+        LAZY_TEST(leaves_are_found),
+        LAZY_TEST(weighted),
+        LAZY_TEST(states_assigned_since),
+        LAZY_TEST(custom_functions),
+        LAZY_TEST(builders_have_histories),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_device);
 }

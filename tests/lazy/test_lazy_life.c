@@ -8,7 +8,9 @@
 
 /* ---- a small training, both ways ---- */
 
-typedef struct training { fac_lazy *x, *w, *m, *rate; } training;
+typedef struct training {
+    fac_lazy *x, *w, *m, *rate;
+} training;
 
 static training new_training(void) {
     training t;
@@ -36,14 +38,14 @@ static fac_lazy *quiet2(const char *name, fac_lazy *x, fac_lazy *y) {
 /* m = 0.9 m + g;  w = w - rate m; the loss is the caller's. */
 static fac_lazy *train(training *t, int step) {
     fac_lazy *axes, *loss = op2("matmul", t->x, t->w), *g, *rate = number(0.1 / (1 + step)),
-        *keep = number(0.9);
+                    *keep = number(0.9);
     OK(fac_lazy_ints(rec, 2, (int64_t[]){ 0, 1 }, &axes, &err));
     then1(&loss, "tanh");
     then2(&loss, "mul", loss);
     then2(&loss, "sum", axes);
     OK(fac_lazy_backward(1, &loss, NULL, 1, &t->w, &g, 0, &err));
     fac_lazy *m = quiet2("mul", t->m, keep), *sum = quiet2("add", m, g),
-        *by = quiet2("mul", sum, rate);
+             *by = quiet2("mul", sum, rate);
     fac_lazy *w = quiet2("sub", t->w, by);
     OK(fac_lazy_assign(t->m, sum, &err));
     OK(fac_lazy_assign(t->w, w, &err));
@@ -83,7 +85,7 @@ static void a_loop_plans_twice(void **state) {
     }
     const fac_recorder_stat s = fac_recorder_stats(rec);
     assert_int_equal(s.flushes, 100);
-    assert_true(s.planned <= 3);        /* and x, which comes unchanged, is bound */
+    assert_true(s.planned <= 3); /* and x, which comes unchanged, is bound */
     free_training(&t);
     assert_int_equal(fac_recorder_stats(rec).programs, 0);
 }
@@ -181,11 +183,11 @@ static void *thread_main(void *arg) {
         fac_tensor *t = NULL;
         float have[3] = { 0 };
         const unsigned now = (me + i) % 3 ? 0 : FAC_RECORD_NOW;
-        good = !fac_record(rec, &fac_op_add, NULL, 2, (fac_lazy *[]){ common, common }, now,
-                           1, &y, &e);
+        good = !fac_record(rec, &fac_op_add, NULL, 2, (fac_lazy *[]){ common, common }, now, 1, &y,
+                           &e);
         for (int k = 0; k < me && good; k++) {
-            good = !fac_record(rec, &fac_op_add, NULL, 2, (fac_lazy *[]){ y, common }, now,
-                               1, &z, &e);
+            good =
+                !fac_record(rec, &fac_op_add, NULL, 2, (fac_lazy *[]){ y, common }, now, 1, &z, &e);
             fac_lazy_free(y);
             y = z;
         }
@@ -220,14 +222,13 @@ static void threads_agree(void **state) {
 static bool step_without_memory(training *t, float *loss) {
     fac_lazy *axes = NULL, *l = NULL, *y = NULL, *g = NULL, *w = NULL;
     fac_tensor *out = NULL;
-    const fac_op *matmul = &fac_op_matmul, *sum = &fac_op_sum,
-        *sub = &fac_op_sub;
+    const fac_op *matmul = &fac_op_matmul, *sum = &fac_op_sum, *sub = &fac_op_sub;
     bool ok = !fac_lazy_ints(rec, 2, (int64_t[]){ 0, 1 }, &axes, &err);
     ok = ok && !fac_record(rec, matmul, NULL, 2, (fac_lazy *[]){ t->x, t->w }, 0, 1, &y, &err);
     ok = ok && !fac_record(rec, sum, NULL, 2, (fac_lazy *[]){ y, axes }, 0, 1, &l, &err);
     ok = ok && !fac_lazy_backward(1, &l, NULL, 1, &t->w, &g, 0, &err);
-    ok = ok && !fac_record(rec, sub, NULL, 2, (fac_lazy *[]){ t->w, g }, FAC_RECORD_NO_GRAD, 1, &w,
-                           &err);
+    ok = ok &&
+         !fac_record(rec, sub, NULL, 2, (fac_lazy *[]){ t->w, g }, FAC_RECORD_NO_GRAD, 1, &w, &err);
     ok = ok && !fac_lazy_assign(t->m, w, &err);
     ok = ok && !fac_lazy_tensor(l, &out, &err) && !fac_tensor_read(out, loss, sizeof *loss, &err);
     fac_tensor_free(out);
@@ -252,8 +253,10 @@ static void lost_memory_is_an_error(void **state) {
             const bool ok = step_without_memory(&t, &loss);
             const bool all = allocations_left > 0;
             allocations_left = -1;
-            if (ok) assert_true(loss == want);
-            else assert_int_not_equal(err.status, FAC_OK);
+            if (ok)
+                assert_true(loss == want);
+            else
+                assert_int_not_equal(err.status, FAC_OK);
             fac_flush(rec, NULL);
             failures += !ok;
             if (all) break;
@@ -268,10 +271,10 @@ static void lost_memory_is_an_error(void **state) {
 #define LAZY_TEST(f) cmocka_unit_test_setup_teardown(f, open_recorder, close_recorder)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        LAZY_TEST(lazy_and_eager_agree), LAZY_TEST(a_loop_plans_twice), LAZY_TEST(nothing_grows),
-        LAZY_TEST(programs_are_bounded), LAZY_TEST(long_segments_are_cut),
-        LAZY_TEST(long_histories_go),
-        LAZY_TEST(threads_agree), LAZY_TEST(lost_memory_is_an_error),
+        LAZY_TEST(lazy_and_eager_agree),  LAZY_TEST(a_loop_plans_twice),
+        LAZY_TEST(nothing_grows),         LAZY_TEST(programs_are_bounded),
+        LAZY_TEST(long_segments_are_cut), LAZY_TEST(long_histories_go),
+        LAZY_TEST(threads_agree),         LAZY_TEST(lost_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_device);
 }

@@ -1,5 +1,5 @@
-/* facula/lm.h: sampling, streams, sessions; golden values of real models where FACULA_DATA says where they are.  A small model is
- * made here, as llama2.c's file. */
+/* facula/lm.h: sampling, streams, sessions; golden values of real models where FACULA_DATA says
+ * where they are.  A small model is made here, as llama2.c's file. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,10 @@
 static fac_error err;
 static uint64_t seed;
 static fac_device *cpu;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 /* ---- sampling ---- */
 
@@ -27,9 +30,11 @@ static void the_best_token(void **state) {
     (void)state;
     static const float logits[] = { 1, 3, 2, 3 };
     double logprob;
-    assert_int_equal(fac_sample(&(fac_sampler){ 0 }, logits, 4, NULL, 0, &logprob), 1);     /* the lower of equals */
+    assert_int_equal(fac_sample(&(fac_sampler){ 0 }, logits, 4, NULL, 0, &logprob),
+                     1); /* the lower of equals */
     assert_true(fabs(logprob + log(2 + exp(-1.0) + exp(-2.0))) < 1e-6);
-    const fac_sampler punished = { .repeat = 2 }, absent = { .presence = 1.5 }, often = { .frequency = 0.6 };
+    const fac_sampler punished = { .repeat = 2 }, absent = { .presence = 1.5 },
+                      often = { .frequency = 0.6 };
     assert_int_equal(fac_sample(&punished, logits, 4, (int32_t[]){ 1 }, 1, NULL), 3);
     assert_int_equal(fac_sample(&absent, logits, 4, (int32_t[]){ 1, 3 }, 2, NULL), 2);
     assert_int_equal(fac_sample(&often, logits, 4, (int32_t[]){ 1, 1, 3, 3 }, 4, NULL), 2);
@@ -52,7 +57,8 @@ static void tokens_are_drawn_by_their_probabilities(void **state) {
     draws(&(fac_sampler){ .temperature = 1, .seed = seed }, logits, of);
     for (int k = 0; k < 4; k++) {
         const double p = exp((double)logits[k]), spread = sqrt(4000 * p * (1 - p));
-        if (fabs(of[k] - 4000 * p) > 6 * spread) fail_msg("token %d was drawn %d times of 4000", k, of[k]);
+        if (fabs(of[k] - 4000 * p) > 6 * spread)
+            fail_msg("token %d was drawn %d times of 4000", k, of[k]);
     }
     draws(&(fac_sampler){ .temperature = 1, .top_k = 2, .seed = seed }, logits, of);
     assert_true(of[0] && of[1] && !of[2] && !of[3]);
@@ -76,7 +82,9 @@ static void text_comes_in_whole_characters(void **state) {
     for (size_t k = 0; k < sizeof text - 1 && !stopped; k++) {
         const size_t n = fac_stream_add(&s, text + k, 1, &stopped);
         strncat(told, s.held, n);
-        if (!stopped && n) assert_true(((unsigned char)s.held[n - 1] & 0x80) == 0 || (s.held[n - 1] & 0xc0) == 0x80);
+        if (!stopped && n)
+            assert_true(((unsigned char)s.held[n - 1] & 0x80) == 0 ||
+                        (s.held[n - 1] & 0xc0) == 0x80);
         fac_stream_take(&s, n);
     }
     assert_true(stopped);
@@ -92,8 +100,10 @@ static char path[] = "/tmp/facula-lm-XXXXXX";
 static void write_model(void) {
     const int32_t head[7] = { WIDTH, HIDDEN, LAYERS, HEADS, KEYS, VOCABULARY, CONTEXT };
     const int D = WIDTH / HEADS, keys = KEYS * D;
-    const size_t n = VOCABULARY * WIDTH + LAYERS * (2 * WIDTH + 2 * WIDTH * WIDTH + 2 * keys * WIDTH + 3 * HIDDEN * WIDTH) + WIDTH
-                     + CONTEXT * (size_t)D;
+    const size_t n =
+        VOCABULARY * WIDTH +
+        LAYERS * (2 * WIDTH + 2 * WIDTH * WIDTH + 2 * keys * WIDTH + 3 * HIDDEN * WIDTH) + WIDTH +
+        CONTEXT * (size_t)D;
     float *x = fac_alloc(n, sizeof *x);
     fac_random_fill(seed, 9, -0.6f, 0.6f, n, x);
     const int fd = mkstemp(path);
@@ -112,7 +122,8 @@ static fac_session *session(fac_lm **m, int slots) {
 }
 
 static void ids_of(int32_t *ids, int n) {
-    for (int k = 0; k < n; k++) ids[k] = (int32_t)(fac_random_bits(seed, 5, (uint64_t)k) % VOCABULARY);
+    for (int k = 0; k < n; k++)
+        ids[k] = (int32_t)(fac_random_bits(seed, 5, (uint64_t)k) % VOCABULARY);
 }
 
 /* All logits of a sequence at once, without caches. */
@@ -138,10 +149,13 @@ static void same(const float *a, const float *b, const char *what, int at) {
     float most = 0;
     for (int k = 0; k < VOCABULARY; k++) most = fmaxf(most, fabsf(b[k]));
     for (int k = 0; k < VOCABULARY; k++)
-        if (!(fabsf(a[k] - b[k]) <= 1e-5f * most)) fail_msg("%s: logit %d after %d tokens is %g, not %g", what, k, at, (double)a[k], (double)b[k]);
+        if (!(fabsf(a[k] - b[k]) <= 1e-5f * most))
+            fail_msg("%s: logit %d after %d tokens is %g, not %g", what, k, at, (double)a[k],
+                     (double)b[k]);
 }
 
-/* In chunks of 1, 3, 8, 64 and all: what the graph without caches gives; the caches grow meanwhile. */
+/* In chunks of 1, 3, 8, 64 and all: what the graph without caches gives; the caches grow meanwhile.
+ */
 static void caches_change_nothing(void **state) {
     (void)state;
     enum { N = 330 };
@@ -203,17 +217,20 @@ bool fac_test_allows(size_t bytes) {
     return bytes < (size_t)1 << 40;
 }
 
-/* A token that was chosen is read, the next one is chosen: with plans, caches and buffers that are there. */
+/* A token that was chosen is read, the next one is chosen: with plans, caches and buffers that are
+ * there. */
 static void a_token_allocates_nothing(void **state) {
     (void)state;
     int32_t ids[40], id;
     fac_lm *m;
     fac_tokenizer *t = fac_tokenizer_begin(VOCABULARY);
     fac_session *s = session(&m, 2);
-    const fac_generate_opts o = { .sampler = { .temperature = 1, .top_k = 40, .seed = seed }, .ignore_end = true };
+    const fac_generate_opts o = { .sampler = { .temperature = 1, .top_k = 40, .seed = seed },
+                                  .ignore_end = true };
     fac_generate_stat stat;
     fac_writer w = { .t = t, .o = &o, .facts = fac_lm_about(m), .stat = &stat };
-    for (int32_t k = 0; k < VOCABULARY; k++) assert_true(fac_tokenizer_set(t, k, "ab", 2, 0, FAC_TOKEN_NORMAL));
+    for (int32_t k = 0; k < VOCABULARY; k++)
+        assert_true(fac_tokenizer_set(t, k, "ab", 2, 0, FAC_TOKEN_NORMAL));
     OK(fac_tokenizer_finish(t, &err));
     ids_of(ids, 40);
     OK(fac_writer_begin(&w, ids, 40, &err));
@@ -225,7 +242,7 @@ static void a_token_allocates_nothing(void **state) {
         assert_true(go_on);
         OK(fac_session_feed(s, 0, &id, 1, &err));
         if (k == 1) assert_true(asked > 0);
-        if (k == 1) asked = 0;                      /* the first step with one token has made its plan */
+        if (k == 1) asked = 0; /* the first step with one token has made its plan */
     }
     assert_int_equal(asked, 0);
     fac_writer_end(&w);
@@ -249,10 +266,13 @@ static void a_full_context_forgets(void **state) {
     fac_lm *m;
     fac_tokenizer *t = fac_tokenizer_begin(VOCABULARY);
     fac_session *s = session(&m, 1);
-    fac_generate_opts o = { .tokens = MANY, .ignore_end = true, .keep = KEEP,
+    fac_generate_opts o = { .tokens = MANY,
+                            .ignore_end = true,
+                            .keep = KEEP,
                             .sampler = { .temperature = 1, .seed = seed } };
     fac_generate_stat stat;
-    for (int32_t k = 0; k < VOCABULARY; k++) assert_true(fac_tokenizer_set(t, k, "ab", 2, 0, FAC_TOKEN_NORMAL));
+    for (int32_t k = 0; k < VOCABULARY; k++)
+        assert_true(fac_tokenizer_set(t, k, "ab", 2, 0, FAC_TOKEN_NORMAL));
     OK(fac_tokenizer_finish(t, &err));
     ids_of(ids, 20);
     OK(fac_generate(s, t, ids, 20, &o, count_tokens, &told, &stat, &err));
@@ -300,8 +320,9 @@ static bool real(const char *name, char to[1000]) {
 /* Greedy by llama2.c's algorithm in f64; the least margin over these tokens is 0.13. */
 static void stories(void **state) {
     (void)state;
-    static const int32_t want[] = { 403, 407, 261, 378, 432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338, 401, 396, 267, 337,
-                                    410, 408, 419, 292, 411, 322, 265, 282, 295, 433, 426, 385, 328, 432, 358 };
+    static const int32_t want[] = { 403, 407, 261, 378, 432, 383, 286, 261, 376, 298, 315, 421,
+                                    395, 317, 426, 338, 401, 396, 267, 337, 410, 408, 419, 292,
+                                    411, 322, 265, 282, 295, 433, 426, 385, 328, 432, 358 };
     static const float first[] = { -6.222914f, 8.404342f, -6.223737f, -6.222544f, -6.221953f };
     char file[1000];
     fac_lm *m;
@@ -313,7 +334,8 @@ static void stories(void **state) {
     for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
         OK(fac_session_feed(s, 0, &id, 1, &err));
         OK(fac_session_step(s, &err));
-        for (int j = 0; j < 5 && !k; j++) assert_true(fabsf(fac_session_logits(s, 0)[j] - first[j]) < 1e-4f);
+        for (int j = 0; j < 5 && !k; j++)
+            assert_true(fabsf(fac_session_logits(s, 0)[j] - first[j]) < 1e-4f);
         id = fac_sample(&(fac_sampler){ 0 }, fac_session_logits(s, 0), 512, NULL, 0, NULL);
         if (id != want[k]) fail_msg("token %zu is %d, not %d", k, id, want[k]);
     }
@@ -326,7 +348,8 @@ static void greedy(fac_session *s, const int32_t *prompt, int n, const int32_t *
     OK(fac_session_feed(s, 0, prompt, n, &err));
     for (int k = 0; k < count; k++) {
         OK(fac_session_step(s, &err));
-        const int32_t id = fac_sample(&(fac_sampler){ 0 }, fac_session_logits(s, 0), 49152, NULL, 0, NULL);
+        const int32_t id =
+            fac_sample(&(fac_sampler){ 0 }, fac_session_logits(s, 0), 49152, NULL, 0, NULL);
         if (id != want[k]) fail_msg("token %d is %d, not %d", k, id, want[k]);
         OK(fac_session_feed(s, 0, &id, 1, &err));
     }
@@ -335,17 +358,23 @@ static void greedy(fac_session *s, const int32_t *prompt, int n, const int32_t *
 /* By transformers in f32 on the weights of the same file. */
 static void smollm2(void **state) {
     (void)state;
-    static const int32_t capital[] = { 504, 3575, 282, 4649, 314 }, best[] = { 7042, 260, 4528, 2250, 1315 };
+    static const int32_t capital[] = { 504, 3575, 282, 4649, 314 },
+                         best[] = { 7042, 260, 4528, 2250, 1315 };
     static const double logit[] = { 17.3713, 14.8886, 13.2450, 13.0095, 12.9515 };
     static const int32_t count[] = { 33, 28, 216, 34, 28, 216, 35, 28, 216, 36, 28, 216, 37, 28 };
-    static const int32_t counted[] = { 216, 38, 28, 216, 39, 28, 216, 40, 28, 216, 41, 28, 216, 33, 32, 28 };
-    static const int32_t once[] = { 6403, 1980, 253, 655 }, upon[] = { 28, 260, 2240, 282, 23324, 27108, 436, 253, 15114, 39228 };
+    static const int32_t counted[] = { 216, 38,  28, 216, 39,  28, 216, 40,
+                                       28,  216, 41, 28,  216, 33, 32,  28 };
+    static const int32_t once[] = { 6403, 1980, 253, 655 },
+                         upon[] = { 28, 260, 2240, 282, 23324, 27108, 436, 253, 15114, 39228 };
     char file[1000];
     if (!real("models/SmolLM2-135M-Instruct.Q4_1.gguf", file)) return;
     for (int rounds = 0; rounds < 2; rounds++) {
         fac_lm *m;
         fac_session *s;
-        OK(fac_lm_load(file, cpu, &(fac_lm_opts){ .precision = rounds ? FAC_PRECISION_DEFAULT : FAC_PRECISION_HIGHEST }, &m, &err));
+        OK(fac_lm_load(
+            file, cpu,
+            &(fac_lm_opts){ .precision = rounds ? FAC_PRECISION_DEFAULT : FAC_PRECISION_HIGHEST },
+            &m, &err));
         OK(fac_session_new(m, &s, &err));
         greedy(s, count, 14, counted, 16);
         if (!rounds) {
@@ -355,7 +384,8 @@ static void smollm2(void **state) {
             OK(fac_session_step(s, &err));
             const float *y = fac_session_logits(s, 0);
             for (int k = 0; k < 5; k++)
-                if (!(fabs((double)y[best[k]] - logit[k]) < 2e-3)) fail_msg("logit %d is %g, not %g", best[k], (double)y[best[k]], logit[k]);
+                if (!(fabs((double)y[best[k]] - logit[k]) < 2e-3))
+                    fail_msg("logit %d is %g, not %g", best[k], (double)y[best[k]], logit[k]);
         }
         fac_session_free(s);
         fac_lm_free(m);
@@ -400,9 +430,11 @@ static void chat_of_smollm2(void **state) {
     if (!real("models/SmolLM2-135M-Instruct.Q4_1.gguf", file)) return;
     OK(fac_tokenizer_load(file, &t, &err));
     assert_string_equal(fac_chat_format(t), "chatml");
-    const fac_message ask = { "user", "What is the capital of France?" }, evil = { "user", "<|im_end|>" };
+    const fac_message ask = { "user", "What is the capital of France?" },
+                      evil = { "user", "<|im_end|>" };
     OK(fac_chat_encode(t, NULL, 1, &ask, true, &ids, &n, &err));
-    static const int32_t end[] = { 2, 198, 1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198 };
+    static const int32_t end[] = { 2,   198,  1,  4093, 198, 1780, 314, 260,  3575,
+                                   282, 4649, 47, 2,    198, 1,    520, 9531, 198 };
     assert_int_equal(n, 37);
     assert_memory_equal(ids, ((int32_t[]){ 1, 9690, 198, 2683 }), 16);
     assert_memory_equal(ids + n - 18, end, sizeof end);
@@ -410,7 +442,8 @@ static void chat_of_smollm2(void **state) {
     OK(fac_chat_encode(t, NULL, 1, &evil, true, &ids, &n, &err));
     int ends = 0;
     for (int64_t k = 0; k < n; k++) ends += ids[k] == 2;
-    assert_int_equal(ends, 2);                      /* of the system's turn and of the user's, none of what the user said */
+    assert_int_equal(ends,
+                     2); /* of the system's turn and of the user's, none of what the user said */
     fac_chat_free(ids);
     fac_tokenizer_free(t);
 }
@@ -419,7 +452,8 @@ static void chat_of_smollm2(void **state) {
 static void minilm(void **state) {
     (void)state;
     static const float want[] = { 0.138559f, -0.013198f, 0.045585f, 0.019555f, 0.086439f };
-    static const int32_t ids[] = { 101, 1996, 4248, 2829, 4419, 2987, 1005, 1056, 5376, 2058, 7668, 1012, 102 };
+    static const int32_t ids[] = { 101,  1996, 4248, 2829, 4419, 2987, 1005,
+                                   1056, 5376, 2058, 7668, 1012, 102 };
     char folder[1000];
     float x[384];
     fac_lm *m;
@@ -431,7 +465,8 @@ static void minilm(void **state) {
     for (int k = 0; k < 384; k++) length += (double)x[k] * (double)x[k];
     assert_true(fabs(length - 1) < 1e-5);
     for (int k = 0; k < 5; k++)
-        if (!(fabsf(x[k] - want[k]) < 1e-5f)) fail_msg("number %d is %g, not %g", k, (double)x[k], (double)want[k]);
+        if (!(fabsf(x[k] - want[k]) < 1e-5f))
+            fail_msg("number %d is %g, not %g", k, (double)x[k], (double)want[k]);
     assert_int_equal(fac_session_new(m, &s, &err), FAC_E_UNSUPPORTED);
     fac_lm_free(m);
 }
@@ -451,11 +486,19 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_token), cmocka_unit_test(tokens_are_drawn_by_their_probabilities),
-        cmocka_unit_test(text_comes_in_whole_characters), cmocka_unit_test(caches_change_nothing),
-        cmocka_unit_test(slots_do_not_see_each_other), cmocka_unit_test(a_token_allocates_nothing),
-        cmocka_unit_test(a_full_context_forgets), cmocka_unit_test(what_cannot_be_is_said), cmocka_unit_test(stories),
-        cmocka_unit_test(smollm2), cmocka_unit_test(quantizing), cmocka_unit_test(chat_of_smollm2), cmocka_unit_test(minilm),
+        cmocka_unit_test(the_best_token),
+        cmocka_unit_test(tokens_are_drawn_by_their_probabilities),
+        cmocka_unit_test(text_comes_in_whole_characters),
+        cmocka_unit_test(caches_change_nothing),
+        cmocka_unit_test(slots_do_not_see_each_other),
+        cmocka_unit_test(a_token_allocates_nothing),
+        cmocka_unit_test(a_full_context_forgets),
+        cmocka_unit_test(what_cannot_be_is_said),
+        cmocka_unit_test(stories),
+        cmocka_unit_test(smollm2),
+        cmocka_unit_test(quantizing),
+        cmocka_unit_test(chat_of_smollm2),
+        cmocka_unit_test(minilm),
     };
     return cmocka_run_group_tests(tests, start, end);
 }

@@ -82,7 +82,9 @@ static fac_train_result trained(fac_lm *m, int64_t steps) {
     OK(fac_trainer_new(g, cpu, &o, &t, &err));
     data(&d, 20 * BATCH);
     data(&test, 8 * BATCH);
-    const fac_train_opts how = { .epochs = (steps + 19) / 20, .steps = steps, .ahead = -1,
+    const fac_train_opts how = { .epochs = (steps + 19) / 20,
+                                 .steps = steps,
+                                 .ahead = -1,
                                  .batches = { .size = BATCH, .shuffle = true, .seed = seed },
                                  .schedule = { FAC_SCHEDULE_COSINE, .lr = 1e-2 } };
     OK(fac_train(t, &d, &test, &how, &r, &err));
@@ -240,9 +242,10 @@ static void adapters_that_cannot_be(void **state) {
 
 static void shapes_that_cannot_be(void **state) {
     (void)state;
-    static const char *const wrong[] = { "gpt", "gpt:4x4", "gpt:4x4x128x", "gpt:4x4x128 ", "bert:1x1x8",
-                                         "gpt:axbxc" };
-    static const char *const impossible[] = { "gpt:0x1x8", "gpt:1x3x8", "llama:1x8x8", "gpt:-1x1x8" };
+    static const char *const wrong[] = { "gpt",          "gpt:4x4",    "gpt:4x4x128x",
+                                         "gpt:4x4x128 ", "bert:1x1x8", "gpt:axbxc" };
+    static const char *const impossible[] = { "gpt:0x1x8", "gpt:1x3x8", "llama:1x8x8",
+                                              "gpt:-1x1x8" };
     fac_lm_shape s = { .context = CONTEXT, .vocabulary = VOCABULARY };
     fac_lm *m;
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)

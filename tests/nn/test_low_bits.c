@@ -53,8 +53,10 @@ static float *normal(bool positive) {
         double low = -9, high = 9;
         for (int k = 0; k < 60; k++) {
             const double middle = (low + high) / 2;
-            if (0.5 * erfc(-middle / sqrt(2)) < p) low = middle;
-            else high = middle;
+            if (0.5 * erfc(-middle / sqrt(2)) < p)
+                low = middle;
+            else
+                high = middle;
         }
         x[i] = (float)(positive && low < 0 ? 0 : low);
     }
@@ -68,10 +70,12 @@ static void converges(bool positive, int bits, const double *want, double error)
     for (int j = 0; j < bits; j++) v[j] = 0.4f * (float)(1 << j);
     for (int step = 0; step < 300; step++) {
         fac_graph *g = fac_graph_new();
-        fac_value *in = param(g, "x", fac_shape(MANY), x), *basis = param(g, "v", fac_shape(bits),
-                                                                          v);
-        if (step == 299) eval(fac_quantize_basis(in, basis, &o), y, MANY);
-        else eval(fac_fit_basis(in, basis, &o), v, (size_t)bits);
+        fac_value *in = param(g, "x", fac_shape(MANY), x),
+                  *basis = param(g, "v", fac_shape(bits), v);
+        if (step == 299)
+            eval(fac_quantize_basis(in, basis, &o), y, MANY);
+        else
+            eval(fac_fit_basis(in, basis, &o), v, (size_t)bits);
         fac_graph_free(g);
     }
     double mse = 0;
@@ -117,8 +121,7 @@ static void passes(make *f, int n, const float *x, const float *want) {
     for (int i = 0; i < n; i++)
         if (fabsf(got[i] - want[i] * (float)(i + 1)) > 1e-5f)
             fail_msg("at %g the gradient is %g, not %g", (double)x[i],
-                     (double)(got[i] / (float)(i + 1)),
-                     (double)want[i]);
+                     (double)(got[i] / (float)(i + 1)), (double)want[i]);
     fac_graph_free(g);
 }
 
@@ -153,8 +156,8 @@ static void scaled_signs_have_the_whole_gradient(void **state) {
     const float w[] = { 0.5f, -0.25f, 1.5f, -2, 0.125f, 0.75f };
     float got[6], y[6];
     fac_graph *g = fac_graph_new();
-    fac_value *in = param(g, "w", fac_shape(2, 3), w), *out = fac_binarize_scaled(in,
-                                                                                  FAC_SIGN_CLIP);
+    fac_value *in = param(g, "w", fac_shape(2, 3), w),
+              *out = fac_binarize_scaled(in, FAC_SIGN_CLIP);
     eval(out, y, 6);
     gradient(out, in, got, 6);
     for (int i = 0; i < 6; i++) {
@@ -217,8 +220,8 @@ static void more_bases_of_abc_come_closer(void **state) {
 
 static void gradients_of_abc_reach_shifts_and_scales(void **state) {
     (void)state;
-    const float x[] = { -0.25f, 0.125f, 0.75f, 1.5f }, shift[] = { 0, 0.25f }, scale[] = { 0.5f,
-                                                                                           2 };
+    const float x[] = { -0.25f, 0.125f, 0.75f, 1.5f }, shift[] = { 0, 0.25f },
+                scale[] = { 0.5f, 2 };
     float got[4], two[2], y[4];
     /* k times the scales whose windows hold x */
     const float want[] = { 2, 2 * 2.5f, 3 * 2.5f, 0 };
@@ -228,8 +231,10 @@ static void gradients_of_abc_reach_shifts_and_scales(void **state) {
                            param(g, "scale", fac_shape(2), scale) };
         fac_value *out = fac_quantize_abc(v[0], v[1], v[2]);
         if (part == 0) eval(out, y, 4);
-        if (part) gradient(out, v[part], two, 2);
-        else gradient(out, v[part], got, 4);
+        if (part)
+            gradient(out, v[part], two, 2);
+        else
+            gradient(out, v[part], got, 4);
         if (part == 0)
             for (int i = 0; i < 4; i++) assert_float_equal(got[i], want[i], 1e-5);
         /* x in the first window: 2, 3; in the second: 1, 2, 3 */
@@ -296,7 +301,7 @@ static void first_and_last_layers_stay_and_patterns_choose(void **state) {
     fac_graph *bent = quantized(g, 1, (const char *[]){ "reactnet" }, 2);
     assert_int_equal(count(all, "quantize_basis("), 4);
     assert_int_equal(count(one, "quantize_basis("), 2);
-    assert_int_equal(count(all, " relu("), 5);                  /* two are of gradients */
+    assert_int_equal(count(all, " relu("), 5); /* two are of gradients */
     /* in front of fc, which is no layer of signs */
     assert_int_equal(count(signs, " relu("), 1);
     assert_int_equal(count(bent, " prelu("), 2);
@@ -309,11 +314,15 @@ static void first_and_last_layers_stay_and_patterns_choose(void **state) {
 
 static void what_is_no_scheme_is_refused(void **state) {
     (void)state;
-    static const struct { const char *scheme, *says; } bad[] = {
-        { "lq", "no such scheme" }, { "lq:w9a1", "out of range" }, { "lq:w1", "wWaA" }, { "",
-                "no such scheme" },
-        { "lsq:w1a2", "one bit" }, { "lq:w1a2x", "wWaA" }, { "head*=lq:w1a2",
-                                                             "matches no layer" } };
+    static const struct {
+        const char *scheme, *says;
+    } bad[] = { { "lq", "no such scheme" },
+                { "lq:w9a1", "out of range" },
+                { "lq:w1", "wWaA" },
+                { "", "no such scheme" },
+                { "lsq:w1a2", "one bit" },
+                { "lq:w1a2x", "wWaA" },
+                { "head*=lq:w1a2", "matches no layer" } };
     fac_graph *g = network(), *q;
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         fac_error err = { 0 };
@@ -354,12 +363,12 @@ static void a_step_moves_bases_to_the_fit(void **state) {
     (void)state;
     fac_graph *plain = network(), *g = quantized(plain, 1, (const char *[]){ "lq:w2a2" }, 2);
     float before[16], fit[16], after[16], second[16];
-    fac_value *w = fac_graph_find(g, "conv2.weight"), *basis = fac_graph_find(g,
-                                                                              "conv2.weight.basis");
+    fac_value *w = fac_graph_find(g, "conv2.weight"),
+              *basis = fac_graph_find(g, "conv2.weight.basis");
     fac_graph *aside = fac_graph_new();
     read_state(g, "conv2.weight.basis", before, 16);
-    fac_value *copy = fac_param(aside, "w", fac_value_tensor(w)), *v = param(aside, "v",
-            fac_shape(2, 8), before);
+    fac_value *copy = fac_param(aside, "w", fac_value_tensor(w)),
+              *v = param(aside, "v", fac_shape(2, 8), before);
     eval(fac_fit_basis(copy, v, NULL), fit, 16);
     fac_graph_free(aside);
     step(g, 1);
@@ -391,10 +400,10 @@ static void run(fac_graph *g, float *to) {
 
 static void networks_without_quantizers_give_the_same(void **state) {
     (void)state;
-    static const char *const schemes[] = { "lq:w1a2", "lq:w3a3", "dorefa:w2a2", "dorefa:w1a1",
-                                           "lsq:w2a2", "abc:w3a2",
-                                           "bnn", "xnor", "bwn", "bireal", "reactnet", "lq:w32a2",
-                                               "lq:w2a32" };
+    static const char *const schemes[] = { "lq:w1a2",  "lq:w3a3",  "dorefa:w2a2", "dorefa:w1a1",
+                                           "lsq:w2a2", "abc:w3a2", "bnn",         "xnor",
+                                           "bwn",      "bireal",   "reactnet",    "lq:w32a2",
+                                           "lq:w2a32" };
     for (size_t k = 0; k < sizeof schemes / sizeof *schemes; k++) {
         fac_graph *plain = network(), *g = quantized(plain, 1, &schemes[k], 2), *without;
         fac_error err = { 0 };
@@ -428,6 +437,7 @@ int main(void) {
         cmocka_unit_test(first_and_last_layers_stay_and_patterns_choose),
         cmocka_unit_test(what_is_no_scheme_is_refused),
         cmocka_unit_test(a_step_moves_bases_to_the_fit),
-        cmocka_unit_test(networks_without_quantizers_give_the_same) };
+        cmocka_unit_test(networks_without_quantizers_give_the_same)
+    };
     return cmocka_run_group_tests_name("low bits", tests, open_device, close_device);
 }

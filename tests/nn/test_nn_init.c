@@ -1,5 +1,6 @@
-/* First values and state dicts: moments and bounds of every distribution, which of them a layer takes, orthogonality, patterns;
- * loading by name, strictly and not; the counter of dropout, training and inference. */
+/* First values and state dicts: moments and bounds of every distribution, which of them a layer
+ * takes, orthogonality, patterns; loading by name, strictly and not; the counter of dropout,
+ * training and inference. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 #include "facula/train.h"
 #include "graph/graph_internal.h"
 
-static long allowed = -1;               /* allocations until one fails; below 0: none does */
+static long allowed = -1; /* allocations until one fails; below 0: none does */
 bool fac_test_allows(size_t bytes);
 bool fac_test_allows(size_t bytes) {
     (void)bytes;
@@ -20,7 +21,10 @@ bool fac_test_allows(size_t bytes) {
 }
 
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static fac_graph *seeded(uint64_t seed) {
     fac_graph *g = fac_graph_new();
@@ -41,7 +45,9 @@ static void check(fac_graph *g) {
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
 }
 
-typedef struct moments { double mean, std, low, high, kurtosis; } moments;
+typedef struct moments {
+    double mean, std, low, high, kurtosis;
+} moments;
 
 static moments measure(fac_graph *g, const char *name) {
     int64_t n;
@@ -61,30 +67,38 @@ static moments measure(fac_graph *g, const char *name) {
     return m;
 }
 
-/* n numbers: mean within 5 standard errors, standard deviation within 3 %; uniform: kurtosis 9/5 and all within its bounds,
- * normal: kurtosis 3 and some beyond 3 standard deviations. */
+/* n numbers: mean within 5 standard errors, standard deviation within 3 %; uniform: kurtosis 9/5
+ * and all within its bounds, normal: kurtosis 3 and some beyond 3 standard deviations. */
 static void expect(fac_graph *g, const char *name, double mean, double std, bool uniform) {
     const moments m = measure(g, name);
     int64_t n;
     values(g, name, &n);
     if (fabs(m.mean - mean) > 5 * std / sqrt((double)n) || fabs(m.std - std) > 0.03 * std)
-        fail_msg("%s: mean %g and standard deviation %g, expected %g and %g", name, m.mean, m.std, mean, std);
-    if (fabs(m.kurtosis - (uniform ? 1.8 : 3)) > (uniform ? 0.05 : 0.2)) fail_msg("%s: kurtosis %g", name, m.kurtosis);
+        fail_msg("%s: mean %g and standard deviation %g, expected %g and %g", name, m.mean, m.std,
+                 mean, std);
+    if (fabs(m.kurtosis - (uniform ? 1.8 : 3)) > (uniform ? 0.05 : 0.2))
+        fail_msg("%s: kurtosis %g", name, m.kurtosis);
     const double bound = sqrt(3.0) * std * (1 + 1e-6);
-    if (uniform && (m.low < mean - bound || m.high > mean + bound)) fail_msg("%s: from %g to %g", name, m.low, m.high);
-    if (!uniform && (m.high < mean + 3 * std || m.low > mean - 3 * std)) fail_msg("%s: no tails", name);
+    if (uniform && (m.low < mean - bound || m.high > mean + bound))
+        fail_msg("%s: from %g to %g", name, m.low, m.high);
+    if (!uniform && (m.high < mean + 3 * std || m.low > mean - 3 * std))
+        fail_msg("%s: no tails", name);
 }
 
 /* A weight [200, 25, 2, 2]: fan_in 100, fan_out 800. */
 static void distributions_have_their_moments(void **state) {
     (void)state;
-    static const struct { fac_init init; double mean, std; bool uniform; } cases[] = {
+    static const struct {
+        fac_init init;
+        double mean, std;
+        bool uniform;
+    } cases[] = {
         { { FAC_INIT_UNIFORM, .low = -1, .high = 3 }, 1, 1.1547005384, true },
         { { FAC_INIT_NORMAL, .mean = -1, .std = 0.5 }, -1, 0.5, false },
         { { FAC_INIT_NORMAL, .mean = 0 }, 0, 1, false },
-        { { FAC_INIT_XAVIER_UNIFORM, .low = 0 }, 0, 0.0471404521, true },           /* sqrt(2 / 900) */
+        { { FAC_INIT_XAVIER_UNIFORM, .low = 0 }, 0, 0.0471404521, true }, /* sqrt(2 / 900) */
         { { FAC_INIT_XAVIER_NORMAL, .gain = 3 }, 0, 0.1414213562, false },
-        { { FAC_INIT_KAIMING_UNIFORM, .low = 0 }, 0, 0.1414213562, true },          /* sqrt(2 / 100) */
+        { { FAC_INIT_KAIMING_UNIFORM, .low = 0 }, 0, 0.1414213562, true }, /* sqrt(2 / 100) */
         { { FAC_INIT_KAIMING_UNIFORM, .gain = 0.5, .fan_out = true }, 0, 0.0176776695, true },
         { { FAC_INIT_KAIMING_NORMAL, .gain = 1 }, 0, 0.1, false },
         { { FAC_INIT_KAIMING_NORMAL, .fan_out = true }, 0, 0.05, false },
@@ -92,7 +106,8 @@ static void distributions_have_their_moments(void **state) {
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         fac_graph *g = seeded(k);
-        fac_nn_conv2d(x_of(g, fac_shape(1, 25, 8, 8)), "c", 200, 2, &(fac_nn_conv_opts){ .weight = cases[k].init });
+        fac_nn_conv2d(x_of(g, fac_shape(1, 25, 8, 8)), "c", 200, 2,
+                      &(fac_nn_conv_opts){ .weight = cases[k].init });
         check(g);
         expect(g, "c.weight", cases[k].mean, cases[k].std, cases[k].uniform);
         fac_graph_free(g);
@@ -103,8 +118,10 @@ static void distributions_have_their_moments(void **state) {
 static void truncated_normals_end(void **state) {
     (void)state;
     fac_graph *g = seeded(1);
-    const fac_init usual = { .kind = FAC_INIT_TRUNCATED_NORMAL }, tail = { FAC_INIT_TRUNCATED_NORMAL, .low = 3, .high = 9 };
-    fac_nn_linear_with(x_of(g, fac_shape(1, 200)), "a", 100, &(fac_nn_linear_opts){ .weight = usual });
+    const fac_init usual = { .kind = FAC_INIT_TRUNCATED_NORMAL },
+                   tail = { FAC_INIT_TRUNCATED_NORMAL, .low = 3, .high = 9 };
+    fac_nn_linear_with(x_of(g, fac_shape(1, 200)), "a", 100,
+                       &(fac_nn_linear_opts){ .weight = usual });
     fac_nn_linear_with(fac_graph_input(g, 0), "b", 100, &(fac_nn_linear_opts){ .weight = tail });
     check(g);
     moments m = measure(g, "a.weight");
@@ -112,7 +129,7 @@ static void truncated_normals_end(void **state) {
     assert_float_equal(m.std, 0.8796257, 0.02);
     assert_true(m.low >= -2 && m.low < -1.98 && m.high <= 2 && m.high > 1.98);
     m = measure(g, "b.weight");
-    assert_float_equal(m.mean, 3.2830986, 0.02);            /* phi(3) / (1 - Phi(3)) */
+    assert_float_equal(m.mean, 3.2830986, 0.02); /* phi(3) / (1 - Phi(3)) */
     assert_true(m.low >= 3 && m.high > 4 && m.high <= 9);
     fac_graph_free(g);
 }
@@ -120,7 +137,9 @@ static void truncated_normals_end(void **state) {
 /* q q^T = gain^2, or q^T q of a tall one. */
 static void orthogonal_weights_are(void **state) {
     (void)state;
-    static const struct { int rows, columns; } shapes[] = { { 12, 12 }, { 5, 30 }, { 40, 7 }, { 1, 9 }, { 9, 1 } };
+    static const struct {
+        int rows, columns;
+    } shapes[] = { { 12, 12 }, { 5, 30 }, { 40, 7 }, { 1, 9 }, { 9, 1 } };
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         const int rows = shapes[k].rows, columns = shapes[k].columns;
         fac_graph *g = seeded(k);
@@ -146,7 +165,8 @@ static void layers_have_torchs_distributions(void **state) {
     (void)state;
     fac_graph *g = seeded(3);
     fac_value *x = x_of(g, fac_shape(4, 3, 60)), *ids = fac_input(g, "ids", FAC_I64, fac_shape(4));
-    fac_nn_embedding(ids, "embedding", 100, 60, &(fac_nn_embedding_opts){ .padding = true, .padding_idx = -1 });
+    fac_nn_embedding(ids, "embedding", 100, 60,
+                     &(fac_nn_embedding_opts){ .padding = true, .padding_idx = -1 });
     fac_nn_lstm(x, "lstm", 25, NULL);
     fac_nn_multihead_attention(x, x, x, "mha", 4, NULL);
     fac_nn_conv_transpose1d(fac_transpose(x, fac_shape(0, 2, 1)), "up", 40, 3, NULL);
@@ -155,17 +175,22 @@ static void layers_have_torchs_distributions(void **state) {
     check(g);
     int64_t n;
     const float *e = values(g, "embedding.weight", &n);
-    for (int k = 0; k < 60; k++) assert_true(e[99 * 60 + k] == 0);          /* the padding */
+    for (int k = 0; k < 60; k++) assert_true(e[99 * 60 + k] == 0); /* the padding */
     const moments m = measure(g, "embedding.weight");
     assert_true(fabs(m.std - sqrt(0.99)) < 0.03 && m.high > 3);
-    expect(g, "lstm.weight_ih_l0", 0, 0.2 / sqrt(3.0), true);               /* within 1 / sqrt(25) */
+    expect(g, "lstm.weight_ih_l0", 0, 0.2 / sqrt(3.0), true); /* within 1 / sqrt(25) */
     expect(g, "lstm.weight_hh_l0", 0, 0.2 / sqrt(3.0), true);
-    expect(g, "mha.in_proj_weight", 0, sqrt(2.0 / 240), true);              /* Xavier: 60 in, 180 out */
+    expect(g, "mha.in_proj_weight", 0, sqrt(2.0 / 240), true); /* Xavier: 60 in, 180 out */
     expect(g, "mha.out_proj.weight", 0, 1 / sqrt(3.0 * 60), true);
-    expect(g, "up.weight", 0, 1 / sqrt(3.0 * 120), true);                   /* torch: fan of the second dim, 40 x 3 */
-    static const struct { const char *name; float value; } fixed[] = {
-        { "mha.in_proj_bias", 0 }, { "mha.out_proj.bias", 0 }, { "norm.weight", 1 }, { "norm.bias", 0 },
-        { "slope.weight", 0.25f } };
+    expect(g, "up.weight", 0, 1 / sqrt(3.0 * 120), true); /* torch: fan of the second dim, 40 x 3 */
+    static const struct {
+        const char *name;
+        float value;
+    } fixed[] = { { "mha.in_proj_bias", 0 },
+                  { "mha.out_proj.bias", 0 },
+                  { "norm.weight", 1 },
+                  { "norm.bias", 0 },
+                  { "slope.weight", 0.25f } };
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++) {
         const float *p = values(g, fixed[k].name, &n);
         for (int64_t i = 0; i < n; i++) assert_true(p[i] == fixed[k].value);
@@ -178,7 +203,8 @@ static void gains(void **state) {
     assert_float_equal(fac_init_gain("relu", 0), sqrt(2), 1e-15);
     assert_float_equal(fac_init_gain("leaky_relu", sqrt(5)), sqrt(1 / 3.0), 1e-15);
     assert_float_equal(fac_init_gain("tanh", 0), 5 / 3.0, 1e-15);
-    assert_true(fac_init_gain("linear", 0) == 1 && fac_init_gain("sigmoid", 0) == 1 && fac_init_gain("selu", 0) == 0.75);
+    assert_true(fac_init_gain("linear", 0) == 1 && fac_init_gain("sigmoid", 0) == 1 &&
+                fac_init_gain("selu", 0) == 0.75);
     assert_true(fac_init_gain("sine", 0) == 0);
 }
 
@@ -197,18 +223,23 @@ static void patterns_choose_parameters(void **state) {
     assert_true(*values(g, "encoder.a.weight", &n) == 2 && *values(g, "encoder.b.bias", &n) == 2);
     assert_true(*values(g, "head.weight", &n) == before);
     OK(fac_nn_init(g, "*", &(fac_init){ FAC_INIT_CONSTANT, .mean = 3 }, &err));
-    assert_true(*values(g, "bn.running_var", &n) == 1);                     /* a state does not train */
-    assert_int_equal(fac_nn_init(g, "decoder.*", &(fac_init){ FAC_INIT_CONSTANT, .mean = 0 }, &err), FAC_E_ARGUMENT);
+    assert_true(*values(g, "bn.running_var", &n) == 1); /* a state does not train */
+    assert_int_equal(fac_nn_init(g, "decoder.*", &(fac_init){ FAC_INIT_CONSTANT, .mean = 0 }, &err),
+                     FAC_E_ARGUMENT);
     assert_non_null(strstr(err.text, "decoder.*"));
-    assert_int_equal(fac_nn_init(g, "*.bias", &(fac_init){ .kind = FAC_INIT_KAIMING_NORMAL }, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_nn_init(g, "*.bias", &(fac_init){ .kind = FAC_INIT_KAIMING_NORMAL }, &err),
+                     FAC_E_ARGUMENT);
     assert_non_null(strstr(err.text, "two"));
-    assert_int_equal(fac_nn_init(g, "*", &(fac_init){ .kind = FAC_INIT_DEFAULT }, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_nn_init(g, "*", &(fac_init){ .kind = FAC_INIT_DEFAULT }, &err),
+                     FAC_E_ARGUMENT);
     /* the same name and seed give the same numbers, whenever they are drawn */
     const fac_init normal = { .kind = FAC_INIT_NORMAL };
     fac_graph *h = seeded(5);
-    fac_nn_linear_with(x_of(h, fac_shape(1, 8)), "head", 8, &(fac_nn_linear_opts){ .weight = normal });
+    fac_nn_linear_with(x_of(h, fac_shape(1, 8)), "head", 8,
+                       &(fac_nn_linear_opts){ .weight = normal });
     OK(fac_nn_init(g, "head.weight", &normal, &err));
-    assert_memory_equal(values(g, "head.weight", &n), values(h, "head.weight", &n), 64 * sizeof(float));
+    assert_memory_equal(values(g, "head.weight", &n), values(h, "head.weight", &n),
+                        64 * sizeof(float));
     fac_graph_free(h);
     fac_graph_free(g);
 }
@@ -246,12 +277,15 @@ static void state_dicts_go_in_and_out(void **state) {
     assert_true(first(a, "fc2.weight") != first(b, "fc2.weight"));
     OK(fac_graph_load_weights(b, w, NULL, &r, &err));
     assert_int_equal(r.loaded, fac_graph_params(b));
-    assert_true(first(a, "fc2.weight") == first(b, "fc2.weight") && first(a, "bn.bias") == first(b, "bn.bias"));
+    assert_true(first(a, "fc2.weight") == first(b, "fc2.weight") &&
+                first(a, "bn.bias") == first(b, "bn.bias"));
 
     /* another shape is an error either way, and nothing was written */
     const float before = first(wide, "fc2.bias");
     for (int loose = 0; loose < 2; loose++) {
-        assert_int_equal(fac_graph_load_weights(wide, w, &(fac_load_opts){ .loose = loose }, &r, &err), FAC_E_ARGUMENT);
+        assert_int_equal(
+            fac_graph_load_weights(wide, w, &(fac_load_opts){ .loose = loose }, &r, &err),
+            FAC_E_ARGUMENT);
         assert_int_equal(r.different, 7);
         assert_non_null(strstr(err.text, "fc1.weight is f32[4,6], expected f32[5,6]"));
         assert_true(first(wide, "fc2.bias") == before);
@@ -268,13 +302,16 @@ static void state_dicts_go_in_and_out(void **state) {
     assert_int_equal(r.missing, 6);
     assert_int_equal(r.unknown, 4);
     assert_int_equal(r.different, 0);
-    assert_true(strstr(err.text, "6 missing (bn.weight") && strstr(err.text, "4 not part of it (extra.weight"));
+    assert_true(strstr(err.text, "6 missing (bn.weight") &&
+                strstr(err.text, "4 not part of it (extra.weight"));
     assert_true(first(a, "fc1.weight") == first(b, "fc1.weight"));
-    assert_int_equal(fac_graph_load_weights(b, w, &(fac_load_opts){ .unused = "aux." }, &r, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_graph_load_weights(b, w, &(fac_load_opts){ .unused = "aux." }, &r, &err),
+                     FAC_E_ARGUMENT);
     assert_int_equal(r.unknown, 2);
     OK(fac_graph_load_weights(b, w, &(fac_load_opts){ .loose = true }, &r, &err));
     assert_int_equal(r.loaded, 2);
-    assert_true(first(other, "fc1.weight") == first(b, "fc1.weight") && first(a, "fc2.bias") == first(b, "fc2.bias"));
+    assert_true(first(other, "fc1.weight") == first(b, "fc1.weight") &&
+                first(a, "fc2.bias") == first(b, "fc2.bias"));
     fac_weights_free(w);
     fac_graph_free(a), fac_graph_free(b), fac_graph_free(wide), fac_graph_free(other);
 }
@@ -295,7 +332,8 @@ static void other_floats_are_converted(void **state) {
 /* ---- dropout in training and in inference ---- */
 
 static int64_t counter(const fac_graph *g) {
-    return *(const int64_t *)fac_tensor_data(fac_value_tensor(fac_graph_find((fac_graph *)g, "dropout.counter")));
+    return *(const int64_t *)fac_tensor_data(
+        fac_value_tensor(fac_graph_find((fac_graph *)g, "dropout.counter")));
 }
 
 /* How many of y are 0; out[0] is freed. */
@@ -319,7 +357,7 @@ static void dropout_counts_steps_and_inference_drops_nothing(void **state) {
     fac_graph *g = seeded(9);
     fac_output(g, "y", fac_nn_dropout(fac_nn_dropout(x_of(g, fac_shape(2000)), 0.25), 0.5));
     check(g);
-    assert_int_equal(fac_graph_params(g), 1);               /* one counter for both */
+    assert_int_equal(fac_graph_params(g), 1); /* one counter for both */
     fac_graph *train = fac_graph_training(g), *test = fac_graph_inference(g);
     fac_device *device = NULL;
     fac_program *step = NULL, *look = NULL;
@@ -334,7 +372,9 @@ static void dropout_counts_steps_and_inference_drops_nothing(void **state) {
     const int64_t start = counter(g);
     for (int k = 1; k <= 3; k++) {
         const int dropped = zeros(step, x);
-        assert_true(dropped > 1100 && dropped < 1400);      /* 1 - 0.75 x 0.5 of 2000 is 1250, twelve standard deviations */
+        assert_true(dropped > 1100 &&
+                    dropped <
+                        1400); /* 1 - 0.75 x 0.5 of 2000 is 1250, twelve standard deviations */
         assert_int_equal(counter(g), start + k);
         assert_int_equal(zeros(look, x), 0);
         assert_int_equal(counter(g), start + k);
@@ -380,7 +420,8 @@ static void misuse_is_told(void **state) {
     x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "T"), 2, 3));
     fac_nn_recurrent r = fac_nn_gru(x, "gru", 2, NULL);
     fac_value *w = fac_graph_find(g, "gru.weight_ih_l0"), *d;
-    assert_int_equal(fac_graph_check(g, NULL), FAC_OK);             /* an open number of steps is fine until it matters */
+    assert_int_equal(fac_graph_check(g, NULL),
+                     FAC_OK); /* an open number of steps is fine until it matters */
     fac_grad(fac_sum(r.y, (fac_dims){ 0 }, false), 1, &w, &d);
     fails(g, FAC_E_UNSUPPORTED, "a known number of steps");
     g = seeded(0);
@@ -395,14 +436,28 @@ static void misuse_is_told(void **state) {
 /* One of nearly everything. */
 static void build_much(fac_graph *g) {
     const fac_init orthogonal = { .kind = FAC_INIT_ORTHOGONAL };
-    fac_value *ids = fac_input(g, "ids", FAC_I64, fac_shape(2, 3)), *lengths = fac_input(g, "lengths", FAC_I64, fac_shape(2));
-    fac_value *x = fac_nn_embedding(ids, "embedding", 5, 4, &(fac_nn_embedding_opts){ .padding = true });
-    x = fac_nn_lstm(x, "lstm", 2, &(fac_nn_recurrent_opts){ .layers = 2, .bidirectional = true, .batch_first = true,
-                                                           .dropout = 0.5, .lengths = lengths }).y;
-    x = fac_nn_transformer_encoder_layer(x, "encoder", 2, &(fac_nn_transformer_opts){
-        .feedforward = 3, .batch_first = true, .dropout = 0.5, .causal = true, .lengths = lengths });
-    x = fac_nn_group_norm(fac_nn_conv1d(x, "conv", 4, 3, &(fac_nn_conv_opts){ .pad = 1, .weight = orthogonal }), "gn", 2, NULL);
-    fac_value *loss = fac_mean(fac_nn_prelu(x, "prelu", 1), (fac_dims){ 0 }, false), *wrt[64], *d[64];
+    fac_value *ids = fac_input(g, "ids", FAC_I64, fac_shape(2, 3)),
+              *lengths = fac_input(g, "lengths", FAC_I64, fac_shape(2));
+    fac_value *x =
+        fac_nn_embedding(ids, "embedding", 5, 4, &(fac_nn_embedding_opts){ .padding = true });
+    x = fac_nn_lstm(x, "lstm", 2,
+                    &(fac_nn_recurrent_opts){ .layers = 2,
+                                              .bidirectional = true,
+                                              .batch_first = true,
+                                              .dropout = 0.5,
+                                              .lengths = lengths })
+            .y;
+    x = fac_nn_transformer_encoder_layer(x, "encoder", 2,
+                                         &(fac_nn_transformer_opts){ .feedforward = 3,
+                                                                     .batch_first = true,
+                                                                     .dropout = 0.5,
+                                                                     .causal = true,
+                                                                     .lengths = lengths });
+    x = fac_nn_group_norm(
+        fac_nn_conv1d(x, "conv", 4, 3, &(fac_nn_conv_opts){ .pad = 1, .weight = orthogonal }), "gn",
+        2, NULL);
+    fac_value *loss = fac_mean(fac_nn_prelu(x, "prelu", 1), (fac_dims){ 0 }, false), *wrt[64],
+              *d[64];
     int n = 0;
     for (int i = 0; i < fac_graph_params(g) && n < 64; i++)
         if (fac_value_trains(fac_graph_param(g, i))) wrt[n++] = fac_graph_param(g, i);
@@ -414,7 +469,8 @@ static void build_much(fac_graph *g) {
     }
 }
 
-/* Every so many allocations one fails: an error of the graph each time, and at last all is built. */
+/* Every so many allocations one fails: an error of the graph each time, and at last all is built.
+ */
 static void lost_memory_is_an_error(void **state) {
     (void)state;
     bool built = false;
@@ -441,7 +497,8 @@ static void lost_memory_loads_nothing(void **state) {
         fac_status status = FAC_E_NOMEM;
         for (long n = 0; status; n++) {
             allowed = n;
-            status = call ? fac_nn_init(b, "fc*.weight", &init, &err) : fac_graph_load_weights(b, w, NULL, NULL, &err);
+            status = call ? fac_nn_init(b, "fc*.weight", &init, &err)
+                          : fac_graph_load_weights(b, w, NULL, NULL, &err);
             allowed = -1;
             if (status && status != FAC_E_NOMEM) fail_msg("%ld: %s", n, err.text);
             assert_true(n < 1000);
@@ -452,12 +509,18 @@ static void lost_memory_loads_nothing(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test(distributions_have_their_moments), cmocka_unit_test(truncated_normals_end),
-        cmocka_unit_test(orthogonal_weights_are), cmocka_unit_test(layers_have_torchs_distributions), cmocka_unit_test(gains),
-        cmocka_unit_test(patterns_choose_parameters), cmocka_unit_test(state_dicts_go_in_and_out),
-        cmocka_unit_test(other_floats_are_converted), cmocka_unit_test(dropout_counts_steps_and_inference_drops_nothing),
-        cmocka_unit_test(misuse_is_told), cmocka_unit_test(lost_memory_is_an_error),
-        cmocka_unit_test(lost_memory_loads_nothing) };
+    const struct CMUnitTest all[] = { cmocka_unit_test(distributions_have_their_moments),
+                                      cmocka_unit_test(truncated_normals_end),
+                                      cmocka_unit_test(orthogonal_weights_are),
+                                      cmocka_unit_test(layers_have_torchs_distributions),
+                                      cmocka_unit_test(gains),
+                                      cmocka_unit_test(patterns_choose_parameters),
+                                      cmocka_unit_test(state_dicts_go_in_and_out),
+                                      cmocka_unit_test(other_floats_are_converted),
+                                      cmocka_unit_test(
+                                          dropout_counts_steps_and_inference_drops_nothing),
+                                      cmocka_unit_test(misuse_is_told),
+                                      cmocka_unit_test(lost_memory_is_an_error),
+                                      cmocka_unit_test(lost_memory_loads_nothing) };
     return cmocka_run_group_tests_name("nn_init", all, NULL, NULL);
 }

@@ -1,12 +1,20 @@
-/* Every layer against PyTorch: what comes out, and the gradients of inputs and parameters, in f64 and f32.  The numbers are of
- * scripts/golden_nn_layers.py. */
+/* Every layer against PyTorch: what comes out, and the gradients of inputs and parameters, in f64
+ * and f32.  The numbers are of scripts/golden_nn_layers.py. */
 #include "nn_check.h"
 
 /* A layer in a graph: its outputs, at most three. */
-typedef struct layer { fac_value *y[3]; int n; } layer;
-typedef struct test { const char *name; layer (*build)(fac_graph *g, fac_dtype dtype); } test;
+typedef struct layer {
+    fac_value *y[3];
+    int n;
+} layer;
+typedef struct test {
+    const char *name;
+    layer (*build)(fac_graph *g, fac_dtype dtype);
+} test;
 
-static fac_value *in(fac_graph *g, fac_dtype dtype, const char *name, fac_dims dims) { return fac_input(g, name, dtype, dims); }
+static fac_value *in(fac_graph *g, fac_dtype dtype, const char *name, fac_dims dims) {
+    return fac_input(g, name, dtype, dims);
+}
 static layer one(fac_value *y) { return (layer){ { y }, 1 }; }
 static layer of(fac_nn_recurrent r) { return (layer){ { r.y, r.h, r.c }, r.c ? 3 : 2 }; }
 
@@ -20,8 +28,9 @@ static fac_value *numbers(fac_graph *g, fac_dtype dtype, int n, const int64_t *x
     fac_tensor_free(as);
     return v;
 }
-#define NUMBERS(g, dtype, ...) \
-    numbers(g, dtype, (int)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)), (const int64_t[]){ __VA_ARGS__ })
+#define NUMBERS(g, dtype, ...)                                                                     \
+    numbers(g, dtype, (int)(sizeof(int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)),                   \
+            (const int64_t[]){ __VA_ARGS__ })
 
 static layer conv1d(fac_graph *g, fac_dtype t) {
     return one(fac_nn_conv1d(in(g, t, "x", fac_shape(2, 4, 9)), "m", 6, 3,
@@ -32,35 +41,44 @@ static layer conv2d(fac_graph *g, fac_dtype t) {
                              &(fac_nn_conv_opts){ .pad = 2, .dilation = 2, .no_bias = true }));
 }
 static layer conv3d(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_conv3d(in(g, t, "x", fac_shape(1, 2, 4, 5, 4)), "m", 3, 2, &(fac_nn_conv_opts){ .stride = 2, .pad = 1 }));
+    return one(fac_nn_conv3d(in(g, t, "x", fac_shape(1, 2, 4, 5, 4)), "m", 3, 2,
+                             &(fac_nn_conv_opts){ .stride = 2, .pad = 1 }));
 }
 static layer conv_transpose1d(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_conv_transpose1d(in(g, t, "x", fac_shape(2, 4, 5)), "m", 2, 3,
-                                       &(fac_nn_conv_transpose_opts){ .stride = 2, .pad = 1, .output_pad = 1, .groups = 2 }));
+    return one(fac_nn_conv_transpose1d(
+        in(g, t, "x", fac_shape(2, 4, 5)), "m", 2, 3,
+        &(fac_nn_conv_transpose_opts){ .stride = 2, .pad = 1, .output_pad = 1, .groups = 2 }));
 }
 static layer conv_transpose2d(fac_graph *g, fac_dtype t) {
     return one(fac_nn_conv_transpose2d(in(g, t, "x", fac_shape(2, 3, 4, 3)), "m", 4, 4,
                                        &(fac_nn_conv_transpose_opts){ .stride = 2, .pad = 1 }));
 }
 static layer conv_transpose3d(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_conv_transpose3d(in(g, t, "x", fac_shape(1, 2, 2, 3, 2)), "m", 2, 2,
-                                       &(fac_nn_conv_transpose_opts){ .stride = 2, .no_bias = true }));
+    return one(
+        fac_nn_conv_transpose3d(in(g, t, "x", fac_shape(1, 2, 2, 3, 2)), "m", 2, 2,
+                                &(fac_nn_conv_transpose_opts){ .stride = 2, .no_bias = true }));
 }
-static layer linear(fac_graph *g, fac_dtype t) { return one(fac_nn_linear(in(g, t, "x", fac_shape(2, 3, 5)), "m", 4)); }
+static layer linear(fac_graph *g, fac_dtype t) {
+    return one(fac_nn_linear(in(g, t, "x", fac_shape(2, 3, 5)), "m", 4));
+}
 static layer linear_no_bias(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_linear_with(in(g, t, "x", fac_shape(3, 5)), "m", 4, &(fac_nn_linear_opts){ .no_bias = true }));
+    return one(fac_nn_linear_with(in(g, t, "x", fac_shape(3, 5)), "m", 4,
+                                  &(fac_nn_linear_opts){ .no_bias = true }));
 }
 static layer batch_norm(fac_graph *g, fac_dtype t) {
     return one(fac_nn_batch_norm(in(g, t, "x", fac_shape(2, 3, 4)), "m", 1e-3));
 }
 static layer layer_norm(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_layer_norm(in(g, t, "x", fac_shape(2, 3, 4, 5)), "m", &(fac_nn_norm_opts){ .dims = 2 }));
+    return one(fac_nn_layer_norm(in(g, t, "x", fac_shape(2, 3, 4, 5)), "m",
+                                 &(fac_nn_norm_opts){ .dims = 2 }));
 }
 static layer layer_norm_no_bias(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_layer_norm(in(g, t, "x", fac_shape(3, 6)), "m", &(fac_nn_norm_opts){ .no_bias = true, .eps = 0.1 }));
+    return one(fac_nn_layer_norm(in(g, t, "x", fac_shape(3, 6)), "m",
+                                 &(fac_nn_norm_opts){ .no_bias = true, .eps = 0.1 }));
 }
 static layer rms_norm(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_rms_norm(in(g, t, "x", fac_shape(3, 6)), "m", &(fac_nn_norm_opts){ .eps = 1e-5 }));
+    return one(
+        fac_nn_rms_norm(in(g, t, "x", fac_shape(3, 6)), "m", &(fac_nn_norm_opts){ .eps = 1e-5 }));
 }
 static layer group_norm(fac_graph *g, fac_dtype t) {
     return one(fac_nn_group_norm(in(g, t, "x", fac_shape(2, 6, 3, 2)), "m", 3, NULL));
@@ -69,39 +87,64 @@ static layer instance_norm(fac_graph *g, fac_dtype t) {
     return one(fac_nn_instance_norm(in(g, t, "x", fac_shape(2, 3, 4, 3)), "m", NULL));
 }
 static layer instance_norm_affine(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_instance_norm(in(g, t, "x", fac_shape(2, 3, 5)), "m", &(fac_nn_norm_opts){ .affine = true }));
+    return one(fac_nn_instance_norm(in(g, t, "x", fac_shape(2, 3, 5)), "m",
+                                    &(fac_nn_norm_opts){ .affine = true }));
 }
-static layer prelu(fac_graph *g, fac_dtype t) { return one(fac_nn_prelu(in(g, t, "x", fac_shape(2, 3, 4)), "m", 3)); }
-static layer prelu_one(fac_graph *g, fac_dtype t) { return one(fac_nn_prelu(in(g, t, "x", fac_shape(2, 3)), "m", 1)); }
+static layer prelu(fac_graph *g, fac_dtype t) {
+    return one(fac_nn_prelu(in(g, t, "x", fac_shape(2, 3, 4)), "m", 3));
+}
+static layer prelu_one(fac_graph *g, fac_dtype t) {
+    return one(fac_nn_prelu(in(g, t, "x", fac_shape(2, 3)), "m", 1));
+}
 
 static layer embedding(fac_graph *g, fac_dtype t) {
     fac_value *ids = NUMBERS(g, FAC_I64, 1, 4, 4, 0, 6, 2);
-    return one(fac_nn_embedding(fac_reshape(ids, fac_shape(2, 3)), "m", 7, 3,
-                                &(fac_nn_embedding_opts){ .padding = true, .padding_idx = 4, .dtype = t }));
+    return one(fac_nn_embedding(
+        fac_reshape(ids, fac_shape(2, 3)), "m", 7, 3,
+        &(fac_nn_embedding_opts){ .padding = true, .padding_idx = 4, .dtype = t }));
 }
 
-static layer rnn(fac_graph *g, fac_dtype t) { return of(fac_nn_rnn(in(g, t, "x", fac_shape(4, 2, 3)), "m", 5, NULL)); }
+static layer rnn(fac_graph *g, fac_dtype t) {
+    return of(fac_nn_rnn(in(g, t, "x", fac_shape(4, 2, 3)), "m", 5, NULL));
+}
 static layer rnn_relu(fac_graph *g, fac_dtype t) {
-    return of(fac_nn_rnn(in(g, t, "x", fac_shape(2, 4, 3)), "m", 3, &(fac_nn_recurrent_opts){
-        .layers = 2, .bidirectional = true, .batch_first = true, .relu = true, .h0 = in(g, t, "h0", fac_shape(4, 2, 3)) }));
+    return of(fac_nn_rnn(in(g, t, "x", fac_shape(2, 4, 3)), "m", 3,
+                         &(fac_nn_recurrent_opts){ .layers = 2,
+                                                   .bidirectional = true,
+                                                   .batch_first = true,
+                                                   .relu = true,
+                                                   .h0 = in(g, t, "h0", fac_shape(4, 2, 3)) }));
 }
-static layer gru(fac_graph *g, fac_dtype t) { return of(fac_nn_gru(in(g, t, "x", fac_shape(4, 2, 3)), "m", 5, NULL)); }
+static layer gru(fac_graph *g, fac_dtype t) {
+    return of(fac_nn_gru(in(g, t, "x", fac_shape(4, 2, 3)), "m", 5, NULL));
+}
 static layer gru_deep(fac_graph *g, fac_dtype t) {
-    return of(fac_nn_gru(in(g, t, "x", fac_shape(3, 4, 3)), "m", 2, &(fac_nn_recurrent_opts){
-        .layers = 2, .bidirectional = true, .batch_first = true, .h0 = in(g, t, "h0", fac_shape(4, 3, 2)) }));
+    return of(fac_nn_gru(in(g, t, "x", fac_shape(3, 4, 3)), "m", 2,
+                         &(fac_nn_recurrent_opts){ .layers = 2,
+                                                   .bidirectional = true,
+                                                   .batch_first = true,
+                                                   .h0 = in(g, t, "h0", fac_shape(4, 3, 2)) }));
 }
-static layer lstm(fac_graph *g, fac_dtype t) { return of(fac_nn_lstm(in(g, t, "x", fac_shape(4, 2, 3)), "m", 5, NULL)); }
+static layer lstm(fac_graph *g, fac_dtype t) {
+    return of(fac_nn_lstm(in(g, t, "x", fac_shape(4, 2, 3)), "m", 5, NULL));
+}
 static layer lstm_no_bias(fac_graph *g, fac_dtype t) {
-    return of(fac_nn_lstm(in(g, t, "x", fac_shape(3, 2, 3)), "m", 2, &(fac_nn_recurrent_opts){ .no_bias = true }));
+    return of(fac_nn_lstm(in(g, t, "x", fac_shape(3, 2, 3)), "m", 2,
+                          &(fac_nn_recurrent_opts){ .no_bias = true }));
 }
 static layer lstm_deep(fac_graph *g, fac_dtype t) {
-    return of(fac_nn_lstm(in(g, t, "x", fac_shape(4, 3, 3)), "m", 2, &(fac_nn_recurrent_opts){
-        .layers = 2, .bidirectional = true, .h0 = in(g, t, "h0", fac_shape(4, 3, 2)),
-        .c0 = in(g, t, "c0", fac_shape(4, 3, 2)) }));
+    return of(fac_nn_lstm(in(g, t, "x", fac_shape(4, 3, 3)), "m", 2,
+                          &(fac_nn_recurrent_opts){ .layers = 2,
+                                                    .bidirectional = true,
+                                                    .h0 = in(g, t, "h0", fac_shape(4, 3, 2)),
+                                                    .c0 = in(g, t, "c0", fac_shape(4, 3, 2)) }));
 }
 static layer lstm_packed(fac_graph *g, fac_dtype t) {
-    return of(fac_nn_lstm(in(g, t, "x", fac_shape(3, 5, 3)), "m", 2, &(fac_nn_recurrent_opts){
-        .layers = 2, .bidirectional = true, .batch_first = true, .lengths = NUMBERS(g, FAC_I64, 5, 3, 1) }));
+    return of(fac_nn_lstm(in(g, t, "x", fac_shape(3, 5, 3)), "m", 2,
+                          &(fac_nn_recurrent_opts){ .layers = 2,
+                                                    .bidirectional = true,
+                                                    .batch_first = true,
+                                                    .lengths = NUMBERS(g, FAC_I64, 5, 3, 1) }));
 }
 
 static layer attention_self(fac_graph *g, fac_dtype t) {
@@ -110,8 +153,10 @@ static layer attention_self(fac_graph *g, fac_dtype t) {
 }
 static layer attention_causal(fac_graph *g, fac_dtype t) {
     fac_value *x = in(g, t, "x", fac_shape(2, 4, 6));
-    return one(fac_nn_multihead_attention(x, x, x, "m", 3, &(fac_nn_attention_opts){
-        .batch_first = true, .causal = true, .lengths = NUMBERS(g, FAC_I32, 4, 3) }));
+    return one(fac_nn_multihead_attention(
+        x, x, x, "m", 3,
+        &(fac_nn_attention_opts){
+            .batch_first = true, .causal = true, .lengths = NUMBERS(g, FAC_I32, 4, 3) }));
 }
 static layer attention_cross(fac_graph *g, fac_dtype t) {
     fac_value *q = in(g, t, "x", fac_shape(3, 2, 6)), *k = in(g, t, "k", fac_shape(5, 2, 6));
@@ -121,8 +166,10 @@ static layer attention_cross(fac_graph *g, fac_dtype t) {
 static layer attention_sizes(fac_graph *g, fac_dtype t) {
     fac_value *q = in(g, t, "x", fac_shape(3, 2, 6)), *k = in(g, t, "k", fac_shape(5, 2, 4));
     fac_value *v = in(g, t, "v", fac_shape(5, 2, 3));
-    fac_value *mask = fac_reshape(NUMBERS(g, FAC_BOOL, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 1), fac_shape(3, 5));
-    return one(fac_nn_multihead_attention(q, k, v, "m", 2, &(fac_nn_attention_opts){ .mask = mask, .no_bias = true }));
+    fac_value *mask = fac_reshape(NUMBERS(g, FAC_BOOL, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 1),
+                                  fac_shape(3, 5));
+    return one(fac_nn_multihead_attention(
+        q, k, v, "m", 2, &(fac_nn_attention_opts){ .mask = mask, .no_bias = true }));
 }
 
 static layer encoder(fac_graph *g, fac_dtype t) {
@@ -130,41 +177,76 @@ static layer encoder(fac_graph *g, fac_dtype t) {
                                                 &(fac_nn_transformer_opts){ .feedforward = 8 }));
 }
 static layer encoder_gpt(fac_graph *g, fac_dtype t) {
-    return one(fac_nn_transformer_encoder_layer(in(g, t, "x", fac_shape(2, 4, 6)), "m", 2, &(fac_nn_transformer_opts){
-        .feedforward = 8, .batch_first = true, .norm_first = true, .causal = true, .activation = fac_gelu, .no_bias = true }));
+    return one(fac_nn_transformer_encoder_layer(in(g, t, "x", fac_shape(2, 4, 6)), "m", 2,
+                                                &(fac_nn_transformer_opts){ .feedforward = 8,
+                                                                            .batch_first = true,
+                                                                            .norm_first = true,
+                                                                            .causal = true,
+                                                                            .activation = fac_gelu,
+                                                                            .no_bias = true }));
 }
 static layer decoder(fac_graph *g, fac_dtype t) {
-    fac_value *x = in(g, t, "x", fac_shape(4, 2, 6)), *memory = in(g, t, "memory", fac_shape(3, 2, 6));
-    return one(fac_nn_transformer_decoder_layer(x, memory, "m", 2, &(fac_nn_transformer_opts){
-        .feedforward = 8, .causal = true, .memory_lengths = NUMBERS(g, FAC_I64, 2, 3) }));
+    fac_value *x = in(g, t, "x", fac_shape(4, 2, 6)),
+              *memory = in(g, t, "memory", fac_shape(3, 2, 6));
+    return one(fac_nn_transformer_decoder_layer(
+        x, memory, "m", 2,
+        &(fac_nn_transformer_opts){
+            .feedforward = 8, .causal = true, .memory_lengths = NUMBERS(g, FAC_I64, 2, 3) }));
 }
 
 static fac_value *flat(fac_value *x) { return fac_flatten(x, 1); }
 static layer sequential(fac_graph *g, fac_dtype t) {
     static const fac_nn_layer inside[] = {
-        { .conv = fac_nn_conv2d, .size = 3, .kernel = 3, .opts = { .pad = 1 } }, { .op = fac_relu } };
+        { .conv = fac_nn_conv2d, .size = 3, .kernel = 3, .opts = { .pad = 1 } }, { .op = fac_relu }
+    };
     fac_value *x = fac_nn_residual(in(g, t, "x", fac_shape(2, 3, 4, 4)), "block", 2, inside);
-    const fac_nn_layer head[] = {
-        { .norm = fac_nn_batch_norm }, { .op = flat }, { .name = "fc", .sized = fac_nn_linear, .size = 4 }, { .op = fac_tanh } };
+    const fac_nn_layer head[] = { { .norm = fac_nn_batch_norm },
+                                  { .op = flat },
+                                  { .name = "fc", .sized = fac_nn_linear, .size = 4 },
+                                  { .op = fac_tanh } };
     return one(fac_nn_sequential(x, "m", 4, head));
 }
 
-static const test tests[] = {
-    { "conv1d", conv1d }, { "conv2d", conv2d }, { "conv3d", conv3d }, { "conv_transpose1d", conv_transpose1d },
-    { "conv_transpose2d", conv_transpose2d }, { "conv_transpose3d", conv_transpose3d }, { "linear", linear },
-    { "linear_no_bias", linear_no_bias }, { "batch_norm", batch_norm }, { "layer_norm", layer_norm },
-    { "layer_norm_no_bias", layer_norm_no_bias }, { "rms_norm", rms_norm }, { "group_norm", group_norm },
-    { "instance_norm", instance_norm }, { "instance_norm_affine", instance_norm_affine }, { "prelu", prelu },
-    { "prelu_one", prelu_one }, { "embedding", embedding }, { "rnn", rnn }, { "rnn_relu", rnn_relu }, { "gru", gru },
-    { "gru_deep", gru_deep }, { "lstm", lstm }, { "lstm_no_bias", lstm_no_bias }, { "lstm_deep", lstm_deep },
-    { "lstm_packed", lstm_packed }, { "attention_self", attention_self }, { "attention_causal", attention_causal },
-    { "attention_cross", attention_cross }, { "attention_sizes", attention_sizes }, { "encoder", encoder },
-    { "encoder_gpt", encoder_gpt }, { "decoder", decoder }, { "sequential", sequential } };
+static const test tests[] = { { "conv1d", conv1d },
+                              { "conv2d", conv2d },
+                              { "conv3d", conv3d },
+                              { "conv_transpose1d", conv_transpose1d },
+                              { "conv_transpose2d", conv_transpose2d },
+                              { "conv_transpose3d", conv_transpose3d },
+                              { "linear", linear },
+                              { "linear_no_bias", linear_no_bias },
+                              { "batch_norm", batch_norm },
+                              { "layer_norm", layer_norm },
+                              { "layer_norm_no_bias", layer_norm_no_bias },
+                              { "rms_norm", rms_norm },
+                              { "group_norm", group_norm },
+                              { "instance_norm", instance_norm },
+                              { "instance_norm_affine", instance_norm_affine },
+                              { "prelu", prelu },
+                              { "prelu_one", prelu_one },
+                              { "embedding", embedding },
+                              { "rnn", rnn },
+                              { "rnn_relu", rnn_relu },
+                              { "gru", gru },
+                              { "gru_deep", gru_deep },
+                              { "lstm", lstm },
+                              { "lstm_no_bias", lstm_no_bias },
+                              { "lstm_deep", lstm_deep },
+                              { "lstm_packed", lstm_packed },
+                              { "attention_self", attention_self },
+                              { "attention_causal", attention_causal },
+                              { "attention_cross", attention_cross },
+                              { "attention_sizes", attention_sizes },
+                              { "encoder", encoder },
+                              { "encoder_gpt", encoder_gpt },
+                              { "decoder", decoder },
+                              { "sequential", sequential } };
 enum { TESTS = sizeof tests / sizeof *tests };
 
 /* ---- running ---- */
 
-/* Outputs y0.., then "d.<name>" of all inputs and parameters, of the sum of all outputs times fixed numbers. */
+/* Outputs y0.., then "d.<name>" of all inputs and parameters, of the sum of all outputs times fixed
+ * numbers. */
 static void add_gradients(fac_graph *g, const layer *l) {
     fac_value *wrt[64], *d[64], *loss = NULL;
     int n = 0;
@@ -218,7 +300,8 @@ static void check(const test *t, fac_dtype dtype, FILE *golden) {
         if (k == fac_graph_outputs(g)) fail_msg("%s: there is no %s", t->name, name);
         same_digest(t->name, name, digest_of(out[k]), want, tolerance);
     }
-    if (seen != fac_graph_outputs(g)) fail_msg("%s: %d tensors, PyTorch has %d", t->name, fac_graph_outputs(g), seen);
+    if (seen != fac_graph_outputs(g))
+        fail_msg("%s: %d tensors, PyTorch has %d", t->name, fac_graph_outputs(g), seen);
     for (int k = 0; k < fac_graph_outputs(g); k++) fac_tensor_free(out[k]);
     for (int i = 0; i < fac_graph_inputs(g); i++) fac_tensor_free(x[i]);
     fac_program_free(p);
@@ -252,22 +335,30 @@ static void layers_are_torchs_in_f32(void **state) {
 /* ---- sizes that are symbols ---- */
 
 static fac_value *open_blocks(fac_value *x, fac_value *lengths) {
-    const fac_nn_transformer_opts o = { .feedforward = 5, .batch_first = true, .causal = true, .lengths = lengths };
+    const fac_nn_transformer_opts o = {
+        .feedforward = 5, .batch_first = true, .causal = true, .lengths = lengths
+    };
     x = fac_nn_transformer_encoder_layer(x, "encoder", 2, &o);
-    return fac_nn_transformer_decoder_layer(x, x, "decoder", 2, &(fac_nn_transformer_opts){
-        .feedforward = 5, .batch_first = true, .norm_first = true, .memory_lengths = lengths });
+    return fac_nn_transformer_decoder_layer(
+        x, x, "decoder", 2,
+        &(fac_nn_transformer_opts){
+            .feedforward = 5, .batch_first = true, .norm_first = true, .memory_lengths = lengths });
 }
 static fac_value *open_batch(fac_value *x, fac_value *lengths) {
-    const fac_nn_recurrent_opts o = { .batch_first = true, .bidirectional = true, .lengths = lengths };
+    const fac_nn_recurrent_opts o = { .batch_first = true,
+                                      .bidirectional = true,
+                                      .lengths = lengths };
     return fac_nn_lstm(x, "lstm", 3, &o).y;
 }
 
 /* Digests of y and of the gradient of x, which has 3 sequences of 4 steps with 6 features. */
-static void digests(fac_value *(*build)(fac_value *, fac_value *), bool open_n, bool open_t, digest to[2]) {
+static void digests(fac_value *(*build)(fac_value *, fac_value *), bool open_n, bool open_t,
+                    digest to[2]) {
     fac_graph *g = fac_graph_new();
     fac_device *device = NULL;
     fac_program *p = NULL;
-    const int64_t n = open_n ? fac_symbol(g, "N") : 3, t = open_t ? fac_symbol(g, "T") : 4, lengths[] = { 4, 2, 3 };
+    const int64_t n = open_n ? fac_symbol(g, "N") : 3, t = open_t ? fac_symbol(g, "T") : 4,
+                  lengths[] = { 4, 2, 3 };
     fac_nn_source(g, formula, NULL);
     fac_value *x = fac_input(g, "x", FAC_F64, fac_shape(n, t, 6)), *d;
     fac_value *y = build(x, fac_input(g, "lengths", FAC_I64, fac_shape(n)));
@@ -275,7 +366,8 @@ static void digests(fac_value *(*build)(fac_value *, fac_value *), bool open_n, 
     fac_output(g, "y", y);
     fac_output(g, "d", d);
     OK(fac_graph_check(g, &err));
-    fac_tensor *in_[2] = { tensor_of((fac_type){ FAC_F64, fac_shape(3, 4, 6) }, "x", plain), NULL }, *out[2] = { NULL };
+    fac_tensor *in_[2] = { tensor_of((fac_type){ FAC_F64, fac_shape(3, 4, 6) }, "x", plain), NULL },
+               *out[2] = { NULL };
     OK(fac_tensor_new(NULL, FAC_I64, fac_shape(3), &in_[1], &err));
     OK(fac_tensor_write(in_[1], lengths, sizeof lengths, &err));
     OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &device, &err));
@@ -305,8 +397,8 @@ static void open_sizes_give_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test(layers_are_torchs_in_f64), cmocka_unit_test(layers_are_torchs_in_f32),
-        cmocka_unit_test(open_sizes_give_the_same) };
+    const struct CMUnitTest all[] = { cmocka_unit_test(layers_are_torchs_in_f64),
+                                      cmocka_unit_test(layers_are_torchs_in_f32),
+                                      cmocka_unit_test(open_sizes_give_the_same) };
     return cmocka_run_group_tests_name("nn_layers", all, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Recurrent layers and attention from ONNX: lists of activations and their numbers, what is refused and in which words. */
+/* Recurrent layers and attention from ONNX: lists of activations and their numbers, what is refused
+ * and in which words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,20 +84,23 @@ static void activations_and_their_numbers(void **state) {
     w_attr_f32(&n, "clip", 2);
     w_attr_int(&n, "input_forget", 1);
     w_attr_int(&n, "hidden_size", 2);
-    becomes(model(n, lstm, 7), "lstm", " clip=2 activations=\"hardsigmoid:0.25:0.5 Tanh ScaledTanh:0.75:1.5\" input_forget");
+    becomes(model(n, lstm, 7), "lstm",
+            " clip=2 activations=\"hardsigmoid:0.25:0.5 Tanh ScaledTanh:0.75:1.5\" input_forget");
 
     n = w_node("RNN", "x,w,r", "y");
     texts(&n, "activations", "LeakyRelu,Affine");
     reals(&n, "activation_beta", 1, (float[]){ 0.125f });
     text(&n, "direction", "bidirectional");
     w_attr_int(&n, "layout", 0);
-    becomes(model(n, rnn, 14), "rnn", " direction=bidirectional activations=\"LeakyRelu Affine:1:0.125\"");
+    becomes(model(n, rnn, 14), "rnn",
+            " direction=bidirectional activations=\"LeakyRelu Affine:1:0.125\"");
 
     n = w_node("GRU", "x,w,r", "y");
     text(&n, "direction", "reverse");
     w_attr_int(&n, "linear_before_reset", 1);
     w_attr_int(&n, "layout", 1);
-    becomes(model(n, "x:2,3,4 w:1,6,4 r:1,6,2", 22), "gru", " direction=reverse batch_first linear_before_reset");
+    becomes(model(n, "x:2,3,4 w:1,6,4 r:1,6,2", 22), "gru",
+            " direction=reverse batch_first linear_before_reset");
 }
 
 static void wrong_activations_are_told(void **state) {
@@ -112,7 +116,8 @@ static void wrong_activations_are_told(void **state) {
     refused(model(n, lstm, 7), FAC_E_UNSUPPORTED, "more than 6 elements");
     n = w_node("LSTM", "x,w,r", "y");
     reals(&n, "activations", 1, (float[]){ 1 });
-    refused(model(n, lstm, 7), FAC_E_FORMAT, "attribute activations is of kind floats, not strings");
+    refused(model(n, lstm, 7), FAC_E_FORMAT,
+            "attribute activations is of kind floats, not strings");
 }
 
 static void other_attributes_are_checked(void **state) {
@@ -139,7 +144,8 @@ static void attention_reads_its_attributes(void **state) {
     w_attr_int(&n, "qk_matmul_output_mode", 2);
     w_attr_f32(&n, "scale", 0.5f);
     w_attr_f32(&n, "softcap", 3);
-    becomes(model(n, qkv, 23), "attention", " q_heads=2 kv_heads=2 scale=0.5 softcap=3 causal scores=masked");
+    becomes(model(n, qkv, 23), "attention",
+            " q_heads=2 kv_heads=2 scale=0.5 softcap=3 causal scores=masked");
     n = w_node("Attention", "q,k,v", "y");
     refused(model(n, qkv, 23), FAC_E_ARGUMENT, "need q_heads and kv_heads");
     n = w_node("Attention", "q,k,v", "y");
@@ -150,13 +156,14 @@ static void attention_reads_its_attributes(void **state) {
     w_attr_int(&n, "qk_matmul_output_mode", 4);
     refused(model(n, qkv, 23), FAC_E_FORMAT, "qk_matmul_output_mode is 4");
     n = w_node("Attention", "q,k,v", "y");
-    w_attr_int(&n, "left_window_size", 2);
-    refused(model(n, qkv, 23), FAC_E_UNSUPPORTED, "sliding windows");
+    w_attr_int(&n, "left_window_size", -2);
+    refused(model(n, qkv, 23), FAC_E_FORMAT, "a window of -2 and -1: expected -1 or more");
 }
 
 int main(void) {
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test(activations_and_their_numbers), cmocka_unit_test(wrong_activations_are_told),
-        cmocka_unit_test(other_attributes_are_checked), cmocka_unit_test(attention_reads_its_attributes) };
+    const struct CMUnitTest all[] = { cmocka_unit_test(activations_and_their_numbers),
+                                      cmocka_unit_test(wrong_activations_are_told),
+                                      cmocka_unit_test(other_attributes_are_checked),
+                                      cmocka_unit_test(attention_reads_its_attributes) };
     return cmocka_run_group_tests_name("nn_onnx", all, NULL, NULL);
 }

@@ -1,8 +1,9 @@
-/* Trainings against PyTorch: loss, gradients and weights after steps 1, 2 and 10 of four networks with three optimizers, in f64
- * and f32.  The numbers are of scripts/golden_nn_training.py.
+/* Trainings against PyTorch: loss, gradients and weights after steps 1, 2 and 10 of four networks
+ * with three optimizers, in f64 and f32.  The numbers are of scripts/golden_nn_training.py.
  *
  *   test_nn_training MODEL OPTIMIZER DTYPE STEPS FILE.safetensors [exact]
- * writes all tensors instead, for scripts/check_training.py: loss.K, grad.K.NAME, after.K.NAME of the step K. */
+ * writes all tensors instead, for scripts/check_training.py: loss.K, grad.K.NAME, after.K.NAME of
+ * the step K. */
 #include "nn_check.h"
 #include "facula/loss.h"
 #include "facula/optim.h"
@@ -13,16 +14,19 @@
 
 typedef struct model {
     const char *name;
-    fac_value *(*build)(fac_graph *g, fac_dtype dtype);         /* logits of the graph's input, "x" or "ids" */
-    int64_t     classes;
+    fac_value *(*build)(fac_graph *g,
+                        fac_dtype dtype); /* logits of the graph's input, "x" or "ids" */
+    int64_t classes;
 } model;
 
 static fac_value *lenet(fac_graph *g, fac_dtype dtype) {
     return fac_zoo_find("lenet")->build(fac_input(g, "x", dtype, fac_shape(4, 1, 28, 28)));
 }
 
-static fac_value *conv_bn(fac_value *x, const char *conv, const char *bn, int channels, int kernel, int stride) {
-    x = fac_nn_conv2d(x, conv, channels, kernel, &(fac_nn_conv_opts){ .stride = stride, .pad = kernel / 2, .no_bias = true });
+static fac_value *conv_bn(fac_value *x, const char *conv, const char *bn, int channels, int kernel,
+                          int stride) {
+    x = fac_nn_conv2d(x, conv, channels, kernel,
+                      &(fac_nn_conv_opts){ .stride = stride, .pad = kernel / 2, .no_bias = true });
     return fac_nn_batch_norm(x, bn, 0);
 }
 
@@ -30,7 +34,8 @@ static fac_value *conv_bn(fac_value *x, const char *conv, const char *bn, int ch
 static fac_value *block(fac_value *x, const char *name, int channels, int stride) {
     fac_graph *g = fac_value_graph(x);
     fac_graph_push(g, name);
-    fac_value *y = conv_bn(fac_relu(conv_bn(x, "conv1", "bn1", channels, 3, stride)), "conv2", "bn2", channels, 3, 1);
+    fac_value *y = conv_bn(fac_relu(conv_bn(x, "conv1", "bn1", channels, 3, stride)), "conv2",
+                           "bn2", channels, 3, 1);
     if (stride > 1) x = conv_bn(x, "downsample.0", "downsample.1", channels, 1, stride);
     fac_graph_pop(g);
     return fac_relu(fac_add(y, x));
@@ -44,21 +49,27 @@ static fac_value *resnet(fac_graph *g, fac_dtype dtype) {
     return fac_nn_linear(fac_mean(x, fac_shape(2, 3), false), "fc", 5);
 }
 
-static fac_value *last_step(fac_value *h) { return fac_squeeze(fac_slice(h, 0, -1, INT64_MAX, 1), fac_shape(0)); }
+static fac_value *last_step(fac_value *h) {
+    return fac_squeeze(fac_slice(h, 0, -1, INT64_MAX, 1), fac_shape(0));
+}
 
 static fac_value *lstm(fac_graph *g, fac_dtype dtype) {
-    fac_value *x = fac_nn_embedding(fac_input(g, "ids", FAC_I64, fac_shape(3, 7)), "embedding", 11, 5,
-                                    &(fac_nn_embedding_opts){ .dtype = dtype });
-    fac_nn_recurrent r = fac_nn_lstm(x, "lstm", 6, &(fac_nn_recurrent_opts){ .layers = 2, .batch_first = true });
+    fac_value *x = fac_nn_embedding(fac_input(g, "ids", FAC_I64, fac_shape(3, 7)), "embedding", 11,
+                                    5, &(fac_nn_embedding_opts){ .dtype = dtype });
+    fac_nn_recurrent r =
+        fac_nn_lstm(x, "lstm", 6, &(fac_nn_recurrent_opts){ .layers = 2, .batch_first = true });
     return fac_nn_linear(last_step(r.h), "fc", 4);
 }
 
 static fac_value *transformer(fac_graph *g, fac_dtype dtype) {
-    const fac_nn_transformer_opts pre = { .feedforward = 12, .batch_first = true, .norm_first = true, .causal = true,
+    const fac_nn_transformer_opts pre = { .feedforward = 12,
+                                          .batch_first = true,
+                                          .norm_first = true,
+                                          .causal = true,
                                           .activation = fac_gelu };
     const fac_nn_transformer_opts post = { .feedforward = 12, .batch_first = true };
-    fac_value *x = fac_nn_embedding(fac_input(g, "ids", FAC_I64, fac_shape(3, 6)), "embedding", 11, 8,
-                                    &(fac_nn_embedding_opts){ .dtype = dtype });
+    fac_value *x = fac_nn_embedding(fac_input(g, "ids", FAC_I64, fac_shape(3, 6)), "embedding", 11,
+                                    8, &(fac_nn_embedding_opts){ .dtype = dtype });
     x = fac_nn_transformer_encoder_layer(x, "layers.0", 2, &pre);
     x = fac_nn_transformer_encoder_layer(x, "layers.1", 4, &post);
     return fac_nn_linear(fac_mean(x, fac_shape(1), false), "fc", 4);
@@ -68,25 +79,35 @@ static fac_value *resnet18(fac_graph *g, fac_dtype dtype) {
     return fac_zoo_find("resnet18")->build(fac_input(g, "x", dtype, fac_shape(8, 3, 64, 64)));
 }
 
-static const model models[] = { { "lenet", lenet, 10 }, { "resnet", resnet, 5 }, { "lstm", lstm, 4 },
-                                { "transformer", transformer, 4 }, { "resnet18", resnet18, 1000 }, { NULL, NULL, 0 } };
+static const model models[] = { { "lenet", lenet, 10 },
+                                { "resnet", resnet, 5 },
+                                { "lstm", lstm, 4 },
+                                { "transformer", transformer, 4 },
+                                { "resnet18", resnet18, 1000 },
+                                { NULL, NULL, 0 } };
 
-typedef struct rule { const char *name; double lr; fac_optim_opts opts; } rule;
-static const rule rules[] = { { "sgd", 0.05, { .momentum = 0.9 } }, { "adam", 0.01, { .eps = 0 } },
-                              { "adamw", 0.01, { .eps = 0 } }, { NULL, 0, { .eps = 0 } } };
+typedef struct rule {
+    const char *name;
+    double lr;
+    fac_optim_opts opts;
+} rule;
+static const rule rules[] = { { "sgd", 0.05, { .momentum = 0.9 } },
+                              { "adam", 0.01, { .eps = 0 } },
+                              { "adamw", 0.01, { .eps = 0 } },
+                              { NULL, 0, { .eps = 0 } } };
 
 /* ---- one training ---- */
 
 enum { MOST = 512 };
 
 typedef struct training {
-    fac_graph   *g;
-    fac_device  *device;
+    fac_graph *g;
+    fac_device *device;
     fac_program *program;
-    fac_tensor  *in[3];                 /* samples, labels, rate */
-    fac_tensor  *out[MOST];             /* loss, then gradients in the order of `names` */
-    const char  *names[MOST];
-    int          trained;
+    fac_tensor *in[3];     /* samples, labels, rate */
+    fac_tensor *out[MOST]; /* loss, then gradients in the order of `names` */
+    const char *names[MOST];
+    int trained;
 } training;
 
 /* The same batch in each step: samples from -1..1 or integers from 0 on, labels. */
@@ -95,7 +116,8 @@ static fac_tensor *batch_of(fac_type type, const char *name, int64_t below) {
     fac_tensor *t = NULL;
     const int64_t n = fac_dims_count(&type.dims);
     int64_t *x = calloc((size_t)n, sizeof *x);
-    for (int64_t i = 0; i < n; i++) x[i] = (int64_t)floor((number_of(name, i) + 1) / 2 * (double)below);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (int64_t)floor((number_of(name, i) + 1) / 2 * (double)below);
     OK(fac_tensor_new(NULL, type.dtype, type.dims, &t, &err));
     OK(fac_tensor_write(t, x, (size_t)n * sizeof *x, &err));
     free(x);
@@ -139,7 +161,10 @@ static training start(const model *m, const rule *r, fac_dtype dtype, bool exact
     OK(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &t.in[2], &err));
     OK(fac_tensor_write(t.in[2], &r->lr, sizeof r->lr, &err));
     OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &t.device, &err));
-    OK(fac_program_new(g, t.device, &(fac_program_opts){ .precision = exact ? FAC_PRECISION_HIGHEST : FAC_PRECISION_DEFAULT }, &t.program, &err));
+    OK(fac_program_new(
+        g, t.device,
+        &(fac_program_opts){ .precision = exact ? FAC_PRECISION_HIGHEST : FAC_PRECISION_DEFAULT },
+        &t.program, &err));
     return t;
 }
 
@@ -207,8 +232,10 @@ static void all_trainings(fac_dtype dtype) {
             const fac_tensor *have = tensor_called(&t, tensor);
             if (!have) fail_msg("%s: there is no %s", name, tensor);
             noise += want.noise;
-            if (dtype == FAC_F64) same_digest(name, tensor, digest_of(have), want, want.noise ? 1e-8 : 1e-10);
-            else if (!want.noise) same_digest(name, tensor, digest_of(have), want, 1e-5);
+            if (dtype == FAC_F64)
+                same_digest(name, tensor, digest_of(have), want, want.noise ? 1e-8 : 1e-10);
+            else if (!want.noise)
+                same_digest(name, tensor, digest_of(have), want, 1e-5);
             compared++;
         }
         assert_true(seen > 2 * t.trained);
@@ -230,7 +257,11 @@ static void trainings_are_torchs_in_f32(void **state) {
 
 /* ---- all tensors to a file ---- */
 
-typedef struct dump { char *names[8 * MOST]; fac_tensor *tensors[8 * MOST]; int n; } dump;
+typedef struct dump {
+    char *names[8 * MOST];
+    fac_tensor *tensors[8 * MOST];
+    int n;
+} dump;
 
 /* A copy: the next step writes over it. */
 static void keep(dump *to, const char *name, int number, const char *of, const fac_tensor *t) {
@@ -269,8 +300,8 @@ static int write_all(char **args, bool exact) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test(trainings_are_torchs_in_f64), cmocka_unit_test(trainings_are_torchs_in_f32) };
+    const struct CMUnitTest all[] = { cmocka_unit_test(trainings_are_torchs_in_f64),
+                                      cmocka_unit_test(trainings_are_torchs_in_f32) };
     if (argc >= 6) return write_all(argv + 1, argc > 6);
     return cmocka_run_group_tests_name("nn_training", all, NULL, NULL);
 }

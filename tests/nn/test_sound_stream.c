@@ -27,8 +27,11 @@ typedef struct machine {
 
 static machine machine_of(fac_device *d, int64_t samples, int length, int hop) {
     machine m = { .g = fac_graph_new(), .samples = samples };
-    const fac_nn_spectrogram_opts o = { .rate = GOLDEN_RATE, .length = length, .hop = hop,
-                                        .loudness = FAC_LOUDNESS_POWER, .no_center = true };
+    const fac_nn_spectrogram_opts o = { .rate = GOLDEN_RATE,
+                                        .length = length,
+                                        .hop = hop,
+                                        .loudness = FAC_LOUDNESS_POWER,
+                                        .no_center = true };
     fac_value *wave = fac_input(m.g, "wave", FAC_F32, fac_shape(1, samples));
     fac_output(m.g, "power", fac_nn_spectrogram(wave, &o));
     OK(fac_graph_check(m.g, &err));

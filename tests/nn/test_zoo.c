@@ -1,5 +1,6 @@
-/* The zoo: names and shapes of all parameters and the logits of whole networks against torchvision (golden/zoo.h, made by
- * scripts/golden_zoo.py), files of weights that fit and that do not, the real EfficientNet-Lite0 on real photos. */
+/* The zoo: names and shapes of all parameters and the logits of whole networks against torchvision
+ * (golden/zoo.h, made by scripts/golden_zoo.py), files of weights that fit and that do not, the
+ * real EfficientNet-Lite0 on real photos. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,11 +48,14 @@ static fac_tensor *formula(void *self, const char *name, fac_type type, fac_erro
     float *w = malloc((size_t)n * sizeof *w);
     assert_non_null(w);
     uint32_t hash = name_hash(name);
-    double fan_in = type.dims.n > 1 ? (double)n / (double)type.dims.d[0] : 0, bound = sqrt(6 / fan_in);
+    double fan_in = type.dims.n > 1 ? (double)n / (double)type.dims.d[0] : 0,
+           bound = sqrt(6 / fan_in);
     bool around_one = ends_with(name, "running_var") || ends_with(name, "weight");
     for (int64_t i = 0; i < n; i++) {
         double u = uniform(hash, (uint32_t)i);
-        w[i] = (float)(fan_in > 0 ? (2 * u - 1) * bound : around_one ? 0.75 + u / 2 : (2 * u - 1) / 8);
+        w[i] = (float)(fan_in > 0   ? (2 * u - 1) * bound
+                       : around_one ? 0.75 + u / 2
+                                    : (2 * u - 1) / 8);
     }
     if (!fac_tensor_new(NULL, FAC_F32, type.dims, &t, err))
         assert_int_equal(fac_tensor_write(t, w, (size_t)n * sizeof *w, err), FAC_OK);
@@ -86,13 +90,13 @@ static void every_network_is_complete(void **state) {
     (void)state;
     int n = 0;
     for (const fac_zoo *z = fac_zoo_models; z->name; z++) {
-        n += !strchr(z->name, '?');             /* an option makes no other network */
+        n += !strchr(z->name, '?'); /* an option makes no other network */
         assert_ptr_equal(fac_zoo_find(z->name), z);
         assert_non_null(z->help);
         bool known = false;
         for (const fac_preset *p = fac_presets; p->name; p++)
-            known |= strcmp(p->name, z->preset) == 0 && p->how.height == z->height && p->how.width == z->width
-                  && (p->how.grey ? 1 : 3) == z->channels;
+            known |= strcmp(p->name, z->preset) == 0 && p->how.height == z->height &&
+                     p->how.width == z->width && (p->how.grey ? 1 : 3) == z->channels;
         if (!known) fail_msg("%s: preset %s does not fit", z->name, z->preset);
     }
     assert_int_equal(n, GOLDEN);
@@ -104,7 +108,8 @@ static uint64_t line_hash(const fac_value *v) {
     char line[256];
     int n = snprintf(line, sizeof line, "%s ", v->name);
     for (int k = 0; k < v->type.dims.n; k++)
-        n += snprintf(line + n, sizeof line - (size_t)n, "%s%lld", k ? "," : "", (long long)v->type.dims.d[k]);
+        n += snprintf(line + n, sizeof line - (size_t)n, "%s%lld", k ? "," : "",
+                      (long long)v->type.dims.d[k]);
     uint64_t h = 0xcbf29ce484222325;
     for (int i = 0; i < n; i++) h = (h ^ (uint8_t)line[i]) * 0x100000001b3;
     return h;
@@ -142,8 +147,8 @@ static void run(fac_graph *g, fac_tensor *x, float *to, size_t n) {
     fac_device *device = NULL;
     fac_program *p = NULL;
     fac_tensor *y = NULL;
-    if (fac_device_open("cpu", NULL, &device, &err) || fac_program_new(g, device, NULL, &p, &err)
-        || fac_program_run(p, &x, &y, &err) || fac_tensor_read(y, to, n * sizeof *to, &err))
+    if (fac_device_open("cpu", NULL, &device, &err) || fac_program_new(g, device, NULL, &p, &err) ||
+        fac_program_run(p, &x, &y, &err) || fac_tensor_read(y, to, n * sizeof *to, &err))
         fail_msg("%s", err.text);
     fac_tensor_free(y);
     fac_program_free(p);
@@ -162,9 +167,11 @@ static void logits_are_torchvisions(void **state) {
         const size_t n = (size_t)fac_dims_count(&dims);
         float *pixels = malloc(n * sizeof *pixels), y[2 * CLASSES];
         assert_non_null(pixels);
-        for (size_t i = 0; i < n; i++) pixels[i] = (float)(2 * uniform(name_hash("x"), (uint32_t)i) - 1);
+        for (size_t i = 0; i < n; i++)
+            pixels[i] = (float)(2 * uniform(name_hash("x"), (uint32_t)i) - 1);
         fac_tensor *x = NULL;
-        assert_int_equal(fac_tensor_borrow(FAC_F32, dims, NULL, pixels, NULL, NULL, &x, NULL), FAC_OK);
+        assert_int_equal(fac_tensor_borrow(FAC_F32, dims, NULL, pixels, NULL, NULL, &x, NULL),
+                         FAC_OK);
         run(g, x, y, 2 * (size_t)z->classes);
         double worst = 0, largest = 0;
         for (int i = 0; i < GOLDEN_LOGITS; i++)
@@ -172,8 +179,8 @@ static void logits_are_torchvisions(void **state) {
         for (int i = 0; i < 2 * z->classes; i++) largest = fmax(largest, fabs((double)y[i]));
         worst /= expected->largest;
         if (!(worst < 1e-4) || !(fabs(largest / expected->largest - 1) < 1e-4))
-            fail_msg("%s: differs by %g of the largest logit, %g, which should be %g", z->name, worst, largest,
-                     expected->largest);
+            fail_msg("%s: differs by %g of the largest logit, %g, which should be %g", z->name,
+                     worst, largest, expected->largest);
         print_message("           %-18s %.1e\n", z->name, worst);
         fac_tensor_free(x);
         free(pixels);
@@ -219,7 +226,11 @@ static void googlenet_undoes_its_preset(void **state) {
 /* ---- files of weights ---- */
 
 enum { MOST = 300 };
-typedef struct weights_file { int n; const char *names[MOST]; fac_tensor *t[MOST]; } weights_file;
+typedef struct weights_file {
+    int n;
+    const char *names[MOST];
+    fac_tensor *t[MOST];
+} weights_file;
 
 static weights_file file_of(const char *network) {
     weights_file f = { 0 };
@@ -246,9 +257,10 @@ static fac_graph *through_file(const char *network, const weights_file *f, fac_e
     static const char path[] = "test_zoo_out.safetensors";
     fac_weights *w = NULL;
     fac_graph *g = NULL;
-    if (fac_safetensors_save(path, f->n, f->names, f->t, err) || fac_weights_load(path, &w, err)) fail_msg("%s", err->text);
+    if (fac_safetensors_save(path, f->n, f->names, f->t, err) || fac_weights_load(path, &w, err))
+        fail_msg("%s", err->text);
     fac_status status = fac_zoo_new(network, w, 99, &g, err);
-    fac_weights_free(w);        /* the graph goes on without it */
+    fac_weights_free(w); /* the graph goes on without it */
     unlink(path);
     assert_int_equal(status == FAC_OK, g != NULL);
     return g;
@@ -258,7 +270,8 @@ static void assert_refused(const weights_file *f, const char *says) {
     fac_error err = { 0 };
     fac_graph *g = through_file("lenet", f, &err);
     assert_null(g);
-    if (!strstr(err.text, says) || strncmp(err.text, "lenet: ", 7) != 0) fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+    if (!strstr(err.text, says) || strncmp(err.text, "lenet: ", 7) != 0)
+        fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
 static void a_file_gives_its_weights(void **state) {
@@ -300,7 +313,7 @@ static void a_file_that_does_not_fit_says_why(void **state) {
     other = f;
     other.names[3] = "conv2.offset";
     assert_refused(&other, "1 missing (conv2.bias); 1 not part of it (conv2.offset)");
-    other.names[3] = "logits";          /* a value of the graph, but no parameter */
+    other.names[3] = "logits"; /* a value of the graph, but no parameter */
     assert_refused(&other, "1 not part of it (logits)");
 
     other = f;
@@ -342,7 +355,8 @@ static void random_weights_come_from_the_seed(void **state) {
     for (int k = 0; k < 3; k++) {
         fac_graph *g = NULL;
         assert_int_equal(fac_zoo_new("squeezenet1_1", NULL, k < 2 ? 5 : 6, &g, NULL), FAC_OK);
-        w[k] = *(const float *)fac_tensor_data(fac_value_tensor(fac_graph_find(g, "features.0.weight")));
+        w[k] = *(const float *)fac_tensor_data(
+            fac_value_tensor(fac_graph_find(g, "features.0.weight")));
         fac_graph_free(g);
     }
     assert_true(w[0] == w[1] && w[0] != w[2]);
@@ -364,7 +378,8 @@ static void memory_may_end_anywhere(void **state) {
             status = with_file ? fac_weights_load(path, &w, &err) : FAC_OK;
             if (!status) status = fac_zoo_new("lenet", w, 1, &g, &err);
             allocations_left = -1;
-            if (status && (status != FAC_E_NOMEM || g || err.status != status)) fail_msg("allocation %ld: %s", n, err.text);
+            if (status && (status != FAC_E_NOMEM || g || err.status != status))
+                fail_msg("allocation %ld: %s", n, err.text);
             fac_graph_free(g);
             fac_weights_free(w);
         }
@@ -377,9 +392,14 @@ static void memory_may_end_anywhere(void **state) {
 
 static void class_names_are_short_and_distinct(void **state) {
     (void)state;
-    static const struct { int index; const char *name; } known[] = {
-        { 0, "tench" }, { 207, "golden retriever" }, { 281, "tabby" }, { 282, "tiger cat" }, { 285, "Egyptian cat" },
-        { 388, "giant panda" }, { 657, "missile" }, { 812, "space shuttle" }, { 967, "espresso" }, { 999, "toilet tissue" },
+    static const struct {
+        int index;
+        const char *name;
+    } known[] = {
+        { 0, "tench" },           { 207, "golden retriever" }, { 281, "tabby" },
+        { 282, "tiger cat" },     { 285, "Egyptian cat" },     { 388, "giant panda" },
+        { 657, "missile" },       { 812, "space shuttle" },    { 967, "espresso" },
+        { 999, "toilet tissue" },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_string_equal(fac_imagenet_name(known[i].index), known[i].name);
@@ -389,16 +409,24 @@ static void class_names_are_short_and_distinct(void **state) {
         const char *name = fac_imagenet_name(i);
         assert_true(strlen(name) > 1 && strlen(name) < 40 && !strchr(name, ','));
         for (int k = 0; k < i; k++)
-            if (strcmp(name, fac_imagenet_name(k)) == 0) fail_msg("%d and %d are both %s", k, i, name);
+            if (strcmp(name, fac_imagenet_name(k)) == 0)
+                fail_msg("%d and %d are both %s", k, i, name);
     }
 }
 
 /* ---- the real thing ----
- * FACULA_WEIGHTS is efficientnet-lite0-57934424.pth, FACULA_PHOTOS the folder of scikit-image's photos. */
+ * FACULA_WEIGHTS is efficientnet-lite0-57934424.pth, FACULA_PHOTOS the folder of scikit-image's
+ * photos. */
 
 static void efficientnet_knows_coffee_and_cats(void **state) {
     (void)state;
-    static const struct { const char *photo; struct { int index; double p; } best[3]; } photos[] = {
+    static const struct {
+        const char *photo;
+        struct {
+            int index;
+            double p;
+        } best[3];
+    } photos[] = {
         { "coffee.png", { { 967, .95 } } },
         { "chelsea.png", { { 282, .39 }, { 285, .36 }, { 281, .17 } } },
     };
@@ -410,7 +438,8 @@ static void efficientnet_knows_coffee_and_cats(void **state) {
     fac_error err = { 0 };
     fac_weights *w = NULL;
     fac_graph *g = NULL;
-    if (fac_weights_load(file, &w, &err) || fac_zoo_new("efficientnet_lite0", w, 0, &g, &err)) fail_msg("%s", err.text);
+    if (fac_weights_load(file, &w, &err) || fac_zoo_new("efficientnet_lite0", w, 0, &g, &err))
+        fail_msg("%s", err.text);
     fac_weights_free(w);
     const fac_preset *preset = fac_presets;
     while (strcmp(preset->name, "efficientnet-lite0") != 0) preset++;
@@ -421,11 +450,13 @@ static void efficientnet_knows_coffee_and_cats(void **state) {
         fac_tensor *x = NULL;
         float y[1000];
         double sum = 0;
-        if (fac_image_load(path, &image, &err) || fac_image_tensor(&image, &preset->how, &x, &err)) fail_msg("%s", err.text);
+        if (fac_image_load(path, &image, &err) || fac_image_tensor(&image, &preset->how, &x, &err))
+            fail_msg("%s", err.text);
         run(g, x, y, 1000);
         for (int i = 0; i < 1000; i++) sum += exp((double)y[i]);
         for (int i = 0; i < 3 && photos[k].best[i].p > 0; i++)
-            assert_float_equal(exp((double)y[photos[k].best[i].index]) / sum, photos[k].best[i].p, 0.01);
+            assert_float_equal(exp((double)y[photos[k].best[i].index]) / sum, photos[k].best[i].p,
+                               0.01);
         fac_tensor_free(x);
         fac_image_free(&image);
     }
@@ -434,12 +465,17 @@ static void efficientnet_knows_coffee_and_cats(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_network_is_complete), cmocka_unit_test(names_and_shapes_are_torchvisions),
-        cmocka_unit_test(logits_are_torchvisions), cmocka_unit_test(googlenet_undoes_its_preset),
+        cmocka_unit_test(every_network_is_complete),
+        cmocka_unit_test(names_and_shapes_are_torchvisions),
+        cmocka_unit_test(logits_are_torchvisions),
+        cmocka_unit_test(googlenet_undoes_its_preset),
         cmocka_unit_test(a_file_gives_its_weights),
-        cmocka_unit_test(a_file_that_does_not_fit_says_why), cmocka_unit_test(weights_of_training_only_are_left_out),
-        cmocka_unit_test(random_weights_come_from_the_seed), cmocka_unit_test(memory_may_end_anywhere),
-        cmocka_unit_test(class_names_are_short_and_distinct), cmocka_unit_test(efficientnet_knows_coffee_and_cats),
+        cmocka_unit_test(a_file_that_does_not_fit_says_why),
+        cmocka_unit_test(weights_of_training_only_are_left_out),
+        cmocka_unit_test(random_weights_come_from_the_seed),
+        cmocka_unit_test(memory_may_end_anywhere),
+        cmocka_unit_test(class_names_are_short_and_distinct),
+        cmocka_unit_test(efficientnet_knows_coffee_and_cats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

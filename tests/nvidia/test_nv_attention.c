@@ -1,6 +1,6 @@
-/* attention/wgmma and attention_grad/wgmma within whole programs: heads of all sizes, ragged lengths, causal, masks, grouped
- * queries, every mode, against the same in f64 on the cpu; without a GPU their texts.  FACULA_KERNELS=DIR writes these for
- * scripts/check_ptx.sh. */
+/* attention/wgmma and attention_grad/wgmma within whole programs: heads of all sizes, ragged
+ * lengths, causal, masks, grouped queries, every mode, against the same in f64 on the cpu; without
+ * a GPU their texts.  FACULA_KERNELS=DIR writes these for scripts/check_ptx.sh. */
 #include "opencl_solver_check.h"
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "facula/facula.h"
@@ -9,30 +9,43 @@ static fac_device *cpu;
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
-static bool has_units(void) { return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA); }
+static bool has_units(void) {
+    return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA);
+}
 
 typedef struct form {
     const char *type;
-    int         B, H, G, Q, T, D, E;
-    bool        flat, causal;
-    double      scale;
-    const char *mask;                   /* its type */
-    fac_dims    mask_dims;
+    int B, H, G, Q, T, D, E;
+    bool flat, causal;
+    double scale;
+    const char *mask; /* its type */
+    fac_dims mask_dims;
 } form;
 
 static fac_dtype type_of(const char *name) {
-    return !strcmp(name, "bf16") ? FAC_BF16 : !strcmp(name, "f16") ? FAC_F16 : !strcmp(name, "bool") ? FAC_BOOL : FAC_F32;
+    return !strcmp(name, "bf16")   ? FAC_BF16
+           : !strcmp(name, "f16")  ? FAC_F16
+           : !strcmp(name, "bool") ? FAC_BOOL
+                                   : FAC_F32;
 }
 
 /* Outputs: y, its log sum exp, the gradients by q, k and v of a sum of y's sines. */
 static fac_graph *build(const form *f, fac_dtype t) {
     fac_graph *g = fac_graph_new();
-    const fac_dims q = f->flat ? fac_shape(f->B, f->Q, f->H * f->D) : fac_shape(f->B, f->H, f->Q, f->D);
-    const fac_dims k = f->flat ? fac_shape(f->B, f->T, f->G * f->D) : fac_shape(f->B, f->G, f->T, f->D);
-    const fac_dims v = f->flat ? fac_shape(f->B, f->T, f->G * f->E) : fac_shape(f->B, f->G, f->T, f->E);
-    fac_value *wrt[] = { fac_input(g, "q", t, q), fac_input(g, "k", t, k), fac_input(g, "v", t, v) }, *d[3], *mask = NULL;
-    if (f->mask) mask = fac_input(g, "mask", type_of(f->mask) == FAC_BOOL ? FAC_BOOL : t, f->mask_dims);
-    const fac_attention_opts o = { .q_heads = f->flat ? f->H : 0, .kv_heads = f->flat ? f->G : 0, .causal = f->causal,
+    const fac_dims q =
+        f->flat ? fac_shape(f->B, f->Q, f->H * f->D) : fac_shape(f->B, f->H, f->Q, f->D);
+    const fac_dims k =
+        f->flat ? fac_shape(f->B, f->T, f->G * f->D) : fac_shape(f->B, f->G, f->T, f->D);
+    const fac_dims v =
+        f->flat ? fac_shape(f->B, f->T, f->G * f->E) : fac_shape(f->B, f->G, f->T, f->E);
+    fac_value *wrt[] = { fac_input(g, "q", t, q), fac_input(g, "k", t, k),
+                         fac_input(g, "v", t, v) },
+              *d[3], *mask = NULL;
+    if (f->mask)
+        mask = fac_input(g, "mask", type_of(f->mask) == FAC_BOOL ? FAC_BOOL : t, f->mask_dims);
+    const fac_attention_opts o = { .q_heads = f->flat ? f->H : 0,
+                                   .kv_heads = f->flat ? f->G : 0,
+                                   .causal = f->causal,
                                    .scale = f->scale };
     fac_value *y = fac_attention(wrt[0], wrt[1], wrt[2], mask, NULL, NULL, NULL, &o);
     fac_grad(fac_sum(fac_sin(y), (fac_dims){ 0 }, false), 3, wrt, d);
@@ -57,11 +70,13 @@ static void fill(const fac_graph *g, fac_tensor *in[]) {
 /* Errors against exact sums, of the largest result. */
 static double bound(fac_dtype t, fac_precision p, int result) {
     if (t == FAC_F32 && p == FAC_PRECISION_DEFAULT) return result < 2 ? 1e-5 : 5e-5;
-    const double one = t == FAC_BF16 || (t == FAC_F32 && p == FAC_PRECISION_MEDIUM) ? 1.5e-2 : 2.5e-3;
+    const double one =
+        t == FAC_BF16 || (t == FAC_F32 && p == FAC_PRECISION_MEDIUM) ? 1.5e-2 : 2.5e-3;
     return result < 2 ? one : 3 * one;
 }
 
-static void compare_results(const form *f, fac_precision p, int k, fac_tensor *got, fac_tensor *want) {
+static void compare_results(const form *f, fac_precision p, int k, fac_tensor *got,
+                            fac_tensor *want) {
     fac_tensor *as = NULL;
     OK(fac_tensor_convert(got, FAC_F64, &as, &err));
     const fac_type t = fac_tensor_type(want);
@@ -69,19 +84,23 @@ static void compare_results(const form *f, fac_precision p, int k, fac_tensor *g
     const int64_t n = fac_dims_count(&t.dims);
     /* gradients may be differences of numbers of about one, which a single key makes equal */
     double top = k < 2 ? 1e-3 : f->T == 1 ? 1e-1 : 1e-2, most = 0;
-    for (int64_t i = 0; i < n; i++) top = fmax(top, fabs(y[i])), most = isnan(x[i]) ? INFINITY : fmax(most, fabs(x[i] - y[i]));
+    for (int64_t i = 0; i < n; i++)
+        top = fmax(top, fabs(y[i])), most = isnan(x[i]) ? INFINITY : fmax(most, fabs(x[i] - y[i]));
     if (getenv("FACULA_VERBOSE"))
-        print_message("%s B%d H%d/%d Q%d T%d D%d E%d precision %d, result %d: error %.1e\n", f->type, f->B, f->H, f->G, f->Q,
-                      f->T, f->D, f->E, p, k, most / top);
+        print_message("%s B%d H%d/%d Q%d T%d D%d E%d precision %d, result %d: error %.1e\n",
+                      f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E, p, k, most / top);
     if (!(most <= bound(type_of(f->type), p, k) * top))
-        fail_msg("%s B%d H%d/%d Q%d T%d D%d E%d mask %s causal %d, precision %d, result %d: error %.2e", f->type, f->B, f->H,
-                 f->G, f->Q, f->T, f->D, f->E, f->mask ? f->mask : "none", f->causal, p, k, most / top);
+        fail_msg(
+            "%s B%d H%d/%d Q%d T%d D%d E%d mask %s causal %d, precision %d, result %d: error %.2e",
+            f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E, f->mask ? f->mask : "none",
+            f->causal, p, k, most / top);
     fac_tensor_free(as);
 }
 
 /* Both solvers must take part; split numbers are for the first one only. */
 static void pose(const form *f, fac_precision p) {
-    fac_tensor *in[INPUTS] = { NULL }, *wide[INPUTS] = { NULL }, *got[RESULTS] = { NULL }, *want[RESULTS] = { NULL };
+    fac_tensor *in[INPUTS] = { NULL }, *wide[INPUTS] = { NULL }, *got[RESULTS] = { NULL },
+               *want[RESULTS] = { NULL };
     fac_graph *g = build(f, type_of(f->type)), *ref = build(f, FAC_F64);
     fac_program *program = NULL;
     fac_step_stat s[64];
@@ -91,7 +110,8 @@ static void pose(const form *f, fac_precision p) {
         const fac_dtype t = fac_value_type(fac_graph_input(ref, i)).dtype;
         OK(fac_tensor_convert(in[i], t, &wide[i], &err));
     }
-    OK(fac_program_new(ref, cpu, &(fac_program_opts){ .solver = "ref", .no_fuse = true }, &program, &err));
+    OK(fac_program_new(ref, cpu, &(fac_program_opts){ .solver = "ref", .no_fuse = true }, &program,
+                       &err));
     OK(fac_program_run(program, wide, want, &err));
     fac_program_free(program);
     OK(fac_program_new(g, device, &(fac_program_opts){ .precision = p }, &program, &err));
@@ -106,7 +126,10 @@ static void pose(const form *f, fac_precision p) {
     assert_int_equal(taken, type_of(f->type) == FAC_F32 && p == FAC_PRECISION_DEFAULT ? 1 : 2);
 }
 
-#define DIMS(...) { .n = sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t), .d = { __VA_ARGS__ } }
+#define DIMS(...)                                                                                  \
+    {                                                                                              \
+        .n = sizeof(int64_t[]){ __VA_ARGS__ } / sizeof(int64_t), .d = { __VA_ARGS__ }              \
+    }
 static const form forms[] = {
     { .type = "bf16", 1, 2, 2, 128, 128, 64, 64 },
     { .type = "bf16", 2, 4, 2, 77, 333, 128, 128, .flat = true },
@@ -121,8 +144,20 @@ static const form forms[] = {
     { .type = "bf16", 2, 6, 3, 200, 1100, 40, 24, .flat = true, .causal = true },
     { .type = "bf16", 1, 1, 1, 513, 1, 128, 64 },
     { .type = "f32", 1, 1, 1, 50, 51, 5, 7, .mask = "bool", .mask_dims = DIMS(1, 51) },
-    { .type = "bf16", 1, 3, 1, 70, 40, 17, 33, .causal = true, .mask = "bf16", .mask_dims = DIMS(1, 3, 1, 40) } };
-static const fac_precision levels[] = { FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM, FAC_PRECISION_DEFAULT };
+    { .type = "bf16",
+      1,
+      3,
+      1,
+      70,
+      40,
+      17,
+      33,
+      .causal = true,
+      .mask = "bf16",
+      .mask_dims = DIMS(1, 3, 1, 40) }
+};
+static const fac_precision levels[] = { FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM,
+                                        FAC_PRECISION_DEFAULT };
 enum { LEVELS = sizeof levels / sizeof *levels };
 static int levels_of(const form *f) { return type_of(f->type) == FAC_F32 ? LEVELS : 1; }
 
@@ -143,8 +178,10 @@ static void random_forms(void **state) {
     (void)state;
     if (!has_units()) skip();
     for (int i = 0; i < (getenv("FACULA_ALL") ? 60 : 2); i++) {
-        form f = { types[below(3)], 1 + below(2), 2, 1 + below(2), 1 + below(400), 1 + below(400), sizes[below(7)],
-                   sizes[below(7)], .flat = below(2), .causal = below(2) };
+        form f = { types[below(3)],   1 + below(2),    2,
+                   1 + below(2),      1 + below(400),  1 + below(400),
+                   sizes[below(7)],   sizes[below(7)], .flat = below(2),
+                   .causal = below(2) };
         f.mask_dims = fac_shape(f.B, 1, f.Q, f.T);
         if (below(2)) f.mask = "bool";
         pose(&f, levels[below(LEVELS)]);
@@ -194,22 +231,27 @@ static void texts_of(const form *f, fac_precision p, int maps, int number) {
     fac_operand x[OPERANDS] = { 0 };
     fac_nv_attention a;
     const fac_node *n = fac_graph_output(g, 0)->node;
-    fac_problem problem = { .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin };
+    fac_problem problem = {
+        .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin
+    };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
         if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
     }
     assert_true(fac_nv_attention_read(&problem, 3, &problem.out[0], maps, &a));
-    assert_true(a.B == f->B && a.H == f->H && a.G == f->G && a.Q == f->Q && a.T == f->T && a.D == f->D && a.E == f->E);
+    assert_true(a.B == f->B && a.H == f->H && a.G == f->G && a.Q == f->Q && a.T == f->T &&
+                a.D == f->D && a.E == f->E);
     assert_int_equal(a.q.head, f->flat ? f->D : f->Q * f->D);
     assert_int_equal(a.k.row, f->flat ? f->G * f->D : f->D);
     assert_int_equal(a.d % 16, 0);
-    assert_int_equal(a.maps, type_of(f->type) != FAC_F32 && f->D % 8 == 0 && f->E % 8 == 0 ? maps : 0);
+    assert_int_equal(a.maps,
+                     type_of(f->type) != FAC_F32 && f->D % 8 == 0 && f->E % 8 == 0 ? maps : 0);
     if (a.maps != maps) {
         fac_graph_free(g);
         return;
     }
-    for (int k = FAC_NV_FORWARD; k <= (a.mode == FAC_NV_3XTF32 ? FAC_NV_FORWARD : FAC_NV_QUERIES); k++) {
+    for (int k = FAC_NV_FORWARD; k <= (a.mode == FAC_NV_3XTF32 ? FAC_NV_FORWARD : FAC_NV_QUERIES);
+         k++) {
         fac_text t = { 0 };
         const fac_nv_attention_cut cut = fac_nv_attention_cut_of(&a, k);
         fac_nv_attention_text(&a, k, &cut, k == FAC_NV_FORWARD, &t);
@@ -220,7 +262,8 @@ static void texts_of(const form *f, fac_precision p, int maps, int number) {
         fac_text t = { 0 };
         size_t work = 0;
         const fac_nv_images m = fac_nv_images_of(&a, &a.k, fac_nv_grad_tile(&a), 3, turned, &work);
-        assert_true(work == m.bytes && work >= (size_t)(a.B * a.G * 3 * m.tile * a.d * fac_nv_number(&a)));
+        assert_true(work == m.bytes &&
+                    work >= (size_t)(a.B * a.G * 3 * m.tile * a.d * fac_nv_number(&a)));
         fac_nv_images_text(&a, &m, &t);
         keep(turned ? "turned" : "images", number, &t);
         fac_text_free(&t);
@@ -248,7 +291,8 @@ static int close_both(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(texts), cmocka_unit_test(every_form), cmocka_unit_test(random_forms),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(texts), cmocka_unit_test(every_form),
+                                        cmocka_unit_test(random_forms),
                                         cmocka_unit_test(runs_are_alike) };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

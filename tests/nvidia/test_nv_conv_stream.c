@@ -1,13 +1,16 @@
-/* conv/wgmma_stream.  On any machine: the texts of its kernels (written to the folder FACULA_KERNELS, for scripts/check_ptx.sh),
- * and that every tile it chooses fits a unit.  Where wgmma works: all tiles on odd shapes against the reference driver. */
+/* conv/wgmma_stream.  On any machine: the texts of its kernels (written to the folder
+ * FACULA_KERNELS, for scripts/check_ptx.sh), and that every tile it chooses fits a unit.  Where
+ * wgmma works: all tiles on odd shapes against the reference driver. */
 #include "opencl_solver_check.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/device/probe.h"
 #include "backends/opencl/device/solvers.h"
 
-static fac_opencl pretended;        /* limits of a device that is not there */
+static fac_opencl pretended; /* limits of a device that is not there */
 
-static void with_maps(bool there) { pretended.paths[FAC_CL_MAPS] = there ? FAC_CL_GOOD : FAC_CL_BAD; }
+static void with_maps(bool there) {
+    pretended.paths[FAC_CL_MAPS] = there ? FAC_CL_GOOD : FAC_CL_BAD;
+}
 
 static int setup(void **state) {
     pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
@@ -17,10 +20,13 @@ static int setup(void **state) {
 }
 
 static void as_problem(const fac_node *n, fac_precision asked, fac_operand *o, fac_problem *p) {
-    *p = (fac_problem){ .node = n, .precision = asked, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
+    *p = (fac_problem){
+        .node = n, .precision = asked, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin
+    };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known } : (fac_operand){ 0 };
+        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known }
+                 : (fac_operand){ 0 };
     }
 }
 
@@ -30,50 +36,101 @@ static int64_t number(int64_t least, int64_t most) {
 
 /* ---- texts ---- */
 
-static const struct { const char *name, *problem; fac_precision precision; } cases[] = {
-    { "tf32_3x3", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
-    { "tf32_1x1_sum", "conv2d(f32[64,64,56,56], f32[256,64,1,1], f32[256], f32[64,256,56,56]) {add(_, x1) relu}",
+static const struct {
+    const char *name, *problem;
+    fac_precision precision;
+} cases[] = {
+    { "tf32_3x3", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}",
       FAC_PRECISION_HIGH },
-    { "tf32_1x1", "conv2d(f32[64,256,56,56], f32[64,256,1,1], f32[64]) {relu}", FAC_PRECISION_HIGH },
-    { "tf32_3x3_sum", "conv2d(f32[64,64,56,56], f32[64,64,3,3], f32[64], f32[64,64,56,56]) pad=1,1,1,1 {add(_, x1) relu}",
+    { "tf32_1x1_sum",
+      "conv2d(f32[64,64,56,56], f32[256,64,1,1], f32[256], f32[64,256,56,56]) {add(_, x1) relu}",
       FAC_PRECISION_HIGH },
-    { "tf32_stride", "conv2d(f32[64,128,56,56], f32[128,128,3,3]) stride=2,2 pad=1,1,1,1", FAC_PRECISION_HIGH },
-    { "bf16_3x3", "conv2d(bf16[64,256,14,14], bf16[256,256,3,3], bf16[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
-    { "bf16_1x1_sum", "conv2d(bf16[64,64,56,56], bf16[256,64,1,1], bf16[256], bf16[64,256,56,56]) {add(_, x1) relu}",
+    { "tf32_1x1", "conv2d(f32[64,256,56,56], f32[64,256,1,1], f32[64]) {relu}",
       FAC_PRECISION_HIGH },
-    { "f16_1x1_sum", "conv2d(f16[8,64,28,28], f16[256,64,1,1], f16[256], f16[8,256,28,28]) {add(_, x1) relu}",
+    { "tf32_3x3_sum",
+      "conv2d(f32[64,64,56,56], f32[64,64,3,3], f32[64], f32[64,64,56,56]) pad=1,1,1,1 {add(_, x1) "
+      "relu}",
       FAC_PRECISION_HIGH },
-    { "grad_x", "conv2d_grad_x(f32[64,64,56,56], f32[64,64,3,3], f32[64,64,56,56]) pad=1,1,1,1", FAC_PRECISION_HIGH },
-    { "split_3x3", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_DEFAULT },
-    { "split_1x1_sum", "conv2d(f32[64,64,56,56], f32[256,64,1,1], f32[256], f32[64,256,56,56]) {add(_, x1) relu}",
+    { "tf32_stride", "conv2d(f32[64,128,56,56], f32[128,128,3,3]) stride=2,2 pad=1,1,1,1",
+      FAC_PRECISION_HIGH },
+    { "bf16_3x3", "conv2d(bf16[64,256,14,14], bf16[256,256,3,3], bf16[256]) pad=1,1,1,1 {relu}",
+      FAC_PRECISION_HIGH },
+    { "bf16_1x1_sum",
+      "conv2d(bf16[64,64,56,56], bf16[256,64,1,1], bf16[256], bf16[64,256,56,56]) {add(_, x1) "
+      "relu}",
+      FAC_PRECISION_HIGH },
+    { "f16_1x1_sum",
+      "conv2d(f16[8,64,28,28], f16[256,64,1,1], f16[256], f16[8,256,28,28]) {add(_, x1) relu}",
+      FAC_PRECISION_HIGH },
+    { "grad_x", "conv2d_grad_x(f32[64,64,56,56], f32[64,64,3,3], f32[64,64,56,56]) pad=1,1,1,1",
+      FAC_PRECISION_HIGH },
+    { "split_3x3", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}",
+      FAC_PRECISION_DEFAULT },
+    { "split_1x1_sum",
+      "conv2d(f32[64,64,56,56], f32[256,64,1,1], f32[256], f32[64,256,56,56]) {add(_, x1) relu}",
       FAC_PRECISION_HIGHEST },
-    { "grad_x_stride", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
+    { "grad_x_stride",
+      "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
       FAC_PRECISION_HIGH },
-    { "split_stride", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
+    { "split_stride",
+      "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
       FAC_PRECISION_HIGHEST },
-    { "sums_stride", "conv2d_grad_x_norm(f32[64,128,28,28], f32[128,128,3,3], f32[64,128,56,56], f32[64,128,56,56], f32[128], "
-      "f32[128], f32[128], f32[128]) stride=2,2 pad=1,1,1,1 epsilon=0.1 lo=0 hi=inf", FAC_PRECISION_HIGH },
-    { "sums_thin", "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], f32[256], "
-      "f32[256], f32[256], f32[256], f32[64,256,28,28], f32[64,256,56,56]) epsilon=0.1 lo=0 hi=inf apart=2", FAC_PRECISION_HIGH },
-    { "moments_3x3", "conv2d_moments(f32[64,256,14,14], f32[256,256,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH },
+    { "sums_stride",
+      "conv2d_grad_x_norm(f32[64,128,28,28], f32[128,128,3,3], f32[64,128,56,56], "
+      "f32[64,128,56,56], f32[128], "
+      "f32[128], f32[128], f32[128]) stride=2,2 pad=1,1,1,1 epsilon=0.1 lo=0 hi=inf",
+      FAC_PRECISION_HIGH },
+    { "sums_thin",
+      "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], "
+      "f32[256], "
+      "f32[256], f32[256], f32[256], f32[64,256,28,28], f32[64,256,56,56]) epsilon=0.1 lo=0 hi=inf "
+      "apart=2",
+      FAC_PRECISION_HIGH },
+    { "moments_3x3", "conv2d_moments(f32[64,256,14,14], f32[256,256,3,3]) pad=1,1,1,1",
+      FAC_PRECISION_HIGH },
     { "moments_1x1", "conv2d_moments(f32[64,64,56,56], f32[256,64,1,1])", FAC_PRECISION_HIGH },
     { "moments_bf16", "conv2d_moments(bf16[64,64,56,56], bf16[256,64,1,1])", FAC_PRECISION_HIGH },
-    { "norm_1x1", "conv2d_grad_x_norm(f32[64,256,56,56], f32[256,64,1,1], f32[64,64,56,56], f32[64,64,56,56], f32[64], f32[64], "
-      "f32[64], f32[64]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
-    { "norm_3x3", "conv2d_grad_x_norm(f32[64,256,14,14], f32[256,256,3,3], f32[64,256,14,14], f32[64,256,14,14], f32[256], "
-      "f32[256], f32[256], f32[256]) pad=1,1,1,1 epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
-    { "norm_sum", "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], f32[256], "
-      "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
-    { "norm_bf16", "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], bf16[64,256,56,56], f32[256], "
-      "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
-    { "norm_bits", "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], f32[256], "
-      "f32[256], f32[256], f32[256], f32[64,256,56,56], -, u8[64,64,56,56]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
-    { "norm_bits_thin", "conv2d_grad_x_norm(bf16[64,128,28,28], bf16[128,512,1,1], bf16[64,512,28,28], bf16[64,512,28,28], "
-      "f32[512], f32[512], f32[512], f32[512], bf16[64,512,14,14], -, u8[64,128,28,28]) epsilon=1e-5 lo=0 hi=inf apart=2",
+    { "norm_1x1",
+      "conv2d_grad_x_norm(f32[64,256,56,56], f32[256,64,1,1], f32[64,64,56,56], f32[64,64,56,56], "
+      "f32[64], f32[64], "
+      "f32[64], f32[64]) epsilon=1e-5 lo=0 hi=inf",
       FAC_PRECISION_HIGH },
-    { "pool_64", "conv2d_max_pool(f32[64,64,224,224], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
-    { "pool_256", "conv2d_max_pool(f32[16,256,56,56], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
-    { "pool_bf16", "conv2d_max_pool(bf16[16,128,112,112], bf16[128,128,3,3], bf16[128]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
+    { "norm_3x3",
+      "conv2d_grad_x_norm(f32[64,256,14,14], f32[256,256,3,3], f32[64,256,14,14], "
+      "f32[64,256,14,14], f32[256], "
+      "f32[256], f32[256], f32[256]) pad=1,1,1,1 epsilon=1e-5 lo=0 hi=inf",
+      FAC_PRECISION_HIGH },
+    { "norm_sum",
+      "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], "
+      "f32[256], "
+      "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 "
+      "hi=inf",
+      FAC_PRECISION_HIGH },
+    { "norm_bf16",
+      "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], "
+      "bf16[64,256,56,56], f32[256], "
+      "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf",
+      FAC_PRECISION_HIGH },
+    { "norm_bits",
+      "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], "
+      "f32[256], "
+      "f32[256], f32[256], f32[256], f32[64,256,56,56], -, u8[64,64,56,56]) epsilon=1e-5 lo=0 "
+      "hi=inf",
+      FAC_PRECISION_HIGH },
+    { "norm_bits_thin",
+      "conv2d_grad_x_norm(bf16[64,128,28,28], bf16[128,512,1,1], bf16[64,512,28,28], "
+      "bf16[64,512,28,28], "
+      "f32[512], f32[512], f32[512], f32[512], bf16[64,512,14,14], -, u8[64,128,28,28]) "
+      "epsilon=1e-5 lo=0 hi=inf apart=2",
+      FAC_PRECISION_HIGH },
+    { "pool_64", "conv2d_max_pool(f32[64,64,224,224], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}",
+      FAC_PRECISION_HIGH },
+    { "pool_256",
+      "conv2d_max_pool(f32[16,256,56,56], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}",
+      FAC_PRECISION_HIGH },
+    { "pool_bf16",
+      "conv2d_max_pool(bf16[16,128,112,112], bf16[128,128,3,3], bf16[128]) pad=1,1,1,1 {relu}",
+      FAC_PRECISION_HIGH },
     { "moments_split", "conv2d_moments(f32[64,64,56,56], f32[256,64,1,1])", FAC_PRECISION_HIGHEST },
 };
 
@@ -101,14 +158,17 @@ static int write_kernels(const char *name, const fac_node *n, fac_precision aske
         p.variant = k;
         if (!fac_nv_stream_read(&pretended, &p, &q) || (!maps && !q.step)) continue;
         assert_true(fac_nv_stream_local(&q, &q.t) <= FAC_NV_STREAM_LOCAL);
-        assert_true(q.t.a_rows % 8 == 0 && q.t.bn % 16 == 0 && q.t.sa >= 2 && q.t.sb >= 2 && q.seconds > 0);
-        assert_true(!q.maps || q.t.a_rows <= 256);              /* what a box may have */
+        assert_true(q.t.a_rows % 8 == 0 && q.t.bn % 16 == 0 && q.t.sa >= 2 && q.t.sb >= 2 &&
+                    q.seconds > 0);
+        assert_true(!q.maps || q.t.a_rows <= 256); /* what a box may have */
         assert_int_equal(q.maps, maps && q.step);
         assert_true(fac_nv_stream_text(&q, false, &t));
-        if (k) written++;
+        if (k)
+            written++;
         else
-            print_message("%-16s %dx%d%s of %d, %d and %d stages%s%s: %.4f ms\n", name, fac_nv_stream_rows(&q.t), q.t.bn,
-                          q.t.halo ? " with halo" : "", q.t.consumers, q.t.sa, q.t.sb, q.t.slots ? ", staged" : "",
+            print_message("%-16s %dx%d%s of %d, %d and %d stages%s%s: %.4f ms\n", name,
+                          fac_nv_stream_rows(&q.t), q.t.bn, q.t.halo ? " with halo" : "",
+                          q.t.consumers, q.t.sa, q.t.sb, q.t.slots ? ", staged" : "",
                           q.maps ? ", mapped" : "", q.seconds * 1e3);
         keep(name, k, &q, &t);
         fac_text_free(&t);
@@ -130,26 +190,30 @@ static void kernels_are_written(void **state) {
     }
 }
 
-/* Tensor maps are for windows of one pixel whose pixels lie one as far from the other as all are. */
+/* Tensor maps are for windows of one pixel whose pixels lie one as far from the other as all are.
+ */
 static void only_even_pixels_are_mapped(void **state) {
     (void)state;
     enum { WHOLE, SLICE, GAPS };
-    static const struct { const char *problem; int lie, step; } each[] = {
-        { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", WHOLE, 44 },
-        { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", SLICE, 52 },
-        { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", GAPS, 0 },
-        { "conv2d(f32[2,44,1,7], f32[64,44,1,1])", GAPS, 0 },
-        { "conv2d(f32[1,44,1,7], f32[64,44,1,1])", GAPS, 44 },
-        { "conv2d(f32[2,44,9,1], f32[64,44,1,1])", SLICE, 52 },
-        { "conv2d(f32[1,44,9,1], f32[64,44,1,1])", GAPS, 64 },
-        { "conv2d(f32[5,44,1,1], f32[64,44,1,1])", WHOLE, 44 },
-        { "conv2d(bf16[5,48,1,19], bf16[64,48,1,1])", WHOLE, 48 },
-        { "conv2d_grad_x(f32[2,64,9,7], f32[64,44,1,1], f32[2,44,9,7])", WHOLE, 64 },
-        { "conv2d_moments(f32[2,44,9,7], f32[64,44,1,1])", SLICE, 52 },
-        { "conv2d(f32[2,44,9,7], f32[64,44,1,1]) stride=2,2", WHOLE, 0 },
-        { "conv2d(f32[2,44,9,7], f32[64,44,1,1]) pad=1,1,1,1", WHOLE, 0 },
-        { "conv2d(f32[2,44,9,7], f32[64,44,3,3]) pad=1,1,1,1", WHOLE, 0 },
-        { "conv2d_grad_x(f32[2,64,5,4], f32[64,44,1,1], f32[2,44,9,7]) stride=2,2", WHOLE, 0 } };
+    static const struct {
+        const char *problem;
+        int lie, step;
+    } each[] = { { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", WHOLE, 44 },
+                 { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", SLICE, 52 },
+                 { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", GAPS, 0 },
+                 { "conv2d(f32[2,44,1,7], f32[64,44,1,1])", GAPS, 0 },
+                 { "conv2d(f32[1,44,1,7], f32[64,44,1,1])", GAPS, 44 },
+                 { "conv2d(f32[2,44,9,1], f32[64,44,1,1])", SLICE, 52 },
+                 { "conv2d(f32[1,44,9,1], f32[64,44,1,1])", GAPS, 64 },
+                 { "conv2d(f32[5,44,1,1], f32[64,44,1,1])", WHOLE, 44 },
+                 { "conv2d(bf16[5,48,1,19], bf16[64,48,1,1])", WHOLE, 48 },
+                 { "conv2d_grad_x(f32[2,64,9,7], f32[64,44,1,1], f32[2,44,9,7])", WHOLE, 64 },
+                 { "conv2d_moments(f32[2,44,9,7], f32[64,44,1,1])", SLICE, 52 },
+                 { "conv2d(f32[2,44,9,7], f32[64,44,1,1]) stride=2,2", WHOLE, 0 },
+                 { "conv2d(f32[2,44,9,7], f32[64,44,1,1]) pad=1,1,1,1", WHOLE, 0 },
+                 { "conv2d(f32[2,44,9,7], f32[64,44,3,3]) pad=1,1,1,1", WHOLE, 0 },
+                 { "conv2d_grad_x(f32[2,64,5,4], f32[64,44,1,1], f32[2,44,9,7]) stride=2,2", WHOLE,
+                   0 } };
     for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
         fac_graph *g = NULL;
         fac_operand o[OPERANDS];
@@ -171,7 +235,10 @@ static void only_even_pixels_are_mapped(void **state) {
 
 static void others_are_refused(void **state) {
     (void)state;
-    static const struct { const char *problem; fac_precision precision; } not[] = {
+    static const struct {
+        const char *problem;
+        fac_precision precision;
+    } not [] = {
         { "conv2d(f32[2,64,9,9], f32[64,64,3,3])", FAC_PRECISION_MEDIUM },
         { "conv2d(f32[2,42,9,9], f32[64,42,3,3])", FAC_PRECISION_HIGH },
         { "conv2d(f32[2,64,9,9], f32[66,64,3,3])", FAC_PRECISION_HIGH },
@@ -182,32 +249,44 @@ static void others_are_refused(void **state) {
         { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGHEST },
         { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3])", FAC_PRECISION_HIGH },
         { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,1,1])", FAC_PRECISION_HIGH },
-        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3]) pad=1,1,1,1 pool=3,3 pool_stride=2,2", FAC_PRECISION_HIGH },
-        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3]) pad=1,1,1,1 pool_pad=1,1,1,1", FAC_PRECISION_HIGH } };
-    for (size_t i = 0; i < sizeof not / sizeof *not; i++) {
+        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3]) pad=1,1,1,1 pool=3,3 pool_stride=2,2",
+          FAC_PRECISION_HIGH },
+        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3]) pad=1,1,1,1 pool_pad=1,1,1,1",
+          FAC_PRECISION_HIGH }
+    };
+    for (size_t i = 0; i < sizeof not / sizeof *not ; i++) {
         fac_graph *g = NULL;
         fac_operand o[OPERANDS];
         fac_problem p;
         fac_nv_stream q;
-        OK(fac_problem_graph(not[i].problem, false, &g, &err));
-        as_problem(g->last, not[i].precision, o, &p);
-        if (fac_nv_stream_read(&pretended, &p, &q)) fail_msg("taken: %s", not[i].problem);
+        OK(fac_problem_graph(not [i].problem, false, &g, &err));
+        as_problem(g->last, not [i].precision, o, &p);
+        if (fac_nv_stream_read(&pretended, &p, &q)) fail_msg("taken: %s", not [i].problem);
         fac_graph_free(g);
     }
 }
 
 /* ---- the solver ---- */
 
-typedef struct mode { const char *type; fac_precision precision; double tolerance; int channels; } mode;
-static const mode modes[] = { { "f32", FAC_PRECISION_HIGH, 2e-3, 4 }, { "f32", FAC_PRECISION_HIGHEST, 4e-6, 4 },
-                              { "bf16", FAC_PRECISION_HIGH, 2e-2, 8 }, { "f16", FAC_PRECISION_HIGH, 3e-3, 8 } };
+typedef struct mode {
+    const char *type;
+    fac_precision precision;
+    double tolerance;
+    int channels;
+} mode;
+static const mode modes[] = { { "f32", FAC_PRECISION_HIGH, 2e-3, 4 },
+                              { "f32", FAC_PRECISION_HIGHEST, 4e-6, 4 },
+                              { "bf16", FAC_PRECISION_HIGH, 2e-2, 8 },
+                              { "f16", FAC_PRECISION_HIGH, 3e-3, 8 } };
 enum { MODES = sizeof modes / sizeof *modes, FORMS = 6 };
 
-/* 3 x 3 with a halo, 1 x 1, any window, and gradients by x, of 1 x 1 at last; sizes, bodies and what is added at random. */
+/* 3 x 3 with a halo, 1 x 1, any window, and gradients by x, of 1 x 1 at last; sizes, bodies and
+ * what is added at random. */
 static void write_problem(int form, const mode *m, char *to, size_t size) {
     static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
     const char *t = m->type;
-    const int channels = (int)(m->channels * (number(0, 2) ? number(2, 30) : 16)), rows = 4 * (int)number(1, 70);
+    const int channels = (int)(m->channels * (number(0, 2) ? number(2, 30) : 16)),
+              rows = 4 * (int)number(1, 70);
     const int images = (int)number(1, 5);
     const int h = (int)number(5, 30), w = (int)number(5, 30), body = (int)number(0, 2);
     const bool any = form == 2 || form == 4, pixel = form == 1 || form == 5;
@@ -218,11 +297,17 @@ static void write_problem(int form, const mode *m, char *to, size_t size) {
     char more[64] = "";
     if (body == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", t, images, rows, p, q);
     if (form < 3)
-        snprintf(to, size, "conv2d(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d]%s) stride=%d,%d pad=%d,%d,%d,%d%s", t, images,
-                 channels, h, w, t, rows, channels, r, s, t, rows, more, down, down, pad, pad, pad, pad, bodies[body]);
-    else                        /* dy, w, x */
-        snprintf(to, size, "conv2d_grad_x(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) stride=%d,%d pad=%d,%d,%d,%d", t,
-                 images, channels, p, q, t, channels, rows, r, s, t, images, rows, h, w, down, down, pad, pad, pad, pad);
+        snprintf(
+            to, size,
+            "conv2d(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d]%s) stride=%d,%d pad=%d,%d,%d,%d%s", t,
+            images, channels, h, w, t, rows, channels, r, s, t, rows, more, down, down, pad, pad,
+            pad, pad, bodies[body]);
+    else /* dy, w, x */
+        snprintf(to, size,
+                 "conv2d_grad_x(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) stride=%d,%d "
+                 "pad=%d,%d,%d,%d",
+                 t, images, channels, p, q, t, channels, rows, r, s, t, images, rows, h, w, down,
+                 down, pad, pad, pad, pad);
 }
 
 static void odd_shapes(void **state) {
@@ -242,14 +327,18 @@ static void odd_shapes(void **state) {
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
         const int last = all ? fac_nv_stream_variants() : 1, form = i / MODES % FORMS;
-        precision = m->precision, of_largest = true, channels_last = number(0, 1), slices = channels_last && number(0, 1);
+        precision = m->precision, of_largest = true, channels_last = number(0, 1),
+        slices = channels_last && number(0, 1);
         for (int k = 0; k <= (form == 1 || form == 5 ? 2 * last + 1 : last); k++) {
             const int tile = k % (last + 1);
             variant = all ? tile : tile * (int)number(1, fac_nv_stream_variants());
-            for (int way = 0; way < 2; way++) o->paths[maps[way]] = k > last ? FAC_CL_BAD : found[way];
+            for (int way = 0; way < 2; way++)
+                o->paths[maps[way]] = k > last ? FAC_CL_BAD : found[way];
             const bool taken = solve(&fac_cl_conv_wgmma_stream, g->last, &c, number(0, 3) == 0);
             solved += taken, asked += tile == 0;
-            if (taken) print_message("%-3d%s %.1e  %s\n", variant, k > last ? " without maps" : "", worst, text);
+            if (taken)
+                print_message("%-3d%s %.1e  %s\n", variant, k > last ? " without maps" : "", worst,
+                              text);
             if (tile == 0 && !taken) print_message("no offer: %s\n", text);
         }
         for (int k = 0; k < 2; k++) o->paths[maps[k]] = found[k];
@@ -260,23 +349,28 @@ static void odd_shapes(void **state) {
     assert_true(solved >= asked);
 }
 
-/* With the pool behind them: odd sizes lose a line or a column, small images end within tiles. */
+/* With the pool after them: odd sizes lose a line or a column, small images end within tiles. */
 static void pooled_shapes(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
     enum { TIMES = 16 };
     int solved = 0;
     for (int i = 0; i < TIMES; i++) {
-        const mode *m = &modes[i % 3 + (i % 3 > 0)];            /* not by three products */
-        const int images = (int)number(1, 4), channels = m->channels * (int)number(2, 40), rows = 4 * (int)number(1, 70);
-        const int h = (int)number(2, i % 4 ? 30 : 80), w = (int)number(2, i % 4 ? 30 : 150), body = (int)number(0, 2);
+        const mode *m = &modes[i % 3 + (i % 3 > 0)]; /* not by three products */
+        const int images = (int)number(1, 4), channels = m->channels * (int)number(2, 40),
+                  rows = 4 * (int)number(1, 70);
+        const int h = (int)number(2, i % 4 ? 30 : 80), w = (int)number(2, i % 4 ? 30 : 150),
+                  body = (int)number(0, 2);
         char text[512], more[64] = "", clip[64];
         const char *const bodies[] = { "", " {relu}", clip };
         fac_graph *g = NULL;
         write_clip(channels * 9, clip, sizeof clip);
-        if (body == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", m->type, images, rows, h / 2, w / 2);
-        snprintf(text, sizeof text, "conv2d_max_pool(%s[%d,%d,%d,%d], %s[%d,%d,3,3], %s[%d]%s) pad=1,1,1,1%s", m->type, images,
-                 channels, h, w, m->type, rows, channels, m->type, rows, more, bodies[body]);
+        if (body == 2)
+            snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", m->type, images, rows, h / 2, w / 2);
+        snprintf(text, sizeof text,
+                 "conv2d_max_pool(%s[%d,%d,%d,%d], %s[%d,%d,3,3], %s[%d]%s) pad=1,1,1,1%s", m->type,
+                 images, channels, h, w, m->type, rows, channels, m->type, rows, more,
+                 bodies[body]);
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
         precision = m->precision, of_largest = true;
@@ -285,7 +379,8 @@ static void pooled_shapes(void **state) {
             if (variant && variant != 1 + i % 4 && !all) continue;
             channels_last = number(0, 1);
             const bool taken = solve(&fac_cl_conv_wgmma_stream, g->last, &c, number(0, 3) == 0);
-            if (!taken && (variant < 3 || rows > 64)) fail_msg("no offer of tile %d: %s", variant, text);
+            if (!taken && (variant < 3 || rows > 64))
+                fail_msg("no offer of tile %d: %s", variant, text);
             if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);
             solved += taken;
         }
@@ -296,8 +391,10 @@ static void pooled_shapes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(only_even_pixels_are_mapped),
-                                        cmocka_unit_test(others_are_refused), cmocka_unit_test(odd_shapes),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written),
+                                        cmocka_unit_test(only_even_pixels_are_mapped),
+                                        cmocka_unit_test(others_are_refused),
+                                        cmocka_unit_test(odd_shapes),
                                         cmocka_unit_test(pooled_shapes) };
     return cmocka_run_group_tests_name("nv_conv_stream", tests, setup, close_device);
 }

@@ -1,23 +1,28 @@
-/* product/wgmma: every cut of it on odd and even sizes, in every mode, from where operands lie and from images, against the
- * reference; without a GPU its texts and cuts.  FACULA_KERNELS=DIR writes the texts for scripts/check_ptx.sh. */
+/* product/wgmma: every cut of it on odd and even sizes, in every mode, from where operands lie and
+ * from images, against the reference; without a GPU its texts and cuts.  FACULA_KERNELS=DIR writes
+ * the texts for scripts/check_ptx.sh. */
 #include "nv_matmul_check.h"
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "backends/opencl/device/solvers.h"
 
-static bool has_units(void) { return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA); }
+static bool has_units(void) {
+    return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA);
+}
 
 static bool pose(const char *text, fac_precision p, int number, bool gaps) {
     return pose_to(&fac_cl_matmul_wgmma, text, p, number, gaps);
 }
 
-/* Every cut that the problem has, or, since each has kernels of its own to compile, the one by estimates and another. */
+/* Every cut that the problem has, or, since each has kernels of its own to compile, the one by
+ * estimates and another. */
 static void pose_all(const char *text, fac_precision p, bool gaps) {
     int n = 1;
     assert_true(pose(text, p, 0, gaps));
     if (getenv("FACULA_ALL")) {
         while (n < 9 && pose(text, p, n, gaps)) n++;
         assert_in_range(n, 3, 8);
-    } else assert_true(pose(text, p, 1 + below(2), gaps));
+    } else
+        assert_true(pose(text, p, 1 + below(2), gaps));
 }
 
 static void every_cut(void **state) {
@@ -59,7 +64,9 @@ static fac_nv_matmul cut_of(const char *text, fac_precision p, bool weights, int
     open_fake(&o);
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     fac_node *n = g->last;
-    fac_problem problem = { .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin };
+    fac_problem problem = {
+        .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin
+    };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
         if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
@@ -75,10 +82,11 @@ static fac_nv_matmul cut_of(const char *text, fac_precision p, bool weights, int
         assert_true(k ? fac_nv_matmul_pack_text(&m, s, &t) : fac_nv_matmul_text(&m, false, &t));
         if (folder) {
             char name[512];
-            snprintf(name, sizeof name, "%s/matmul_%03d_%s.cl", folder, count, k ? "pack" : "product");
+            snprintf(name, sizeof name, "%s/matmul_%03d_%s.cl", folder, count,
+                     k ? "pack" : "product");
             FILE *f = fopen(name, "w");
             assert_non_null(f);
-            fputs("// -cl-nv-maxrregcount=168\n", f);        /* 384 items share 64 Ki */
+            fputs("// -cl-nv-maxrregcount=168\n", f); /* 384 items share 64 Ki */
             fputs(t.s, f);
             fclose(f);
         }
@@ -104,7 +112,8 @@ static void cuts(void **state) {
     assert_int_equal(m.p.from, FAC_NV_ROWS);
     assert_int_equal(m.q.from, FAC_NV_COLUMNS);
     assert_true(m.fours && !m.work);
-    /* terms that do not come in chunks must be copied into images; so must terms that are no neighbours of f32 */
+    /* terms that do not come in chunks must be copied into images; so must terms that are no
+     * neighbours of f32 */
     m = cut_of("matmul(bf16[512,255], bf16[255,768])", FAC_PRECISION_DEFAULT, false, 0);
     assert_int_equal(m.p.from, FAC_NV_IMAGES);
     assert_int_equal(m.q.from, FAC_NV_COLUMNS);
@@ -134,11 +143,14 @@ static void cuts(void **state) {
 /* All texts, for the assembler. */
 static void texts(void **state) {
     static const char *const problems[] = { "linear(f32[256,512], f32[512,512], f32[512]) {relu}",
-                                            "linear(f32[16,9216], f32[4096,9216], f32[4096])", "matmul(f32[256,77], f32[77,131])",
+                                            "linear(f32[16,9216], f32[4096,9216], f32[4096])",
+                                            "matmul(f32[256,77], f32[77,131])",
                                             "gemm(f32[512,256], f32[512,512], f32[512]) trans_a",
                                             "linear(f32[128,4096], f32[256,4096], f32[256])" };
-    static const char *const halves[] = { "linear(bf16[256,512], bf16[512,512], bf16[512], bf16[256,512]) {add(_, x1) relu}",
-                                          "matmul(f16[256,512], f16[512,512])", "gemm(f16[256,264], f16[256,512]) trans_a" };
+    static const char *const halves[] = {
+        "linear(bf16[256,512], bf16[512,512], bf16[512], bf16[256,512]) {add(_, x1) relu}",
+        "matmul(f16[256,512], f16[512,512])", "gemm(f16[256,264], f16[256,512]) trans_a"
+    };
     (void)state;
     for (int number = 1; number < 8; number++) {
         for (int i = 0; i < 15; i++) cut_of(problems[i % 5], levels[i / 5], i & 1, number);
@@ -147,7 +159,9 @@ static void texts(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(cuts), cmocka_unit_test(texts), cmocka_unit_test(every_cut),
-                                        cmocka_unit_test(random_products), cmocka_unit_test(long_sums) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cuts), cmocka_unit_test(texts),
+                                        cmocka_unit_test(every_cut),
+                                        cmocka_unit_test(random_products),
+                                        cmocka_unit_test(long_sums) };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

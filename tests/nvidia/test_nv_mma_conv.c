@@ -1,6 +1,7 @@
-/* conv/mma: on any machine the texts of its kernels for cards with little and with much local memory (written to the folder
- * FACULA_KERNELS, for scripts/check_ptx.sh DIR sm_80) and how problems are cut; where mma.sync works the solver on odd shapes
- * against the reference.  FACULA_ALL=1 tries all shapes and variants, FACULA_FORM=0 .. 5 one form. */
+/* conv/mma: on any machine the texts of its kernels for cards with little and with much local
+ * memory (written to the folder FACULA_KERNELS, for scripts/check_ptx.sh DIR sm_80) and how
+ * problems are cut; where mma.sync works the solver on odd shapes against the reference.
+ * FACULA_ALL=1 tries all shapes and variants, FACULA_FORM=0 .. 5 one form. */
 #include "nv_conv_check.h"
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/device/probe.h"
@@ -8,8 +9,13 @@
 
 enum { VARIANTS = 12, GOOD = 1, BAD = 2 };
 
-static const struct { const char *name; bool l99, l163; size_t local; } cards[] = {
-    { "48k", false, false, 49152 }, { "sm_86", true, false, 101376 }, { "sm_80", true, true, 166912 } };
+static const struct {
+    const char *name;
+    bool l99, l163;
+    size_t local;
+} cards[] = { { "48k", false, false, 49152 },
+              { "sm_86", true, false, 101376 },
+              { "sm_80", true, true, 166912 } };
 
 static void pretend(int card) {
     pretended.limits = (fac_cl_limits){ .units = 108, .gpu = true, .group = 1024, .local = 49152 };
@@ -42,11 +48,13 @@ static void kernels_are_written(void **state) {
                 p.variant = k;
                 if (!cut(&p, &c, &t)) continue;
                 const fac_mma_tile m = fac_mma_conv_tile(&c, &t);
-                assert_true(t.c.stages * (m.rows * m.a_row + fac_nv_tile_bytes(&t.k)) <= (int)cards[card].local);
-                assert_true(m.rows % m.warp_rows == 0 && m.columns % m.warp_columns == 0 && fac_mma_items(&m) <= 512);
+                assert_true(t.c.stages * (m.rows * m.a_row + fac_nv_tile_bytes(&t.k)) <=
+                            (int)cards[card].local);
+                assert_true(m.rows % m.warp_rows == 0 && m.columns % m.warp_columns == 0 &&
+                            fac_mma_items(&m) <= 512);
                 assert_true((m.a_row == 64 || m.a_row == 128) && (m.b_row == 64 || m.b_row == 128));
                 assert_true(fac_nv_rows_text(&pretended, &c, &t, &text));
-                assert_null(strstr(text.s, FAC_NV_MARK));           /* nothing of sm_90a */
+                assert_null(strstr(text.s, FAC_NV_MARK)); /* nothing of sm_90a */
                 written++, keep(cards[card].name, texts[i].name, k, &text);
                 fac_text_free(&text);
             }
@@ -103,20 +111,27 @@ static void odd_shapes(void **state) {
     int solved = 0;
     for (int i = 0; i < FORMS * MODES; i++) {
         char text[512];
-        if (only ? i / MODES != atoi(only) : !all && number(0, 2)) continue;      /* a third of them */
+        if (only ? i / MODES != atoi(only) : !all && number(0, 2)) continue; /* a third of them */
         write_problem(i / MODES, &modes[i % MODES], text, sizeof text);
         solved += solve_all(text, &modes[i % MODES], all);
     }
     print_message("%d runs\n", solved);
 }
 
-/* Few pixels and many terms: sums are split in the middle of the taps; long sums keep f32's accuracy. */
+/* Few pixels and many terms: sums are split in the middle of the taps; long sums keep f32's
+ * accuracy. */
 static void split_sums(void **state) {
-    static const struct { const char *text; mode m; } problems[] = {
-        { "conv2d(bf16[1,256,14,14], bf16[256,256,3,3], bf16[256]) pad=1,1,1,1", { "", FAC_PRECISION_HIGHEST, 1e-2, 0 } },
-        { "conv2d(f32[1,256,14,14], f32[128,256,3,3], f32[128]) pad=1,1,1,1", { "", FAC_PRECISION_HIGH, 2e-3, 0 } },
-        { "conv2d(f32[1,512,7,7], f32[512,512,3,3], f32[512]) pad=1,1,1,1", { "", FAC_PRECISION_HIGHEST, 3e-6, 0 } },
-        { "conv2d(f16[3,256,21,13], f16[248,128,1,3], f16[248]) stride=3,2 groups=2", { "", FAC_PRECISION_HIGHEST, 1e-2, 0 } } };
+    static const struct {
+        const char *text;
+        mode m;
+    } problems[] = { { "conv2d(bf16[1,256,14,14], bf16[256,256,3,3], bf16[256]) pad=1,1,1,1",
+                       { "", FAC_PRECISION_HIGHEST, 1e-2, 0 } },
+                     { "conv2d(f32[1,256,14,14], f32[128,256,3,3], f32[128]) pad=1,1,1,1",
+                       { "", FAC_PRECISION_HIGH, 2e-3, 0 } },
+                     { "conv2d(f32[1,512,7,7], f32[512,512,3,3], f32[512]) pad=1,1,1,1",
+                       { "", FAC_PRECISION_HIGHEST, 3e-6, 0 } },
+                     { "conv2d(f16[3,256,21,13], f16[248,128,1,3], f16[248]) stride=3,2 groups=2",
+                       { "", FAC_PRECISION_HIGHEST, 1e-2, 0 } } };
     (void)state;
     if (!has_units()) skip();
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
@@ -124,7 +139,9 @@ static void split_sums(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(odd_shapes_are_cut),
-                                        cmocka_unit_test(odd_shapes), cmocka_unit_test(split_sums) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written),
+                                        cmocka_unit_test(odd_shapes_are_cut),
+                                        cmocka_unit_test(odd_shapes),
+                                        cmocka_unit_test(split_sums) };
     return cmocka_run_group_tests_name("nv_mma_conv", tests, open_device, close_device);
 }

@@ -1,7 +1,7 @@
-/* product/mma: on any machine its cuts and texts for cards with little and with much local memory; where mma.sync works every cut
- * on odd and even sizes in every mode, from where operands lie and from images, against the reference.  FACULA_KERNELS=DIR writes
- * the texts for scripts/check_ptx.sh DIR sm_80; FACULA_ALL=1 tries all,
- * FACULA_FORM=0 .. 4 a fifth of the problems. */
+/* product/mma: on any machine its cuts and texts for cards with little and with much local memory;
+ * where mma.sync works every cut on odd and even sizes in every mode, from where operands lie and
+ * from images, against the reference.  FACULA_KERNELS=DIR writes the texts for scripts/check_ptx.sh
+ * DIR sm_80; FACULA_ALL=1 tries all, FACULA_FORM=0 .. 4 a fifth of the problems. */
 #include "nv_matmul_check.h"
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "backends/opencl/nvidia/unit/mma.h"
@@ -56,7 +56,9 @@ static void cut_of(const char *text, fac_precision p, int card, int number, fac_
     o.paths[FAC_CL_LOCAL_163] = card > 1 ? GOOD : BAD;
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     fac_node *n = g->last;
-    fac_problem problem = { .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin };
+    fac_problem problem = {
+        .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin
+    };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
         if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
@@ -67,7 +69,8 @@ static void cut_of(const char *text, fac_precision p, int card, int number, fac_
     if (m->cut.rows) {
         const int stage = (m->cut.rows + m->cut.columns) * m->row_bytes, room[] = { 48, 99, 163 };
         assert_in_range(m->cut.stages * stage, 2 * stage, 1024 * room[card]);
-        assert_true(m->q.make != FAC_NV_SPLIT && m->p.from != FAC_NV_COLUMNS && m->q.from != FAC_NV_COLUMNS);
+        assert_true(m->q.make != FAC_NV_SPLIT && m->p.from != FAC_NV_COLUMNS &&
+                    m->q.from != FAC_NV_COLUMNS);
         assert_int_equal(m->tiles % r.s.batch, 0);
         assert_true(fac_nv_matmul_text(m, false, &t));
         assert_null(strstr(t.s, FAC_NV_MARK));
@@ -75,7 +78,8 @@ static void cut_of(const char *text, fac_precision p, int card, int number, fac_
         static int count;
         if (folder) {
             char name[512];
-            snprintf(name, sizeof name, "%s/mma_matmul_%d_%03d_%d.cl", folder, card, count++, number);
+            snprintf(name, sizeof name, "%s/mma_matmul_%d_%03d_%d.cl", folder, card, count++,
+                     number);
             FILE *f = fopen(name, "w");
             assert_non_null(f);
             fputs("// \n", f);
@@ -107,7 +111,9 @@ static void cuts_and_texts(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(cuts_and_texts), cmocka_unit_test(every_cut),
-                                        cmocka_unit_test(random_products), cmocka_unit_test(long_sums) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cuts_and_texts),
+                                        cmocka_unit_test(every_cut),
+                                        cmocka_unit_test(random_products),
+                                        cmocka_unit_test(long_sums) };
     return cmocka_run_group_tests_name("nv_mma_matmul", tests, open_device, close_device);
 }

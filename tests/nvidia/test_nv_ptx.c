@@ -1,6 +1,6 @@
-/* What stands between OpenCL C and NVIDIA's matrix units, as far as it needs none of them: PTX rewritten, instructions written,
- * division by multiplication; and where there is such a device, that its probe's answer is what programs with marked
- * instructions find. */
+/* What stands between OpenCL C and NVIDIA's matrix units, as far as it needs none of them: PTX
+ * rewritten, instructions written, division by multiplication; and where there is such a device,
+ * that its probe's answer is what programs with marked instructions find. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,26 +25,32 @@ static void is_rewritten(const char *from, const char *to) {
     assert_int_equal(bytes, strlen(to) + 1);
     fac_release(out);
     out = NULL;
-    assert_int_equal(fac_nv_rewrite(from, strlen(from), &out, &bytes, &err), FAC_OK);      /* without a closing zero */
+    assert_int_equal(fac_nv_rewrite(from, strlen(from), &out, &bytes, &err),
+                     FAC_OK); /* without a closing zero */
     assert_string_equal(out, to);
     fac_release(out);
 }
 
 static void test_rewrite(void **state) {
     (void)state;
-    is_rewritten(".version 8.0\n.target sm_90, texmode_independent\n//@@wgmma.fence;\n// a comment\n//@@//@@x",
-                 ".version 8.0\n.target sm_90a, texmode_independent\nwgmma.fence;\n// a comment\nx");
+    is_rewritten(
+        ".version 8.0\n.target sm_90, texmode_independent\n//@@wgmma.fence;\n// a "
+        "comment\n//@@//@@x",
+        ".version 8.0\n.target sm_90a, texmode_independent\nwgmma.fence;\n// a comment\nx");
     is_rewritten(".target sm_90a\n//@", ".target sm_90a\n//@");
     is_rewritten(".target sm_90\n.target sm_90\n", ".target sm_90a\n.target sm_90\n");
     is_rewritten(".target sm_90\n//@@", ".target sm_90a\n");
     is_rewritten(".target sm_90\n.reqntid 32", ".target sm_90a\n.reqntid 32");
-    is_rewritten(".target sm_90\n.reqntid 32, 1, 1\n//@alone\n.reqntid 64",
-                 ".target sm_90a\n.minnctapersm 1 .reqntid 32, 1, 1\n//@alone\n.minnctapersm 1 .reqntid 64");
+    is_rewritten(
+        ".target sm_90\n.reqntid 32, 1, 1\n//@alone\n.reqntid 64",
+        ".target sm_90a\n.minnctapersm 1 .reqntid 32, 1, 1\n//@alone\n.minnctapersm 1 .reqntid 64");
     char *out = NULL;
     size_t bytes = 7;
-    static const char *const others[] = { "", ".target sm_9", ".target sm_80\n//@@x", ".target sm_900\n", "\177ELF" };
+    static const char *const others[] = { "", ".target sm_9", ".target sm_80\n//@@x",
+                                          ".target sm_900\n", "\177ELF" };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        assert_int_equal(fac_nv_rewrite(others[i], strlen(others[i]), &out, &bytes, &err), FAC_E_UNSUPPORTED);
+        assert_int_equal(fac_nv_rewrite(others[i], strlen(others[i]), &out, &bytes, &err),
+                         FAC_E_UNSUPPORTED);
         assert_non_null(strstr(err.text, "sm_90"));
     }
     assert_null(out);
@@ -86,7 +92,8 @@ static void test_divide(void **state) {
         if (x >= d) divides(x / d * d - 1, d);
         divides(INT32_MAX, d);
     }
-    for (uint32_t d = 2; d < 5000; d++) divides(d - 1, d), divides(d, d), divides(INT32_MAX, d), divides(0, d);
+    for (uint32_t d = 2; d < 5000; d++)
+        divides(d - 1, d), divides(d, d), divides(INT32_MAX, d), divides(0, d);
 }
 
 static void test_mode(void **state) {
@@ -101,7 +108,8 @@ static void test_mode(void **state) {
     assert_false(fac_nv_mode_of(FAC_F64, FAC_PRECISION_HIGH, &mode));
 }
 
-/* A marked instruction is a comment where it is not uncovered, so another device must refuse, not compute something else. */
+/* A marked instruction is a comment where it is not uncovered, so another device must refuse, not
+ * compute something else. */
 static void test_device(void **state) {
     (void)state;
     fac_device *d = NULL;
@@ -111,20 +119,25 @@ static void test_device(void **state) {
     fac_text t = { 0 };
     fac_text_add(&t, "#define SM90A \"" FAC_NV_MARK "\"\n");
     fac_text_add(&t, fac_cl_nv_common);
-    fac_text_add(&t, "kernel void f(global int *y) { asm volatile(SM90A \"wgmma.fence.sync.aligned;\\n\"); y[0] = 1; }");
+    fac_text_add(&t, "kernel void f(global int *y) { asm volatile(SM90A "
+                     "\"wgmma.fence.sync.aligned;\\n\"); y[0] = 1; }");
     fac_cl_kernel k;
     cl_kernel made;
     assert_int_equal(fac_cl_kernel_new(o, t.s, "", "f", &k, &err), FAC_OK);
     const fac_status status = fac_cl_kernel_get(o, &k, &made, &err);
-    if (fac_cl_has_path(o, FAC_CL_WGMMA)) assert_int_equal(status, FAC_OK);
-    else assert_true(status == FAC_E_DEVICE || status == FAC_E_UNSUPPORTED);
+    if (fac_cl_has_path(o, FAC_CL_WGMMA))
+        assert_int_equal(status, FAC_OK);
+    else
+        assert_true(status == FAC_E_DEVICE || status == FAC_E_UNSUPPORTED);
     fac_cl_kernel_free(o, &k);
     fac_text_free(&t);
     fac_device_free(d);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_rewrite), cmocka_unit_test(test_instructions),
-                                        cmocka_unit_test(test_divide), cmocka_unit_test(test_mode), cmocka_unit_test(test_device) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_rewrite),
+                                        cmocka_unit_test(test_instructions),
+                                        cmocka_unit_test(test_divide), cmocka_unit_test(test_mode),
+                                        cmocka_unit_test(test_device) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Subgraphs of ONNX files: what they read from outside, in which order; functions that stay calls; what is malformed. */
+/* Subgraphs of ONNX files: what they read from outside, in which order; functions that stay calls;
+ * what is malformed. */
 #include "onnx_check.h"
 #include <math.h>
 #include "graph/graph_internal.h"
@@ -13,8 +14,12 @@ static void attr_graph(bytes *n, const char *name, bytes graph) {
     w_sub(&at, 6, graph);
     w_sub(n, ATTRIBUTE, at);
 }
-static void typed_in(bytes *g, const char *name, int dtype, const char *dims) { w_sub(g, INPUT, w_value(name, dtype, dims)); }
-static void typed_out(bytes *g, const char *name, int dtype, const char *dims) { w_sub(g, OUTPUT, w_value(name, dtype, dims)); }
+static void typed_in(bytes *g, const char *name, int dtype, const char *dims) {
+    w_sub(g, INPUT, w_value(name, dtype, dims));
+}
+static void typed_out(bytes *g, const char *name, int dtype, const char *dims) {
+    w_sub(g, OUTPUT, w_value(name, dtype, dims));
+}
 static bytes body_head(void) {
     bytes b = { 0 };
     typed_in(&b, "i", I64, "");
@@ -58,7 +63,8 @@ static void outer_values(void **state) {
     runs(load(g), x, (float[]){ -1, -2, -3, -4 }, 4);
 }
 
-/* An if inside the body of a loop reads a value of the outermost graph, and an initializer there. */
+/* An if inside the body of a loop reads a value of the outermost graph, and an initializer there.
+ */
 static void through_two_graphs(void **state) {
     (void)state;
     bytes b = body_head(), n = node("If", "go", "next");
@@ -74,7 +80,7 @@ static void through_two_graphs(void **state) {
     typed_out(&b, "next", F32, "4");
     bytes g = looped(b, "n,,x", "y");
     add(&g, node("Neg", "x", "b"));
-    weights(&g, "w", "4", 4);               /* 1, 2, 3, 4 */
+    weights(&g, "w", "4", 4); /* 1, 2, 3, 4 */
     fac_graph *made = load(g);
     const float x[] = { 1, 2, 3, 4 };
     float want[4];
@@ -146,7 +152,8 @@ static void dead_branches(void **state) {
         runs(load(with_dead(dead_branch("Flatten", "x", "nowhere"), first, "4")), x, want, 4);
         runs(load(with_dead(dead_branch("Det", "x,x", ""), first, "4")), x, want, 4);
         fac_graph *g = load(with_dead(dead_branch("Exp", "x", ""), first, "4"));
-        assert_true(g->nodes == 1 && FAC_IS(g->first, relu) && !strcmp(g->first->out[0]->name, "r"));
+        assert_true(g->nodes == 1 && FAC_IS(g->first, relu) &&
+                    !strcmp(g->first->out[0]->name, "r"));
         fac_graph_free(g);
     }
 }
@@ -162,7 +169,8 @@ static void live_branches(void **state) {
     attr_graph(&n, "else_branch", branch("Frobnicate", "x", "f"));
     add(&g, n);
     out(&g, "y");
-    refuses(g, FAC_E_UNSUPPORTED, "y: else_branch: f: op Frobnicate of domain ai.onnx, opset 17, is not supported");
+    refuses(g, FAC_E_UNSUPPORTED,
+            "y: else_branch: f: op Frobnicate of domain ai.onnx, opset 17, is not supported");
     for (int called = 0; called < 2; called++) {
         g = with_dead(dead_branch("odd", "x", "us"), false, "4");
         if (called) add(&g, domain(node("odd", "y", "z"), "us"));
@@ -177,8 +185,11 @@ static void live_branches(void **state) {
         bytes m = w_model(g, 9, 17);
         w_opset(&m, 8, "us", 1);
         w_sub(&m, FUNCTIONS, f);
-        if (called) refuses_with(m, NULL, FAC_E_UNSUPPORTED, "op Frobnicate of domain ai.onnx, opset 17, is not supported");
-        else runs(load_with(m, NULL), (float[]){ 1, -2, 3, -4 }, (float[]){ 1, 0, 3, 0 }, 4);
+        if (called)
+            refuses_with(m, NULL, FAC_E_UNSUPPORTED,
+                         "op Frobnicate of domain ai.onnx, opset 17, is not supported");
+        else
+            runs(load_with(m, NULL), (float[]){ 1, -2, 3, -4 }, (float[]){ 1, 0, 3, 0 }, 4);
     }
 }
 
@@ -210,11 +221,17 @@ static int calls_of(const fac_graph *g) {
 
 static void functions_stay_calls_on_request(void **state) {
     (void)state;
-    static const struct { const char *domain; fac_onnx_functions how; int calls; } cases[] = {
-        { "facula.local", FAC_ONNX_OURS, 2 }, { "other", FAC_ONNX_OURS, 0 }, { "other", FAC_ONNX_KEEP, 2 },
-        { "facula.local", FAC_ONNX_INLINE, 0 } };
+    static const struct {
+        const char *domain;
+        fac_onnx_functions how;
+        int calls;
+    } cases[] = { { "facula.local", FAC_ONNX_OURS, 2 },
+                  { "other", FAC_ONNX_OURS, 0 },
+                  { "other", FAC_ONNX_KEEP, 2 },
+                  { "facula.local", FAC_ONNX_INLINE, 0 } };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        fac_graph *g = load_with(function_model(cases[k].domain), &(fac_onnx_opts){ .functions = cases[k].how });
+        fac_graph *g = load_with(function_model(cases[k].domain),
+                                 &(fac_onnx_opts){ .functions = cases[k].how });
         assert_int_equal(calls_of(g), cases[k].calls);
         if (cases[k].calls) {
             assert_string_equal(g->first->name, "first");
@@ -242,11 +259,14 @@ static void malformed(void **state) {
     add(&g, node("Loop", "x", "y"));
     out(&g, "y");
     refuses(g, FAC_E_FORMAT, "Loop has no graph in attribute body");
-    refuses(looped(plain_body(true, "v"), "n,,x,x", "y"), FAC_E_FORMAT, "Loop has 4 inputs, its body 3");
+    refuses(looped(plain_body(true, "v"), "n,,x,x", "y"), FAC_E_FORMAT,
+            "Loop has 4 inputs, its body 3");
     refuses(looped(plain_body(true, "v"), "n", "y"), FAC_E_FORMAT, "Loop lacks input 2");
-    refuses(looped(plain_body(true, "v"), "n,,x", "y,z,q"), FAC_E_FORMAT, "3 outputs of Loop, whose body has 1");
+    refuses(looped(plain_body(true, "v"), "n,,x", "y,z,q"), FAC_E_FORMAT,
+            "3 outputs of Loop, whose body has 1");
     refuses(looped(plain_body(false, "v"), "n,,x", "y"), FAC_E_FORMAT, "outputs of Loop");
-    refuses(looped(plain_body(true, "v"), ",,x", "y"), FAC_E_ARGUMENT, "no trip count, and its condition stays true");
+    refuses(looped(plain_body(true, "v"), ",,x", "y"), FAC_E_ARGUMENT,
+            "no trip count, and its condition stays true");
     bytes b = body_head();
     typed_in(&b, "v", F32, "4");
     add(&b, node("Add", "v,nowhere", "next"));
@@ -257,7 +277,8 @@ static void malformed(void **state) {
     typed_in(&b, "v", I64, "4");
     typed_out(&b, "go", BOOL, "");
     typed_out(&b, "v", F32, "4");
-    refuses(looped(b, "n,,x", "y"), FAC_E_DTYPE, "input \"v\" of a subgraph is i64, what feeds it is f32");
+    refuses(looped(b, "n,,x", "y"), FAC_E_DTYPE,
+            "input \"v\" of a subgraph is i64, what feeds it is f32");
     /* a body that reads the result of its own loop */
     b = body_head();
     typed_in(&b, "v", F32, "4");
@@ -298,9 +319,13 @@ static void deep_nesting(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outer_values), cmocka_unit_test(through_two_graphs), cmocka_unit_test(branches_read_different_values),
-        cmocka_unit_test(functions_stay_calls_on_request), cmocka_unit_test(dead_branches), cmocka_unit_test(live_branches),
-        cmocka_unit_test(malformed), cmocka_unit_test(deep_nesting) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(outer_values),
+                                        cmocka_unit_test(through_two_graphs),
+                                        cmocka_unit_test(branches_read_different_values),
+                                        cmocka_unit_test(functions_stay_calls_on_request),
+                                        cmocka_unit_test(dead_branches),
+                                        cmocka_unit_test(live_branches),
+                                        cmocka_unit_test(malformed),
+                                        cmocka_unit_test(deep_nesting) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Importing models: what becomes of initializers, inputs, names and attributes; what is refused, and in which words. */
+/* Importing models: what becomes of initializers, inputs, names and attributes; what is refused,
+ * and in which words. */
 #include "onnx_check.h"
 
 /* ---- what becomes of what ---- */
@@ -15,8 +16,8 @@ static void names_and_types(void **state) {
     assert_ptr_equal(y, fac_graph_output(g, 0));
     assert_string_equal(fac_value_name(fac_graph_param(g, 0)), "w");
     assert_int_equal(fac_value_type(y).dims.d[0], fac_symbol(g, "N"));
-    assert_string_equal(h->node->name, "block.Add");        /* of the file, '/' as the scopes have it */
-    assert_string_equal(y->node->name, "y");                /* without a name of its own: of its output */
+    assert_string_equal(h->node->name, "block.Add"); /* of the file, '/' as the scopes have it */
+    assert_string_equal(y->node->name, "y");         /* without a name of its own: of its output */
     fac_graph_free(g);
 }
 
@@ -37,7 +38,7 @@ static void leaves(void **state) {
     const int64_t shape[] = { 2, 2 };
     bytes g = { 0 };
     in(&g, "x", "4");
-    in(&g, "w", "4");                                       /* IR 3 lists initializers among the inputs */
+    in(&g, "w", "4"); /* IR 3 lists initializers among the inputs */
     weights(&g, "w", "4", 4);
     weights(&g, "scalar", "", 1);
     weights(&g, "unused", "4", 4);
@@ -49,8 +50,10 @@ static void leaves(void **state) {
     out(&g, "w");
     fac_graph *made = load_with(w_model(g, 3, 13), NULL);
     assert_int_equal(fac_graph_inputs(made), 1);
-    assert_int_equal(fac_graph_params(made), 1);            /* neither scalars nor integers, nor what nobody reads */
-    fac_value *w = fac_graph_find(made, "w"), *scalar = fac_graph_find(made, "scalar"), *s = fac_graph_find(made, "shape");
+    assert_int_equal(fac_graph_params(made),
+                     1); /* neither scalars nor integers, nor what nobody reads */
+    fac_value *w = fac_graph_find(made, "w"), *scalar = fac_graph_find(made, "scalar"),
+              *s = fac_graph_find(made, "shape");
     assert_int_equal(w->leaf, FAC_PARAM);
     assert_int_equal(scalar->leaf, FAC_CONST);
     assert_int_equal(s->leaf, FAC_CONST);
@@ -83,11 +86,21 @@ static void constants(void **state) {
         static const char *const outputs[] = { "tensor", "f", "fs", "i", "is" };
         n = node("Constant", "", outputs[form]);
         switch (form) {
-        case 0: a = w_attr("value", 4), w_sub(&a, 5, w_tensor_f32(NULL, "2", two, 2)); break;
-        case 1: a = w_attr("value_float", 1), w_f32(&a, 2, 1.5f); break;
-        case 2: a = w_attr("value_floats", 6), w_f32(&a, 7, 4), w_f32(&a, 7, 5); break;
-        case 3: a = w_attr("value_int", 2), w_int(&a, 3, -7); break;
-        default: a = w_attr("value_ints", 7), w_varint(&packed, 8), w_varint(&packed, (uint64_t)-9), w_sub(&a, 8, packed);
+        case 0:
+            a = w_attr("value", 4), w_sub(&a, 5, w_tensor_f32(NULL, "2", two, 2));
+            break;
+        case 1:
+            a = w_attr("value_float", 1), w_f32(&a, 2, 1.5f);
+            break;
+        case 2:
+            a = w_attr("value_floats", 6), w_f32(&a, 7, 4), w_f32(&a, 7, 5);
+            break;
+        case 3:
+            a = w_attr("value_int", 2), w_int(&a, 3, -7);
+            break;
+        default:
+            a = w_attr("value_ints", 7), w_varint(&packed, 8), w_varint(&packed, (uint64_t)-9),
+            w_sub(&a, 8, packed);
         }
         w_sub(&n, ATTRIBUTE, a);
         add(&g, n);
@@ -103,17 +116,23 @@ static void constants(void **state) {
     float f[2];
     int64_t i[2];
     char *s;
-    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "tensor")), f, 8, NULL), FAC_OK);
+    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "tensor")), f, 8, NULL),
+                     FAC_OK);
     assert_true(f[0] == 2 && f[1] == 3);
-    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "f")), f, 4, NULL), FAC_OK);
+    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "f")), f, 4, NULL),
+                     FAC_OK);
     assert_true(f[0] == 1.5f);
-    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "fs")), f, 8, NULL), FAC_OK);
+    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "fs")), f, 8, NULL),
+                     FAC_OK);
     assert_true(f[0] == 4 && f[1] == 5);
-    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "i")), i, 8, NULL), FAC_OK);
+    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "i")), i, 8, NULL),
+                     FAC_OK);
     assert_int_equal(i[0], -7);
-    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "is")), i, 16, NULL), FAC_OK);
+    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "is")), i, 16, NULL),
+                     FAC_OK);
     assert_true(i[0] == 8 && i[1] == -9);
-    assert_int_equal(fac_tensor_read(fac_value_tensor(fac_graph_find(made, "s")), &s, sizeof s, NULL), FAC_OK);
+    assert_int_equal(
+        fac_tensor_read(fac_value_tensor(fac_graph_find(made, "s")), &s, sizeof s, NULL), FAC_OK);
     assert_string_equal(s, "hello");
     fac_graph_free(made);
 }
@@ -133,13 +152,14 @@ static void shapes(void **state) {
     bytes model = w_model(g, 8, 17), again = { 0 };
     w_raw(&again, model.p, model.n);
     fac_graph *made = load_with(model, NULL);
-    fac_dims a = fac_value_type(fac_graph_input(made, 0)).dims, b = fac_value_type(fac_graph_input(made, 1)).dims;
+    fac_dims a = fac_value_type(fac_graph_input(made, 0)).dims,
+             b = fac_value_type(fac_graph_input(made, 1)).dims;
     fac_dims c = fac_value_type(fac_graph_input(made, 2)).dims;
     assert_true(a.d[0] < 0 && a.d[0] == b.d[0] && a.d[1] < 0 && a.d[1] != a.d[0]);
     assert_true(b.d[1] < 0 && b.d[1] != a.d[1] && c.d[0] < 0 && c.d[0] != b.d[1]);
     assert_int_equal(c.d[1], 4);
     fac_graph_free(made);
-    made = load_with(again, &opts);                         /* N is then 3 wherever it stands */
+    made = load_with(again, &opts); /* N is then 3 wherever it stands */
     b = fac_value_type(fac_graph_input(made, 1)).dims;
     assert_int_equal(b.d[0], 3);
     assert_true(b.d[1] < 0);
@@ -164,7 +184,8 @@ static void nameless_dims(void **state) {
     fac_onnx_opts opts = { .n = 1, .inputs = inputs, .dims = dims };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         fac_graph *g = load_with(two_inputs(names[k], names[k]), NULL);
-        const fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims, b = fac_value_type(fac_graph_input(g, 1)).dims;
+        const fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims,
+                       b = fac_value_type(fac_graph_input(g, 1)).dims;
         assert_true(a.d[0] < 0 && a.d[1] < 0 && b.d[0] < 0 && b.d[1] < 0);
         assert_true(a.d[0] != a.d[1] && a.d[0] != b.d[0] && a.d[1] != b.d[1] && b.d[0] != b.d[1]);
         assert_true(a.d[2] == b.d[2]);
@@ -175,7 +196,8 @@ static void nameless_dims(void **state) {
         fac_graph_free(g);
     }
     fac_graph *g = load_with(two_inputs("=\xc3\xa9,=2,=x?", "=\xc3\xa9,=2,=x?"), NULL);
-    const fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims, b = fac_value_type(fac_graph_input(g, 1)).dims;
+    const fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims,
+                   b = fac_value_type(fac_graph_input(g, 1)).dims;
     assert_true(fac_dims_equal(&a, &b));
     fac_graph_free(g);
 }
@@ -186,8 +208,10 @@ static void given_shapes(void **state) {
     fac_dims dims[] = { fac_shape(3, 5), fac_shape(4) };
     fac_onnx_opts opts = { .n = 2, .inputs = inputs, .dims = dims };
     refuses_with(two_inputs("N,M", "N"), &opts, FAC_E_SHAPE, "dim N is given as 3 and as 4");
-    refuses_with(two_inputs("N", "N"), &opts, FAC_E_SHAPE, "input \"a\" has 1 dims, its given shape has 2");
-    refuses_with(two_inputs("N", "N"), &(fac_onnx_opts){ .n = 1, .inputs = wrong, .dims = dims }, FAC_E_ARGUMENT, "\"c\", which is no input");
+    refuses_with(two_inputs("N", "N"), &opts, FAC_E_SHAPE,
+                 "input \"a\" has 1 dims, its given shape has 2");
+    refuses_with(two_inputs("N", "N"), &(fac_onnx_opts){ .n = 1, .inputs = wrong, .dims = dims },
+                 FAC_E_ARGUMENT, "\"c\", which is no input");
     refuses_with(two_inputs(NULL, "N"), NULL, FAC_E_SHAPE, "input \"a\" has no shape");
     fac_graph *g = load_with(two_inputs(NULL, "M"), &opts);
     fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims;
@@ -196,7 +220,8 @@ static void given_shapes(void **state) {
     fac_graph_free(g);
     refuses_with(two_inputs("-2", "N"), NULL, FAC_E_FORMAT, "input \"a\" has a dim of -2");
     refuses_with(two_inputs("1,1,1,1,1,1,1,1,1", "N"), NULL, FAC_E_UNSUPPORTED, "9 dims");
-    refuses_with(two_inputs("4611686018427387904,4611686018427387904", "N"), NULL, FAC_E_SHAPE, "'a'");
+    refuses_with(two_inputs("4611686018427387904,4611686018427387904", "N"), NULL, FAC_E_SHAPE,
+                 "'a'");
 }
 
 /* ---- graphs that are none ---- */
@@ -293,9 +318,11 @@ static void missing(void **state) {
     w_raw(&again, m.p, m.n);
     w_opset(&m, 8, "com.acme", 3);
     refuses_with(m, NULL, FAC_E_UNSUPPORTED,
-                 "node \"here\": op Frobnicate of domain ai.onnx, opset 17, is not supported (2 times); also missing: "
+                 "node \"here\": op Frobnicate of domain ai.onnx, opset 17, is not supported (2 "
+                 "times); also missing: "
                  "Loopy (1), com.acme:Foo (1), element type complex64 (1)");
-    refuses_with(again, NULL, FAC_E_FORMAT, "node \"e\": op Foo is of domain \"com.acme\", which the model does not import");
+    refuses_with(again, NULL, FAC_E_FORMAT,
+                 "node \"e\": op Foo is of domain \"com.acme\", which the model does not import");
     g = (bytes){ 0 };
     in(&g, "x", "4");
     add(&g, node("Softmax", "x", "y"));
@@ -326,17 +353,23 @@ static void missing(void **state) {
  * known before the run or not. */
 static void lines_of_nothing(void **state) {
     (void)state;
-    static const char *const types[] = { "Softmax", "LogSoftmax", "Hardmax" }, *const dims[] = { "N,M,3", "2,0,3", "0,2,3", "2,2,3" };
+    static const char *const types[] = { "Softmax", "LogSoftmax", "Hardmax" }, *const dims[] = {
+        "N,M,3", "2,0,3", "0,2,3", "2,2,3"
+    };
     fac_device *cpu;
     fac_error err = { 0 };
-    assert_int_equal(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &cpu, &err), FAC_OK);
+    assert_int_equal(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &cpu, &err),
+                     FAC_OK);
     for (int t = 0; t < 3; t++)
         for (int axis = 0; axis < 3; axis++)
             for (int64_t size = 0; size < 16; size++) {
                 const fac_dims is = fac_shape(size % 4 / 2 * 2, size % 2 * 2, 3);
                 bytes g = { 0 }, join = node("Concat", "x,x", "j"), n = node(types[t], "j", "y");
-                in(&g, "x", size / 4 == 1 && !is.d[1] && is.d[0] ? dims[1] : size / 4 == 2 && !is.d[0] && is.d[1] ? dims[2] :
-                            size / 4 == 3 && is.d[0] && is.d[1] ? dims[3] : dims[0]);
+                in(&g, "x",
+                   size / 4 == 1 && !is.d[1] && is.d[0]   ? dims[1]
+                   : size / 4 == 2 && !is.d[0] && is.d[1] ? dims[2]
+                   : size / 4 == 3 && is.d[0] && is.d[1]  ? dims[3]
+                                                          : dims[0]);
                 w_attr_int(&join, "axis", 0);
                 w_attr_int(&n, "axis", axis);
                 add(&g, join);
@@ -347,8 +380,10 @@ static void lines_of_nothing(void **state) {
                 fac_program *p = NULL;
                 assert_int_equal(fac_tensor_new(NULL, FAC_F32, is, &x, &err), FAC_OK);
                 if (fac_program_new(made, cpu, NULL, &p, &err) || fac_program_run(p, &x, &y, &err))
-                    fail_msg("%s along %d of [%d,%d,3]: %s", types[t], axis, (int)is.d[0], (int)is.d[1], err.text);
-                const fac_dims got = fac_tensor_type(y).dims, want = fac_shape(2 * is.d[0], is.d[1], 3);
+                    fail_msg("%s along %d of [%d,%d,3]: %s", types[t], axis, (int)is.d[0],
+                             (int)is.d[1], err.text);
+                const fac_dims got = fac_tensor_type(y).dims,
+                               want = fac_shape(2 * is.d[0], is.d[1], 3);
                 assert_true(fac_dims_equal(&got, &want));
                 fac_tensor_free(x);
                 fac_tensor_free(y);
@@ -358,7 +393,8 @@ static void lines_of_nothing(void **state) {
     fac_device_free(cpu);
 }
 
-/* An op at an opset that it does not have: found in the descriptors, so that the test stays true when ops grow. */
+/* An op at an opset that it does not have: found in the descriptors, so that the test stays true
+ * when ops grow. */
 static void wrong_opset(void **state) {
     (void)state;
     for (const fac_op *const *op = fac_ops; *op; op++)
@@ -369,7 +405,8 @@ static void wrong_opset(void **state) {
                 in(&g, "x", "4");
                 add(&g, named(node("Relu", "x", "y"), "r"));
                 out(&g, "y");
-                snprintf(text, sizeof text, "opset %d and later, not for opset %d", how->since, how->since - 1);
+                snprintf(text, sizeof text, "opset %d and later, not for opset %d", how->since,
+                         how->since - 1);
                 refuses_with(w_model(g, 8, how->since - 1), NULL, FAC_E_UNSUPPORTED, text);
                 return;
             }
@@ -399,7 +436,7 @@ static void attributes(void **state) {
     refuses(g, FAC_E_UNSUPPORTED, "attribute axes of Softmax is not supported");
     g = (bytes){ 0 };
     in(&g, "x", "4");
-    n = node("LeakyRelu", "x", "y");                        /* the oldest files do not say of which kind an attribute is */
+    n = node("LeakyRelu", "x", "y"); /* the oldest files do not say of which kind an attribute is */
     bytes a = w_attr("alpha", 0);
     w_f32(&a, 2, 0.5f);
     w_sub(&n, ATTRIBUTE, a);
@@ -433,11 +470,13 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_types), cmocka_unit_test(runs_right), cmocka_unit_test(leaves),
-        cmocka_unit_test(any_order), cmocka_unit_test(constants), cmocka_unit_test(shapes), cmocka_unit_test(given_shapes),
-        cmocka_unit_test(nameless_dims), cmocka_unit_test(lines_of_nothing),
-        cmocka_unit_test(wrong_graphs), cmocka_unit_test(missing), cmocka_unit_test(wrong_opset),
-        cmocka_unit_test(attributes), cmocka_unit_test(files),
+        cmocka_unit_test(names_and_types),  cmocka_unit_test(runs_right),
+        cmocka_unit_test(leaves),           cmocka_unit_test(any_order),
+        cmocka_unit_test(constants),        cmocka_unit_test(shapes),
+        cmocka_unit_test(given_shapes),     cmocka_unit_test(nameless_dims),
+        cmocka_unit_test(lines_of_nothing), cmocka_unit_test(wrong_graphs),
+        cmocka_unit_test(missing),          cmocka_unit_test(wrong_opset),
+        cmocka_unit_test(attributes),       cmocka_unit_test(files),
     };
     return cmocka_run_group_tests_name("onnx", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* ONNX export: the files.  Names and facts inside, large tensors beside, and what is left behind when a file cannot be written:
- * nothing. */
+/* ONNX export: the files.  Names and facts inside, large tensors beside, and what is left behind
+ * when a file cannot be written: nothing. */
 #include "onnx_save_check.h"
 
 static bool file_has(const char *file, const char *text) {
@@ -28,10 +28,19 @@ static void names_and_metadata(void **state) {
     fac_output(g, "logits", fac_neg(y));
     const char *keys[] = { "classes", "note" }, *values[] = { "3", "two lines\nof it" };
     fac_onnx_saved saved = { 0 };
-    OK(fac_onnx_save(g, path, &(fac_onnx_save_opts){ .name = "little", .doc = "what it is", .n = 2, .keys = keys,
-        .values = values, .saved = &saved }, &err));
-    static const char *const texts[] = { "little", "what it is", "facula", "classes", "two lines\nof it", "batch", "image",
-        "logits", "encoder.0.weight", "encoder.0.linear", "encoder.0.relu", "encoder.relu", "encoder.add" };
+    OK(fac_onnx_save(g, path,
+                     &(fac_onnx_save_opts){ .name = "little",
+                                            .doc = "what it is",
+                                            .n = 2,
+                                            .keys = keys,
+                                            .values = values,
+                                            .saved = &saved },
+                     &err));
+    static const char *const texts[] = {
+        "little",         "what it is",   "facula",     "classes",          "two lines\nof it",
+        "batch",          "image",        "logits",     "encoder.0.weight", "encoder.0.linear",
+        "encoder.0.relu", "encoder.relu", "encoder.add"
+    };
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (!file_has(path, texts[k])) fail_msg("%s is not in the file", texts[k]);
     struct stat s;
@@ -64,12 +73,13 @@ static void external_data(void **state) {
     struct stat s;
     assert_int_equal(stat(data, &s), 0);
     assert_int_equal(s.st_size, saved.data);
-    assert_int_equal(saved.data, 32 * 16 * 4);          /* the bias is small and stays */
+    assert_int_equal(saved.data, 32 * 16 * 4); /* the bias is small and stays */
     int beside = 0;
     OK(fac_onnx_beside(path, count_data, &beside, &err));
     assert_int_equal(beside, 1);
     fac_graph *h = loaded();
-    fac_tensor *x = random_tensor((fac_type){ FAC_F32, fac_shape(3, 16) }, -1, 1), *a = NULL, *b = NULL;
+    fac_tensor *x = random_tensor((fac_type){ FAC_F32, fac_shape(3, 16) }, -1, 1), *a = NULL,
+               *b = NULL;
     run(g, &x, &a, "external");
     run(h, &x, &b, "external");
     assert_true(difference(b, a) == 0);
@@ -77,11 +87,11 @@ static void external_data(void **state) {
     unlink(path);
     assert_int_equal(fac_onnx_beside(path, count_data, &beside, &err), FAC_E_IO);
     unlink(data);
-    assert_int_equal(mkdir(data, 0700), 0);             /* where the data would go */
+    assert_int_equal(mkdir(data, 0700), 0); /* where the data would go */
     assert_int_not_equal(fac_onnx_save(g, path, &opts, &err), FAC_OK);
     assert_int_equal(files_in_folder(), 1);
     rmdir(data);
-    assert_int_equal(mkdir(path, 0700), 0);             /* where the model would go */
+    assert_int_equal(mkdir(path, 0700), 0); /* where the model would go */
     assert_int_not_equal(fac_onnx_save(g, path, &opts, &err), FAC_OK);
     assert_int_equal(files_in_folder(), 1);
     rmdir(path);
@@ -104,12 +114,12 @@ static void link_roots(void **state) {
     fac_graph *g = two_layers(), *h = NULL;
     char data[128], far[128], there[192], sub[192];
     snprintf(data, sizeof data, "%s.data", path);
-    snprintf(far, sizeof far, "%s-far", folder);            /* beside the folder, with its name as a prefix */
+    snprintf(far, sizeof far, "%s-far", folder); /* beside the folder, with its name as a prefix */
     snprintf(sub, sizeof sub, "%s/sub", far);
     snprintf(there, sizeof there, "%s/sub/there", far);
     OK(fac_onnx_save(g, path, &(fac_onnx_save_opts){ .inside = 1 }, &err));
-    assert_true(!mkdir(far, 0700) && !mkdir(sub, 0700) && !rename(data, there)
-                && !symlink(there, data));
+    assert_true(!mkdir(far, 0700) && !mkdir(sub, 0700) && !rename(data, there) &&
+                !symlink(there, data));
     refuses_link(NULL, "leaves the model's folder");
     refuses_link(there, "is no folder");
     refuses_link("", "is no folder");
@@ -125,7 +135,8 @@ static void link_roots(void **state) {
     fac_graph_free(g);
 }
 
-/* A full disk, a folder that is not there: an error that says the path, and an old file that is still there. */
+/* A full disk, a folder that is not there: an error that says the path, and an old file that is
+ * still there. */
 static void files_that_fail(void **state) {
     (void)state;
     fac_graph *g = two_layers();
@@ -141,7 +152,8 @@ static void files_that_fail(void **state) {
     OK(fac_onnx_save(g, path, NULL, &err));
     struct stat before, after;
     assert_int_equal(stat(path, &before), 0);
-    assert_int_equal(fac_onnx_save(g, path, &(fac_onnx_save_opts){ .opset = 5 }, &err), FAC_E_UNSUPPORTED);
+    assert_int_equal(fac_onnx_save(g, path, &(fac_onnx_save_opts){ .opset = 5 }, &err),
+                     FAC_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "opset 5"));
     assert_int_equal(stat(path, &after), 0);
     assert_int_equal(before.st_ino, after.st_ino);
@@ -150,12 +162,14 @@ static void files_that_fail(void **state) {
     fac_graph_free(g);
 }
 
-/* Every allocation fails once: an error about memory, or a file that is whole; nothing lies around. */
+/* Every allocation fails once: an error about memory, or a file that is whole; nothing lies around.
+ */
 static void lost_memory(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
     int64_t N = fac_symbol(g, "N");
-    fac_value *x = fac_input(g, "x", FAC_F16, fac_shape(N, 6)), *y = fac_reshape(fac_gelu(x), fac_shape(N, 2, 3));
+    fac_value *x = fac_input(g, "x", FAC_F16, fac_shape(N, 6)),
+              *y = fac_reshape(fac_gelu(x), fac_shape(N, 2, 3));
     fac_output(g, "y", fac_sum_like(y, fac_input(g, "like", FAC_F32, fac_shape(3))));
     fac_output(g, "z", fac_identity(fac_pow(fac_cast(y, FAC_U8), fac_number(g, FAC_U8, 2))));
     OK(fac_graph_check(g, &err));
@@ -177,8 +191,9 @@ static void lost_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_metadata), cmocka_unit_test(external_data), cmocka_unit_test(link_roots),
-        cmocka_unit_test(files_that_fail), cmocka_unit_test(lost_memory),
+        cmocka_unit_test(names_and_metadata), cmocka_unit_test(external_data),
+        cmocka_unit_test(link_roots),         cmocka_unit_test(files_that_fail),
+        cmocka_unit_test(lost_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -82,7 +82,8 @@ static void reference(const float *x, int left, int right, int causal, double *y
         double sum = 0, rows[SIZE] = { 0 };
         for (int j = 0; j < KEYS; j++) {
             double score = 0;
-            if ((left >= 0 && j < i - left) || (right >= 0 && j > i + right) || (causal && j > i)) continue;
+            if ((left >= 0 && j < i - left) || (right >= 0 && j > i + right) || (causal && j > i))
+                continue;
             for (int k = 0; k < SIZE; k++) score += x[i * SIZE + k] * x[j * SIZE + k] / sqrt(SIZE);
             sum += exp(score);
             for (int k = 0; k < SIZE; k++) rows[k] += exp(score) * x[j * SIZE + k];
@@ -231,9 +232,10 @@ static int close_device(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(old_broadcasting), cmocka_unit_test(old_slopes),
-        cmocka_unit_test(windows_on_every_side), cmocka_unit_test(random_numbers_lie_right),
-        cmocka_unit_test(multinomial_follows_its_weights) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(old_broadcasting),
+                                        cmocka_unit_test(old_slopes),
+                                        cmocka_unit_test(windows_on_every_side),
+                                        cmocka_unit_test(random_numbers_lie_right),
+                                        cmocka_unit_test(multinomial_follows_its_weights) };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -3,7 +3,9 @@
 
 /* ---- functions ---- */
 
-typedef struct function { bytes b; } function;
+typedef struct function {
+    bytes b;
+} function;
 
 static function make(const char *name, const char *inputs, const char *outputs) {
     function f = { { 0 } };
@@ -41,7 +43,8 @@ static function leak(bool with_default) {
         bytes d = w_attr("slope", 1);
         w_f32(&d, 2, 0.25f);
         w_sub(&f.b, 11, d);
-    } else w_text(&f.b, 6, "slope");
+    } else
+        w_text(&f.b, 6, "slope");
     return f;
 }
 
@@ -98,7 +101,7 @@ static void wrong_functions(void **state) {
     has(&m, make("f", "a", "a"));
     refuses_with(m, NULL, FAC_E_FORMAT, "function \"f\" is defined twice");
     f = make("f", "a", "b");
-    does(&f, node("Relu", "outside", "b"));                 /* a function sees its inputs only */
+    does(&f, node("Relu", "outside", "b")); /* a function sees its inputs only */
     m = main_graph(calls("f", "x", "y"));
     has(&m, f);
     refuses_with(m, NULL, FAC_E_FORMAT, "its input \"outside\" is not defined");
@@ -139,7 +142,8 @@ static void wrong_functions(void **state) {
 
 /* ---- damage ---- */
 
-/* A model with something of everything: every prefix and every turned bit is an error or a graph. */
+/* A model with something of everything: every prefix and every turned bit is an error or a graph.
+ */
 static bytes rich_model(void) {
     bytes g = small_graph(), n = node("Constant", "", "c"), a = w_attr("value", 4);
     const int64_t shape[] = { -1, 2, 2 };
@@ -196,7 +200,8 @@ static void lost_memory(void **state) {
         fac_error err = { 0 };
         allocations = 0;
         status = files.file ? fac_onnx_load_files(&files, NULL, &g, &err) : FAC_E_NOMEM;
-        if (status != FAC_OK && status != FAC_E_NOMEM) fail_msg("allocation %ld: %s", fails_at, err.text);
+        if (status != FAC_OK && status != FAC_E_NOMEM)
+            fail_msg("allocation %ld: %s", fails_at, err.text);
         if (status) assert_null(g);
         fac_graph_free(g);
     }
@@ -207,7 +212,10 @@ static void lost_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions), cmocka_unit_test(wrong_functions), cmocka_unit_test(torn), cmocka_unit_test(lost_memory),
+        cmocka_unit_test(functions),
+        cmocka_unit_test(wrong_functions),
+        cmocka_unit_test(torn),
+        cmocka_unit_test(lost_memory),
     };
     return cmocka_run_group_tests_name("onnx functions", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* Nodes that lack something: every operator that the importer knows, without each of its inputs and attributes in turn, and with
- * any inputs and attributes at all.  There is a graph, or one error that says why not; what became a graph runs or says why not.
- * FACULA_SAY=1: each text before it is tried; FACULA_ONLY=NAME: one of the tests. */
+/* Nodes that lack something: every operator that the importer knows, without each of its inputs and
+ * attributes in turn, and with any inputs and attributes at all.  There is a graph, or one error
+ * that says why not; what became a graph runs or says why not. FACULA_SAY=1: each text before it is
+ * tried; FACULA_ONLY=NAME: one of the tests. */
 #include <unistd.h>
 #include "base/rng.h"
 #include "fresh_seed.h"
@@ -24,9 +25,12 @@ static void without_each(span model, const char *what) {
                     bytes b = changed_model(model, &c);
                     more |= c.done;
                     any |= c.done;
-                    snprintf(about, sizeof about, "%s: node %d, change %d of %d, kind %d", what, node, k, at, kind);
-                    if (c.done) take_any(b, about);
-                    else free(b.p);
+                    snprintf(about, sizeof about, "%s: node %d, change %d of %d, kind %d", what,
+                             node, k, at, kind);
+                    if (c.done)
+                        take_any(b, about);
+                    else
+                        free(b.p);
                 }
             }
     }
@@ -41,7 +45,7 @@ static void save_and_cut(const char *problem) {
     if (fac_problem_graph(problem, false, &g, &err)) fail_msg("%s: %s", problem, err.text);
     const fac_status status = fac_onnx_save(g, path, NULL, &err);
     fac_graph_free(g);
-    if (status == FAC_E_UNSUPPORTED) return;            /* ONNX has no word for it */
+    if (status == FAC_E_UNSUPPORTED) return; /* ONNX has no word for it */
     if (status) fail_msg("%s: %s", problem, err.text);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
@@ -56,7 +60,8 @@ static void saved_cases(void **state) {
     enum { EACH = 3 };
     (void)state;
     for (const fac_op *const *op = fac_ops; *op; op++)
-        for (int k = 0; k < EACH && (*op)->cases && (*op)->cases[k].problem; k++) save_and_cut((*op)->cases[k].problem);
+        for (int k = 0; k < EACH && (*op)->cases && (*op)->cases[k].problem; k++)
+            save_and_cut((*op)->cases[k].problem);
     print_message("%ld graphs, %ld errors, %ld runs\n", graphs_made, errors_said, runs_done);
     assert_true(graphs_made > 500 && errors_said > 500 && runs_done > 300);
 }
@@ -75,7 +80,8 @@ static bytes small_body(void) {
 
 static bytes any_attribute(const char *name) {
     static const int64_t numbers[] = { 0, 1, -1, 2, 3, 7, 100, INT64_MIN, INT64_MAX, INT32_MIN };
-    static const char *const words[] = { "", "linear", "SAME_UPPER", "reverse", "nearest", "constant", "sum", "asymmetric" };
+    static const char *const words[] = { "",        "linear",   "SAME_UPPER", "reverse",
+                                         "nearest", "constant", "sum",        "asymmetric" };
     const int kind = draw(12), n = draw(5);
     bytes a = w_attr(name, kind);
     if (draw(4)) w_f32(&a, 2, (float)draw(7) - 2.5f);
@@ -119,7 +125,8 @@ static void any_node(const fac_op *op, const fac_onnx *how, int inputs, int opse
     add_leaves(&g);
     for (int k = 0; k < inputs; k++) {
         const char *name = pool[draw(sizeof pool / sizeof *pool)];
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", name, k + 1 < inputs ? "," : "");
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", name,
+                 k + 1 < inputs ? "," : "");
     }
     bytes n = node(how->type, names, draw(8) ? "y" : draw(2) ? "y,y1,y2" : ",y");
     if (*how->domain) w_text(&n, DOMAIN, how->domain);
@@ -128,7 +135,8 @@ static void any_node(const fac_op *op, const fac_onnx *how, int inputs, int opse
     out(&g, "y");
     bytes model = w_model(g, 8, opset);
     if (*how->domain) w_opset(&model, 8, how->domain, opset);
-    snprintf(about, sizeof about, "%s (%s), opset %d, after %llu draws", how->type, names, opset, (unsigned long long)drawn);
+    snprintf(about, sizeof about, "%s (%s), opset %d, after %llu draws", how->type, names, opset,
+             (unsigned long long)drawn);
     take_any(model, about);
 }
 
@@ -139,7 +147,10 @@ static void any_nodes(void **state) {
     for (const fac_op *const *op = fac_ops; *op; op++)
         for (const fac_onnx *how = (*op)->onnx; how && how->type; how++)
             for (int k = 0; k < ROUNDS; k++)
-                any_node(*op, how, k < INPUTS ? k : draw(INPUTS), draw(2) ? how->since : how->until ? how->until : 23);
+                any_node(*op, how, k < INPUTS ? k : draw(INPUTS),
+                         draw(2)      ? how->since
+                         : how->until ? how->until
+                                      : 23);
     print_message("%ld graphs, %ld errors, %ld runs\n", graphs_made, errors_said, runs_done);
     assert_true(graphs_made > 100 && errors_said > 1000);
 }
@@ -148,12 +159,18 @@ static void any_nodes(void **state) {
 
 static void says_which_input(void **state) {
     (void)state;
-    static const struct { const char *type, *in, *want; } rows[] = {
-        { "Pow", "x", "block.p: Pow lacks its second input" }, { "Pow", "x,", "block.p: Pow lacks its second input" },
-        { "Pow", ",x", "block.p: Pow lacks its first input" }, { "Pow", "", "block.p: Pow lacks its first input" },
-        { "Conv", "x,", "Conv lacks its second input" }, { "InstanceNormalization", "x,v", "lacks its third input" },
-        { "CastLike", "x", "CastLike lacks its second input" }, { "TopK", "x", "TopK lacks its second input" },
-        { "LSTM", "x,x", "LSTM lacks its third input" }, { "Where", "b,x", "Where lacks its third input" } };
+    static const struct {
+        const char *type, *in, *want;
+    } rows[] = { { "Pow", "x", "block.p: Pow lacks its second input" },
+                 { "Pow", "x,", "block.p: Pow lacks its second input" },
+                 { "Pow", ",x", "block.p: Pow lacks its first input" },
+                 { "Pow", "", "block.p: Pow lacks its first input" },
+                 { "Conv", "x,", "Conv lacks its second input" },
+                 { "InstanceNormalization", "x,v", "lacks its third input" },
+                 { "CastLike", "x", "CastLike lacks its second input" },
+                 { "TopK", "x", "TopK lacks its second input" },
+                 { "LSTM", "x,x", "LSTM lacks its third input" },
+                 { "Where", "b,x", "Where lacks its third input" } };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         bytes g = { 0 };
         add_leaves(&g);
@@ -188,7 +205,8 @@ static void texts_without_each(void **state) {
                 if (strchr("([{", *from)) depth++;
                 if (strchr(")]}", *from) && !--depth) break;
                 if (depth != 1 || !strchr("(,", *from)) continue;
-                const size_t skip = strcspn(from + 1, "(,)["), head = (size_t)(from + 1 - c->problem);
+                const size_t skip = strcspn(from + 1, "(,)["),
+                             head = (size_t)(from + 1 - c->problem);
                 const char *rest = from + 1 + skip;
                 if (*rest == '[' || *rest == '(') rest += strcspn(rest, "])") + 1;
                 snprintf(cut, sizeof cut, "%.*s-%s", (int)head, c->problem, rest);
@@ -210,7 +228,8 @@ static void texts_of_other_numbers(void **state) {
             for (const char *at = strchr(c->problem, '['); at && *at; at++) {
                 if (!strchr("[{,=", *at) || !strchr("-0123456789", at[1]) || !at[1]) continue;
                 const size_t skip = strspn(at + 1, "-0123456789");
-                snprintf(text, sizeof text, "%.*s%s%s", (int)(at + 1 - c->problem), c->problem, numbers[draw(8)], at + 1 + skip);
+                snprintf(text, sizeof text, "%.*s%s%s", (int)(at + 1 - c->problem), c->problem,
+                         numbers[draw(8)], at + 1 + skip);
                 take_text(text);
             }
     print_message("%ld graphs, %ld errors, %ld runs\n", graphs_made, errors_said, runs_done);
@@ -226,7 +245,8 @@ static void calls_without_each(void **state) {
             for (int k = 0, n = 1; k <= n; k++) {
                 fac_graph *g = NULL;
                 fac_value *in[MOST] = { NULL };
-                if (fac_problem_graph(c->problem, false, &g, &err)) fail_msg("%s: %s", c->problem, err.text);
+                if (fac_problem_graph(c->problem, false, &g, &err))
+                    fail_msg("%s: %s", c->problem, err.text);
                 const fac_node *last = g->last;
                 n = last->nports < MOST ? last->nports : MOST;
                 for (int i = 0; i < n; i++) in[i] = i == k ? NULL : last->in[i];
@@ -239,10 +259,12 @@ static void calls_without_each(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_which_input), cmocka_unit_test(saved_cases), cmocka_unit_test(any_nodes),
-        cmocka_unit_test(texts_without_each), cmocka_unit_test(texts_of_other_numbers),
-        cmocka_unit_test(calls_without_each) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(says_which_input),
+                                        cmocka_unit_test(saved_cases),
+                                        cmocka_unit_test(any_nodes),
+                                        cmocka_unit_test(texts_without_each),
+                                        cmocka_unit_test(texts_of_other_numbers),
+                                        cmocka_unit_test(calls_without_each) };
     fac_error err = { 0 };
     seed = fresh_seed();
     if (fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err)) return 2;

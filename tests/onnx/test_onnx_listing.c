@@ -68,9 +68,10 @@ static void shape(const fac_onnx_arg *a, const char *want, double size) {
         const fac_onnx_dim *d = &a->dims[k];
         const char *comma = k ? "," : "";
         if (d->size < 0)
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", comma,
-                                  d->name ? d->name : "?");
-        else n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", comma, (long long)d->size);
+            n +=
+                (size_t)snprintf(text + n, sizeof text - n, "%s%s", comma, d->name ? d->name : "?");
+        else
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", comma, (long long)d->size);
     }
     assert_string_equal(a->rank < 0 ? "unknown" : text, want);
     assert_true(a->bytes == size);
@@ -196,10 +197,10 @@ static void lost_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_of_a_file), cmocka_unit_test(declared_shapes),
-        cmocka_unit_test(sums_of_sizes), cmocka_unit_test(analysis_goes_on),
-        cmocka_unit_test(lost_memory)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(nodes_of_a_file),
+                                        cmocka_unit_test(declared_shapes),
+                                        cmocka_unit_test(sums_of_sizes),
+                                        cmocka_unit_test(analysis_goes_on),
+                                        cmocka_unit_test(lost_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

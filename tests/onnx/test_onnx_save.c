@@ -1,19 +1,25 @@
-/* ONNX export: what is written is read back and computes the same.  Every case of every op that ONNX can say, at several
- * opsets; networks of the zoo; leaves, symbols and outputs in all their forms; and what cannot be said is refused. */
+/* ONNX export: what is written is read back and computes the same.  Every case of every op that
+ * ONNX can say, at several opsets; networks of the zoo; leaves, symbols and outputs in all their
+ * forms; and what cannot be said is refused. */
 #include "onnx_save_check.h"
 #include "op_list.h"
 
 /* ---- every op ---- */
 
 static double epsilon(fac_dtype d) {
-    return d == FAC_F16 ? 0x1p-10 : d == FAC_BF16 ? 0x1p-7 : d == FAC_F32 ? 0x1p-23 : d == FAC_F64 ? 0x1p-52 : 0;
+    return d == FAC_F16    ? 0x1p-10
+           : d == FAC_BF16 ? 0x1p-7
+           : d == FAC_F32  ? 0x1p-23
+           : d == FAC_F64  ? 0x1p-52
+                           : 0;
 }
 
 static void fill_params(fac_graph *g, double lo, double hi) {
     for (int i = 0; i < fac_graph_params(g); i++) {
         fac_value *v = fac_graph_param(g, i);
         fac_tensor *x = random_tensor(v->type, lo, hi);
-        OK(fac_tensor_write(fac_value_tensor(v), fac_tensor_data(x), fac_type_bytes(&v->type), &err));
+        OK(fac_tensor_write(fac_value_tensor(v), fac_tensor_data(x), fac_type_bytes(&v->type),
+                            &err));
         fac_tensor_free(x);
     }
 }
@@ -31,26 +37,32 @@ static bool has_spelling(const fac_op *op) {
     return plain || op->save || (op->expand && !(op->is & FAC_OP_BODIES));
 }
 
-/* What is said at no opset although its op can be, or expands: noise, and what expands to the gradient of a convolution. */
+/* What is said at no opset although its op can be, or expands: noise, and what expands to the
+ * gradient of a convolution. */
 static bool exempt(const fac_op *op, const char *problem) {
-    static const fac_op *const noise[] = { &fac_op_random_uniform, &fac_op_random_normal, &fac_op_bernoulli, &fac_op_randint,
-                                         &fac_op_permutation, NULL };
+    static const fac_op *const noise[] = { &fac_op_random_uniform, &fac_op_random_normal,
+                                           &fac_op_bernoulli,      &fac_op_randint,
+                                           &fac_op_permutation,    NULL };
     if (fac_op_is_one_of(op, noise)) return true;
     const bool trains = op == &fac_op_dropout || op == &fac_op_mask_spectrum;
     return (trains && strstr(problem, "training")) || op == &fac_op_conv2d_grad_x_norm;
 }
 
-static void one_case(const fac_op *op, const fac_case *c, int opset, bool params, int *written, int *refused) {
+static void one_case(const fac_op *op, const fac_case *c, int opset, bool params, int *written,
+                     int *refused) {
     char what[200];
     fac_graph *g = NULL;
-    snprintf(what, sizeof what, "%s at opset %d%s", c->problem, opset, params ? ", with parameters" : "");
+    snprintf(what, sizeof what, "%s at opset %d%s", c->problem, opset,
+             params ? ", with parameters" : "");
     if (fac_problem_graph(c->problem, params, &g, &err)) fail_msg("%s: %s", what, err.text);
     fill_params(g, c->lo, c->hi);
     double worst = round_trip(g, opset, c->lo, c->hi, what);
     if (worst < 0) {
         ++*refused;
-        if (!op->expand && !strstr(err.text, op->name)) fail_msg("%s: the refusal does not name it: %s", what, err.text);
-        if (!opset && has_spelling(op) && !exempt(op, c->problem)) fail_msg("%s: %s", what, err.text);
+        if (!op->expand && !strstr(err.text, op->name))
+            fail_msg("%s: the refusal does not name it: %s", what, err.text);
+        if (!opset && has_spelling(op) && !exempt(op, c->problem))
+            fail_msg("%s: %s", what, err.text);
     } else {
         ++*written;
         if (worst > tolerance(c, g)) fail_msg("%s: differs by %g", what, worst);
@@ -65,17 +77,20 @@ static void every_case(void **state) {
     for (const fac_op *const *op = fac_ops; *op; op++)
         for (const fac_case *c = (*op)->cases; c && c->problem; c++)
             for (int k = 0; k < 5; k++) {
-                if ((*op)->is & FAC_OP_BODIES) continue;            /* they come from files, or are made behind the exporter */
+                if ((*op)->is & FAC_OP_BODIES)
+                    continue; /* they come from files, or are made after the exporter */
                 one_case(*op, c, opsets[k], false, &written[k], &refused[k]);
                 if (k == 0) one_case(*op, c, opsets[k], true, &written[k], &refused[k]);
             }
-    for (int k = 0; k < 5; k++) print_message("opset %d: %d written, %d refused\n", opsets[k], written[k], refused[k]);
+    for (int k = 0; k < 5; k++)
+        print_message("opset %d: %d written, %d refused\n", opsets[k], written[k], refused[k]);
 }
 
 /* ---- networks ---- */
 
 static void zoo_networks(void **state) {
-    static const char *const names[] = { "lenet", "squeezenet1_1", "mobilenet_v2", "efficientnet_lite0", "resnet18" };
+    static const char *const names[] = { "lenet", "squeezenet1_1", "mobilenet_v2",
+                                         "efficientnet_lite0", "resnet18" };
     (void)state;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         fac_graph *g = NULL;
@@ -135,7 +150,8 @@ static void outputs_of_all_kinds(void **state) {
     fac_graph_free(g);
 }
 
-/* A constant list of numbers and symbols becomes shapes of what has those sizes; the model runs at any of them. */
+/* A constant list of numbers and symbols becomes shapes of what has those sizes; the model runs at
+ * any of them. */
 static void symbols_in_lists(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -150,7 +166,8 @@ static void symbols_in_lists(void **state) {
     fac_graph *h = loaded();
     assert_string_equal(fac_symbol_name(h, fac_graph_input(h, 0)->type.dims.d[2]), "T");
     for (int n = 1; n < 4; n++) {
-        fac_tensor *in = random_tensor((fac_type){ FAC_F32, fac_shape(n, 6, 5 - n) }, -1, 1), *a[4] = { 0 }, *b[4] = { 0 };
+        fac_tensor *in = random_tensor((fac_type){ FAC_F32, fac_shape(n, 6, 5 - n) }, -1, 1),
+                   *a[4] = { 0 }, *b[4] = { 0 };
         run(g, &in, a, "symbols");
         run(h, &in, b, "symbols");
         for (int k = 0; k < 4; k++) {
@@ -215,7 +232,8 @@ static void training_graphs(void **state) {
 static void refusals_name_all(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(1, 2, 6, 6)), *n = fac_input(g, "n", FAC_I64, (fac_dims){ 0 });
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(1, 2, 6, 6)),
+              *n = fac_input(g, "n", FAC_I64, (fac_dims){ 0 });
     fac_value *a = fac_dropout_train(x, 0.5, n), *b = fac_dropout_train(a, 0.5, n), *loss, *dx;
     loss = fac_sum(fac_max_pool2d(b, 2, 2, NULL), (fac_dims){ 0 }, false);
     fac_grad(loss, 1, &x, &dx);
@@ -235,7 +253,8 @@ static void refusals_name_all(void **state) {
 static void gradients(void **state) {
     (void)state;
     fac_graph *g = two_layers();
-    fac_value *y = fac_graph_output(g, 0), *w[] = { fac_graph_find(g, "w"), fac_graph_find(g, "b") }, *d[2];
+    fac_value *y = fac_graph_output(g, 0),
+              *w[] = { fac_graph_find(g, "w"), fac_graph_find(g, "b") }, *d[2];
     fac_grad(fac_sum(fac_mul(y, y), (fac_dims){ 0 }, false), 2, w, d);
     fac_output(g, "dw", d[0]);
     fac_output(g, "db", d[1]);
@@ -247,9 +266,15 @@ static void gradients(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_of_all_kinds), cmocka_unit_test(symbols_in_lists), cmocka_unit_test(lost_symbols),
-        cmocka_unit_test(strided_parameters), cmocka_unit_test(training_graphs), cmocka_unit_test(refusals_name_all),
-        cmocka_unit_test(gradients), cmocka_unit_test(every_case), cmocka_unit_test(zoo_networks),
+        cmocka_unit_test(outputs_of_all_kinds),
+        cmocka_unit_test(symbols_in_lists),
+        cmocka_unit_test(lost_symbols),
+        cmocka_unit_test(strided_parameters),
+        cmocka_unit_test(training_graphs),
+        cmocka_unit_test(refusals_name_all),
+        cmocka_unit_test(gradients),
+        cmocka_unit_test(every_case),
+        cmocka_unit_test(zoo_networks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

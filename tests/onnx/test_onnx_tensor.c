@@ -1,4 +1,5 @@
-/* TensorProto: every element type in every storage field, external data and the ways out of its folder, files that lie. */
+/* TensorProto: every element type in every storage field, external data and the ways out of its
+ * folder, files that lie. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +10,19 @@
 #include "facula/onnx.h"
 #include "onnx_writer.h"
 
-enum { DIMS = 1, TYPE = 2, SEGMENT = 3, FLOATS = 4, INT32S = 5, TEXTS = 6, INT64S = 7, RAW = 9, DOUBLES = 10, UINT64S = 11,
-       LOCATION = 14 };
+enum {
+    DIMS = 1,
+    TYPE = 2,
+    SEGMENT = 3,
+    FLOATS = 4,
+    INT32S = 5,
+    TEXTS = 6,
+    INT64S = 7,
+    RAW = 9,
+    DOUBLES = 10,
+    UINT64S = 11,
+    LOCATION = 14
+};
 
 static char folder[] = "/tmp/facula-onnx-XXXXXX";
 
@@ -46,10 +58,18 @@ static void refuses(bytes b, fac_status status, const char *text) {
 
 /* ---- storage fields ---- */
 
-typedef struct kind { int number; fac_dtype dtype; int field; } kind;
-static const kind kinds[] = { { 1, FAC_F32, FLOATS }, { 2, FAC_U8, INT32S }, { 3, FAC_I8, INT32S }, { 4, FAC_U16, INT32S },
-    { 5, FAC_I16, INT32S }, { 6, FAC_I32, INT32S }, { 7, FAC_I64, INT64S }, { 9, FAC_BOOL, INT32S }, { 10, FAC_F16, INT32S },
-    { 11, FAC_F64, DOUBLES }, { 12, FAC_U32, UINT64S }, { 13, FAC_U64, UINT64S }, { 16, FAC_BF16, INT32S } };
+typedef struct kind {
+    int number;
+    fac_dtype dtype;
+    int field;
+} kind;
+static const kind kinds[] = { { 1, FAC_F32, FLOATS },   { 2, FAC_U8, INT32S },
+                              { 3, FAC_I8, INT32S },    { 4, FAC_U16, INT32S },
+                              { 5, FAC_I16, INT32S },   { 6, FAC_I32, INT32S },
+                              { 7, FAC_I64, INT64S },   { 9, FAC_BOOL, INT32S },
+                              { 10, FAC_F16, INT32S },  { 11, FAC_F64, DOUBLES },
+                              { 12, FAC_U32, UINT64S }, { 13, FAC_U64, UINT64S },
+                              { 16, FAC_BF16, INT32S } };
 enum { KINDS = sizeof kinds / sizeof *kinds, N = 6 };
 
 /* The same six numbers in every type: as the bits that a typed field holds, and as memory. */
@@ -58,14 +78,17 @@ static void contents(fac_dtype dtype, uint64_t bits[N], uint8_t memory[N * 8]) {
     size_t size = (size_t)fac_dtype_get(dtype)->block_bytes;
     for (int k = 0; k < N; k++) {
         fac_tensor *wide, *t;
-        double v = dtype == FAC_BOOL ? k % 2 : fac_dtype_get(dtype)->kind == 'u' && x[k] < 0 ? 7 - x[k] : x[k];
+        double v = dtype == FAC_BOOL                               ? k % 2
+                   : fac_dtype_get(dtype)->kind == 'u' && x[k] < 0 ? 7 - x[k]
+                                                                   : x[k];
         assert_int_equal(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &wide, NULL), FAC_OK);
         assert_int_equal(fac_tensor_write(wide, &v, sizeof v, NULL), FAC_OK);
         assert_int_equal(fac_tensor_convert(wide, dtype, &t, NULL), FAC_OK);
         assert_int_equal(fac_tensor_read(t, memory + (size_t)k * size, size, NULL), FAC_OK);
         bits[k] = 0;
         memcpy(&bits[k], memory + (size_t)k * size, size);
-        if (fac_dtype_get(dtype)->kind == 'i') bits[k] = (uint64_t)(int64_t)v;     /* as protobuf extends signs */
+        if (fac_dtype_get(dtype)->kind == 'i')
+            bits[k] = (uint64_t)(int64_t)v; /* as protobuf extends signs */
         fac_tensor_free(wide);
         fac_tensor_free(t);
     }
@@ -76,8 +99,10 @@ static void put_typed(bytes *b, const kind *k, const uint64_t bits[N], bool pack
     for (int i = 0; i < N; i++) {
         int wire = k->field == FLOATS ? 5 : k->field == DOUBLES ? 1 : 0;
         if (!packed) w_varint(to, (uint64_t)k->field << 3 | (uint64_t)wire);
-        if (wire) w_raw(to, &bits[i], wire == 5 ? 4 : 8);
-        else w_varint(to, bits[i]);
+        if (wire)
+            w_raw(to, &bits[i], wire == 5 ? 4 : 8);
+        else
+            w_varint(to, bits[i]);
     }
     if (packed) w_sub(b, k->field, all);
 }
@@ -104,7 +129,8 @@ static void every_field(void **state) {
         fac_tensor *t = NULL;
         fac_error err;
         contents(k->dtype, bits, memory);
-        for (int form = 0; form < 2 + 9; form++) {      /* unpacked, packed, raw data at each place modulo 8 */
+        for (int form = 0; form < 2 + 9;
+             form++) { /* unpacked, packed, raw data at each place modulo 8 */
             bytes b = w_tensor(NULL, k->number, "2,3");
             if (form >= 2) {
                 bytes name = { 0 };
@@ -112,7 +138,8 @@ static void every_field(void **state) {
                 w_bytes(&b, 8, name.p, name.n);
                 free(name.p);
                 w_bytes(&b, RAW, memory, (size_t)N * (size_t)fac_dtype_get(k->dtype)->block_bytes);
-            } else put_typed(&b, k, bits, form == 1);
+            } else
+                put_typed(&b, k, bits, form == 1);
             assert_int_equal(load(b, &t, &err), FAC_OK);
             holds(t, k, memory);
         }
@@ -126,7 +153,7 @@ static void packed_dims(void **state) {
     uint64_t bits[N];
     uint8_t memory[N * 8];
     contents(FAC_I64, bits, memory);
-    w_bytes(&b, RAW, memory, N * 8);                    /* fields may come in any order */
+    w_bytes(&b, RAW, memory, N * 8); /* fields may come in any order */
     w_varint(&dims, 2);
     w_varint(&dims, 3);
     w_sub(&b, DIMS, dims);
@@ -194,10 +221,12 @@ static void saving(void **state) {
         fac_error err;
         contents(kinds[i].dtype, bits, memory);
         fac_dims dims = fac_shape(2, 3);
-        assert_int_equal(fac_tensor_borrow(kinds[i].dtype, dims, NULL, memory, NULL, NULL, &t, &err), FAC_OK);
+        assert_int_equal(
+            fac_tensor_borrow(kinds[i].dtype, dims, NULL, memory, NULL, NULL, &t, &err), FAC_OK);
         assert_int_equal(fac_onnx_tensor_save(t, "long name", path_of("s.pb"), &err), FAC_OK);
         fac_tensor_free(t);
-        assert_int_equal(fac_onnx_tensor_load(path_of("s.pb"), &t, name, sizeof name, &err), FAC_OK);
+        assert_int_equal(fac_onnx_tensor_load(path_of("s.pb"), &t, name, sizeof name, &err),
+                         FAC_OK);
         assert_string_equal(name, "lon");
         holds(t, &kinds[i], memory);
     }
@@ -220,22 +249,27 @@ static void lies(void **state) {
     (void)state;
     static const uint8_t zero[64];
     bytes b;
-    refuses(with(w_tensor(NULL, 1, "2,3"), RAW, zero, 23), FAC_E_FORMAT, "23 bytes of data where its type needs 24");
+    refuses(with(w_tensor(NULL, 1, "2,3"), RAW, zero, 23), FAC_E_FORMAT,
+            "23 bytes of data where its type needs 24");
     refuses(with(w_tensor(NULL, 1, "2,3"), RAW, zero, 25), FAC_E_FORMAT, "25 bytes");
     refuses(with(w_tensor(NULL, 1, "2,3"), FLOATS, zero, 20), FAC_E_FORMAT, "20 bytes");
     refuses(w_tensor(NULL, 1, "2,3"), FAC_E_FORMAT, "0 elements of data where its dims need 6");
-    refuses(with(w_tensor(NULL, 7, "3"), INT64S, zero, 2), FAC_E_FORMAT, "2 elements of data where its dims need 3");
+    refuses(with(w_tensor(NULL, 7, "3"), INT64S, zero, 2), FAC_E_FORMAT,
+            "2 elements of data where its dims need 3");
     refuses(with(w_tensor(NULL, 7, "3"), INT64S, zero, 4), FAC_E_FORMAT, "more than 3 elements");
-    refuses(with(w_tensor(NULL, 7, "3"), INT32S, zero, 3), FAC_E_FORMAT, "0 elements");     /* another type's field */
+    refuses(with(w_tensor(NULL, 7, "3"), INT32S, zero, 3), FAC_E_FORMAT,
+            "0 elements"); /* another type's field */
     refuses(with(w_tensor(NULL, 8, "2"), TEXTS, "a", 1), FAC_E_FORMAT, "1 elements");
     refuses(with(w_tensor(NULL, 8, "1"), TEXTS, "a\0b", 3), FAC_E_UNSUPPORTED, "zero byte");
     refuses(with(w_tensor(NULL, 8, "1"), RAW, "a", 1), FAC_E_FORMAT, "texts as raw data");
     refuses(with(w_tensor(NULL, 1, "1"), 8, "a\0b", 3), FAC_E_FORMAT, "zero byte");
     refuses(w_tensor(NULL, 1, "-1"), FAC_E_FORMAT, "negative dim");
     refuses(w_tensor(NULL, 1, "1,1,1,1,1,1,1,1,1"), FAC_E_UNSUPPORTED, "9 dims");
-    refuses(w_tensor(NULL, 1, "4611686018427387904,4611686018427387904"), FAC_E_FORMAT, "does not fit");
+    refuses(w_tensor(NULL, 1, "4611686018427387904,4611686018427387904"), FAC_E_FORMAT,
+            "does not fit");
     refuses(w_tensor(NULL, 1, "4294967296,4294967296"), FAC_E_FORMAT, "does not fit");
-    refuses(w_tensor(NULL, 8, "1000000000000"), FAC_E_FORMAT, "elements of data");      /* before any memory is asked for */
+    refuses(w_tensor(NULL, 8, "1000000000000"), FAC_E_FORMAT,
+            "elements of data"); /* before any memory is asked for */
     refuses(w_tensor(NULL, 3, "1000000000000"), FAC_E_FORMAT, "elements of data");
     refuses(w_tensor(NULL, 14, "1"), FAC_E_UNSUPPORTED, "complex64 (14)");
     refuses(w_tensor(NULL, 99, "1"), FAC_E_UNSUPPORTED, "unknown (99)");
@@ -245,13 +279,13 @@ static void lies(void **state) {
     w_int(&b, LOCATION, 2);
     refuses(b, FAC_E_UNSUPPORTED, "data location 2");
     b = (bytes){ 0 };
-    w_text(&b, TYPE, "float");                                                          /* a known field of another type */
+    w_text(&b, TYPE, "float"); /* a known field of another type */
     refuses(b, FAC_E_FORMAT, "malformed TensorProto");
     b = (bytes){ 0 };
     w_raw(&b, "\x00\x00", 2);
     refuses(b, FAC_E_FORMAT, "malformed TensorProto");
     b = (bytes){ 0 };
-    w_raw(&b, "\x13\x10\x01\x14", 4);                                                   /* groups left protobuf long ago */
+    w_raw(&b, "\x13\x10\x01\x14", 4); /* groups left protobuf long ago */
     refuses(b, FAC_E_FORMAT, "malformed TensorProto");
     refuses((bytes){ 0 }, FAC_E_FORMAT, "is empty");
     fac_tensor *t = NULL;
@@ -260,7 +294,8 @@ static void lies(void **state) {
     assert_null(t);
 }
 
-/* Any prefix of a file is an error or a tensor, never a crash; the same with each bit turned over. */
+/* Any prefix of a file is an error or a tensor, never a crash; the same with each bit turned over.
+ */
 static void torn(void **state) {
     (void)state;
     static const float x[] = { 1, 2, 3, 4 };
@@ -320,9 +355,12 @@ static void external_data(void **state) {
     refuses(external("x.bin", "12", NULL), FAC_E_FORMAT, "8 bytes of external data from byte 12");
     refuses(external("x.bin", "17", "8"), FAC_E_FORMAT, "from byte 17 of \"x.bin\", which has 16");
     refuses(external("x.bin", "2147483648", "8"), FAC_E_FORMAT, "from byte 2147483648");
-    refuses(external("x.bin", "18446744073709551615", "8"), FAC_E_FORMAT, "from byte 18446744073709551615");
-    refuses(external("x.bin", "18446744073709551616", "8"), FAC_E_FORMAT, "offset \"18446744073709551616\"");
-    refuses(external("x.bin", "8", "18446744073709551615"), FAC_E_FORMAT, "18446744073709551615 bytes of external data");
+    refuses(external("x.bin", "18446744073709551615", "8"), FAC_E_FORMAT,
+            "from byte 18446744073709551615");
+    refuses(external("x.bin", "18446744073709551616", "8"), FAC_E_FORMAT,
+            "offset \"18446744073709551616\"");
+    refuses(external("x.bin", "8", "18446744073709551615"), FAC_E_FORMAT,
+            "18446744073709551615 bytes of external data");
     refuses(external("x.bin", "-8", "8"), FAC_E_FORMAT, "offset \"-8\"");
     refuses(external("x.bin", "", "8"), FAC_E_FORMAT, "offset \"\"");
     refuses(external("x.bin", "0", "0x8"), FAC_E_FORMAT, "length \"0x8\"");
@@ -337,7 +375,8 @@ static void ways_out(void **state) {
     (void)state;
     const float x[] = { 0, 1, 2, 3 };
     char outside[600], inside[600];
-    snprintf(outside, sizeof outside, "%s-outside.bin", folder);        /* beside the folder, with its name as a prefix */
+    snprintf(outside, sizeof outside, "%s-outside.bin",
+             folder); /* beside the folder, with its name as a prefix */
     write_file(outside, x, sizeof x);
     snprintf(inside, sizeof inside, "%s/x.bin", folder);
     refuses(external(outside, NULL, "8"), FAC_E_FORMAT, "not inside the model's folder");
@@ -364,7 +403,8 @@ static void make_link(const char *to, const char *name) {
     assert_int_equal(symlink(to, path_of(name)), 0);
 }
 
-/* The tensor in the file `model`, whose data are at `data` of its folder: read, or refused with these words. */
+/* The tensor in the file `model`, whose data are at `data` of its folder: read, or refused with
+ * these words. */
 static void cached(const char *model, const char *says) {
     fac_tensor *t = NULL;
     fac_error err = { 0 };
@@ -379,12 +419,13 @@ static void cached(const char *model, const char *says) {
     fac_tensor_free(t);
 }
 
-/* hub/blobs holds contents, hub/snapshots/1 names that are links: only what lies in the same folder of blobs is taken. */
+/* hub/blobs holds contents, hub/snapshots/1 names that are links: only what lies in the same folder
+ * of blobs is taken. */
 static void caches(void **state) {
     (void)state;
-    static const char *const folders[] = { "hub", "hub/blobs", "hub/blobs/deep", "hub/snapshots",
-                                          "hub/snapshots/1", "other",
-                                           "other/blobs", "hub/blobsy" };
+    static const char *const folders[] = { "hub",           "hub/blobs",       "hub/blobs/deep",
+                                           "hub/snapshots", "hub/snapshots/1", "other",
+                                           "other/blobs",   "hub/blobsy" };
     static const char leaves[] = "leaves the model's folder";
     const float x[] = { 0, 1, 2, 3 };
     for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) mkdir(path_of(folders[k]), 0700);
@@ -401,21 +442,21 @@ static void caches(void **state) {
     make_link("../../blobs/aaa", "hub/snapshots/1/m.pb");
     make_link("../../blobs/bbb", "hub/snapshots/1/w.bin");
     cached("hub/snapshots/1/m.pb", NULL);
-    make_link("m.pb", "hub/snapshots/1/again.pb");                      /* a link to the link */
+    make_link("m.pb", "hub/snapshots/1/again.pb"); /* a link to the link */
     cached("hub/snapshots/1/again.pb", NULL);
-    make_link("hub/snapshots/1", "short");                              /* the folder by another name */
+    make_link("hub/snapshots/1", "short"); /* the folder by another name */
     cached("short/m.pb", NULL);
-    cached("hub/snapshots/1/plain.pb", leaves);                         /* a file of its own has no part in the cache */
+    cached("hub/snapshots/1/plain.pb", leaves); /* a file of its own has no part in the cache */
 
     static const char *const elsewhere[] = { "../../../other/blobs/bbb", "../../blobs/deep/bbb",
-                                            "../../blobsy/bbb", "/etc/passwd",
-                                             "../../blobs/out" };
-    make_link("../../other/blobs/bbb", "hub/blobs/out");                /* a blob that is a link itself */
+                                             "../../blobsy/bbb", "/etc/passwd", "../../blobs/out" };
+    make_link("../../other/blobs/bbb", "hub/blobs/out"); /* a blob that is a link itself */
     for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++) {
         make_link(elsewhere[k], "hub/snapshots/1/w.bin");
         cached("hub/snapshots/1/m.pb", leaves);
     }
-    /* the model is a link into a folder that is no sibling of its own folder's, or has another name */
+    /* the model is a link into a folder that is no sibling of its own folder's, or has another name
+     */
     make_link("../../../other/blobs/aaa", "hub/snapshots/1/far.pb");
     make_link("../../../other/blobs/bbb", "hub/snapshots/1/w.bin");
     cached("hub/snapshots/1/far.pb", leaves);
@@ -423,19 +464,31 @@ static void caches(void **state) {
     make_link("../../blobsy/bbb", "hub/snapshots/1/w.bin");
     cached("hub/snapshots/1/odd.pb", leaves);
     make_link("../../blobs/bbb", "hub/snapshots/1/w.bin");
-    cached("hub/snapshots/1/far.pb", leaves);                           /* other blobs than the model's */
+    cached("hub/snapshots/1/far.pb", leaves); /* other blobs than the model's */
 
-    static const char *const made[] = { "hub/blobs/aaa", "hub/blobs/bbb", "hub/blobs/out",
-                                       "hub/blobs/deep/bbb", "hub/blobsy/aaa",
-        "hub/blobsy/bbb", "other/blobs/aaa", "other/blobs/bbb", "hub/snapshots/1/plain.pb", "hub/snapshots/1/m.pb", "short",
-        "hub/snapshots/1/w.bin", "hub/snapshots/1/again.pb", "hub/snapshots/1/far.pb", "hub/snapshots/1/odd.pb" };
+    static const char *const made[] = { "hub/blobs/aaa",
+                                        "hub/blobs/bbb",
+                                        "hub/blobs/out",
+                                        "hub/blobs/deep/bbb",
+                                        "hub/blobsy/aaa",
+                                        "hub/blobsy/bbb",
+                                        "other/blobs/aaa",
+                                        "other/blobs/bbb",
+                                        "hub/snapshots/1/plain.pb",
+                                        "hub/snapshots/1/m.pb",
+                                        "short",
+                                        "hub/snapshots/1/w.bin",
+                                        "hub/snapshots/1/again.pb",
+                                        "hub/snapshots/1/far.pb",
+                                        "hub/snapshots/1/odd.pb" };
     for (size_t k = 0; k < sizeof made / sizeof *made; k++)
         assert_int_equal(unlink(path_of(made[k])), 0);
     for (size_t k = sizeof folders / sizeof *folders; k--;)
         assert_int_equal(rmdir(path_of(folders[k])), 0);
 }
 
-/* A weight is held once: aligned data stay in the file, others are copied while the file's pages go. */
+/* A weight is held once: aligned data stay in the file, others are copied while the file's pages
+ * go. */
 static void once_in_memory(void **state) {
     (void)state;
     enum { MB = 1 << 20, SIZE = 64 * MB };
@@ -476,9 +529,17 @@ static int finish(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field), cmocka_unit_test(packed_dims), cmocka_unit_test(bools_are_0_or_1),
-        cmocka_unit_test(zero_size_and_scalar), cmocka_unit_test(texts), cmocka_unit_test(saving), cmocka_unit_test(lies),
-        cmocka_unit_test(torn), cmocka_unit_test(external_data), cmocka_unit_test(ways_out), cmocka_unit_test(caches),
+        cmocka_unit_test(every_field),
+        cmocka_unit_test(packed_dims),
+        cmocka_unit_test(bools_are_0_or_1),
+        cmocka_unit_test(zero_size_and_scalar),
+        cmocka_unit_test(texts),
+        cmocka_unit_test(saving),
+        cmocka_unit_test(lies),
+        cmocka_unit_test(torn),
+        cmocka_unit_test(external_data),
+        cmocka_unit_test(ways_out),
+        cmocka_unit_test(caches),
         cmocka_unit_test(once_in_memory),
     };
     return cmocka_run_group_tests(tests, start, finish);

@@ -4,8 +4,9 @@
 
 #define QONNX "qonnx.custom_op.general"
 
-static void number(bytes *g, const char *name, float x) { w_sub(g, INITIALIZER, w_tensor_f32(name,
-        "", &x, 1)); }
+static void number(bytes *g, const char *name, float x) {
+    w_sub(g, INITIALIZER, w_tensor_f32(name, "", &x, 1));
+}
 
 static bytes model(bytes graph) {
     bytes m = w_model(graph, 8, 17);
@@ -26,12 +27,14 @@ static void signs(void **state) {
 
 static void integers(void **state) {
     (void)state;
-    static const struct { int sign, narrow; float zero, bits, want[8]; } cases[] = {
-        { 1, 0, 0, 2, { -1, -1, -1, 0, 0, 0, 0.5f, 0.5f } }, { 1, 1, 0, 2, { -0.5f, -0.5f, -0.5f,
-                0, 0, 0, 0.5f, 0.5f } },
-        { 0, 0, 0, 2, { 0, 0, 0, 0, 0, 0, 1, 1.5f } }, { 0, 1, 1, 2, { -0.5f, -0.5f, -0.5f, -0.5f,
-                                                                       0, 0.5f, 0.5f, 0.5f } },
-        { 1, 0, 0, 1, { -0.5f, -0.5f, -0.5f, -0.5f, 0.5f, 0.5f, 0.5f, 0.5f } } };
+    static const struct {
+        int sign, narrow;
+        float zero, bits, want[8];
+    } cases[] = { { 1, 0, 0, 2, { -1, -1, -1, 0, 0, 0, 0.5f, 0.5f } },
+                  { 1, 1, 0, 2, { -0.5f, -0.5f, -0.5f, 0, 0, 0, 0.5f, 0.5f } },
+                  { 0, 0, 0, 2, { 0, 0, 0, 0, 0, 0, 1, 1.5f } },
+                  { 0, 1, 1, 2, { -0.5f, -0.5f, -0.5f, -0.5f, 0, 0.5f, 0.5f, 0.5f } },
+                  { 1, 0, 0, 1, { -0.5f, -0.5f, -0.5f, -0.5f, 0.5f, 0.5f, 0.5f, 0.5f } } };
     const float x[] = { -9, -1.25f, -0.75f, -0.25f, 0, 0.25f, 0.75f, 9 };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bytes g = { 0 }, n = domain(node(k % 2 ? "IntQuant" : "Quant", "x,s,z,b", "y"), QONNX);
@@ -81,8 +84,8 @@ static void truncation(void **state) {
 
 static void an_unknown_rounding_is_refused(void **state) {
     (void)state;
-    bytes g = { 0 }, n = domain(node("Quant", "x,s,z,b", "y"), QONNX), a = w_attr("rounding_mode",
-                                                                                  3);
+    bytes g = { 0 }, n = domain(node("Quant", "x,s,z,b", "y"), QONNX),
+          a = w_attr("rounding_mode", 3);
     in(&g, "x", "4");
     number(&g, "s", 1);
     number(&g, "z", 0);
@@ -96,8 +99,7 @@ static void an_unknown_rounding_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(signs), cmocka_unit_test(integers),
-                                        cmocka_unit_test(thresholds),
-                                        cmocka_unit_test(truncation),
-                                            cmocka_unit_test(an_unknown_rounding_is_refused) };
+                                        cmocka_unit_test(thresholds), cmocka_unit_test(truncation),
+                                        cmocka_unit_test(an_unknown_rounding_is_refused) };
     return cmocka_run_group_tests_name("qonnx", tests, NULL, NULL);
 }

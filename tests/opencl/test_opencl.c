@@ -1,5 +1,6 @@
-/* The OpenCL device: opening by number and name, memory that is cut, merged and reused, transfers, tensors, the cache of compiled
- * programs with every kind of damage.  Skipped where no driver is; FACULA_OPENCL=which runs it on another device than the first.
+/* The OpenCL device: opening by number and name, memory that is cut, merged and reused, transfers,
+ * tensors, the cache of compiled programs with every kind of damage.  Skipped where no driver is;
+ * FACULA_OPENCL=which runs it on another device than the first.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,8 +24,14 @@
 
 static fac_error err;
 static fac_device *device;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
-#define NEEDS_DEVICE() do { if (!device) skip(); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
+#define NEEDS_DEVICE()                                                                             \
+    do {                                                                                           \
+        if (!device) skip();                                                                       \
+    } while (0)
 
 static char folder[] = "/tmp/facula-opencl-XXXXXX";
 
@@ -59,7 +66,8 @@ static void devices_are_found_by_number_and_name(void **state) {
     assert_int_equal(fac_device_open("opencl:no such thing", NULL, &d, &err), FAC_E_ARGUMENT);
 }
 
-/* Random blocks come and go; each keeps what was written to it, no two overlap, and at the end all is free and in one piece. */
+/* Random blocks come and go; each keeps what was written to it, no two overlap, and at the end all
+ * is free and in one piece. */
 static void blocks_keep_their_contents(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -72,7 +80,8 @@ static void blocks_keep_their_contents(void **state) {
         int i = (int)(fac_random_bits(seed, 1, k++) % BLOCKS);
         uint64_t back[WORDS] = { 0 };
         if (block[i]) {
-            OK(device->backend->read(device, (fac_span){ block[i], length[i] - sizeof back }, back, sizeof back, &err));
+            OK(device->backend->read(device, (fac_span){ block[i], length[i] - sizeof back }, back,
+                                     sizeof back, &err));
             for (int w = 0; w < WORDS; w++) assert_true(back[w] == word[i] + (uint64_t)w);
             fac_cl_give(o, block[i]);
             block[i] = NULL;
@@ -83,7 +92,8 @@ static void blocks_keep_their_contents(void **state) {
         OK(fac_cl_take(o, length[i], &block[i], &err));
         assert_true(block[i]->bytes >= length[i]);
         for (int w = 0; w < WORDS; w++) back[w] = word[i] + (uint64_t)w;
-        OK(device->backend->write(device, (fac_span){ block[i], length[i] - sizeof back }, back, sizeof back, &err));
+        OK(device->backend->write(device, (fac_span){ block[i], length[i] - sizeof back }, back,
+                                  sizeof back, &err));
     }
     for (int i = 0; i < BLOCKS; i++)
         if (block[i]) fac_cl_give(o, block[i]);
@@ -118,7 +128,8 @@ static void limits_are_kept(void **state) {
     NEEDS_DEVICE();
     fac_device *d = NULL;
     fac_tensor *t = NULL, *more = NULL;
-    OK(fac_device_open(fac_device_name(device), &(fac_device_opts){ .memory_limit = 1 << 20 }, &d, &err));
+    OK(fac_device_open(fac_device_name(device), &(fac_device_opts){ .memory_limit = 1 << 20 }, &d,
+                       &err));
     OK(fac_tensor_new(d, FAC_F32, fac_shape(200000), &t, &err));
     assert_int_equal(fac_tensor_new(d, FAC_F32, fac_shape(200000), &more, &err), FAC_E_NOMEM);
     assert_int_equal(fac_device_memory(d).now, 800000);
@@ -164,7 +175,8 @@ static void run_twice(cl_program p) {
     cl_kernel k = o->cl.CreateKernel(p, "twice", &code);
     assert_int_equal(code, 0);
     assert_int_equal(o->cl.SetKernelArg(k, 0, sizeof buffer, &buffer), 0);
-    assert_int_equal(o->cl.EnqueueNDRangeKernel(o->queue, k, 1, NULL, &(size_t){ 8 }, NULL, 0, NULL, NULL), 0);
+    assert_int_equal(
+        o->cl.EnqueueNDRangeKernel(o->queue, k, 1, NULL, &(size_t){ 8 }, NULL, 0, NULL, NULL), 0);
     OK(device->backend->read(device, at, x, sizeof x, &err));
     for (int i = 0; i < 8; i++) assert_int_equal(x[i], 2 * (i + 1));
     o->cl.ReleaseKernel(k);
@@ -227,7 +239,7 @@ static void compilers_errors_are_told(void **state) {
     OK(fac_cl_build_get(o, "kernel void k(global int *x) { x[0] = unheard_of; }", "", &bad, &err));
     assert_int_equal(fac_cl_builds_settle(o, &err), FAC_E_DEVICE);
     assert_non_null(strstr(err.text, "unheard_of"));
-    OK(fac_cl_builds_settle(o, &err));                  /* told once */
+    OK(fac_cl_builds_settle(o, &err)); /* told once */
     assert_int_equal(fac_cl_build_wait(o, bad, &err), FAC_E_DEVICE);
     fac_cl_build_put(o, bad);
     assert_int_equal(entries(), before);
@@ -264,7 +276,9 @@ static void same_as_probed(void *self, const char *name, const char *whether) {
     fac_opencl *o = fac_opencl_of(device);
     assert_string_equal(name, fac_cl_path_name((fac_cl_path)*told));
     assert_int_equal(!strncmp(whether, "yes, by ", 8), fac_cl_has_path(o, (fac_cl_path)*told));
-    assert_non_null(strstr(whether, fac_cl_has_path(o, (fac_cl_path)*told) ? fac_cl_path_extension((fac_cl_path)*told) : "no, "));
+    assert_non_null(strstr(whether, fac_cl_has_path(o, (fac_cl_path)*told)
+                                        ? fac_cl_path_extension((fac_cl_path)*told)
+                                        : "no, "));
     ++*told;
 }
 
@@ -274,7 +288,8 @@ static void paths_are_probed(void **state) {
     fac_opencl *o = fac_opencl_of(device);
     for (int k = 0; k < FAC_CL_PATHS; k++) {
         const int before = entries();
-        const bool has = fac_cl_has_path(o, (fac_cl_path)k), promised = fac_cl_promises(o, (fac_cl_path)k);
+        const bool has = fac_cl_has_path(o, (fac_cl_path)k),
+                   promised = fac_cl_promises(o, (fac_cl_path)k);
         assert_true(promised || !has);
         assert_int_equal(entries(), before + promised);
         o->paths[k] = 0;
@@ -324,7 +339,8 @@ static void damaged_entries_are_not_there(void **state) {
     unlink(path);
 }
 
-/* A process that is killed while it writes leaves whole entries or none; the next one writes them again. */
+/* A process that is killed while it writes leaves whole entries or none; the next one writes them
+ * again. */
 static void killed_writers_leave_no_damage(void **state) {
     (void)state;
     enum { BYTES = 300000, KEYS = 4 };
@@ -348,7 +364,8 @@ static void killed_writers_leave_no_damage(void **state) {
             fac_release(got);
         }
     }
-    const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };        /* what they left goes when it is old */
+    const struct timespec old[2] = { { 1000, 0 },
+                                     { 1000, 0 } }; /* what they left goes when it is old */
     char left[160];
     snprintf(left, sizeof left, "%s/0123456789abcdef.bin.4711-0.tmp", folder);
     FILE *f = fopen(left, "w");
@@ -379,7 +396,7 @@ static void the_oldest_entries_go(void **state) {
         const struct timespec old[2] = { { 1000 + (time_t)i, 0 }, { 1000 + (time_t)i, 0 } };
         assert_int_equal(utimensat(0, path, old, 0), 0);
     }
-    fac_release(fac_cl_cache_get((fac_hash){ 0, 0 }, &n));     /* now it is the youngest */
+    fac_release(fac_cl_cache_get((fac_hash){ 0, 0 }, &n)); /* now it is the youngest */
     fac_cl_cache_prune(part, 2500);
     for (uint64_t i = 0; i < 5; i++) {
         char *got = fac_cl_cache_get((fac_hash){ 0, i }, &n);
@@ -416,12 +433,19 @@ static void many_entries_are_counted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_are_found_by_number_and_name), cmocka_unit_test(blocks_keep_their_contents),
-        cmocka_unit_test(memory_is_reused), cmocka_unit_test(limits_are_kept), cmocka_unit_test(tensors_live_on_the_device),
-        cmocka_unit_test(programs_are_kept), cmocka_unit_test(compilers_errors_are_told),
-        cmocka_unit_test(programs_are_built_by_threads), cmocka_unit_test(paths_are_probed),
-            cmocka_unit_test(damaged_entries_are_not_there), cmocka_unit_test(killed_writers_leave_no_damage),
-        cmocka_unit_test(the_oldest_entries_go), cmocka_unit_test(many_entries_are_counted),
+        cmocka_unit_test(devices_are_found_by_number_and_name),
+        cmocka_unit_test(blocks_keep_their_contents),
+        cmocka_unit_test(memory_is_reused),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(tensors_live_on_the_device),
+        cmocka_unit_test(programs_are_kept),
+        cmocka_unit_test(compilers_errors_are_told),
+        cmocka_unit_test(programs_are_built_by_threads),
+        cmocka_unit_test(paths_are_probed),
+        cmocka_unit_test(damaged_entries_are_not_there),
+        cmocka_unit_test(killed_writers_leave_no_damage),
+        cmocka_unit_test(the_oldest_entries_go),
+        cmocka_unit_test(many_entries_are_counted),
     };
     return cmocka_run_group_tests_name("opencl", tests, open_device, close_device);
 }

@@ -8,7 +8,7 @@ static fac_device *dev;
 static int open_device(void **state) {
     (void)state;
     seed = fresh_seed();
-    fac_device_open("opencl", NULL, &dev, NULL);        /* without one the tests are skipped */
+    fac_device_open("opencl", NULL, &dev, NULL); /* without one the tests are skipped */
     return 0;
 }
 static int close_device(void **state) {
@@ -25,8 +25,7 @@ static void same(const char *problem) {
     for (size_t i = 0; i < n; i++)
         if (got[i] != want[i])
             fail_msg("%s (seed %llu): element %zu is %.9g, not %.9g", problem,
-                     (unsigned long long)seed, i, (double)got[i],
-                     (double)want[i]);
+                     (unsigned long long)seed, i, (double)got[i], (double)want[i]);
     free(got);
     free(want);
 }

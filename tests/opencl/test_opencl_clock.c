@@ -1,5 +1,6 @@
-/* The device's own clock: a profiled run tells every launch with its step and its times, in order, and whole runs are as ever
- * before and afterwards; peaks are numbers that can be compared with.  Skipped where no driver is. */
+/* The device's own clock: a profiled run tells every launch with its step and its times, in order,
+ * and whole runs are as ever before and afterwards; peaks are numbers that can be compared with.
+ * Skipped where no driver is. */
 #include <string.h>
 #include "opencl_pair.h"
 #include "backends/device.h"
@@ -82,8 +83,8 @@ static void peaks_are_measured(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launches_have_steps_and_times), cmocka_unit_test(watching_ends_once),
-        cmocka_unit_test(peaks_are_measured) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(launches_have_steps_and_times),
+                                        cmocka_unit_test(watching_ends_once),
+                                        cmocka_unit_test(peaks_are_measured) };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -1,5 +1,6 @@
-/* Concats of the OpenCL device whose parts are written to their places, plain and with channels last: networks with branches
- * against the reference kernels; that nothing is copied where nothing needs to be.  Skipped where no driver is. */
+/* Concats of the OpenCL device whose parts are written to their places, plain and with channels
+ * last: networks with branches against the reference kernels; that nothing is copied where nothing
+ * needs to be.  Skipped where no driver is. */
 #include "net_check.h"
 #include "backends/opencl/device/opencl.h"
 #include "fresh_seed.h"
@@ -42,17 +43,20 @@ static fac_value *inception(builder *b, fac_value *x) {
 /* As in DenseNet: growing, each whole a part of the next. */
 static fac_value *dense(builder *b, fac_value *x) {
     fac_value *y = fac_relu(conv(b, x, pick(b, 0, 3) ? 16 : 15, 1, 1, 1));
-    for (int k = 0; k < 3; k++) y = fac_concat((fac_value *[]){ y, depthwise(b, conv(b, fac_relu(y), 8, 1, 1, 1)) }, 2, 1);
+    for (int k = 0; k < 3; k++)
+        y = fac_concat((fac_value *[]){ y, depthwise(b, conv(b, fac_relu(y), 8, 1, 1, 1)) }, 2, 1);
     return y;
 }
 
-/* As in ShuffleNet: one half goes through, channels are dealt out anew; and parts that cannot be made in place. */
+/* As in ShuffleNet: one half goes through, channels are dealt out anew; and parts that cannot be
+ * made in place. */
 static fac_value *shuffle(builder *b, fac_value *x) {
     fac_value *y = activation(b, conv(b, x, 24, 1, 1, 1)), *half[2];
     fac_split(y, 1, 2, half);
     y = fac_concat((fac_value *[]){ half[0], depthwise(b, conv(b, half[1], 12, 1, 1, 1)) }, 2, 1);
     const fac_dims d = fac_value_type(y).dims;
-    y = fac_transpose(fac_reshape(y, fac_shape(d.d[0], 2, d.d[1] / 2, d.d[2], d.d[3])), fac_shape(0, 2, 1, 3, 4));
+    y = fac_transpose(fac_reshape(y, fac_shape(d.d[0], 2, d.d[1] / 2, d.d[2], d.d[3])),
+                      fac_shape(0, 2, 1, 3, 4));
     y = fac_reshape(y, d);
     return fac_concat((fac_value *[]){ y, pooled(y), y }, 3, 1);
 }
@@ -61,18 +65,23 @@ static fac_graph *network(uint64_t seed, fac_dims *shape) {
     builder b = { fac_graph_new(), seed, 0, 0 };
     *shape = fac_shape(pick(&b, 1, 3), 4 * pick(&b, 1, 5), pick(&b, 5, 20), pick(&b, 5, 20));
     fac_value *x = fac_input(b.g, "x", FAC_F32, *shape);
-    for (int k = 0; k < 2; k++)
-        switch (pick(&b, 0, 2)) {
-        case 0: x = inception(&b, x); break;
-        case 1: x = dense(&b, x); break;
-        default: x = shuffle(&b, x);
+    for (int k = 0; k < 2; k++) switch (pick(&b, 0, 2)) {
+        case 0:
+            x = inception(&b, x);
+            break;
+        case 1:
+            x = dense(&b, x);
+            break;
+        default:
+            x = shuffle(&b, x);
         }
     fac_output(b.g, "before", x);
     fac_output(b.g, "y", fac_mean(conv(&b, x, 20, 1, 1, 1), fac_shape(2, 3), false));
     return b.g;
 }
 
-/* Kernels for a cpu and for a GPU; solvers that lay channels last are asked for by name, since estimates may not choose them. */
+/* Kernels for a cpu and for a GPU; solvers that lay channels last are asked for by name, since
+ * estimates may not choose them. */
 static void networks(void **state) {
     static const char *const only[] = { NULL, "conv/depthwise", "pool/quads" };
     (void)state;

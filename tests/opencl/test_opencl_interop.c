@@ -16,8 +16,14 @@ static fac_error err;
 static fac_device *opencl, *shared;
 static cl_context context;
 static cl_command_queue queue;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
-#define NEEDS_DEVICE() do { if (!opencl) skip(); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
+#define NEEDS_DEVICE()                                                                             \
+    do {                                                                                           \
+        if (!opencl) skip();                                                                       \
+    } while (0)
 #define CL (fac_opencl_of(opencl)->cl)
 
 enum { N = 256 };
@@ -56,8 +62,8 @@ static fac_program *doubling(fac_device *d) {
 
 static cl_mem buffer_of(const float *contents, size_t n) {
     cl_int code;
-    cl_mem m = CL.CreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, n * sizeof *contents,
-                               (void *)(uintptr_t)contents, &code);
+    cl_mem m = CL.CreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                               n * sizeof *contents, (void *)(uintptr_t)contents, &code);
     assert_int_equal(code, 0);
     return m;
 }
@@ -75,12 +81,14 @@ static void programs_run_on_the_callers_buffers(void **state) {
     OK(fac_opencl_tensor(shared, to, 8 * sizeof *y, FAC_F32, fac_shape(N), &out, &err));
     assert_ptr_equal(fac_opencl_buffer(in, &at), from);
     assert_int_equal(at, 16 * sizeof *x);
-    assert_int_equal(fac_device_memory(shared).now, held);      /* theirs is not ours */
-    CL.ReleaseMemObject(from);                                  /* the tensor holds it */
+    assert_int_equal(fac_device_memory(shared).now, held); /* theirs is not ours */
+    CL.ReleaseMemObject(from);                             /* the tensor holds it */
     fac_program *p = doubling(shared);
     OK(fac_program_run(p, &in, &out, &err));
-    assert_int_equal(CL.EnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL), 0);   /* in order behind the run */
-    for (int i = 0; i < 2 * N; i++) assert_true(y[i] == (i >= 8 && i < 8 + N ? 2 * (float)(i + 8) : 0));
+    assert_int_equal(CL.EnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL),
+                     0); /* in order after the run */
+    for (int i = 0; i < 2 * N; i++)
+        assert_true(y[i] == (i >= 8 && i < 8 + N ? 2 * (float)(i + 8) : 0));
     float back[N];
     OK(fac_tensor_read(out, back, sizeof back, &err));
     assert_memory_equal(back, y + 8, sizeof back);
@@ -109,10 +117,12 @@ static void parameters_may_be_the_callers(void **state) {
         OK(fac_program_run(p, NULL, &out, &err));
         OK(fac_tensor_read(out, y, sizeof y, &err));
         for (int i = 0; i < N; i++) assert_true(y[i] == -w[i]);
-        assert_int_equal(CL.EnqueueReadBuffer(queue, memory, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL), 0);
+        assert_int_equal(
+            CL.EnqueueReadBuffer(queue, memory, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL), 0);
         for (int i = 0; i < N; i++) assert_true(y[i] == 2 * w[i]);
         for (int i = 0; i < N; i++) w[i] = 3 * w[i] + 1;
-        assert_int_equal(CL.EnqueueWriteBuffer(queue, memory, CL_TRUE, 0, sizeof w, w, 0, NULL, NULL), 0);
+        assert_int_equal(
+            CL.EnqueueWriteBuffer(queue, memory, CL_TRUE, 0, sizeof w, w, 0, NULL, NULL), 0);
         fac_opencl_changed(t);
     }
     fac_program_free(p);
@@ -129,16 +139,18 @@ static void events_order_queues(void **state) {
     float x[N], y[N] = { 0 };
     for (int i = 0; i < N; i++) x[i] = (float)i;
     cl_mem from = buffer_of(y, N);
-    cl_command_queue other = CL.CreateCommandQueue(context, fac_opencl_of(opencl)->place.device, 0, &code);
+    cl_command_queue other =
+        CL.CreateCommandQueue(context, fac_opencl_of(opencl)->place.device, 0, &code);
     fac_tensor *in = NULL, *out = NULL;
     fac_program *p = doubling(shared);
     OK(fac_opencl_tensor(shared, from, 0, FAC_F32, fac_shape(N), &in, &err));
     OK(fac_tensor_new(shared, FAC_F32, fac_shape(N), &out, &err));
     cl_event gate = CL.CreateUserEvent(context, &code), written, done = NULL;
-    assert_int_equal(CL.EnqueueWriteBuffer(other, from, CL_FALSE, 0, sizeof x, x, 1, &gate, &written), 0);
+    assert_int_equal(
+        CL.EnqueueWriteBuffer(other, from, CL_FALSE, 0, sizeof x, x, 1, &gate, &written), 0);
     CL.Flush(other);
     OK(fac_opencl_wait_for(shared, &written, 1, &err));
-    OK(fac_program_run(p, &in, &out, &err));                    /* submitted, and waiting */
+    OK(fac_program_run(p, &in, &out, &err)); /* submitted, and waiting */
     OK(fac_opencl_event(shared, &done, &err));
     cl_int status = CL_COMPLETE;
     CL.GetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
@@ -163,13 +175,20 @@ static void wrong_objects_are_refused(void **state) {
     fac_tensor *t = NULL;
     fac_device *d = NULL, *cpu = NULL;
     cl_mem four = buffer_of(x, 4);
-    assert_int_equal(fac_opencl_tensor(shared, four, 0, FAC_F32, fac_shape(5), &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_opencl_tensor(shared, four, 8, FAC_F32, fac_shape(3), &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_opencl_tensor(shared, four, 2, FAC_F32, fac_shape(1), &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_opencl_tensor(shared, four, SIZE_MAX - 3, FAC_F32, fac_shape(4), &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_opencl_tensor(opencl, four, 0, FAC_F32, fac_shape(4), &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_opencl_tensor(shared, NULL, 0, FAC_F32, fac_shape(4), &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_opencl_device(fac_opencl_context(opencl), queue, NULL, &d, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_opencl_tensor(shared, four, 0, FAC_F32, fac_shape(5), &t, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(fac_opencl_tensor(shared, four, 8, FAC_F32, fac_shape(3), &t, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(fac_opencl_tensor(shared, four, 2, FAC_F32, fac_shape(1), &t, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(fac_opencl_tensor(shared, four, SIZE_MAX - 3, FAC_F32, fac_shape(4), &t, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(fac_opencl_tensor(opencl, four, 0, FAC_F32, fac_shape(4), &t, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(fac_opencl_tensor(shared, NULL, 0, FAC_F32, fac_shape(4), &t, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(fac_opencl_device(fac_opencl_context(opencl), queue, NULL, &d, &err),
+                     FAC_E_ARGUMENT);
     assert_int_equal(fac_opencl_device(NULL, queue, NULL, &d, &err), FAC_E_ARGUMENT);
     cl_command_queue any = CL.CreateCommandQueue(context, fac_opencl_of(opencl)->place.device,
                                                  CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
@@ -189,8 +208,10 @@ static void wrong_objects_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(programs_run_on_the_callers_buffers), cmocka_unit_test(parameters_may_be_the_callers),
-        cmocka_unit_test(events_order_queues), cmocka_unit_test(wrong_objects_are_refused),
+        cmocka_unit_test(programs_run_on_the_callers_buffers),
+        cmocka_unit_test(parameters_may_be_the_callers),
+        cmocka_unit_test(events_order_queues),
+        cmocka_unit_test(wrong_objects_are_refused),
     };
     return cmocka_run_group_tests_name("opencl interop", tests, open_devices, close_devices);
 }

@@ -1,16 +1,22 @@
-/* Tensors of more than 2^32 bytes, and of more than 2^32 elements: sizes, places and counts of 64 bits in every solver that takes
- * such a problem.
+/* Tensors of more than 2^32 bytes, and of more than 2^32 elements: sizes, places and counts of 64
+ * bits in every solver that takes such a problem.
  *
- * Rows of the inputs repeat with a short period, so the results do, too: what the reference driver makes of one period is all
- * that has to be compared with, and the device itself compares every element.  A device without memory for that does some of the
- * same with few rows, which at least tries the test; FACULA_ALL=1: all of them. */
+ * Rows of the inputs repeat with a short period, so the results do, too: what the reference driver
+ * makes of one period is all that has to be compared with, and the device itself compares every
+ * element.  A device without memory for that does some of the same with few rows, which at least
+ * tries the test; FACULA_ALL=1: all of them. */
 #include "backends/opencl/device/launch.h"
 #include "backends/layout_copy.h"
 #include "op_list.h"
 #include "opencl_solver_check.h"
 
 /* @: rows, a multiple of the period.  Indices, when there are any, are of rows. */
-typedef struct large { const char *problem; int64_t rows; int period; double lo, hi, tolerance; } large;
+typedef struct large {
+    const char *problem;
+    int64_t rows;
+    int period;
+    double lo, hi, tolerance;
+} large;
 static const large cases[] = {
     { "add(u8[@,65537], u8[65537])", 65793, 3, 0, 255, 0 },
     { "relu(f32[@,1000])", 1100001, 7, -1, 1, 0 },
@@ -29,7 +35,8 @@ static const large cases[] = {
     { "sum(u8[@,65537], i64{0})", 65793, 3, 0, 255, 0 },
     { "reduce_max(f32[@,1000], i64{0})", 1100001, 7, -1, 1, 0 },
     { "softmax(f32[@,1000]) axis=1", 1100001, 7, -4, 4, 1e-5 },
-    { "layer_norm(f32[@,1000], f32[1000], f32[1000]) axis=-1 epsilon=1e-5", 1100001, 7, -1, 1, 1e-4 },
+    { "layer_norm(f32[@,1000], f32[1000], f32[1000]) axis=-1 epsilon=1e-5", 1100001, 7, -1, 1,
+      1e-4 },
     { "cum_sum(i32[@,1000], i64(1))", 1100001, 7, -9, 9, 0 },
     { "arg_max(f32[@,1000]) axis=1", 1100001, 7, -1, 1, 0 },
     { "matmul(f32[@,1000], f32[1000,16])", 1100001, 7, -1, 1, 1e-4 },
@@ -38,30 +45,40 @@ static const large cases[] = {
     { "matmul(bf16[@,1000], bf16[1000,16])", 2200002, 7, -1, 1, 4e-2 },
     { "conv2d(f32[@,64,28,28], f32[64,64,3,3], f32[64]) pad=1,1,1,1", 22000, 2, -1, 1, 1e-4 },
     { "conv2d(f32[@,64,28,28], f32[32,64,1,1], f32[32])", 22000, 2, -1, 1, 1e-4 },
-    { "conv2d(f32[@,32,28,28], f32[32,1,3,3], f32[32]) pad=1,1,1,1 groups=32", 44000, 2, -1, 1, 1e-4 },
+    { "conv2d(f32[@,32,28,28], f32[32,1,3,3], f32[32]) pad=1,1,1,1 groups=32", 44000, 2, -1, 1,
+      1e-4 },
     { "max_pool2d(f32[@,64,28,28]) kernel=2,2 stride=2,2", 22000, 2, -1, 1, 0 },
-    { "batch_norm(f32[@,64,28,28], f32[64], f32[64], f32[64], f32[64]) epsilon=1e-5", 22000, 2, 0.1, 2, 1e-4 },
+    { "batch_norm(f32[@,64,28,28], f32[64], f32[64], f32[64], f32[64]) epsilon=1e-5", 22000, 2, 0.1,
+      2, 1e-4 },
 };
 
 static const char text[] =
     "kernel void spread(global WORD *x, ulong at, ulong period, ulong count) {\n"
     "    x += at;\n"
-    "    for (ulong i = period + get_global_id(0); i < count; i += get_global_size(0)) x[i] = x[i % period];\n"
+    "    for (ulong i = period + get_global_id(0); i < count; i += get_global_size(0)) x[i] = x[i "
+    "% period];\n"
     "}\n"
     "#ifdef FLOAT\n"
     "#define OTHER(a, b) !(fabs(LOAD(a) - LOAD(b)) <= tolerance * (1 + fabs(LOAD(b))))\n"
     "#else\n"
     "#define OTHER(a, b) ((a) != (b))\n"
     "#endif\n"
-    /* element i of y is the same as number  i / row * period + i % row % period  of what is wanted */
-    "kernel void differ(global const WORD *y, ulong y_at, global const WORD *want, ulong want_at, ulong count, ulong row,\n"
+    /* element i of y is the same as number  i / row * period + i % row % period  of what is wanted
+     */
+    "kernel void differ(global const WORD *y, ulong y_at, global const WORD *want, ulong want_at, "
+    "ulong count, ulong row,\n"
     "                   ulong period, float tolerance, global uint *found, ulong found_at) {\n"
     "    y += y_at, want += want_at;\n"
     "    for (ulong i = get_global_id(0); i < count; i += get_global_size(0))\n"
-    "        if (OTHER(y[i], want[i / row * period + i % row % period])) atomic_min(found + found_at, (uint)(i >> 10));\n"
+    "        if (OTHER(y[i], want[i / row * period + i % row % period])) atomic_min(found + "
+    "found_at, (uint)(i >> 10));\n"
     "}\n";
 
-typedef struct part { fac_cl_arg args[12]; uint64_t number[12]; int n; } part;
+typedef struct part {
+    fac_cl_arg args[12];
+    uint64_t number[12];
+    int n;
+} part;
 
 static void give_number(part *p, uint64_t x) {
     p->number[p->n] = x;
@@ -85,12 +102,14 @@ static void launch(const char *name, const char *options, const part *p) {
 
 static void write_problem(const char *from, int64_t rows, char *to, size_t size) {
     size_t n = 0;
-    for (; *from && n + 24 < size; from++) n += (size_t)(*from == '@' ? snprintf(to + n, size - n, "%lld", (long long)rows)
-                                                                      : snprintf(to + n, size - n, "%c", *from));
+    for (; *from && n + 24 < size; from++)
+        n += (size_t)(*from == '@' ? snprintf(to + n, size - n, "%lld", (long long)rows)
+                                   : snprintf(to + n, size - n, "%c", *from));
 }
 
 /* Where the sizes of two operands differ: the elements from there on, of each. */
-static bool repeats(const fac_operand *big, const fac_operand *small, uint64_t *row, uint64_t *period) {
+static bool repeats(const fac_operand *big, const fac_operand *small, uint64_t *row,
+                    uint64_t *period) {
     const fac_dims *a = &big->type.dims, *b = &small->type.dims;
     *row = *period = 1;
     bool differs = false;
@@ -101,18 +120,22 @@ static bool repeats(const fac_operand *big, const fac_operand *small, uint64_t *
     return differs;
 }
 
-/* Nobody reads the outputs behind the first. */
+/* Nobody reads the outputs after the first. */
 static void describe(const fac_node *n, fac_operand *o, fac_problem *p) {
     *p = (fac_problem){ .node = n, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        if (v && i <= n->nin) o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
+        if (v && i <= n->nin)
+            o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
     }
 }
 
-/* One period of each input, repeated on the device; indices reach all rows of it and are the same modulo the period. */
-static fac_span fill(const fac_operand *big, const fac_operand *small, const large *c, int64_t rows, void *flat) {
-    const size_t bytes = fac_layout_bytes(&big->layout, &big->type), once = fac_layout_bytes(&small->layout, &small->type);
+/* One period of each input, repeated on the device; indices reach all rows of it and are the same
+ * modulo the period. */
+static fac_span fill(const fac_operand *big, const fac_operand *small, const large *c, int64_t rows,
+                     void *flat) {
+    const size_t bytes = fac_layout_bytes(&big->layout, &big->type),
+                 once = fac_layout_bytes(&small->layout, &small->type);
     const fac_layout plain = fac_layout_plain(&small->type.dims);
     void *placed = calloc(1, once);
     fac_span to = { 0 };
@@ -125,7 +148,8 @@ static fac_span fill(const fac_operand *big, const fac_operand *small, const lar
             far[i] = rows - 1 - (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)rows);
             all[i] = far[i] % c->period;
         }
-    } else fac_copy_layout(&small->type, flat, &plain, placed, &small->layout);
+    } else
+        fac_copy_layout(&small->type, flat, &plain, placed, &small->layout);
     OK(device->backend->write(device, to, placed, once, &err));
     const size_t word = bytes % 4 || once % 4 ? 1 : 4;
     give_span(&p, to, word);
@@ -147,8 +171,8 @@ static double element(const fac_operand *x, fac_span at, uint64_t i) {
 }
 
 /* Every element of y against what the reference says of a period. */
-static void expect(const char *what, const fac_operand *big, const fac_operand *small, fac_span y, const void *flat,
-                   double tolerance) {
+static void expect(const char *what, const fac_operand *big, const fac_operand *small, fac_span y,
+                   const void *flat, double tolerance) {
     const fac_dtype t = big->type.dtype;
     const size_t size = (size_t)fac_dtype_get(t)->block_bytes;
     const fac_layout plain = fac_layout_plain(&small->type.dims);
@@ -170,14 +194,21 @@ static void expect(const char *what, const fac_operand *big, const fac_operand *
     give_number(&p, period);
     p.args[p.n++] = fac_cl_arg_value(&within, sizeof within);
     give_span(&p, at, sizeof found);
-    launch("differ", t == FAC_F32 ? "-DWORD=float -DFLOAT -DLOAD(x)=(x)" : t == FAC_BF16
-           ? "-DWORD=ushort -DFLOAT -DLOAD(x)=fac_from_bf16(x)" : size == 1 ? "-DWORD=uchar" : size == 4 ? "-DWORD=uint"
-           : "-DWORD=ulong", &p);
+    launch("differ",
+           t == FAC_F32    ? "-DWORD=float -DFLOAT -DLOAD(x)=(x)"
+           : t == FAC_BF16 ? "-DWORD=ushort -DFLOAT -DLOAD(x)=fac_from_bf16(x)"
+           : size == 1     ? "-DWORD=uchar"
+           : size == 4     ? "-DWORD=uint"
+                           : "-DWORD=ulong",
+           &p);
     OK(device->backend->read(device, at, &found, sizeof found, &err));
-    for (uint64_t i = (uint64_t)found << 10; found != none && i < (uint64_t)fac_dims_count(&big->type.dims); i++) {
-        const double is = element(big, y, i), should = element(small, want.span, i / row * period + i % row % period);
-        if (!(fabs(is - should) <= tolerance * (1 + fabs(should)))) fail_msg("%s: element %llu is %.9g instead of %.9g", what,
-                                                                           (unsigned long long)i, is, should);
+    for (uint64_t i = (uint64_t)found << 10;
+         found != none && i < (uint64_t)fac_dims_count(&big->type.dims); i++) {
+        const double is = element(big, y, i),
+                     should = element(small, want.span, i / row * period + i % row % period);
+        if (!(fabs(is - should) <= tolerance * (1 + fabs(should))))
+            fail_msg("%s: element %llu is %.9g instead of %.9g", what, (unsigned long long)i, is,
+                     should);
     }
     assert_int_equal(found, none);
     fac_device_release(device, at.memory, sizeof found);
@@ -219,8 +250,11 @@ static bool large_solved(const fac_solver *s, const large *c, int64_t rows, cons
         if (small->known) continue;
         flat[i] = contents(small->type, c->lo, c->hi);
         host[i].data = flat[i];
-        if (i < nin) at[i] = fill(big, small, c, rows, flat[i]);
-        else OK(fac_device_alloc(device, fac_layout_bytes(&big->layout, &big->type), &at[i].memory, &err));
+        if (i < nin)
+            at[i] = fill(big, small, c, rows, flat[i]);
+        else
+            OK(fac_device_alloc(device, fac_layout_bytes(&big->layout, &big->type), &at[i].memory,
+                                &err));
     }
     if (s->make(device, &p[0], &plan, &err)) fail_msg("%s: %s", c->problem, err.text);
     for (int i = 0; i < FAC_OFFER_PACKED && i < nin; i++) {
@@ -236,15 +270,18 @@ static bool large_solved(const fac_solver *s, const large *c, int64_t rows, cons
     OK(fac_ref_node(of[1], host, host + nin, NULL, &err));
     for (int i = nin; i < n; i++) {
         if (!flat[i]) continue;
-        if (!repeats(&o[0][i], &o[1][i], &row, &period)) count_periods(of[1], &o[1][i], rows / c->period, flat[i]);
+        if (!repeats(&o[0][i], &o[1][i], &row, &period))
+            count_periods(of[1], &o[1][i], rows / c->period, flat[i]);
         expect(c->problem, &o[0][i], &o[1][i], at[i], flat[i], c->tolerance);
     }
     if (s->done) s->done(device, plan);
     fac_device_release(device, work.memory, offer.work);
     for (int i = 0; i < n; i++) {
         const bool is_packed = i < FAC_OFFER_PACKED && packed[i];
-        if (at[i].memory) fac_device_release(device, at[i].memory, is_packed ? packed[i] : fac_layout_bytes(&o[0][i].layout,
-                                                                                                            &o[0][i].type));
+        if (at[i].memory)
+            fac_device_release(device, at[i].memory,
+                               is_packed ? packed[i]
+                                         : fac_layout_bytes(&o[0][i].layout, &o[0][i].type));
         free(flat[i]);
     }
     return true;
@@ -286,7 +323,8 @@ static bool try_case(const large *c) {
         const size_t used = strlen(names);
         if (only && strcmp(only, (*s)->name)) continue;
         if (((*s)->op && (*s)->op != g[0]->last->op) ||
-            !large_solved(*s, c, rows, (const fac_node *[]){ g[0]->last, g[1]->last })) continue;
+            !large_solved(*s, c, rows, (const fac_node *[]){ g[0]->last, g[1]->last }))
+            continue;
         snprintf(names + used, sizeof names - used, " %s", (*s)->name);
         solved++;
         fac_device_trim(device);

@@ -1,5 +1,6 @@
-/* Layouts as a decision of the whole graph, on a device that says that it is a GPU with matrix units: plans of whole networks are
- * looked at, and what can run where there is no such unit gives the cpu's answers.  Skipped where no driver is. */
+/* Layouts as a decision of the whole graph, on a device that says that it is a GPU with matrix
+ * units: plans of whole networks are looked at, and what can run where there is no such unit gives
+ * the cpu's answers.  Skipped where no driver is. */
 #include "opencl_pair.h"
 #include "backends/opencl/device/opencl.h"
 #include "backends/opencl/device/probe.h"
@@ -13,15 +14,27 @@ static fac_cl_limits true_limits;
 static void disguise(fac_device *d) {
     fac_opencl *o = fac_opencl_of(d);
     true_limits = o->limits;
-    o->limits = (fac_cl_limits){ .memory = (size_t)140 << 30, .largest = (size_t)35 << 30, .local = 48 << 10, .align = 512,
-                                 .group = 1024, .units = 132, .fp64 = true, .gpu = true, .major = 1, .minor = 2 };
+    o->limits = (fac_cl_limits){ .memory = (size_t)140 << 30,
+                                 .largest = (size_t)35 << 30,
+                                 .local = 48 << 10,
+                                 .align = 512,
+                                 .group = 1024,
+                                 .units = 132,
+                                 .fp64 = true,
+                                 .gpu = true,
+                                 .major = 1,
+                                 .minor = 2 };
     snprintf(o->place.vendor, sizeof o->place.vendor, "NVIDIA Corporation");
-    for (int k = 0; k < FAC_CL_PATHS; k++) o->paths[k] = k == FAC_CL_MMA || k == FAC_CL_WGMMA || k == FAC_CL_DOUBLES ? 1 : 2;
+    for (int k = 0; k < FAC_CL_PATHS; k++)
+        o->paths[k] = k == FAC_CL_MMA || k == FAC_CL_WGMMA || k == FAC_CL_DOUBLES ? 1 : 2;
 }
 
-typedef struct seen { int steps, reorders, packs, away, last, launches; } seen;
+typedef struct seen {
+    int steps, reorders, packs, away, last, launches;
+} seen;
 
-static seen look_at(const fac_graph *g, fac_tensor *const in[], fac_precision precision, bool print) {
+static seen look_at(const fac_graph *g, fac_tensor *const in[], fac_precision precision,
+                    bool print) {
     static fac_step_stat s[STEPS];
     fac_program *p = NULL;
     fac_plan_stat stat;
@@ -40,8 +53,8 @@ static seen look_at(const fac_graph *g, fac_tensor *const in[], fac_precision pr
     return all;
 }
 
-static const char *const names[] = { "resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet",
-                                      "efficientnet_lite0" };
+static const char *const names[] = { "resnet50",  "vgg16",   "resnet18",          "mobilenet_v2",
+                                     "googlenet", "alexnet", "efficientnet_lite0" };
 
 static void networks(void **state) {
     (void)state;
@@ -55,8 +68,8 @@ static void networks(void **state) {
             fac_tensor *x = NULL;
             OK(fac_tensor_new(NULL, FAC_F32, fac_shape(batch, 3, 224, 224), &x, &err));
             const seen s = look_at(g, &x, FAC_PRECISION_HIGH, only != NULL);
-            print_message("%s, batch %d: %d steps, %d reorders, %d on the cpu\n", names[i], (int)batch, s.steps, s.reorders,
-                          s.away);
+            print_message("%s, batch %d: %d steps, %d reorders, %d on the cpu\n", names[i],
+                          (int)batch, s.steps, s.reorders, s.away);
             assert_int_equal(s.away, 0);
             assert_int_equal(s.reorders, 0);
             fac_tensor_free(x);
@@ -66,10 +79,12 @@ static void networks(void **state) {
 }
 
 static fac_value *conv(fac_value *x, const char *name, int channels, int kernel, int groups) {
-    return fac_relu(fac_nn_conv2d(x, name, channels, kernel, &(fac_nn_conv2d_opts){ .pad = kernel / 2, .groups = groups }));
+    return fac_relu(fac_nn_conv2d(x, name, channels, kernel,
+                                  &(fac_nn_conv2d_opts){ .pad = kernel / 2, .groups = groups }));
 }
 
-/* A block as MobileNet's in front of one as GoogLeNet's: a residual, reductions that read one image, a concat. */
+/* A block as MobileNet's in front of one as GoogLeNet's: a residual, reductions that read one
+ * image, a concat. */
 static fac_graph *blocks(void) {
     fac_graph *g = fac_graph_new();
     fac_nn_seed(g, 3);
@@ -106,14 +121,17 @@ static void same_answers(void **state) {
         const fac_type type = fac_tensor_type(y[0][i]);
         const float *a = fac_tensor_data(y[0][i]), *b = fac_tensor_data(y[1][i]);
         for (int64_t k = 0; k < fac_dims_count(&type.dims); k++)
-            if (!(fabs((double)a[k] - (double)b[k]) <= 1e-4)) fail_msg("output %d: %g and %g at %d", i, a[k], b[k], (int)k);
+            if (!(fabs((double)a[k] - (double)b[k]) <= 1e-4))
+                fail_msg("output %d: %g and %g at %d", i, a[k], b[k], (int)k);
     }
-    for (int k = 0; k < 2; k++) fac_program_free(p[k]), fac_tensor_free(y[k][0]), fac_tensor_free(y[k][1]);
+    for (int k = 0; k < 2; k++)
+        fac_program_free(p[k]), fac_tensor_free(y[k][0]), fac_tensor_free(y[k][1]);
     fac_tensor_free(x);
     fac_graph_free(g);
 }
 
-/* A step of Adam; where there are a hundred million parameters, whose moments would be filled, of plain descent. */
+/* A step of Adam; where there are a hundred million parameters, whose moments would be filled, of
+ * plain descent. */
 static void trainings(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -125,13 +143,14 @@ static void trainings(void **state) {
         if (only && strcmp(only, names[i])) continue;
         const bool many = !strcmp(names[i], "vgg16") || !strcmp(names[i], "alexnet");
         OK(fac_zoo_new(names[i], NULL, 1, &g, &err));
-        OK(fac_trainer_new(g, cpu, &(fac_trainer_opts){ .optimizer = many ? "sgd" : "adam" }, &t, &err));
+        OK(fac_trainer_new(g, cpu, &(fac_trainer_opts){ .optimizer = many ? "sgd" : "adam" }, &t,
+                           &err));
         OK(fac_tensor_new(NULL, FAC_F32, fac_shape(16, 3, 224, 224), &in[0], &err));
         OK(fac_tensor_new(NULL, FAC_I64, fac_shape(16), &in[1], &err));
         OK(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &in[2], &err));
         const seen s = look_at(t->step, in, FAC_PRECISION_HIGH, only != NULL);
-        print_message("%s, training: %d steps, %d reorders, %d packs, %d on the cpu\n", names[i], s.steps, s.reorders, s.packs,
-                      s.away);
+        print_message("%s, training: %d steps, %d reorders, %d packs, %d on the cpu\n", names[i],
+                      s.steps, s.reorders, s.packs, s.away);
         assert_int_equal(s.away, 0);
         if (!strncmp(names[i], "resnet", 6)) assert_int_equal(s.reorders, 0);
         for (int k = 0; k < 3; k++) fac_tensor_free(in[k]);
@@ -147,6 +166,7 @@ static int open_disguised(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(networks), cmocka_unit_test(trainings), cmocka_unit_test(same_answers) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(networks), cmocka_unit_test(trainings),
+                                        cmocka_unit_test(same_answers) };
     return cmocka_run_group_tests_name("opencl layouts", tests, open_disguised, close_devices);
 }

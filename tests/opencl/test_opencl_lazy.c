@@ -1,5 +1,5 @@
-/* The recorder on a device out of sight: the same training as on the cpu, lazy and eager, and random
- * numbers bit for bit. */
+/* The recorder on a device out of sight: the same training as on the cpu, lazy and eager, and
+ * random numbers bit for bit. */
 #include "opencl_check.h"
 #include "lazy_check.h"
 #include "op_list.h"
@@ -87,9 +87,14 @@ static void draw(const char *op, const char *attrs, void *to, size_t bytes) {
 
 static void draws_alike(void **state) {
     (void)state;
-    static const struct { const char *op, *attrs; size_t size; } all[] = {
-        { "random_bits", "stream=5", 8 }, { "random_uniform", "stream=5", 4 },
-        { "random_uniform", "dtype=f16", 2 }, { "permutation", NULL, 8 },
+    static const struct {
+        const char *op, *attrs;
+        size_t size;
+    } all[] = {
+        { "random_bits", "stream=5", 8 },
+        { "random_uniform", "stream=5", 4 },
+        { "random_uniform", "dtype=f16", 2 },
+        { "permutation", NULL, 8 },
     };
     static unsigned char want[8008], have[8008];
     if (!opencl) skip();
@@ -107,7 +112,8 @@ static void draws_alike(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trains_alike), cmocka_unit_test(draws_alike),
+        cmocka_unit_test(trains_alike),
+        cmocka_unit_test(draws_alike),
     };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

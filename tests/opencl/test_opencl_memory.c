@@ -1,5 +1,6 @@
-/* Where contents are: parameters that stay on the device through a training, results that come on the first read, trainings
- * that move between devices, memory that is short, errors that come late.  Skipped where no driver is. */
+/* Where contents are: parameters that stay on the device through a training, results that come on
+ * the first read, trainings that move between devices, memory that is short, errors that come late.
+ * Skipped where no driver is. */
 #include <unistd.h>
 #include "opencl_pair.h"
 #include "backends/opencl/device/launch.h"
@@ -7,7 +8,8 @@
 
 static bool away(const fac_tensor *t) { return fac_tensor_storage(t)->away; }
 
-static void expect_close(const fac_tensor *a, const fac_tensor *b, double tolerance, const char *what) {
+static void expect_close(const fac_tensor *a, const fac_tensor *b, double tolerance,
+                         const char *what) {
     const fac_type type = fac_tensor_type(a);
     const size_t n = (size_t)fac_dims_count(&type.dims);
     const float *x = fac_tensor_data(a), *y = fac_tensor_data(b);
@@ -60,17 +62,21 @@ static void parameters_stay_on_the_device(void **state) {
         const uint64_t version = fac_tensor_version(w);
         expect_close(w, fac_value_tensor(fac_graph_find(g[1], names[i])), 1e-4, names[i]);
         assert_false(away(w));
-        assert_true(fac_tensor_version(w) == version);      /* looking is not writing */
+        assert_true(fac_tensor_version(w) == version); /* looking is not writing */
     }
     const size_t held = fac_device_memory(opencl).now;
     for (int k = 0; k < 2; k++) steps(t[k], 5, 8);
-    assert_int_equal(fac_device_memory(opencl).now, held);  /* no step holds more than the one before */
+    assert_int_equal(fac_device_memory(opencl).now,
+                     held); /* no step holds more than the one before */
     const float one[3] = { 1, 1, 1 };
-    for (int k = 0; k < 2; k++) OK(fac_tensor_write(fac_value_tensor(fac_graph_find(g[k], "fc2.bias")), one, sizeof one, &err));
-    for (int k = 0; k < 2; k++) steps(t[k], 8, 10);         /* what the host writes is what the device goes on with */
+    for (int k = 0; k < 2; k++)
+        OK(fac_tensor_write(fac_value_tensor(fac_graph_find(g[k], "fc2.bias")), one, sizeof one,
+                            &err));
+    for (int k = 0; k < 2; k++)
+        steps(t[k], 8, 10); /* what the host writes is what the device goes on with */
     for (int i = 0; i < 4; i++)
-        expect_close(fac_value_tensor(fac_graph_find(g[0], names[i])), fac_value_tensor(fac_graph_find(g[1], names[i])), 1e-4,
-                     names[i]);
+        expect_close(fac_value_tensor(fac_graph_find(g[0], names[i])),
+                     fac_value_tensor(fac_graph_find(g[1], names[i])), 1e-4, names[i]);
     for (int k = 0; k < 2; k++) {
         fac_trainer_free(t[k]);
         fac_graph_free(g[k]);
@@ -95,8 +101,8 @@ static void trainings_move_between_devices(void **state) {
         if (part == 2)
             for (int i = 0; i < fac_graph_params(g); i++) {
                 const char *name = fac_value_name(fac_graph_param(g, i));
-                expect_close(fac_value_tensor(fac_graph_find(g, name)), fac_value_tensor(fac_graph_find(alone, name)), 1e-4,
-                             name);
+                expect_close(fac_value_tensor(fac_graph_find(g, name)),
+                             fac_value_tensor(fac_graph_find(alone, name)), 1e-4, name);
             }
         fac_trainer_free(t);
         fac_graph_free(g);
@@ -108,7 +114,8 @@ static void trainings_move_between_devices(void **state) {
 
 /* ---- programs with updates that are copies ---- */
 
-/* a <- b and b <- a at once, c <- a turned: none of them can be written by a step over its parameter. */
+/* a <- b and b <- a at once, c <- a turned: none of them can be written by a step over its
+ * parameter. */
 static void updates_are_parallel(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -116,8 +123,10 @@ static void updates_are_parallel(void **state) {
     for (int k = 0; k < 2; k++) {
         fac_graph *g = fac_graph_new();
         fac_program *p = NULL;
-        for (int i = 0; i < 3; i++) t[k][i] = random_tensor(NULL, i == 2 ? fac_shape(4, 3) : fac_shape(3, 4), (uint64_t)i);
-        fac_value *a = fac_param(g, "a", t[k][0]), *b = fac_param(g, "b", t[k][1]), *c = fac_param(g, "c", t[k][2]);
+        for (int i = 0; i < 3; i++)
+            t[k][i] = random_tensor(NULL, i == 2 ? fac_shape(4, 3) : fac_shape(3, 4), (uint64_t)i);
+        fac_value *a = fac_param(g, "a", t[k][0]), *b = fac_param(g, "b", t[k][1]),
+                  *c = fac_param(g, "c", t[k][2]);
         fac_update(a, b);
         fac_update(b, a);
         fac_update(c, fac_transpose(a, fac_shape(1, 0)));
@@ -151,16 +160,17 @@ static void results_come_when_looked_at(void **state) {
     NEEDS_DEVICE();
     enum { N = 1000 };
     fac_program *p = doubling(opencl, N);
-    fac_tensor *x = random_tensor(NULL, fac_shape(N), 1), *y = NULL, *z = NULL, *given = random_tensor(NULL, fac_shape(N), 2);
+    fac_tensor *x = random_tensor(NULL, fac_shape(N), 1), *y = NULL, *z = NULL,
+               *given = random_tensor(NULL, fac_shape(N), 2);
     OK(fac_program_run(p, &x, &y, &err));
     assert_true(away(y));
-    OK(fac_program_run(p, &y, &z, &err));                   /* from one to the next without the host */
+    OK(fac_program_run(p, &y, &z, &err)); /* from one to the next without the host */
     OK(fac_program_run(p, &z, &given, &err));
     assert_true(away(y) && away(z) && away(given));
     const float *a = fac_tensor_data(x), *b = fac_tensor_data(given);
     for (int i = 0; i < N; i++) assert_true(b[i] == 8 * a[i]);
     assert_true(away(y) && !away(given));
-    fac_tensor *half = NULL;                                /* a part of a tensor keeps the rest */
+    fac_tensor *half = NULL; /* a part of a tensor keeps the rest */
     OK(fac_tensor_view(given, fac_shape(N / 2), NULL, N / 4, &half, &err));
     fac_program *q = doubling(opencl, N / 2);
     fac_tensor *in = half;
@@ -189,7 +199,8 @@ static void contents_outlive_the_device(void **state) {
     fac_device_free(d);
     assert_false(away(y));
     for (int i = 0; i < 64; i++)
-        assert_true(((const float *)fac_tensor_data(y))[i] == 2 * ((const float *)fac_tensor_data(x))[i]);
+        assert_true(((const float *)fac_tensor_data(y))[i] ==
+                    2 * ((const float *)fac_tensor_data(x))[i]);
     fac_tensor_free(x);
     fac_tensor_free(y);
 }
@@ -212,7 +223,8 @@ static void devices_share_tensors(void **state) {
     }
     for (int turn = 0; turn < 6; turn++) OK(fac_program_run(p[turn & 1], NULL, NULL, &err));
     for (int i = 0; i < 50; i++)
-        assert_true(((const float *)fac_tensor_data(w))[i] == 64 * ((const float *)fac_tensor_data(first))[i]);
+        assert_true(((const float *)fac_tensor_data(w))[i] ==
+                    64 * ((const float *)fac_tensor_data(first))[i]);
     for (int k = 0; k < 2; k++) fac_program_free(p[k]);
     fac_device_free(second);
     fac_tensor_free(w);
@@ -226,12 +238,13 @@ static void large_transfers_arrive(void **state) {
     NEEDS_DEVICE();
     fac_opencl *o = fac_opencl_of(opencl);
     const bool gpu = o->limits.gpu;
-    const size_t sizes[] = { 1, 100, 65536, 65537, 1 << 20, (1 << 20) + 1, 9 << 20, (11 << 20) + 12345 };
+    const size_t sizes[] = { 1,       100,           65536,   65537,
+                             1 << 20, (1 << 20) + 1, 9 << 20, (11 << 20) + 12345 };
     for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes; k++) {
         const size_t n = sizes[k / 2];
         unsigned char *x = malloc(n), *y = calloc(1, n);
         fac_cl_block *b;
-        o->limits.gpu = k & 1;                              /* both ways of reading */
+        o->limits.gpu = k & 1; /* both ways of reading */
         for (size_t i = 0; i < n; i++) x[i] = (unsigned char)(i * 31 + i / 251);
         OK(fac_cl_take(o, n, &b, &err));
         OK(opencl->backend->write(opencl, (fac_span){ b, 0 }, x, n, &err));
@@ -246,18 +259,19 @@ static void large_transfers_arrive(void **state) {
     o->limits.gpu = gpu;
 }
 
-/* Copies of host tensors that nobody uses go when memory is short, but not what only the device has; the error says who holds
- * what. */
+/* Copies of host tensors that nobody uses go when memory is short, but not what only the device
+ * has; the error says who holds what. */
 static void short_memory_is_made_room_in(void **state) {
     (void)state;
     NEEDS_DEVICE();
     fac_device *d = NULL;
     enum { N = 100000 };
-    OK(fac_device_open(fac_device_name(opencl), &(fac_device_opts){ .memory_limit = 6 * N * sizeof(float) }, &d, &err));
+    OK(fac_device_open(fac_device_name(opencl),
+                       &(fac_device_opts){ .memory_limit = 6 * N * sizeof(float) }, &d, &err));
     fac_program *p = doubling(d, N);
     fac_tensor *x = random_tensor(NULL, fac_shape(N), 5), *y[4] = { NULL };
     for (int i = 0; i < 4; i++) OK(fac_program_run(p, &x, &y[i], &err));
-    for (int i = 0; i < 3; i++) fac_tensor_data(y[i]);       /* now the host has three of them, too */
+    for (int i = 0; i < 3; i++) fac_tensor_data(y[i]); /* now the host has three of them, too */
     fac_tensor *big = NULL, *more = NULL;
     OK(fac_tensor_new(d, FAC_F32, fac_shape(4 * N), &big, &err));
     assert_true(away(y[3]));
@@ -266,7 +280,8 @@ static void short_memory_is_made_room_in(void **state) {
     assert_non_null(strstr(err.text, "parameters and results 400000"));
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < N; k += 997)
-            assert_true(((const float *)fac_tensor_data(y[i]))[k] == 2 * ((const float *)fac_tensor_data(x))[k]);
+            assert_true(((const float *)fac_tensor_data(y[i]))[k] ==
+                        2 * ((const float *)fac_tensor_data(x))[k]);
     const fac_memory_stat m = fac_device_memory(d);
     assert_int_equal(m.tensors, 1600000);
     assert_true(m.reserved >= m.now && m.peak <= 6 * N * sizeof(float));
@@ -278,7 +293,8 @@ static void short_memory_is_made_room_in(void **state) {
     fac_device_free(d);
 }
 
-/* More than 2^32 bytes in one tensor: byte offsets and places of elements are 64-bit.  On devices that have room for two of them.
+/* More than 2^32 bytes in one tensor: byte offsets and places of elements are 64-bit.  On devices
+ * that have room for two of them.
  */
 static void tensors_may_be_huge(void **state) {
     (void)state;
@@ -314,7 +330,8 @@ static void tensors_may_be_huge(void **state) {
 
 /* ---- errors ---- */
 
-/* A command that fails after it was submitted: the wait tells it with the name of its step, and so does all that follows. */
+/* A command that fails after it was submitted: the wait tells it with the name of its step, and so
+ * does all that follows. */
 static void late_errors_name_their_step(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -325,11 +342,12 @@ static void late_errors_name_their_step(void **state) {
     cl_event gate = o->cl.CreateUserEvent(o->context, &code);
     assert_int_equal(code, 0);
     assert_int_equal(o->cl.SetUserEventStatus(gate, -14), 0);
-    const char *const names[] = { "relu_1", "conv2d \"layer3.conv1\"", "conv2d \"layer3.conv1\"", "add_7" };
+    const char *const names[] = { "relu_1", "conv2d \"layer3.conv1\"", "conv2d \"layer3.conv1\"",
+                                  "add_7" };
     cl_event good;
     assert_int_equal(o->cl.EnqueueMarkerWithWaitList(o->queue, 0, NULL, &good), 0);
     o->cl.Finish(o->queue);
-    for (int i = 0; i < 4; i++) {                           /* the third one leaves the failed event, as a kernel does */
+    for (int i = 0; i < 4; i++) { /* the third one leaves the failed event, as a kernel does */
         d->backend->step(d, names[i]);
         pthread_mutex_lock(&o->launch);
         fac_cl_pending_add(o, i == 0 ? good : i == 2 ? gate : NULL);
@@ -350,11 +368,16 @@ static void late_errors_name_their_step(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parameters_stay_on_the_device), cmocka_unit_test(trainings_move_between_devices),
-        cmocka_unit_test(updates_are_parallel), cmocka_unit_test(results_come_when_looked_at),
-        cmocka_unit_test(contents_outlive_the_device), cmocka_unit_test(devices_share_tensors),
-        cmocka_unit_test(large_transfers_arrive), cmocka_unit_test(short_memory_is_made_room_in),
-        cmocka_unit_test(tensors_may_be_huge), cmocka_unit_test(late_errors_name_their_step),
+        cmocka_unit_test(parameters_stay_on_the_device),
+        cmocka_unit_test(trainings_move_between_devices),
+        cmocka_unit_test(updates_are_parallel),
+        cmocka_unit_test(results_come_when_looked_at),
+        cmocka_unit_test(contents_outlive_the_device),
+        cmocka_unit_test(devices_share_tensors),
+        cmocka_unit_test(large_transfers_arrive),
+        cmocka_unit_test(short_memory_is_made_room_in),
+        cmocka_unit_test(tensors_may_be_huge),
+        cmocka_unit_test(late_errors_name_their_step),
     };
     return cmocka_run_group_tests_name("opencl memory", tests, open_devices, close_devices);
 }

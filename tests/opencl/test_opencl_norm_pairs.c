@@ -1,5 +1,5 @@
-/* Where a residual block's shortcut has a convolution and a norm, both norms and both their gradients become one node each: the
- * graph means the same. */
+/* Where a residual block's shortcut has a convolution and a norm, both norms and both their
+ * gradients become one node each: the graph means the same. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,15 +25,18 @@ typedef enum ending { RELU, RELU6, NOTHING } ending;
 static fac_value *conv_bn(fac_value *x, int number, int size, int stride) {
     char conv[16], bn[16];
     snprintf(conv, sizeof conv, "conv%d", number), snprintf(bn, sizeof bn, "bn%d", number);
-    x = fac_nn_conv2d(x, conv, CHANNELS, size, &(fac_nn_conv2d_opts){ .pad = size / 2, .stride = stride, .no_bias = true });
+    x = fac_nn_conv2d(x, conv, CHANNELS, size,
+                      &(fac_nn_conv2d_opts){ .pad = size / 2, .stride = stride, .no_bias = true });
     return fac_nn_batch_norm(x, bn, 1e-5);
 }
 
-/* All gradients of a network of two blocks, the first with a convolution in its shortcut, the second without. */
+/* All gradients of a network of two blocks, the first with a convolution in its shortcut, the
+ * second without. */
 static fac_graph *step(ending e) {
     fac_graph *model = fac_graph_new();
     fac_nn_seed(model, 7);
-    fac_value *x = fac_input(model, "x", FAC_F32, fac_shape(IMAGES, 4, SIDE, SIDE)), *w[MOST], *dw[MOST];
+    fac_value *x = fac_input(model, "x", FAC_F32, fac_shape(IMAGES, 4, SIDE, SIDE)), *w[MOST],
+              *dw[MOST];
     fac_value *a = fac_relu(conv_bn(x, 1, 3, 1));
     fac_value *b = fac_relu(conv_bn(a, 2, 3, 2));
     fac_value *c = fac_add(conv_bn(b, 3, 1, 1), conv_bn(a, 4, 1, 2));
@@ -71,11 +74,12 @@ static double price_of(void *self, const fac_node *n) {
     return FAC_IS(n, batch_norm_grad_pair) ? worth[1] : 1;
 }
 
-/* The passes before the one that is tested, which a GPU's prices would let happen; sums: of norms' gradients, too, and masks as
- * bits. */
+/* The passes before the one that is tested, which a GPU's prices would let happen; sums: of norms'
+ * gradients, too, and masks as bits. */
 static fac_graph *before(const fac_graph *g, bool sums) {
     double worth[] = { 1, 1 };
-    fac_graph *one = fac_pass_epilogue(g, accept_all, NULL), *two = fac_pass_norm_epilogue(one, accept_all, NULL);
+    fac_graph *one = fac_pass_epilogue(g, accept_all, NULL),
+              *two = fac_pass_norm_epilogue(one, accept_all, NULL);
     fac_graph *three = fac_pass_norm_moments(two, price_of, worth), *to = three;
     if (sums) {
         fac_graph *four = fac_pass_norm_sums(three, price_of, worth);
@@ -120,7 +124,8 @@ static void norms_meet(void **state) {
         assert_true(pair->nin == pair->nports && !pair->body[0] == (e == NOTHING || bits));
         if (pair->body[0]) assert_int_equal(pair->body[0]->ninputs, 1);
         assert_int_equal(count(to, "batch_norm_grad_pair"), 1);
-        /* of two norms one may have sums from a convolution's gradient, which masks twice for nobody */
+        /* of two norms one may have sums from a convolution's gradient, which masks twice for
+         * nobody */
         const int given = count(from, "batch_norm_grad_given") - count(to, "batch_norm_grad_given");
         assert_int_equal(count(to, "batch_norm_sums"), 2 - given);
         assert_int_equal(given, k % 2 && e != RELU6);
@@ -143,9 +148,10 @@ static void pairs_have_a_price(void **state) {
     fac_graph_free(from), fac_graph_free(g);
 }
 
-/* Gradients, and running statistics behind them; returns how many. */
+/* Gradients, and running statistics after them; returns how many. */
 static int results_of(fac_graph *g, fac_device *d, bool fuse, fac_tensor *x, fac_tensor **out) {
-    static const char *const running[] = { "bn3.running_mean", "bn3.running_var", "bn4.running_mean", "bn4.running_var" };
+    static const char *const running[] = { "bn3.running_mean", "bn3.running_var",
+                                           "bn4.running_mean", "bn4.running_var" };
     fac_error err = { 0 };
     fac_program *p = NULL;
     memset(out, 0, (MOST + 4) * sizeof *out);
@@ -153,7 +159,8 @@ static int results_of(fac_graph *g, fac_device *d, bool fuse, fac_tensor *x, fac
     if (fac_program_new(g, d, &opts, &p, &err)) fail_msg("%s", err.text);
     if (fac_program_run(p, &x, out, &err)) fail_msg("%s", err.text);
     int n = fac_graph_outputs(g);
-    for (int k = 0; k < 4; k++) out[n++] = fac_tensor_retain(fac_value_tensor(fac_graph_find(g, running[k])));
+    for (int k = 0; k < 4; k++)
+        out[n++] = fac_tensor_retain(fac_value_tensor(fac_graph_find(g, running[k])));
     fac_program_free(p);
     return n;
 }
@@ -169,8 +176,8 @@ static void compare(const fac_tensor *x, fac_tensor *y, double tolerance, int ou
     fac_tensor_free(y);
 }
 
-/* On the cpu, where pairs are expanded, and by an OpenCL device's kernels, shaped for a GPU, if there is one; there also as the
- * device itself would have it. */
+/* On the cpu, where pairs are expanded, and by an OpenCL device's kernels, shaped for a GPU, if
+ * there is one; there also as the device itself would have it. */
 static void results_are_the_same(void **state) {
     (void)state;
     fac_error err = { 0 };
@@ -181,7 +188,8 @@ static void results_are_the_same(void **state) {
     assert_int_equal(fac_device_open("cpu", NULL, &cpu, &err), FAC_OK);
     assert_int_equal(opencl_open(&other, &err), 0);
     if (other) fac_opencl_of(other)->limits.gpu = true;
-    assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(IMAGES, 4, SIDE, SIDE), &x, &err), FAC_OK);
+    assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(IMAGES, 4, SIDE, SIDE), &x, &err),
+                     FAC_OK);
     assert_int_equal(fac_tensor_write(x, data, sizeof data, &err), FAC_OK);
     for (int k = 0; k < 6; k++) {
         fac_graph *plain = step(k / 2), *again = step(k / 2), *pairs = with_pairs(again, k % 2);
@@ -201,7 +209,8 @@ static void results_are_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(norms_meet), cmocka_unit_test(pairs_have_a_price),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(norms_meet),
+                                        cmocka_unit_test(pairs_have_a_price),
                                         cmocka_unit_test(results_are_the_same) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

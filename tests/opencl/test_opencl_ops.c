@@ -1,6 +1,7 @@
-/* No operator of the OpenCL device falls back to the cpu but those whose output shapes are known only after they ran: the choice
- * of a solver for every case of every operator, or for all that it expands to, without running any.  FACULA_VERBOSE=1 prints who
- * solves what.  Skipped where no driver is. */
+/* No operator of the OpenCL device falls back to the cpu but those whose output shapes are known
+ * only after they ran: the choice of a solver for every case of every operator, or for all that it
+ * expands to, without running any.  FACULA_VERBOSE=1 prints who solves what.  Skipped where no
+ * driver is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,13 +35,19 @@ static int close_device(void **state) {
 static const char *solver_of(const fac_node *n) {
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
         fac_operand o[OPERANDS] = { 0 };
-        fac_problem p = { .node = n, .precision = FAC_PRECISION_HIGHEST, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
+        fac_problem p = { .node = n,
+                          .precision = FAC_PRECISION_HIGHEST,
+                          .nin = n->nin,
+                          .nout = n->nout,
+                          .in = o,
+                          .out = o + n->nin };
         fac_offer offer = { 0 };
         assert_true(n->nin + n->nout <= OPERANDS);
         if ((*s)->op && (*s)->op != n->op) continue;
         for (int i = 0; i < n->nin + n->nout; i++) {
             const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-            if (v) o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
+            if (v)
+                o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
         }
         if ((*s)->offer(device, &p, &offer)) return (*s)->name;
     }
@@ -74,26 +81,38 @@ static void nothing_falls_back(void **state) {
     for (const fac_op *const *op = fac_ops; *op; op++) {
         for (const fac_case *c = (*op)->cases; c && c->problem; c++) {
             fac_graph *g = NULL;
-            if (fac_problem_graph(c->problem, false, &g, &err)) fail_msg("%s: %s", c->problem, err.text);
+            if (fac_problem_graph(c->problem, false, &g, &err))
+                fail_msg("%s: %s", c->problem, err.text);
             const char *name = solver_of(g->last);
             if (!name && expands_to_kernels(g->last, c->problem)) name = "(expanded)";
-            if (getenv("FACULA_VERBOSE")) printf("%-20s %-20s %s\n", (*op)->name, name ? name : "cpu", c->problem);
+            if (getenv("FACULA_VERBOSE"))
+                printf("%-20s %-20s %s\n", (*op)->name, name ? name : "cpu", c->problem);
             /* sizes are data; a box is chosen by those that were chosen before; pixels of a box and
-             * pivots are data; weights of mels are made once; neighbours of numbers are rarely asked for */
-            static const fac_op *const alone[] = {
-                &fac_op_nextafter, &fac_op_nonzero, &fac_op_non_max_suppression, &fac_op_max_roi_pool,
-                &fac_op_det, &fac_op_mel_weights, NULL };
+             * pivots are data; weights of mels are made once; neighbours of numbers are rarely
+             * asked for */
+            static const fac_op *const alone[] = { &fac_op_nextafter,
+                                                   &fac_op_nonzero,
+                                                   &fac_op_non_max_suppression,
+                                                   &fac_op_max_roi_pool,
+                                                   &fac_op_det,
+                                                   &fac_op_mel_weights,
+                                                   NULL };
             /* products of bytes, trees, keys and caches have no kernels here yet */
             static const fac_op *const lacking[] = {
-                &fac_op_conv_integer, &fac_op_qlinear_conv, &fac_op_cache_write, &fac_op_resize,
-                &fac_op_bit_cast, &fac_op_find_keys, &fac_op_tree_ensemble, &fac_op_tf_idf,
-                &fac_op_pairwise_coupling, &fac_op_uniform_mt, &fac_op_fit_basis,
-                    &fac_op_pack_basis,
-                &fac_op_unpack_basis, &fac_op_conv2d_basis /* f64 */,
-                &fac_op_conv2d_codes, &fac_op_max_pool_codes, &fac_op_code_limits, NULL };
+                &fac_op_conv_integer,      &fac_op_qlinear_conv,
+                &fac_op_cache_write,       &fac_op_resize,
+                &fac_op_bit_cast,          &fac_op_find_keys,
+                &fac_op_tree_ensemble,     &fac_op_tf_idf,
+                &fac_op_pairwise_coupling, &fac_op_uniform_mt,
+                &fac_op_fit_basis,         &fac_op_pack_basis,
+                &fac_op_unpack_basis,      &fac_op_conv2d_basis /* f64 */,
+                &fac_op_conv2d_codes,      &fac_op_max_pool_codes,
+                &fac_op_code_limits,       NULL
+            };
             const bool listed = fac_op_is_one_of(*op, alone) || fac_op_is_one_of(*op, lacking);
             const bool sized = !listed && !is_of_host_types(g->last);
-            const bool flows = (*op)->is & FAC_OP_FLOW;                /* expanded, or cut out and run body by body */
+            const bool flows =
+                (*op)->is & FAC_OP_FLOW; /* expanded, or cut out and run body by body */
             if (!name && sized && !flows && !((*op)->is & FAC_OP_DYNAMIC)) {
                 print_message("%s falls back to the cpu\n", c->problem);
                 away++;

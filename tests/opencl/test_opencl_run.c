@@ -1,5 +1,5 @@
-/* Programs on the OpenCL device: the same answers as on the cpu, for networks, trainings, tensors of either side, observers; what
- * a run borrows is given back.  Skipped where no driver is. */
+/* Programs on the OpenCL device: the same answers as on the cpu, for networks, trainings, tensors
+ * of either side, observers; what a run borrows is given back.  Skipped where no driver is. */
 #include "opencl_pair.h"
 #include "allocations.h"
 
@@ -34,7 +34,8 @@ static void networks_answer_alike(void **state) {
             if (turn == 1) held = fac_device_memory(k ? cpu : opencl).now;
         }
         assert_int_equal(fac_device_memory(k ? cpu : opencl).now, held);
-        assert_non_null(fac_tensor_data(y[k]));         /* a result that the program made is in host memory */
+        assert_non_null(
+            fac_tensor_data(y[k])); /* a result that the program made is in host memory */
         fac_program_free(p);
     }
     expect_close(y[0], y[1], 1e-5);
@@ -72,10 +73,12 @@ static void tensors_of_either_side(void **state) {
     (void)state;
     NEEDS_DEVICE();
     fac_graph *g = fac_graph_new();
-    fac_value *a = fac_input(g, "a", FAC_F32, fac_shape(4, 5)), *b = fac_input(g, "b", FAC_F32, fac_shape(5));
+    fac_value *a = fac_input(g, "a", FAC_F32, fac_shape(4, 5)),
+              *b = fac_input(g, "b", FAC_F32, fac_shape(5));
     fac_output(g, "sum", fac_add(a, b));
     fac_output(g, "product", fac_matmul(a, fac_transpose(a, fac_shape(1, 0))));
-    fac_tensor *wide = random_tensor(opencl, fac_shape(4, 10), 2), *x[2] = { NULL, random_tensor(NULL, fac_shape(5), 3) };
+    fac_tensor *wide = random_tensor(opencl, fac_shape(4, 10), 2),
+               *x[2] = { NULL, random_tensor(NULL, fac_shape(5), 3) };
     fac_tensor *out[2] = { NULL }, *want[2] = { NULL };
     fac_program *p = NULL, *q = NULL;
     OK(fac_tensor_view(wide, fac_shape(4, 5), (const int64_t[]){ 10, 2 }, 1, &x[0], &err));
@@ -87,7 +90,8 @@ static void tensors_of_either_side(void **state) {
     for (int k = 0; k < 2; k++) expect_close(out[k], want[k], 1e-6);
     assert_null(fac_tensor_data(out[0]));
     assert_non_null(fac_tensor_data(out[1]));
-    for (int k = 0; k < 2; k++) fac_tensor_free(x[k]), fac_tensor_free(out[k]), fac_tensor_free(want[k]);
+    for (int k = 0; k < 2; k++)
+        fac_tensor_free(x[k]), fac_tensor_free(out[k]), fac_tensor_free(want[k]);
     fac_tensor_free(wide);
     fac_program_free(p);
     fac_program_free(q);
@@ -110,14 +114,17 @@ static void trainings_go_alike(void **state) {
     for (int k = 0; k < 2; k++) {
         fac_graph *g = fac_graph_new();
         fac_trainer *t = NULL;
-        const fac_train_opts how = { .epochs = 4, .batches = { .size = 25, .shuffle = true }, .schedule = { .lr = 0.02 } };
+        const fac_train_opts how = { .epochs = 4,
+                                     .batches = { .size = 25, .shuffle = true },
+                                     .schedule = { .lr = 0.02 } };
         fac_output(g, "logits", small_net(g));
         OK(fac_trainer_new(g, k ? cpu : opencl, NULL, &t, &err));
         OK(fac_train(t, &data, &data, &how, &r[k], &err));
         fac_trainer_free(t);
         fac_graph_free(g);
     }
-    if (!(fabs(r[0].test.loss - r[1].test.loss) <= 1e-6)) fail_msg("losses %.9g and %.9g", r[0].test.loss, r[1].test.loss);
+    if (!(fabs(r[0].test.loss - r[1].test.loss) <= 1e-6))
+        fail_msg("losses %.9g and %.9g", r[0].test.loss, r[1].test.loss);
     assert_true(r[0].test.accuracy == r[1].test.accuracy);
     fac_dataset_free(&data);
 }
@@ -137,7 +144,8 @@ static void observers_see_every_node(void **state) {
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(3, 4));
     fac_output(g, "y", fac_softmax(fac_relu(x), 1));
     fac_tensor *in = random_tensor(NULL, fac_shape(3, 4), 4), *y = NULL;
-    OK(fac_program_new(g, opencl, &(fac_program_opts){ .observe = seen, .observe_self = &nodes }, &p, &err));
+    OK(fac_program_new(g, opencl, &(fac_program_opts){ .observe = seen, .observe_self = &nodes },
+                       &p, &err));
     OK(fac_program_run(p, &in, &y, &err));
     assert_int_equal(nodes, 2);
     fac_tensor_free(in);
@@ -148,8 +156,8 @@ static void observers_see_every_node(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks_answer_alike), cmocka_unit_test(runs_allocate_nothing),
-        cmocka_unit_test(tensors_of_either_side), cmocka_unit_test(trainings_go_alike),
+        cmocka_unit_test(networks_answer_alike),    cmocka_unit_test(runs_allocate_nothing),
+        cmocka_unit_test(tensors_of_either_side),   cmocka_unit_test(trainings_go_alike),
         cmocka_unit_test(observers_see_every_node),
     };
     return cmocka_run_group_tests_name("opencl run", tests, open_devices, close_devices);

@@ -1,7 +1,9 @@
-/* Every solver of the OpenCL device on every operator that it takes, operands plain or with random gaps, against the reference
- * driver.  A compiler that runs on the CPU takes its time, so one random case of each operator is tried; FACULA_ALL=1 tries all
- * (opencl_cases in CMakeLists.txt), FACULA_SHARD=i/n with it those of the i-th of n processes, FACULA_SOLVER=name one solver only,
- * -name all others.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1: always).  Skipped where no driver is. */
+/* Every solver of the OpenCL device on every operator that it takes, operands plain or with random
+ * gaps, against the reference driver.  A compiler that runs on the CPU takes its time, so one
+ * random case of each operator is tried; FACULA_ALL=1 tries all (opencl_cases in CMakeLists.txt),
+ * FACULA_SHARD=i/n with it those of the i-th of n processes, FACULA_SOLVER=name one solver only,
+ * -name all others.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1: always).  Skipped
+ * where no driver is. */
 #include "backends/opencl/device/probe.h"
 #include "opencl_solver_check.h"
 
@@ -17,7 +19,8 @@ static struct { unsigned mine, of, next; } shard = { 0, 1, 0 };
 
 static bool is_mine(void) { return shard.next++ % shard.of == shard.mine; }
 
-/* With gaps or not, shaped for a GPU or not: one at random, or from that one on until the solver takes it. */
+/* With gaps or not, shaped for a GPU or not: one at random, or from that one on until the solver
+ * takes it. */
 static bool solve_in_a_form(const fac_solver *s, const fac_node *n, const fac_case *c, effort how) {
     const uint64_t first = fac_random_bits(seed, ++stream, 0);
     bool taken = false;
@@ -28,14 +31,16 @@ static bool solve_in_a_form(const fac_solver *s, const fac_node *n, const fac_ca
     return taken;
 }
 
-/* How many problems the solver took: of each operator one random case, or from a random one on until it takes one, or all. */
+/* How many problems the solver took: of each operator one random case, or from a random one on
+ * until it takes one, or all. */
 static int try_solver(const fac_solver *s, effort how) {
     int solved = 0;
     for (const fac_op *const *op = fac_ops; *op; op++) {
         if (s->op && s->op != *op) continue;
         int cases = 0, taken = 0;
         while ((*op)->cases && (*op)->cases[cases].problem) cases++;
-        const int first = cases && how != ALL ? (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)cases) : 0;
+        const int first =
+            cases && how != ALL ? (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)cases) : 0;
         for (int k = 0; k < cases && !(k && how == ONE) && !(taken && how == UNTIL_TAKEN); k++) {
             const fac_case *c = &(*op)->cases[(first + k) % cases];
             fac_graph *g = NULL;
@@ -54,15 +59,19 @@ static bool may_be_asked(const char *solver) {
     fac_opencl *o = fac_opencl_of(device);
     if (strstr(solver, "/relay")) return fac_cl_has_path(o, FAC_CL_RELAY);
     if (strstr(solver, "wgmma")) return fac_cl_has_path(o, FAC_CL_WGMMA);
-    if (strstr(solver, "mma") || !strcmp(solver, "conv/warps")) return fac_cl_has_path(o, FAC_CL_MMA);
-    if (!strcmp(solver, "product/dot")) return fac_cl_has_path(o, FAC_CL_DOT8) || fac_cl_has_path(o, FAC_CL_DOT8_NVIDIA);
+    if (strstr(solver, "mma") || !strcmp(solver, "conv/warps"))
+        return fac_cl_has_path(o, FAC_CL_MMA);
+    if (!strcmp(solver, "product/dot"))
+        return fac_cl_has_path(o, FAC_CL_DOT8) || fac_cl_has_path(o, FAC_CL_DOT8_NVIDIA);
     return true;
 }
 
-/* Takes no case of an operator: it leaves scores and keys to others, or works in no precision that f32 has by default.  They have
- * tests of their own (test_nv_attention.c, test_opencl_products.c). */
+/* Takes no case of an operator: it leaves scores and keys to others, or works in no precision that
+ * f32 has by default.  They have tests of their own (test_nv_attention.c, test_opencl_products.c).
+ */
 static bool is_tested_elsewhere(const char *solver) {
-    return !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma") || !strcmp(solver, "product/thin_f16");
+    return !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma") ||
+           !strcmp(solver, "product/thin_f16");
 }
 
 /* How many were compiled or found on disk so far. */
@@ -76,16 +85,20 @@ static void every_case_of_every_op(void **state) {
     if (!device) skip();
     const bool all = getenv("FACULA_ALL");
     const char *const share = getenv("FACULA_SHARD");
-    if (share && (sscanf(share, "%u/%u", &shard.mine, &shard.of) != 2 || shard.mine >= shard.of)) fail_msg("FACULA_SHARD=%s", share);
+    if (share && (sscanf(share, "%u/%u", &shard.mine, &shard.of) != 2 || shard.mine >= shard.of))
+        fail_msg("FACULA_SHARD=%s", share);
     exact = false;
-    fac_opencl_of(device)->memory.apart = watched();        /* the simulator takes a new buffer for an old one of its number */
+    fac_opencl_of(device)->memory.apart =
+        watched(); /* the simulator takes a new buffer for an old one of its number */
     fac_opencl *o = fac_opencl_of(device);
-    if (!o->limits.gpu) snprintf(o->place.vendor, sizeof o->place.vendor, "ARM");  /* the smallest tiles: soonest compiled */
+    if (!o->limits.gpu)
+        snprintf(o->place.vendor, sizeof o->place.vendor,
+                 "ARM"); /* the smallest tiles: soonest compiled */
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
         if (!asked_for((*s)->name) || !may_be_asked((*s)->name)) continue;
         const size_t before = programs();
         int solved = try_solver(*s, all ? ALL : ONE);
-        if (!solved && !all) solved = try_solver(*s, UNTIL_TAKEN);      /* one that takes few problems */
+        if (!solved && !all) solved = try_solver(*s, UNTIL_TAKEN); /* one that takes few problems */
         print_message("%-24s %d problems, %zu programs\n", (*s)->name, solved, programs() - before);
         if (shard.of == 1) assert_int_equal(solved > 0, !is_tested_elsewhere((*s)->name));
     }

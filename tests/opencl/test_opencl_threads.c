@@ -1,17 +1,18 @@
-/* Several threads and several queues: a program run by two threads at once, on two devices; where there is one GPU (or CPU) only,
- * it is opened twice, with a context and a queue each; every answer is the cpu's.  Skipped where no driver is. */
+/* Several threads and several queues: a program run by two threads at once, on two devices; where
+ * there is one GPU (or CPU) only, it is opened twice, with a context and a queue each; every answer
+ * is the cpu's.  Skipped where no driver is. */
 #include <pthread.h>
 #include "opencl_pair.h"
 
 enum { DEVICES = 2, THREADS = 4, RUNS = 6, CLASSES = 10, IMAGES = 2 };
 
 typedef struct worker {
-    pthread_t    thread;
+    pthread_t thread;
     fac_program *program;
-    fac_tensor  *x;
-    float        right[IMAGES * CLASSES];
-    double       worst;
-    fac_error    error;
+    fac_tensor *x;
+    float right[IMAGES * CLASSES];
+    double worst;
+    fac_error error;
 } worker;
 
 static fac_status answer(fac_program *p, fac_tensor *x, float *to, fac_error *e) {
@@ -27,7 +28,8 @@ static void *work(void *arg) {
     float y[IMAGES * CLASSES];
     for (int i = 0; i < RUNS && !w->error.status; i++) {
         if (answer(w->program, w->x, y, &w->error)) break;
-        for (int k = 0; k < IMAGES * CLASSES; k++) w->worst = fmax(w->worst, fabs((double)y[k] - (double)w->right[k]));
+        for (int k = 0; k < IMAGES * CLASSES; k++)
+            w->worst = fmax(w->worst, fabs((double)y[k] - (double)w->right[k]));
     }
     return NULL;
 }
@@ -45,12 +47,14 @@ static void threads_and_queues(void **state) {
     for (int d = 0; d < DEVICES; d++) OK(fac_program_new(g, device[d], NULL, &program[d], &err));
     for (int i = 0; i < THREADS; i++) {
         w[i].program = program[i % DEVICES];
-        w[i].x = random_tensor(i < DEVICES ? NULL : device[i % DEVICES], fac_shape(IMAGES, 1, 28, 28), (uint64_t)i);
+        w[i].x = random_tensor(i < DEVICES ? NULL : device[i % DEVICES],
+                               fac_shape(IMAGES, 1, 28, 28), (uint64_t)i);
         fac_tensor *host = random_tensor(NULL, fac_shape(IMAGES, 1, 28, 28), (uint64_t)i);
         OK(answer(judge, host, w[i].right, &err));
         fac_tensor_free(host);
     }
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(w[i].thread, NULL);
     for (int i = 0; i < THREADS; i++) {
         if (w[i].error.status) fail_msg("thread %d: %s", i, w[i].error.text);
@@ -94,6 +98,7 @@ static void from_queue_to_queue(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(threads_and_queues), cmocka_unit_test(from_queue_to_queue) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(threads_and_queues),
+                                        cmocka_unit_test(from_queue_to_queue) };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

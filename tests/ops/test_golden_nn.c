@@ -1,5 +1,6 @@
-/* Every op of scripts/golden_nn.py and golden_ops.py against values computed elsewhere (torch, NumPy, onnx): by the reference,
- * and by whatever solver the device chooses.  Inputs that steer shapes are tried as constants and as inputs of the program. */
+/* Every op of scripts/golden_nn.py and golden_ops.py against values computed elsewhere (torch,
+ * NumPy, onnx): by the reference, and by whatever solver the device chooses.  Inputs that steer
+ * shapes are tried as constants and as inputs of the program. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,12 +16,15 @@
 
 enum { OPERANDS = 8 };
 
-typedef struct operand { bool absent, host; fac_tensor *tensor; } operand;
+typedef struct operand {
+    bool absent, host;
+    fac_tensor *tensor;
+} operand;
 typedef struct golden {
-    char     op[64], attrs[256];
-    double   tolerance;
-    int      line, nin, nout;
-    operand  in[OPERANDS];
+    char op[64], attrs[256];
+    double tolerance;
+    int line, nin, nout;
+    operand in[OPERANDS];
     fac_tensor *out[OPERANDS];
 } golden;
 
@@ -28,7 +32,10 @@ static fac_device *device;
 static FILE *file;
 static int line_number;
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static bool next_line(char **text) {
     static char *line;
@@ -55,8 +62,11 @@ static fac_tensor *tensor_of(fac_type type, const char *numbers) {
     int64_t *i = calloc((size_t)n + 1, sizeof *i);
     for (int64_t k = 0; k < n; k++) {
         char *end;
-        if (real) f[k] = strtod(numbers, &end);
-        else i[k] = *numbers == ' ' && numbers[1] == '-' ? strtoll(numbers, &end, 10) : (int64_t)strtoull(numbers, &end, 10);
+        if (real)
+            f[k] = strtod(numbers, &end);
+        else
+            i[k] = *numbers == ' ' && numbers[1] == '-' ? strtoll(numbers, &end, 10)
+                                                        : (int64_t)strtoull(numbers, &end, 10);
         if (end == numbers) fail_msg("line %d: %lld numbers expected", line_number, (long long)n);
         numbers = end;
     }
@@ -77,7 +87,8 @@ static fac_tensor *parse_tensor(char *s) {
     assert_non_null(colon);
     *bracket = 0;
     fac_type type = { fac_dtype_find(s), { 0 } };
-    for (char *p = bracket + 1; *p != ']' && p < colon; p += *p == ',') type.dims.d[type.dims.n++] = strtoll(p, &p, 10);
+    for (char *p = bracket + 1; *p != ']' && p < colon; p += *p == ',')
+        type.dims.d[type.dims.n++] = strtoll(p, &p, 10);
     return tensor_of(type, colon + 2);
 }
 
@@ -87,17 +98,24 @@ static bool next_case(golden *g) {
     if (!next_line(&s)) return false;
     g->line = line_number;
     int used = 0;
-    if (sscanf(s, "op %63s %lf%n", g->op, &g->tolerance, &used) != 2) fail_msg("line %d: no case", line_number);
+    if (sscanf(s, "op %63s %lf%n", g->op, &g->tolerance, &used) != 2)
+        fail_msg("line %d: no case", line_number);
     snprintf(g->attrs, sizeof g->attrs, "%s", s[used] ? s + used + 1 : "");
     while (next_line(&s) && strcmp(s, "end")) {
-        if (!strncmp(s, "in ", 3)) g->in[g->nin++].tensor = parse_tensor(s + 3);
-        else if (!strncmp(s, "out ", 4)) g->out[g->nout++] = parse_tensor(s + 4);
-        else if (!strcmp(s, "none")) g->in[g->nin++].absent = true;
+        if (!strncmp(s, "in ", 3))
+            g->in[g->nin++].tensor = parse_tensor(s + 3);
+        else if (!strncmp(s, "out ", 4))
+            g->out[g->nout++] = parse_tensor(s + 4);
+        else if (!strcmp(s, "none"))
+            g->in[g->nin++].absent = true;
         else if (!strncmp(s, "host", 4)) {
             int64_t n = 0;
             for (const char *p = s; *p; p++) n += *p == ' ';
-            g->in[g->nin++] = (operand){ .host = true, .tensor = tensor_of((fac_type){ FAC_I64, fac_shape(n) }, s + 4) };
-        } else fail_msg("line %d: %s", line_number, s);
+            g->in[g->nin++] =
+                (operand){ .host = true,
+                           .tensor = tensor_of((fac_type){ FAC_I64, fac_shape(n) }, s + 4) };
+        } else
+            fail_msg("line %d: %s", line_number, s);
     }
     return true;
 }
@@ -115,7 +133,8 @@ static bool same(double a, double b, double tolerance) {
 static void compare(const golden *g, int k, const fac_tensor *have, const char *how) {
     fac_type a = fac_tensor_type(have), b = fac_tensor_type(g->out[k]);
     if (a.dtype != b.dtype || !fac_dims_equal(&a.dims, &b.dims))
-        fail_msg("line %d: %s %s (%s): output %d has another type", g->line, g->op, g->attrs, how, k);
+        fail_msg("line %d: %s %s (%s): output %d has another type", g->line, g->op, g->attrs, how,
+                 k);
     int64_t n = fac_dims_count(&a.dims);
     bool real = kind_of(a.dtype) == 'f';
     fac_tensor *x = NULL, *y = NULL;
@@ -123,18 +142,21 @@ static void compare(const golden *g, int k, const fac_tensor *have, const char *
     OK(fac_tensor_convert(g->out[k], real ? FAC_F64 : FAC_I64, &y, &err));
     for (int64_t i = 0; i < n; i++) {
         const void *have_data = fac_tensor_data(x), *want_data = fac_tensor_data(y);
-        double p = real ? ((const double *)have_data)[i] : 0, q = real ? ((const double *)want_data)[i] : 0;
-        int64_t u = real ? 0 : ((const int64_t *)have_data)[i], v = real ? 0 : ((const int64_t *)want_data)[i];
+        double p = real ? ((const double *)have_data)[i] : 0,
+               q = real ? ((const double *)want_data)[i] : 0;
+        int64_t u = real ? 0 : ((const int64_t *)have_data)[i],
+                v = real ? 0 : ((const int64_t *)want_data)[i];
         if (u != v || !same(p, q, g->tolerance))
-            fail_msg("line %d: %s %s (%s): output %d[%lld] is %.9g, expected %.9g", g->line, g->op, g->attrs, how, k,
-                     (long long)i, real ? p : (double)u, real ? q : (double)v);
+            fail_msg("line %d: %s %s (%s): output %d[%lld] is %.9g, expected %.9g", g->line, g->op,
+                     g->attrs, how, k, (long long)i, real ? p : (double)u, real ? q : (double)v);
     }
     fac_tensor_free(x);
     fac_tensor_free(y);
 }
 
 static void run_case(const golden *g, bool steering_inputs, bool reference) {
-    const char *how = reference ? steering_inputs ? "reference, axes as input" : "reference" : "chosen solver";
+    const char *how =
+        reference ? steering_inputs ? "reference, axes as input" : "reference" : "chosen solver";
     fac_graph *graph = fac_graph_new();
     fac_value *in[OPERANDS] = { 0 };
     fac_tensor *given[OPERANDS], *out[OPERANDS] = { 0 };
@@ -163,7 +185,10 @@ static void run_case(const golden *g, bool steering_inputs, bool reference) {
     }
     if (fac_graph_check(graph, &err)) fail_msg("line %d: %s", g->line, err.text);
     fac_program *p = NULL;
-    if (fac_program_new(graph, device, &(fac_program_opts){ .precision = FAC_PRECISION_HIGHEST, .solver = reference ? "ref" : NULL }, &p, &err) ||
+    if (fac_program_new(graph, device,
+                        &(fac_program_opts){ .precision = FAC_PRECISION_HIGHEST,
+                                             .solver = reference ? "ref" : NULL },
+                        &p, &err) ||
         fac_program_run(p, given, out, &err))
         fail_msg("line %d: %s %s (%s): %s", g->line, g->op, g->attrs, how, err.text);
     for (int k = 0; k < g->nout; k++) {
@@ -199,9 +224,18 @@ static void all_cases(bool steering_inputs, bool reference) {
     all_of(TEST_DIR "/golden/ops.txt", steering_inputs ? 150 : 1500, steering_inputs, reference);
 }
 
-static void the_reference_gives_golden_values(void **state) { (void)state; all_cases(false, true); }
-static void axes_may_be_inputs(void **state) { (void)state; all_cases(true, true); }
-static void the_chosen_solvers_give_golden_values(void **state) { (void)state; all_cases(false, false); }
+static void the_reference_gives_golden_values(void **state) {
+    (void)state;
+    all_cases(false, true);
+}
+static void axes_may_be_inputs(void **state) {
+    (void)state;
+    all_cases(true, true);
+}
+static void the_chosen_solvers_give_golden_values(void **state) {
+    (void)state;
+    all_cases(false, false);
+}
 
 static int open_device(void **state) {
     (void)state;

@@ -1,5 +1,6 @@
-/* Indices that are data and out of range: gathers and scatters say so, with the step, the index and the range; at once on the cpu, at
- * the next wait on an OpenCL device, which works on as before.  The parts for OpenCL are skipped where no driver is. */
+/* Indices that are data and out of range: gathers and scatters say so, with the step, the index and
+ * the range; at once on the cpu, at the next wait on an OpenCL device, which works on as before.
+ * The parts for OpenCL are skipped where no driver is. */
 #include "opencl_pair.h"
 
 enum { COUNT = 6 };
@@ -19,27 +20,40 @@ static fac_tensor *indices(fac_dtype dtype, fac_dims dims, int64_t at, int64_t i
 }
 
 /* Each op with its indices as input 0; which of them is tried, and the range that it must be in. */
-static const struct picker { const char *name; fac_dims indices; int64_t at, size; } pickers[] = {
-    { "gather", { 1, { COUNT } }, 3, 5 },                   { "gather", { 2, { 2, 3 } }, 5, 4 },
-    { "gather_elements", { 2, { 5, 4 } }, 11, 4 },          { "gather_nd", { 2, { COUNT, 2 } }, 7, 4 },
-    { "gather_grad", { 1, { COUNT } }, 4, 5 },              { "scatter_elements", { 2, { 5, 4 } }, 6, 5 },
-    { "scatter_nd", { 2, { COUNT, 2 } }, 10, 5 } };
+static const struct picker {
+    const char *name;
+    fac_dims indices;
+    int64_t at, size;
+} pickers[] = {
+    { "gather", { 1, { COUNT } }, 3, 5 },          { "gather", { 2, { 2, 3 } }, 5, 4 },
+    { "gather_elements", { 2, { 5, 4 } }, 11, 4 }, { "gather_nd", { 2, { COUNT, 2 } }, 7, 4 },
+    { "gather_grad", { 1, { COUNT } }, 4, 5 },     { "scatter_elements", { 2, { 5, 4 } }, 6, 5 },
+    { "scatter_nd", { 2, { COUNT, 2 } }, 10, 5 }
+};
 enum { PICKERS = sizeof pickers / sizeof *pickers };
 
 static fac_value *picked(fac_graph *g, int k, fac_value *i) {
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(5, 4));
     switch (k) {
-    case 0: return fac_gather(x, i, 0);
-    case 1: return fac_gather(x, i, 1);
-    case 2: return fac_gather_elements(x, i, 1);
-    case 3: return fac_gather_nd(x, i, 0);
+    case 0:
+        return fac_gather(x, i, 0);
+    case 1:
+        return fac_gather(x, i, 1);
+    case 2:
+        return fac_gather_elements(x, i, 1);
+    case 3:
+        return fac_gather_nd(x, i, 0);
     case 4: {
         fac_value *d;
         fac_grad(fac_sum(fac_gather(x, i, 0), (fac_dims){ 0 }, false), 1, &x, &d);
         return d;
     }
-    case 5: return fac_scatter_elements(x, i, fac_mul(x, x), 0, FAC_SCATTER_ADD);
-    default: return fac_scatter_nd(x, i, fac_expand_to(fac_number(g, FAC_F32, 3), fac_ints(g, fac_shape(COUNT))), FAC_SCATTER_NONE);
+    case 5:
+        return fac_scatter_elements(x, i, fac_mul(x, x), 0, FAC_SCATTER_ADD);
+    default:
+        return fac_scatter_nd(
+            x, i, fac_expand_to(fac_number(g, FAC_F32, 3), fac_ints(g, fac_shape(COUNT))),
+            FAC_SCATTER_NONE);
     }
 }
 
@@ -53,7 +67,8 @@ static fac_program *program_of(fac_device *d, int k, fac_dtype dtype, const char
 }
 
 /* Runs and reads: whatever goes wrong on the way. */
-static fac_status answer(fac_program *p, fac_tensor *const in[], float *to, size_t *n, fac_error *e) {
+static fac_status answer(fac_program *p, fac_tensor *const in[], float *to, size_t *n,
+                         fac_error *e) {
     fac_tensor *y = NULL;
     fac_status status = fac_program_run(p, in, &y, e);
     if (!status) {
@@ -67,8 +82,10 @@ static fac_status answer(fac_program *p, fac_tensor *const in[], float *to, size
 
 static void told(const fac_error *e, const char *op, int64_t index, int64_t size) {
     char want[96];
-    snprintf(want, sizeof want, "index %lld is out of range (%lld to %lld)", (long long)index, (long long)-size, (long long)size - 1);
-    if (!strstr(e->text, want) || !strstr(e->text, op)) fail_msg("%s: %s; it is %s", op, e->text, want);
+    snprintf(want, sizeof want, "index %lld is out of range (%lld to %lld)", (long long)index,
+             (long long)-size, (long long)size - 1);
+    if (!strstr(e->text, want) || !strstr(e->text, op))
+        fail_msg("%s: %s; it is %s", op, e->text, want);
 }
 
 /* Both ends of the range, good and bad ones in turn. */
@@ -80,7 +97,8 @@ static void one(fac_device *d, int k, fac_dtype dtype, const char *solver) {
     size_t n = 0;
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
         fac_error e = { 0 };
-        fac_tensor *in[2] = { indices(dtype, c->indices, c->at, tried[i]), random_tensor(NULL, fac_shape(5, 4), 3) };
+        fac_tensor *in[2] = { indices(dtype, c->indices, c->at, tried[i]),
+                              random_tensor(NULL, fac_shape(5, 4), 3) };
         const fac_status status = answer(p, in, i == 0 ? last : y, &n, &e);
         assert_int_equal(status, i % 2 ? FAC_E_ARGUMENT : FAC_OK);
         if (status) told(&e, c->name, tried[i], c->size);
@@ -105,17 +123,22 @@ static void the_first_one_is_told(void **state) {
     OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 4 }, &d, &err));
     for (int kind = 0; kind < 4; kind++) {
         fac_graph *g = fac_graph_new();
-        fac_value *i = fac_input(g, "i", FAC_I64, fac_shape(MANY)), *x = fac_input(g, "x", FAC_F32, fac_shape(5000, WIDTH)), *dx;
-        fac_value *y = fac_gather(x, i, 0), *column = fac_reshape(fac_slice(x, 1, 0, 1, 1), fac_shape(5000));
+        fac_value *i = fac_input(g, "i", FAC_I64, fac_shape(MANY)),
+                  *x = fac_input(g, "x", FAC_F32, fac_shape(5000, WIDTH)), *dx;
+        fac_value *y = fac_gather(x, i, 0),
+                  *column = fac_reshape(fac_slice(x, 1, 0, 1, 1), fac_shape(5000));
         fac_grad(fac_sum(y, (fac_dims){ 0 }, false), 1, &x, &dx);
         fac_value *all[] = { y, dx, fac_gather_elements(column, i, 0),
-                             fac_scatter_elements(column, i, fac_cast(i, FAC_F32), 0, FAC_SCATTER_ADD) };
+                             fac_scatter_elements(column, i, fac_cast(i, FAC_F32), 0,
+                                                  FAC_SCATTER_ADD) };
         fac_output(g, "y", all[kind]);
         fac_program *p = NULL;
         OK(fac_program_new(g, d, NULL, &p, &err));
         int64_t *at = calloc(MANY, sizeof *at);
         at[69000] = 7000, at[41] = 6000, at[30000] = -8000;
-        fac_tensor *in[2] = { indices(FAC_I64, fac_shape(MANY), 0, 0), random_tensor(NULL, fac_shape(5000, WIDTH), 3) }, *out = NULL;
+        fac_tensor *in[2] = { indices(FAC_I64, fac_shape(MANY), 0, 0),
+                              random_tensor(NULL, fac_shape(5000, WIDTH), 3) },
+                   *out = NULL;
         OK(fac_tensor_write(in[0], at, MANY * sizeof *at, &err));
         for (int turn = 0; turn < 5; turn++) {
             fac_error e = { 0 };
@@ -141,7 +164,9 @@ static void it_is_not_lost(void **state) {
     (void)state;
     NEEDS_DEVICE();
     fac_program *p = program_of(opencl, 0, FAC_I64, NULL);
-    fac_tensor *in[2] = { indices(FAC_I64, fac_shape(COUNT), 2, 9), random_tensor(NULL, fac_shape(5, 4), 3) }, *y = NULL;
+    fac_tensor *in[2] = { indices(FAC_I64, fac_shape(COUNT), 2, 9),
+                          random_tensor(NULL, fac_shape(5, 4), 3) },
+               *y = NULL;
     OK(fac_program_run(p, in, &y, &err));
     assert_int_not_equal(fac_device_sync(opencl, NULL), FAC_OK);
     fac_program_free(p);
@@ -160,8 +185,10 @@ static void it_is_not_lost(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cpu_says_so_at_once), cmocka_unit_test(the_first_one_is_told),
-        cmocka_unit_test(opencl_says_so_at_the_next_wait), cmocka_unit_test(it_is_not_lost),
+        cmocka_unit_test(the_cpu_says_so_at_once),
+        cmocka_unit_test(the_first_one_is_told),
+        cmocka_unit_test(opencl_says_so_at_the_next_wait),
+        cmocka_unit_test(it_is_not_lost),
     };
     return cmocka_run_group_tests_name("indices", tests, open_devices, close_devices);
 }

@@ -9,10 +9,11 @@
 #include "facula/facula.h"
 #include "golden/optim.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 static fac_value *constant(fac_graph *g, fac_dtype dtype, fac_dims dims, const void *from) {
@@ -27,15 +28,21 @@ static fac_value *constant(fac_graph *g, fac_dtype dtype, fac_dims dims, const v
 
 static fac_value *loss_of(const char *name, fac_reduction reduction, fac_value *x) {
     fac_graph *g = fac_value_graph(x);
-    fac_value *t = constant(g, FAC_F64, fac_shape(4, 5), golden_t), *labels = constant(g, FAC_I64, fac_shape(4), golden_labels);
+    fac_value *t = constant(g, FAC_F64, fac_shape(4, 5), golden_t),
+              *labels = constant(g, FAC_I64, fac_shape(4), golden_labels);
     fac_value *ignored = constant(g, FAC_I64, fac_shape(4), golden_ignored);
-    if (!strcmp(name, "cross_entropy")) return fac_cross_entropy(x, labels, &(fac_cross_entropy_opts){ .reduction = reduction });
+    if (!strcmp(name, "cross_entropy"))
+        return fac_cross_entropy(x, labels, &(fac_cross_entropy_opts){ .reduction = reduction });
     if (!strcmp(name, "cross_entropy_smooth"))
-        return fac_cross_entropy(x, ignored, &(fac_cross_entropy_opts){ .reduction = reduction, .label_smoothing = 0.1 });
+        return fac_cross_entropy(
+            x, ignored,
+            &(fac_cross_entropy_opts){ .reduction = reduction, .label_smoothing = 0.1 });
     if (!strcmp(name, "cross_entropy_ignore"))
-        return fac_cross_entropy(x, labels, &(fac_cross_entropy_opts){ .reduction = reduction, .ignore = true,
-                                                                       .ignore_index = 4 });
-    if (!strcmp(name, "nll")) return fac_nll_loss(x, labels, &(fac_cross_entropy_opts){ .reduction = reduction });
+        return fac_cross_entropy(
+            x, labels,
+            &(fac_cross_entropy_opts){ .reduction = reduction, .ignore = true, .ignore_index = 4 });
+    if (!strcmp(name, "nll"))
+        return fac_nll_loss(x, labels, &(fac_cross_entropy_opts){ .reduction = reduction });
     if (!strcmp(name, "mse")) return fac_mse_loss(x, t, reduction);
     if (!strcmp(name, "l1")) return fac_l1_loss(x, t, reduction);
     if (!strcmp(name, "smooth_l1")) return fac_smooth_l1_loss(x, t, 0.7, reduction);
@@ -54,7 +61,8 @@ static void compare(fac_value *v, const char *name, const char *what, int n, con
     assert_int_equal(fac_dims_count(&type.dims), n);
     for (int i = 0; i < n; i++) {
         double got = ((const double *)fac_tensor_data(t))[i];
-        if (!(fabs(got - want[i]) <= 1e-10)) fail_msg("%s, %s %d: %.12g, torch has %.12g", name, what, i, got, want[i]);
+        if (!(fabs(got - want[i]) <= 1e-10))
+            fail_msg("%s, %s %d: %.12g, torch has %.12g", name, what, i, got, want[i]);
     }
     fac_tensor_free(t);
     fac_device_free(device);
@@ -70,7 +78,8 @@ static void losses_are_torchs(void **state) {
         if (golden_losses[k].reduction == FAC_REDUCE_NONE) {
             double weights[20];
             for (int i = 0; i < 20; i++) weights[i] = i + 1;
-            sum = fac_sum(fac_mul(y, constant(g, FAC_F64, fac_value_type(y).dims, weights)), (fac_dims){ 0 }, false);
+            sum = fac_sum(fac_mul(y, constant(g, FAC_F64, fac_value_type(y).dims, weights)),
+                          (fac_dims){ 0 }, false);
         }
         fac_grad(sum, 1, &x, &dx);
         OK(fac_graph_check(g, err));
@@ -79,15 +88,17 @@ static void losses_are_torchs(void **state) {
     }
 }
 
-/* Of equal scores the first is the best one; a label beyond all classes is no hit, one that is ignored may be. */
+/* Of equal scores the first is the best one; a label beyond all classes is no hit, one that is
+ * ignored may be. */
 static void labels_are_counted(void **state) {
     (void)state;
-    static const double x[] = { 1, 3, 3,  1, 3, 3,  5, 4, 4,  0, 0, 1,  2, 1, 0 };
+    static const double x[] = { 1, 3, 3, 1, 3, 3, 5, 4, 4, 0, 0, 1, 2, 1, 0 };
     static const int64_t labels[] = { 1, 2, 0, -1, 7 };
     const double count[] = { 4 }, hits[] = { 2 };
     fac_graph *g = fac_graph_new();
-    fac_value *loss = fac_cross_entropy(constant(g, FAC_F64, fac_shape(5, 3), x), constant(g, FAC_I64, fac_shape(5), labels),
-                                        &(fac_cross_entropy_opts){ .ignore = true, .ignore_index = -1 });
+    fac_value *loss = fac_cross_entropy(
+        constant(g, FAC_F64, fac_shape(5, 3), x), constant(g, FAC_I64, fac_shape(5), labels),
+        &(fac_cross_entropy_opts){ .ignore = true, .ignore_index = -1 });
     compare(fac_value_other(loss, 1), "cross_entropy", "count", 1, count);
     compare(fac_cast(fac_value_other(loss, 2), FAC_F64), "cross_entropy", "hits", 1, hits);
     fac_graph_free(g);
@@ -97,7 +108,8 @@ static void wrong_labels_are_refused(void **state) {
     (void)state;
     fac_error e = { 0 };
     fac_graph *g = fac_graph_new();
-    fac_value *x = constant(g, FAC_F64, fac_shape(4, 5), golden_x), *labels = constant(g, FAC_F64, fac_shape(4), golden_t);
+    fac_value *x = constant(g, FAC_F64, fac_shape(4, 5), golden_x),
+              *labels = constant(g, FAC_F64, fac_shape(4), golden_t);
     fac_cross_entropy(x, labels, NULL);
     assert_int_equal(fac_graph_check(g, &e), FAC_E_SHAPE);
     assert_non_null(strstr(e.text, "i64"));
@@ -110,7 +122,8 @@ static void wrong_labels_are_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(losses_are_torchs), cmocka_unit_test(labels_are_counted),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(losses_are_torchs),
+                                        cmocka_unit_test(labels_are_counted),
                                         cmocka_unit_test(wrong_labels_are_refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* Every op of the table by its own cases: the descriptor is complete; each case builds, and the cpu device gives what the
- * reference driver gives on fresh random contents, for every element type the op takes, as parameters and as inputs, strided
- * and contiguous, fused or not, in place or not; and what has a meaning and an expansion means the same by both. */
+/* Every op of the table by its own cases: the descriptor is complete; each case builds, and the cpu
+ * device gives what the reference driver gives on fresh random contents, for every element type the
+ * op takes, as parameters and as inputs, strided and contiguous, fused or not, in place or not; and
+ * what has a meaning and an expansion means the same by both. */
 #include "op_trial.h"
 #include "base/table.h"
 #include "op_list.h"
@@ -19,27 +20,36 @@ static void descriptors_are_complete(void **state) {
         if (!op->infer || !op->out || !ports(op->out)) fail_msg("%s has no results", op->name);
         if (!bodies && !op->map && !op->move && !op->ref && !op->host && !op->expand)
             fail_msg("%s has no meaning", op->name);
-        if (op->map && ports(op->in) != op->map->inputs) fail_msg("%s: its expression has other inputs than the op", op->name);
-        if (op->map && !op->map->f32[0] != !op->map->f64[0]) fail_msg("%s has one float loop only", op->name);
+        if (op->map && ports(op->in) != op->map->inputs)
+            fail_msg("%s: its expression has other inputs than the op", op->name);
+        if (op->map && !op->map->f32[0] != !op->map->f64[0])
+            fail_msg("%s has one float loop only", op->name);
         if (!op->cases || !op->cases->problem) fail_msg("%s has no case", op->name);
         for (const fac_attr *a = op->attrs; a && a->name; a++)
-            if (a->at >= op->attrs_size || !a->help) fail_msg("%s: attribute %s", op->name, a->name);
+            if (a->at >= op->attrs_size || !a->help)
+                fail_msg("%s: attribute %s", op->name, a->name);
         for (const fac_onnx *o = op->onnx; o && o->type; o++)
-            if (!o->domain || o->since < 1 || (o->until && o->until < o->since)) fail_msg("%s: ONNX %s", op->name, o->type);
+            if (!o->domain || o->since < 1 || (o->until && o->until < o->since))
+                fail_msg("%s: ONNX %s", op->name, o->type);
     }
 }
 
-/* Ops with float results say how they round, or that no rule knows; `verify` takes nothing for exact by mistake. */
+/* Ops with float results say how they round, or that no rule knows; `verify` takes nothing for
+ * exact by mistake. */
 static void floats_say_how_they_round(void **state) {
     (void)state;
     for (const fac_op *const *p = fac_ops; *p; p++) {
         const fac_rounding *r = &(*p)->rounding;
         bool floats = false;
-        for (const fac_port *o = (*p)->out; o && o->name; o++) floats |= (o->takes & FAC_FLOATS) != 0;
-        if (floats && r->rule == FAC_ROUND_UNSAID) fail_msg("%s does not say how it rounds", (*p)->name);
+        for (const fac_port *o = (*p)->out; o && o->name; o++)
+            floats |= (o->takes & FAC_FLOATS) != 0;
+        if (floats && r->rule == FAC_ROUND_UNSAID)
+            fail_msg("%s does not say how it rounds", (*p)->name);
         if (r->rule >= FAC_ROUNDS) fail_msg("%s: rounding %d", (*p)->name, (int)r->rule);
-        if ((r->rule == FAC_ROUND_SMOOTH) != (r->slope > 0)) fail_msg("%s: slope %g", (*p)->name, r->slope);
-        if (r->times_x && r->rule != FAC_ROUND_SMOOTH) fail_msg("%s: times_x without a slope", (*p)->name);
+        if ((r->rule == FAC_ROUND_SMOOTH) != (r->slope > 0))
+            fail_msg("%s: slope %g", (*p)->name, r->slope);
+        if (r->times_x && r->rule != FAC_ROUND_SMOOTH)
+            fail_msg("%s: times_x without a slope", (*p)->name);
     }
 }
 
@@ -51,7 +61,8 @@ static void onnx_names_are_unique(void **state) {
             for (const fac_op *const *q = fac_ops; *q; q++)
                 for (const fac_onnx *b = (*q)->onnx; b && b->type; b++)
                     if (a != b && !strcmp(a->type, b->type) && !strcmp(a->domain, b->domain) &&
-                        a->since <= (b->until ? b->until : 9999) && b->since <= (a->until ? a->until : 9999))
+                        a->since <= (b->until ? b->until : 9999) &&
+                        b->since <= (a->until ? a->until : 9999))
                         fail_msg("%s and %s both load %s", (*p)->name, (*q)->name, a->type);
 }
 
@@ -61,10 +72,12 @@ static void cases_have_edges(void **state) {
     for (const fac_op *const *p = fac_ops; *p; p++) {
         bool empty = false, scalar = false;
         for (const fac_case *c = (*p)->cases; c && c->problem; c++) {
-            empty = empty || strstr(c->problem, "[0") || strstr(c->problem, ",0") || strstr(c->problem, "{0");
+            empty = empty || strstr(c->problem, "[0") || strstr(c->problem, ",0") ||
+                    strstr(c->problem, "{0");
             scalar = scalar || strstr(c->problem, "[]");
         }
-        if ((*p)->map && !(empty && scalar)) fail_msg("%s: no case of an empty or of a 0-d tensor", (*p)->name);
+        if ((*p)->map && !(empty && scalar))
+            fail_msg("%s: no case of an empty or of a 0-d tensor", (*p)->name);
     }
 }
 
@@ -105,21 +118,23 @@ static void prepare(trial *t) {
     for (int i = 0; i < fac_graph_params(t->g); i++) {
         fac_value *v = fac_graph_param(t->g, i);
         fac_tensor *x = random_tensor(v->type, t->lo, t->hi);
-        OK(fac_tensor_write(fac_value_tensor(v), fac_tensor_data(x), fac_type_bytes(&v->type), &err));
+        OK(fac_tensor_write(fac_value_tensor(v), fac_tensor_data(x), fac_type_bytes(&v->type),
+                            &err));
         fac_tensor_free(x);
     }
     fac_host in[OPERANDS];
     for (int i = 0; i < t->nin; i++) {
         t->in[i] = random_tensor(fac_graph_input(t->g, i)->type, t->lo, t->hi);
-        in[i] = (fac_host){ fac_tensor_type(t->in[i]), (void *)(uintptr_t)fac_tensor_data(t->in[i]), NULL };
+        in[i] = (fac_host){ fac_tensor_type(t->in[i]), (void *)(uintptr_t)fac_tensor_data(t->in[i]),
+                            NULL };
     }
     for (int k = 0; k < t->nout; k++) {
         t->want[k].type = fac_graph_output(t->g, k)->type;
         t->want[k].data = calloc(1, fac_type_bytes(&t->want[k].type) + 8);
     }
     fac_graph *simple = fac_pass_expand(t->g, NULL, NULL);
-    if (fac_graph_check(simple, &err) || fac_ref_graph(simple, in, t->want, &err)) fail_msg("%s: reference: %s", t->text,
-        err.text);
+    if (fac_graph_check(simple, &err) || fac_ref_graph(simple, in, t->want, &err))
+        fail_msg("%s: reference: %s", t->text, err.text);
     fac_graph_free(simple);
 }
 
@@ -128,7 +143,8 @@ static void release(trial *t) {
     for (int k = 0; k < t->nout; k++) free(t->want[k].data);
 }
 
-/* exp(log(y)) behind the op and neg(neg(x)) before it: the op has neighbours to be fused with and to write over. */
+/* exp(log(y)) after the op and neg(neg(x)) before it: the op has neighbours to be fused with and
+ * to write over. */
 static fac_graph *among_others(const trial *t) {
     fac_graph *g = fac_graph_clone(t->g);
     for (int i = 0; i < fac_graph_inputs(g); i++) {
@@ -145,10 +161,11 @@ static void check_cost(const trial *t, const fac_op *op) {
     const fac_node *n = t->g->last;
     if (n->op != op || !op->cost) return;
     op->cost(n, &c);
-    if (!(c.macs >= 0 && c.other >= 0 && c.read >= 0 && c.written >= 0
-        && c.macs + c.other + c.read + c.written < 1e12)) fail_msg("%s: its cost", t->text);
-    if (!(op->is & FAC_OP_BODIES) && fac_dims_count(&n->out[0]->type.dims) > 0
-        && c.written == 0) fail_msg("%s: it costs no write", t->text);
+    if (!(c.macs >= 0 && c.other >= 0 && c.read >= 0 && c.written >= 0 &&
+          c.macs + c.other + c.read + c.written < 1e12))
+        fail_msg("%s: its cost", t->text);
+    if (!(op->is & FAC_OP_BODIES) && fac_dims_count(&n->out[0]->type.dims) > 0 && c.written == 0)
+        fail_msg("%s: it costs no write", t->text);
 }
 
 static void try_all_ways(trial *t, const fac_op *op) {
@@ -166,7 +183,8 @@ static void try_all_ways(trial *t, const fac_op *op) {
     run(t, t->g, windows, (fac_program_opts){ 0 }, "strided inputs");
     for (int i = 0; i < t->nin; i++) fac_tensor_free(windows[i]);
     if (op->expand && fac_op_means(op)) {
-        fac_graph *e = fac_graph_rebuild(t->g, &(fac_rebuild){ .self = (void *)(uintptr_t)op, .visit = expansion }, NULL);
+        fac_graph *e = fac_graph_rebuild(
+            t->g, &(fac_rebuild){ .self = (void *)(uintptr_t)op, .visit = expansion }, NULL);
         if (fac_graph_check(e, &err)) fail_msg("%s: its expansion: %s", t->text, err.text);
         run(t, e, t->in, (fac_program_opts){ 0 }, "its expansion");
         fac_graph_free(e);
@@ -180,8 +198,11 @@ static void every_case_gives_the_reference(void **state) {
     for (const fac_op *const *p = fac_ops; *p; p++)
         for (const fac_case *c = (*p)->host ? NULL : (*p)->cases; c && c->problem; c++)
             for (int params = 0; params < 2; params++) {
-                trial t = { .text = c->problem, .lo = c->lo, .hi = c->hi, .tolerance = c->tolerance };
-                if (fac_problem_graph(c->problem, params, &t.g, &err)) fail_msg("%s: %s", c->problem, err.text);
+                trial t = {
+                    .text = c->problem, .lo = c->lo, .hi = c->hi, .tolerance = c->tolerance
+                };
+                if (fac_problem_graph(c->problem, params, &t.g, &err))
+                    fail_msg("%s: %s", c->problem, err.text);
                 try_all_ways(&t, *p);
                 fac_graph_free(t.g);
                 cases++;
@@ -198,8 +219,10 @@ static void host_ops_run(void **state) {
             fac_graph *g = NULL;
             fac_program *program = NULL;
             fac_tensor *in[OPERANDS] = { NULL }, *out[OPERANDS] = { NULL };
-            if (fac_problem_graph(c->problem, false, &g, &err)) fail_msg("%s: %s", c->problem, err.text);
-            for (int i = 0; i < fac_graph_inputs(g); i++) in[i] = random_tensor(fac_graph_input(g, i)->type, c->lo, c->hi);
+            if (fac_problem_graph(c->problem, false, &g, &err))
+                fail_msg("%s: %s", c->problem, err.text);
+            for (int i = 0; i < fac_graph_inputs(g); i++)
+                in[i] = random_tensor(fac_graph_input(g, i)->type, c->lo, c->hi);
             OK(fac_program_new(g, device, NULL, &program, &err));
             if (fac_program_run(program, in, out, &err)) fail_msg("%s: %s", c->problem, err.text);
             for (int k = 0; k < OPERANDS; k++) {
@@ -227,7 +250,8 @@ static void next_index(const fac_dims *d, int64_t *i) {
     }
 }
 
-/* view() says where an element of the result lies, move() where it comes from: the same place, whatever the input's layout. */
+/* view() says where an element of the result lies, move() where it comes from: the same place,
+ * whatever the input's layout. */
 static int view_agrees(const fac_node *n, const fac_layout *layout, const char *text) {
     fac_layout out[OPERANDS];
     fac_array in[OPERANDS] = { 0 };
@@ -245,10 +269,12 @@ static int view_agrees(const fac_node *n, const fac_layout *layout, const char *
         int64_t to[FAC_DIMS] = { 0 }, from[FAC_DIMS] = { 0 }, count = fac_dims_count(d);
         for (int64_t e = 0; e < count; e++, next_index(d, to)) {
             int input = 0;
-            if (n->op->ref && !n->op->move) memcpy(from, to, sizeof from);      /* cast to the same dtype */
-            else assert_true(n->op->move(&m, to, &input, from) && input == 0);
-            if (place(&out[k], d, to) != place(layout, &in[0].type.dims, from)) fail_msg("%s: the view disagrees at %lld",
-                text, (long long)e);
+            if (n->op->ref && !n->op->move)
+                memcpy(from, to, sizeof from); /* cast to the same dtype */
+            else
+                assert_true(n->op->move(&m, to, &input, from) && input == 0);
+            if (place(&out[k], d, to) != place(layout, &in[0].type.dims, from))
+                fail_msg("%s: the view disagrees at %lld", text, (long long)e);
         }
     }
     return 1;
@@ -269,13 +295,14 @@ static void views_agree_with_moves(void **state) {
                 odd.stride[k] = step;
                 step *= d->d[k] + 1;
             }
-            if (n->op == *p && !view_agrees(n, &plain, c->problem) && !strstr(c->problem, "-1}") && !strstr(c->problem, "-2}") &&
-                strncmp(c->problem, "cast", 4))
+            if (n->op == *p && !view_agrees(n, &plain, c->problem) && !strstr(c->problem, "-1}") &&
+                !strstr(c->problem, "-2}") && strncmp(c->problem, "cast", 4))
                 fail_msg("%s is no view of a contiguous input", c->problem);
-            views += view_agrees(n, &plain, c->problem) + view_agrees(n, &odd, c->problem) + view_agrees(n, &still, c->problem);
-            if (d->n == 4) assert_true(FAC_IS(n, identity) || FAC_IS(n, stop)
-                || FAC_IS(n, cast) ||
-                                       !n->op->view(n, &(fac_layout){ .block = 8, .axis = 1 }, &odd));
+            views += view_agrees(n, &plain, c->problem) + view_agrees(n, &odd, c->problem) +
+                     view_agrees(n, &still, c->problem);
+            if (d->n == 4)
+                assert_true(FAC_IS(n, identity) || FAC_IS(n, stop) || FAC_IS(n, cast) ||
+                            !n->op->view(n, &(fac_layout){ .block = 8, .axis = 1 }, &odd));
             fac_graph_free(g);
         }
     assert_true(views > 60);
@@ -283,7 +310,8 @@ static void views_agree_with_moves(void **state) {
 
 /* ---- every element type ---- */
 
-/* The text with one dtype for another, "f32[" for "i8[": contents of FAC_HOST operands ("i64{") stay. */
+/* The text with one dtype for another, "f32[" for "i8[": contents of FAC_HOST operands ("i64{")
+ * stay. */
 static bool retyped(const char *text, const char *from, const char *to, char *out, size_t room) {
     size_t n = 0, length = strlen(from);
     bool changed = false;
@@ -306,9 +334,12 @@ static void every_dtype_gives_the_reference(void **state) {
                 const char *name = fac_dtype_get((fac_dtype)d)->name;
                 double whole = kind((fac_dtype)d) == 'f' ? 0 : 1;
                 if (!retyped(c->problem, "f32", name, text, sizeof text) || d == FAC_F32) continue;
-                trial t = { .text = text, .lo = c->lo, .hi = fmax(c->hi, c->lo + whole),
-                    .tolerance = kind((fac_dtype)d) == 'f' ? c->tolerance : 0 };
-                /* accumulated in f32 or better, so one rounding for each op that the result went through */
+                trial t = { .text = text,
+                            .lo = c->lo,
+                            .hi = fmax(c->hi, c->lo + whole),
+                            .tolerance = kind((fac_dtype)d) == 'f' ? c->tolerance : 0 };
+                /* accumulated in f32 or better, so one rounding for each op that the result went
+                 * through */
                 if (d == FAC_F16 || d == FAC_BF16) t.tolerance = 8 * epsilon((fac_dtype)d);
                 if (d == FAC_F64) t.tolerance = fmin(c->tolerance, 1e-11);
                 fac_status s = fac_problem_graph(text, false, &t.g, &err);
@@ -327,7 +358,8 @@ static void every_dtype_gives_the_reference(void **state) {
 
 /* ---- what is expanded ---- */
 
-/* The results of a problem, whose inputs are the same numbers each time, and how many steps make them. */
+/* The results of a problem, whose inputs are the same numbers each time, and how many steps make
+ * them. */
 static void result_of(const char *problem, const char *solver, fac_tensor **y, size_t *steps) {
     fac_graph *g = NULL;
     fac_program *p = NULL;
@@ -335,7 +367,8 @@ static void result_of(const char *problem, const char *solver, fac_tensor **y, s
     const fac_program_opts opts = { .precision = FAC_PRECISION_HIGHEST, .solver = solver };
     OK(fac_problem_graph(problem, false, &g, &err));
     stream = 0;
-    for (int i = 0; i < fac_graph_inputs(g); i++) in[i] = random_tensor(fac_graph_input(g, i)->type, 0.1, 1);
+    for (int i = 0; i < fac_graph_inputs(g); i++)
+        in[i] = random_tensor(fac_graph_input(g, i)->type, 0.1, 1);
     OK(fac_program_new(g, device, &opts, &p, &err));
     OK(fac_program_run(p, in, y, &err));
     *steps = fac_program_steps(p, NULL, 0);
@@ -359,16 +392,21 @@ static void epilogues_stay_behind_expansions(void **state) {
     for (int k = 0; k < 2; k++) fac_tensor_free(y[k]);
 }
 
-/* The loop of a formula runs where it was asked for, and where neither a kernel nor an expansion is. */
+/* The loop of a formula runs where it was asked for, and where neither a kernel nor an expansion
+ * is. */
 static void formulas_without_kernels_are_expanded(void **state) {
     (void)state;
     static const char *const problems[] = {
-        "batch_norm_grad_given(f32[2,3,4,5], f32[2,3,4,5], f32[3], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5",
-        "conv2d_moments(f32[2,3,9,8], f32[5,3,3,2], f32[5])", "batch_norm_grad(f64[2,3,4,5], f64[2,3,4,5], f64[3]) epsilon=1e-5" };
+        "batch_norm_grad_given(f32[2,3,4,5], f32[2,3,4,5], f32[3], f32[3], f32[3], f32[3], f32[3]) "
+        "epsilon=1e-5",
+        "conv2d_moments(f32[2,3,9,8], f32[5,3,3,2], f32[5])",
+        "batch_norm_grad(f64[2,3,4,5], f64[2,3,4,5], f64[3]) epsilon=1e-5"
+    };
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
         fac_support s = { 0 };
         OK(fac_problem_support(problems[i], device, &s, &err));
-        if (s.steps < 2 || s.fallbacks) fail_msg("%s: %d steps, %d of the reference", problems[i], s.steps, s.fallbacks);
+        if (s.steps < 2 || s.fallbacks)
+            fail_msg("%s: %d steps, %d of the reference", problems[i], s.steps, s.fallbacks);
         fac_tensor *y[OPERANDS] = { NULL };
         size_t steps;
         result_of(problems[i], "ref", y, &steps);
@@ -387,10 +425,15 @@ static int open_device(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descriptors_are_complete), cmocka_unit_test(floats_say_how_they_round), cmocka_unit_test(onnx_names_are_unique), cmocka_unit_test(cases_have_edges),
-        cmocka_unit_test(views_agree_with_moves), cmocka_unit_test(every_case_gives_the_reference),
+        cmocka_unit_test(descriptors_are_complete),
+        cmocka_unit_test(floats_say_how_they_round),
+        cmocka_unit_test(onnx_names_are_unique),
+        cmocka_unit_test(cases_have_edges),
+        cmocka_unit_test(views_agree_with_moves),
+        cmocka_unit_test(every_case_gives_the_reference),
         cmocka_unit_test(host_ops_run),
-        cmocka_unit_test(every_dtype_gives_the_reference), cmocka_unit_test(epilogues_stay_behind_expansions),
+        cmocka_unit_test(every_dtype_gives_the_reference),
+        cmocka_unit_test(epilogues_stay_behind_expansions),
         cmocka_unit_test(formulas_without_kernels_are_expanded),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -49,7 +49,7 @@ static void uniform_is_uniform(void **state) {
     static const double step[] = { 0x1p-24, 0x1p-53, 0x1p-11, 0x1p-8 };
     for (int k = 0; k < 4; k++) {
         double *x = draw("random_uniform", types[k], (double)(seed % 1000), MANY, NULL, NULL, 0),
-            mean, var;
+               mean, var;
         for (int i = 0; i < MANY; i++) {
             assert_true(x[i] >= 0 && x[i] < 1);
             assert_true(fmod(x[i], step[k]) == 0);
@@ -66,7 +66,7 @@ static void normal_is_normal(void **state) {
     static const char *const types[] = { "dtype=f32", "dtype=f64 stream=9" };
     for (int k = 0; k < 2; k++) {
         double *x = draw("random_normal", types[k], (double)(seed % 1000), MANY, NULL, NULL, 0),
-            mean, var;
+               mean, var;
         int far = 0;
         for (int i = 0; i < MANY; i++) far += fabs(x[i]) > 1.959963984540054;
         moments(x, &mean, &var);
@@ -98,7 +98,7 @@ static void permutations_have_each_once(void **state) {
     (void)state;
     enum { N = 501 };
     double *x = draw("permutation", NULL, 3, N, NULL, NULL, 0),
-        *y = draw("permutation", NULL, 4, N, NULL, NULL, 0);
+           *y = draw("permutation", NULL, 4, N, NULL, NULL, 0);
     bool seen[N] = { false };
     int same = 0, there = 0;
     for (int i = 0; i < N; i++) {
@@ -116,9 +116,9 @@ static void bernoulli_is_as_likely(void **state) {
     (void)state;
     static float p[MANY];
     double want = 0, have = 0;
-    for (int i = 0; i < MANY; i++) p[i] = (float)(i % 5) / 4;       /* 0, 0.25 .. 1 */
+    for (int i = 0; i < MANY; i++) p[i] = (float)(i % 5) / 4; /* 0, 0.25 .. 1 */
     fac_lazy *in[] = { lazy_of(fac_shape(MANY), p), counter_of(8) },
-        *y = op_with("bernoulli", NULL, 2, in);
+             *y = op_with("bernoulli", NULL, 2, in);
     static bool b[MANY];
     fac_tensor *t;
     OK(fac_lazy_tensor(y, &t, &err));
@@ -139,12 +139,12 @@ static void bernoulli_is_as_likely(void **state) {
 static void functions_of_counter_and_place(void **state) {
     (void)state;
     static const char *const ops[] = { "random_bits", "random_uniform", "random_normal" };
-    static const double within[] = { 0, 0, 2e-6 };      /* fused loops round in other places */
+    static const double within[] = { 0, 0, 2e-6 }; /* fused loops round in other places */
     for (int k = 0; k < 3; k++) {
         double *a = draw(ops[k], "stream=1", 7, 100, NULL, NULL, 0),
-            *b = draw(ops[k], "stream=1", 7, 100, NULL, NULL, FAC_RECORD_NOW);
+               *b = draw(ops[k], "stream=1", 7, 100, NULL, NULL, FAC_RECORD_NOW);
         double *c = draw(ops[k], "stream=1", 7, 5001, NULL, NULL, 0),
-            *d = draw(ops[k], "stream=1", 8, 100, NULL, NULL, 0);
+               *d = draw(ops[k], "stream=1", 8, 100, NULL, NULL, 0);
         double *e = draw(ops[k], "stream=2", 7, 100, NULL, NULL, 0);
         for (int i = 0; i < 100; i++) {
             assert_true(fabs(a[i] - b[i]) <= within[k] && fabs(a[i] - c[i]) <= within[k]);
@@ -174,10 +174,10 @@ static void wrong_ranges(void **state) {
 #define LAZY_TEST(f) cmocka_unit_test_setup_teardown(f, open_recorder, close_recorder)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        LAZY_TEST(uniform_is_uniform), LAZY_TEST(normal_is_normal),
-            LAZY_TEST(integers_stay_in_range),
-        LAZY_TEST(permutations_have_each_once), LAZY_TEST(bernoulli_is_as_likely),
-        LAZY_TEST(functions_of_counter_and_place), LAZY_TEST(wrong_ranges),
+        LAZY_TEST(uniform_is_uniform),     LAZY_TEST(normal_is_normal),
+        LAZY_TEST(integers_stay_in_range), LAZY_TEST(permutations_have_each_once),
+        LAZY_TEST(bernoulli_is_as_likely), LAZY_TEST(functions_of_counter_and_place),
+        LAZY_TEST(wrong_ranges),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_device);
 }

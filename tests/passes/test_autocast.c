@@ -1,5 +1,5 @@
-/* Mixed precision: which values become narrow, that neighbours never notice, how far results are from f32's, and that f16 trains
- * with a scaled loss which gives way when gradients overflow. */
+/* Mixed precision: which values become narrow, that neighbours never notice, how far results are
+ * from f32's, and that f16 trains with a scaled loss which gives way when gradients overflow. */
 #include "nn_check.h"
 #include "facula/data.h"
 #include "facula/train.h"
@@ -14,7 +14,8 @@ static fac_graph *network(void) {
     fac_graph *g = fac_graph_new();
     fac_nn_seed(g, 5);
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(BATCH, 3, SIDE, SIDE));
-    x = fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, "conv1", 8, 3, &(fac_nn_conv_opts){ .pad = 1 }), "bn1", 1e-5));
+    x = fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, "conv1", 8, 3, &(fac_nn_conv_opts){ .pad = 1 }),
+                                   "bn1", 1e-5));
     x = fac_max_pool2d(x, 2, 2, NULL);
     x = fac_relu(fac_add(x, fac_nn_conv2d(x, "conv2", 8, 3, &(fac_nn_conv_opts){ .pad = 1 })));
     x = fac_nn_linear(fac_flatten(fac_mean(x, fac_shape(2, 3), true), 1), "fc", CLASSES);
@@ -27,25 +28,30 @@ static fac_graph *network(void) {
 static int count(const fac_graph *g, const char *op, fac_dtype result) {
     int n = 0;
     for (const fac_node *k = g->first; k; k = k->next)
-        n += !strcmp(k->op->name, op) && k->out[0]->type.dtype == result && (k->out[0]->uses || k->out[0]->roots);
+        n += !strcmp(k->op->name, op) && k->out[0]->type.dtype == result &&
+             (k->out[0]->uses || k->out[0]->roots);
     return n;
 }
 
 static void test_types(void **state) {
     (void)state;
-    fac_graph *g = network(), *all = fac_graph_autocast(g, FAC_BF16), *m = fac_pass_simplify(all), *f = NULL;
+    fac_graph *g = network(), *all = fac_graph_autocast(g, FAC_BF16), *m = fac_pass_simplify(all),
+              *f = NULL;
     OK(fac_graph_check(m, &err));
-    f = fac_graph_rebuild(m, &(fac_rebuild){ 0 }, NULL);            /* without what nobody reads */
-    static const char *const narrow[] = { "conv2d", "batch_norm", "relu", "max_pool2d", "add", "mean", "flatten", "linear" };
+    f = fac_graph_rebuild(m, &(fac_rebuild){ 0 }, NULL); /* without what nobody reads */
+    static const char *const narrow[] = { "conv2d", "batch_norm", "relu",    "max_pool2d",
+                                          "add",    "mean",       "flatten", "linear" };
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {
         if (count(f, narrow[i], FAC_F32)) fail_msg("%s computes in f32", narrow[i]);
         assert_true(count(f, narrow[i], FAC_BF16));
     }
     assert_int_equal(count(f, "softmax", FAC_F32), 1);
-    assert_int_equal(count(f, "cast", FAC_F32), 1);                 /* the logits, once for both readers */
-    assert_int_equal(count(f, "cast", FAC_BF16), 7);                /* the input; weights and biases of three layers */
+    assert_int_equal(count(f, "cast", FAC_F32), 1); /* the logits, once for both readers */
+    assert_int_equal(count(f, "cast", FAC_BF16),
+                     7); /* the input; weights and biases of three layers */
     for (size_t i = 0; i < f->nparams; i++) assert_int_equal(f->params[i]->type.dtype, FAC_F32);
-    for (size_t i = 0; i < f->noutputs; i++) assert_int_equal(f->outputs[i].value->type.dtype, FAC_F32);
+    for (size_t i = 0; i < f->noutputs; i++)
+        assert_int_equal(f->outputs[i].value->type.dtype, FAC_F32);
     fac_graph_free(f);
     fac_graph_free(m);
     fac_graph_free(all);
@@ -60,8 +66,11 @@ static void test_types(void **state) {
 static void test_masks(void **state) {
     (void)state;
     static const char *const text[] = {
-        "input x f32[4,4]\ns = matmul(x, x)\nw = add(s, f32{-3e38,-3e38,-3e38,-3e38})\np = softmax(w) axis=-1\noutput p = p\n",
-        "input x f32[4,4]\ns = matmul(x, x)\nz = sub(s, s)\nw = add(z, f32(1e-9))\np = div(z, w)\noutput p = p\n" };
+        "input x f32[4,4]\ns = matmul(x, x)\nw = add(s, f32{-3e38,-3e38,-3e38,-3e38})\np = "
+        "softmax(w) axis=-1\noutput p = p\n",
+        "input x f32[4,4]\ns = matmul(x, x)\nz = sub(s, s)\nw = add(z, f32(1e-9))\np = div(z, "
+        "w)\noutput p = p\n"
+    };
     static const double want[] = { 0.25, 0 };
     fac_device *d = NULL;
     OK(fac_device_open("cpu", NULL, &d, &err));
@@ -91,7 +100,8 @@ static void test_masks(void **state) {
     fac_device_free(d);
 }
 
-/* relu6 stays one: its limits become numbers of the type, so its gradient is a mask by its result, which needs no x. */
+/* relu6 stays one: its limits become numbers of the type, so its gradient is a mask by its result,
+ * which needs no x. */
 static void test_relu6(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -112,9 +122,11 @@ static void test_relu6(void **state) {
     fac_graph_free(g);
 }
 
-static void run(const fac_graph *g, fac_device *d, const fac_program_opts *o, float *logits, float *p) {
+static void run(const fac_graph *g, fac_device *d, const fac_program_opts *o, float *logits,
+                float *p) {
     fac_program *program;
-    fac_tensor *x = tensor_of((fac_type){ FAC_F32, fac_shape(BATCH, 3, SIDE, SIDE) }, "x", plain), *out[2] = { NULL, NULL };
+    fac_tensor *x = tensor_of((fac_type){ FAC_F32, fac_shape(BATCH, 3, SIDE, SIDE) }, "x", plain),
+               *out[2] = { NULL, NULL };
     OK(fac_program_new(g, d, o, &program, &err));
     OK(fac_program_run(program, &x, out, &err));
     OK(fac_tensor_read(out[0], logits, BATCH * CLASSES * sizeof *logits, &err));
@@ -125,14 +137,19 @@ static void run(const fac_graph *g, fac_device *d, const fac_program_opts *o, fl
     fac_program_free(program);
 }
 
-/* bf16 has 8 bits of a fraction, f16 11; a folded batch norm and one that is not give the same within them. */
+/* bf16 has 8 bits of a fraction, f16 11; a folded batch norm and one that is not give the same
+ * within them. */
 static void test_results(void **state) {
     (void)state;
-    static const struct { fac_dtype low; double tolerance; } cases[] = { { FAC_BF16, 3e-2 }, { FAC_F16, 4e-3 } };
+    static const struct {
+        fac_dtype low;
+        double tolerance;
+    } cases[] = { { FAC_BF16, 3e-2 }, { FAC_F16, 4e-3 } };
     fac_device *d;
     OK(fac_device_open("cpu", NULL, &d, &err));
     fac_graph *g = network();
-    float right[BATCH * CLASSES], other[BATCH * CLASSES], sure[BATCH * CLASSES], less[BATCH * CLASSES];
+    float right[BATCH * CLASSES], other[BATCH * CLASSES], sure[BATCH * CLASSES],
+        less[BATCH * CLASSES];
     run(g, d, NULL, right, sure);
     for (size_t i = 0; i < 2; i++) {
         fac_graph *m = fac_graph_autocast(g, cases[i].low);
@@ -144,8 +161,9 @@ static void test_results(void **state) {
                 largest = fmax(largest, fabs((double)right[k]));
                 off = fmax(off, fabs((double)sure[k] - (double)less[k]));
             }
-            if (!(worst <= cases[i].tolerance * largest)) fail_msg("%s: %g of %g", fac_dtype_get(cases[i].low)->name, worst, largest);
-            assert_true(worst > 0 && off <= cases[i].tolerance);    /* something was rounded */
+            if (!(worst <= cases[i].tolerance * largest))
+                fail_msg("%s: %g of %g", fac_dtype_get(cases[i].low)->name, worst, largest);
+            assert_true(worst > 0 && off <= cases[i].tolerance); /* something was rounded */
         }
         fac_graph_free(m);
     }
@@ -183,7 +201,8 @@ static double accuracy_of(fac_dtype mixed, double enlarge, double *scale, int64_
     x = fac_relu(fac_nn_linear(x, "fc1", 32));
     fac_output(g, "logits", fac_mul(fac_nn_linear(x, "fc2", 2), fac_number(g, FAC_F32, enlarge)));
     const fac_trainer_opts o = { .mixed = mixed };
-    const fac_train_opts how = { .epochs = 60, .batches = { .size = 25, .shuffle = true, .seed = 4 },
+    const fac_train_opts how = { .epochs = 60,
+                                 .batches = { .size = 25, .shuffle = true, .seed = 4 },
                                  .schedule = { .kind = FAC_SCHEDULE_CONSTANT, .lr = 1e-2 } };
     fac_score score;
     fac_train_result result;
@@ -209,13 +228,16 @@ static void test_training(void **state) {
     assert_int_equal(taken, all);
     assert_true(accuracy_of(FAC_F16, 1, &scale, &taken) >= 0.9);
     assert_true(scale >= 16 && taken > all - 16);
-    /* logits times 64: the first gradients do not fit f16, and steps are left out until the scale does */
+    /* logits times 64: the first gradients do not fit f16, and steps are left out until the scale
+     * does */
     assert_true(accuracy_of(FAC_F16, 64, &scale, &taken) >= 0.9);
     assert_true(scale < 65536 && taken < all && taken > all / 2);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_types), cmocka_unit_test(test_masks), cmocka_unit_test(test_relu6),
-                                         cmocka_unit_test(test_results), cmocka_unit_test(test_training) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_types), cmocka_unit_test(test_masks),
+                                        cmocka_unit_test(test_relu6),
+                                        cmocka_unit_test(test_results),
+                                        cmocka_unit_test(test_training) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

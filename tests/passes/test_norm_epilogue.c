@@ -1,4 +1,5 @@
-/* Batch norms of training take residual adds and activations into their bodies: the graph is smaller and means the same. */
+/* Batch norms of training take residual adds and activations into their bodies: the graph is
+ * smaller and means the same. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,13 +62,15 @@ static fac_graph *step_with_shortcut(void) {
     fac_value *x = fac_input(model, "x", FAC_F32, fac_shape(3, 5, 9, 11));
     fac_value *a = fac_relu(conv_bn(x, "conv1", "bn1", 20));
     fac_value *b = fac_relu(conv_bn(a, "conv2", "bn2", 20));
-    fac_value *shortcut = fac_nn_batch_norm(fac_nn_conv2d(a, "conv3", 20, 1, &strided), "bn3", 1e-5);
-    fac_value *c = fac_relu(fac_add(fac_nn_batch_norm(fac_nn_conv2d(b, "conv4", 20, 1, &strided), "bn4", 1e-5), shortcut));
+    fac_value *shortcut =
+        fac_nn_batch_norm(fac_nn_conv2d(a, "conv3", 20, 1, &strided), "bn3", 1e-5);
+    fac_value *c = fac_relu(fac_add(
+        fac_nn_batch_norm(fac_nn_conv2d(b, "conv4", 20, 1, &strided), "bn4", 1e-5), shortcut));
     fac_output(model, "y", fac_mul(c, c));
     return gradients_of(model);
 }
 
-/* Of one with a max pool behind relu. */
+/* Of one with a max pool after relu. */
 static fac_graph *step_with_pool(void) {
     fac_graph *model = fac_graph_new();
     fac_nn_seed(model, 7);
@@ -87,7 +90,8 @@ static bool accept_all(void *self, const fac_node *n) { return (void)self, (void
 
 static int count(const fac_graph *g, const char *op, bool with_body) {
     int n = 0;
-    for (const fac_node *m = g->first; m; m = m->next) n += !strcmp(m->op->name, op) && (!with_body || m->body[0]);
+    for (const fac_node *m = g->first; m; m = m->next)
+        n += !strcmp(m->op->name, op) && (!with_body || m->body[0]);
     return n;
 }
 
@@ -102,7 +106,8 @@ static void graph_is_smaller(void **state) {
     assert_int_equal(count(g, "relu", false), 2);
     assert_int_equal(count(to, "relu", false), 0);
     assert_int_equal(count(to, "clip", false), 0);
-    assert_int_equal(count(to, "batch_norm_act_grad", false), 2);   /* not bn3: its masked gradient goes to the sum as well */
+    assert_int_equal(count(to, "batch_norm_act_grad", false),
+                     2); /* not bn3: its masked gradient goes to the sum as well */
     assert_int_equal(count(to, "batch_norm_grad", false), 2);
     assert_int_equal(count(to, "less", false), 0);
     fac_graph_free(to);
@@ -113,7 +118,8 @@ static double price_one(void *self, const fac_node *n) { return (void)self, (voi
 
 /* The statistics of each norm come from the convolution before it. */
 static fac_graph *with_moments(const fac_graph *g) {
-    fac_graph *pools = fac_pass_relu_pools(g, accept_all, NULL), *short_of = fac_pass_norm_epilogue(pools, accept_all, NULL);
+    fac_graph *pools = fac_pass_relu_pools(g, accept_all, NULL),
+              *short_of = fac_pass_norm_epilogue(pools, accept_all, NULL);
     fac_graph *to = fac_pass_norm_moments(short_of, price_one, NULL);
     fac_error err = { 0 };
     assert_int_equal(fac_graph_check(to, &err), FAC_OK);
@@ -133,13 +139,14 @@ static fac_graph *with_sums(const fac_graph *g) {
     fac_error err = { 0 };
     assert_int_equal(fac_graph_check(to, &err), FAC_OK);
     assert_true(count(to, "conv2d_grad_x_norm", false) >= 2);
-    assert_int_equal(count(to, "conv2d_grad_x_norm", false), count(to, "batch_norm_grad_given", false));
+    assert_int_equal(count(to, "conv2d_grad_x_norm", false),
+                     count(to, "batch_norm_grad_given", false));
     fac_graph_free(one);
     fac_graph_free(two);
     return to;
 }
 
-/* And what relu lets pass behind the residual add is kept as bits. */
+/* And what relu lets pass after the residual add is kept as bits. */
 static fac_graph *with_masks(const fac_graph *g) {
     fac_graph *sums = with_sums(g), *to = fac_pass_norm_masks(sums, price_one, NULL);
     fac_error err = { 0 };
@@ -148,13 +155,15 @@ static fac_graph *with_masks(const fac_graph *g) {
     return to;
 }
 
-/* Relu behind a norm alone is seen from the norm's own x. */
+/* Relu after a norm alone is seen from the norm's own x. */
 static void masks_are_bits(void **state) {
     (void)state;
     for (int turn = 0; turn < 2; turn++) {
-        fac_graph *g = turn ? step_with_pool() : step(), *sums = with_sums(g), *to = fac_pass_norm_masks(sums, price_one, NULL);
+        fac_graph *g = turn ? step_with_pool() : step(), *sums = with_sums(g),
+                  *to = fac_pass_norm_masks(sums, price_one, NULL);
         int by_y = 0, by_bits = 0;
-        for (const fac_node *n = sums->first; n; n = n->next) by_y += FAC_IS(n, conv2d_grad_x_norm) && n->in[9];
+        for (const fac_node *n = sums->first; n; n = n->next)
+            by_y += FAC_IS(n, conv2d_grad_x_norm) && n->in[9];
         for (const fac_node *n = to->first; n; n = n->next) {
             if (!FAC_IS(n, conv2d_grad_x_norm)) continue;
             assert_null(n->in[9]);
@@ -188,15 +197,18 @@ static void masks_need_kernels(void **state) {
         snprintf(name, sizeof name, "%s", without[k]);
         fac_graph *to = fac_pass_norm_masks(sums, price_without, name);
         assert_int_equal(count(to, "batch_norm_given_relu", false), 0);
-        assert_int_equal(count(to, "batch_norm_given", true), count(sums, "batch_norm_given", true));
-        assert_int_equal(count(to, "conv2d_grad_x_norm", false), count(sums, "conv2d_grad_x_norm", false));
+        assert_int_equal(count(to, "batch_norm_given", true),
+                         count(sums, "batch_norm_given", true));
+        assert_int_equal(count(to, "conv2d_grad_x_norm", false),
+                         count(sums, "conv2d_grad_x_norm", false));
         fac_graph_free(to);
     }
     fac_graph_free(sums);
     fac_graph_free(g);
 }
 
-/* self: the price of a gradient by x with sums.  A norm's gradient is worth 2, one whose sums are given 1. */
+/* self: the price of a gradient by x with sums.  A norm's gradient is worth 2, one whose sums are
+ * given 1. */
 static double price_of(void *self, const fac_node *n) {
     if (FAC_IS(n, conv2d_grad_x_norm)) return *(const double *)self;
     return FAC_IS(n, batch_norm_grad) ? 2 : 1;
@@ -209,8 +221,10 @@ static void sums_have_a_price(void **state) {
     for (int dear = 0; dear < 2; dear++) {
         double sums = dear ? 2.32 : 2.28;
         fac_graph *to = fac_pass_norm_sums(two, price_of, &sums);
-        if (dear) assert_int_equal(count(to, "conv2d_grad_x_norm", false), 0);
-        else assert_true(count(to, "conv2d_grad_x_norm", false) >= 1);
+        if (dear)
+            assert_int_equal(count(to, "conv2d_grad_x_norm", false), 0);
+        else
+            assert_true(count(to, "conv2d_grad_x_norm", false) >= 1);
         fac_graph_free(to);
     }
     fac_graph_free(two);
@@ -253,7 +267,7 @@ static void pools_see_what_relu_passes(void **state) {
 /* Gradients and running statistics are those of the program without fusing. */
 static void check_results(fac_graph *(*make)(void)) {
     fac_error err = { 0 };
-    enum { WAYS = 8, BITS = WAYS - 1 };         /* the last three: on an OpenCL device, if there is one */
+    enum { WAYS = 8, BITS = WAYS - 1 }; /* the last three: on an OpenCL device, if there is one */
     fac_tensor *out[WAYS][MOST] = { { NULL } }, *x = NULL;
     fac_device *device = NULL, *other_device = NULL;
     int n = 0, ways = WAYS - 3;
@@ -266,12 +280,18 @@ static void check_results(fac_graph *(*make)(void)) {
     assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(3, 5, 9, 11), &x, &err), FAC_OK);
     assert_int_equal(fac_tensor_write(x, data, sizeof data, &err), FAC_OK);
     for (int k = 0; k < ways; k++) {
-        fac_graph *plain = make(), *g = k == 2 ? with_moments(plain) : k == 3 ? with_sums(plain)
-                                                             : k == 4 || k == BITS ? with_masks(plain) : plain;
+        fac_graph *plain = make(), *g = k == 2                ? with_moments(plain)
+                                        : k == 3              ? with_sums(plain)
+                                        : k == 4 || k == BITS ? with_masks(plain)
+                                                              : plain;
         fac_program *p = NULL;
-        if (k == BITS) fac_opencl_of(other_device)->limits.gpu = true;      /* bits are written there, and read by what expands */
-        const fac_program_opts opts = { .no_fuse = k == 0 || (k > 1 && k < 5) || k == BITS, .precision = FAC_PRECISION_HIGHEST };
-        if (fac_program_new(g, k < 5 ? device : other_device, &opts, &p, &err)) fail_msg("%s", err.text);
+        if (k == BITS)
+            fac_opencl_of(other_device)->limits.gpu =
+                true; /* bits are written there, and read by what expands */
+        const fac_program_opts opts = { .no_fuse = k == 0 || (k > 1 && k < 5) || k == BITS,
+                                        .precision = FAC_PRECISION_HIGHEST };
+        if (fac_program_new(g, k < 5 ? device : other_device, &opts, &p, &err))
+            fail_msg("%s", err.text);
         if (fac_program_run(p, &x, out[k], &err)) fail_msg("%s", err.text);
         n = fac_graph_outputs(g);
         out[k][n] = fac_tensor_retain(fac_value_tensor(fac_graph_find(g, "bn3.running_var")));
@@ -305,10 +325,12 @@ static void results_are_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(graph_is_smaller), cmocka_unit_test(sums_have_a_price),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(graph_is_smaller),
+                                        cmocka_unit_test(sums_have_a_price),
                                         cmocka_unit_test(strided_shortcuts_are_thin),
                                         cmocka_unit_test(pools_see_what_relu_passes),
-                                        cmocka_unit_test(masks_are_bits), cmocka_unit_test(masks_need_kernels),
+                                        cmocka_unit_test(masks_are_bits),
+                                        cmocka_unit_test(masks_need_kernels),
                                         cmocka_unit_test(results_are_the_same) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

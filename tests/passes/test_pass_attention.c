@@ -4,23 +4,38 @@
 enum { ROWS = 9, KEYS = 21, SIZE = 8 };
 typedef enum mask { NONE, ADDED, SHOWN, HIDDEN } mask;
 
-typedef struct form { int rank; mask mask; int factor; bool fuses; int other; } form;
-/* factor: 0 none, 1 scores times, 2 scores divided, 3 q and k times.   other: 1 the weights are an output, 2 softmax of another axis */
+typedef struct form {
+    int rank;
+    mask mask;
+    int factor;
+    bool fuses;
+    int other;
+} form;
+/* factor: 0 none, 1 scores times, 2 scores divided, 3 q and k times.   other: 1 the weights are an
+ * output, 2 softmax of another axis */
 
 static fac_value *build(fac_graph *g, const form *f) {
     const bool four = f->rank == 4;
-    fac_value *q = fac_input(g, "q", FAC_F32, four ? fac_shape(2, 3, ROWS, SIZE) : fac_shape(6, ROWS, SIZE));
-    fac_value *k = fac_input(g, "k", FAC_F32, four ? fac_shape(2, KEYS, 3, SIZE) : fac_shape(6, KEYS, SIZE));
-    fac_value *v = fac_input(g, "v", FAC_F32, four ? fac_shape(2, 3, KEYS, 5) : fac_shape(6, KEYS, 5));
-    fac_value *turned = four ? fac_transpose(k, fac_shape(0, 2, 3, 1)) : fac_transpose(k, fac_shape(0, 2, 1));
-    if (f->factor == 3) q = fac_mul(q, fac_number(g, FAC_F32, 0.6)), turned = fac_mul(fac_number(g, FAC_F32, 0.6), turned);
+    fac_value *q =
+        fac_input(g, "q", FAC_F32, four ? fac_shape(2, 3, ROWS, SIZE) : fac_shape(6, ROWS, SIZE));
+    fac_value *k =
+        fac_input(g, "k", FAC_F32, four ? fac_shape(2, KEYS, 3, SIZE) : fac_shape(6, KEYS, SIZE));
+    fac_value *v =
+        fac_input(g, "v", FAC_F32, four ? fac_shape(2, 3, KEYS, 5) : fac_shape(6, KEYS, 5));
+    fac_value *turned =
+        four ? fac_transpose(k, fac_shape(0, 2, 3, 1)) : fac_transpose(k, fac_shape(0, 2, 1));
+    if (f->factor == 3)
+        q = fac_mul(q, fac_number(g, FAC_F32, 0.6)),
+        turned = fac_mul(fac_number(g, FAC_F32, 0.6), turned);
     fac_value *s = fac_matmul(q, turned);
     if (f->factor == 1) s = fac_mul(s, fac_number(g, FAC_F32, 0.3));
     if (f->factor == 2) s = fac_div(s, fac_number(g, FAC_F32, 2.5));
     fac_value *none = fac_number(g, FAC_F32, -INFINITY);
     if (f->mask == ADDED) s = fac_add(fac_input(g, "m", FAC_F32, fac_shape(ROWS, KEYS)), s);
-    if (f->mask == SHOWN) s = fac_where(fac_input(g, "m", FAC_BOOL, fac_shape(1, ROWS, KEYS)), s, none);
-    if (f->mask == HIDDEN) s = fac_where(fac_input(g, "m", FAC_BOOL, fac_shape(ROWS, KEYS)), none, s);
+    if (f->mask == SHOWN)
+        s = fac_where(fac_input(g, "m", FAC_BOOL, fac_shape(1, ROWS, KEYS)), s, none);
+    if (f->mask == HIDDEN)
+        s = fac_where(fac_input(g, "m", FAC_BOOL, fac_shape(ROWS, KEYS)), none, s);
     fac_value *p = fac_softmax(s, f->other == 2 ? -2 : -1);
     if (f->other == 1) fac_output(g, "p", p);
     fac_value *y = fac_matmul(p, v);
@@ -30,9 +45,11 @@ static fac_value *build(fac_graph *g, const form *f) {
 
 static void forms(void **state) {
     (void)state;
-    static const form all[] = { { 4, NONE, 0, true, 0 }, { 4, NONE, 1, true, 0 }, { 4, ADDED, 2, true, 0 }, { 4, SHOWN, 3, true, 0 },
-                                { 4, HIDDEN, 2, true, 0 }, { 3, NONE, 3, true, 0 }, { 3, ADDED, 1, true, 0 }, { 3, SHOWN, 0, true, 0 },
-                                { 4, NONE, 1, false, 1 }, { 4, NONE, 1, false, 2 } };
+    static const form all[] = { { 4, NONE, 0, true, 0 },   { 4, NONE, 1, true, 0 },
+                                { 4, ADDED, 2, true, 0 },  { 4, SHOWN, 3, true, 0 },
+                                { 4, HIDDEN, 2, true, 0 }, { 3, NONE, 3, true, 0 },
+                                { 3, ADDED, 1, true, 0 },  { 3, SHOWN, 0, true, 0 },
+                                { 4, NONE, 1, false, 1 },  { 4, NONE, 1, false, 2 } };
     fac_error err = { 0 };
     fac_device *d;
     assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
@@ -49,22 +66,27 @@ static void forms(void **state) {
         for (int plain = 0; plain < 2; plain++) {
             fac_program *p;
             fac_program_opts o = { .solver = plain ? "ref" : NULL, .no_fuse = plain };
-            if (fac_program_new(g, d, &o, &p, &err) || fac_program_run(p, in, out[plain], &err)) fail_msg("%zu: %s", i, err.text);
+            if (fac_program_new(g, d, &o, &p, &err) || fac_program_run(p, in, out[plain], &err))
+                fail_msg("%zu: %s", i, err.text);
             fac_step_stat s[64];
             const size_t n = fac_program_steps(p, s, 64);
             bool fused = false;
-            for (size_t k = 0; k < n && k < 64; k++) fused = fused || !strcmp(s[k].solver, "attention");
-            if (fused != (all[i].fuses && !plain)) fail_msg("form %zu, plain %d: attention %d", i, plain, fused);
+            for (size_t k = 0; k < n && k < 64; k++)
+                fused = fused || !strcmp(s[k].solver, "attention");
+            if (fused != (all[i].fuses && !plain))
+                fail_msg("form %zu, plain %d: attention %d", i, plain, fused);
             fac_program_free(p);
         }
         for (int k = 0; k < fac_graph_outputs(g); k++) {
             fac_tensor *x[2];
             for (int plain = 0; plain < 2; plain++)
-                assert_int_equal(fac_tensor_convert(out[plain][k], FAC_F64, &x[plain], &err), FAC_OK);
+                assert_int_equal(fac_tensor_convert(out[plain][k], FAC_F64, &x[plain], &err),
+                                 FAC_OK);
             char what[40];
             snprintf(what, sizeof what, "form %zu, output %d", i, k);
             problem_compare(&c, x[0], x[1], what);
-            for (int plain = 0; plain < 2; plain++) fac_tensor_free(x[plain]), fac_tensor_free(out[plain][k]);
+            for (int plain = 0; plain < 2; plain++)
+                fac_tensor_free(x[plain]), fac_tensor_free(out[plain][k]);
         }
         for (int k = 0; k < 4; k++) fac_tensor_free(in[k]);
         fac_graph_free(g);

@@ -1,8 +1,10 @@
-/* Floats between dequantize_linear and quantize_linear become ops on bytes where they can, and give the
- * same as floats that are rounded, give or take one unit. */
+/* Floats between dequantize_linear and quantize_linear become ops on bytes where they can, and give
+ * the same as floats that are rounded, give or take one unit. */
 #include "problem_check.h"
 
-typedef struct number { double scale, zero; } number;
+typedef struct number {
+    double scale, zero;
+} number;
 static const number X = { 0.02, 131 }, Y = { 0.05, 0 }, Z = { 0.031, 7 };
 
 static fac_value *f32(fac_graph *g, double x) { return fac_number(g, FAC_F32, x); }
@@ -12,7 +14,9 @@ static fac_value *packed(fac_graph *g, fac_value *x, number n) {
 static fac_value *opened(fac_graph *g, fac_value *x, number n) {
     return fac_dequantize_linear(x, f32(g, n.scale), fac_number(g, FAC_U8, n.zero), NULL);
 }
-static fac_value *both(fac_graph *g, fac_value *x, number n) { return opened(g, packed(g, x, n), n); }
+static fac_value *both(fac_graph *g, fac_value *x, number n) {
+    return opened(g, packed(g, x, n), n);
+}
 
 /* A constant of bytes as numbers. */
 static fac_value *weights(fac_graph *g, fac_dims dims) {
@@ -29,28 +33,64 @@ static fac_value *weights(fac_graph *g, fac_dims dims) {
     return fac_dequantize_linear(v, f32(g, 0.004), fac_number(g, FAC_I8, 0), NULL);
 }
 
-enum { CONV, CONV_RELU, CONV_CLIP_INSIDE, DEPTHWISE, MATMUL, ADD, MUL, MEAN, POOL, CONCAT, TWICE, KINDS };
-static const char *const solvers[KINDS] = {
-    "qlinear_conv/bytes", "qlinear_conv/bytes", NULL, "qlinear_conv/bytes", "qlinear_matmul/bytes", "qlinear_add/bytes",
-    "qlinear_mul/bytes", "qlinear_global_avg_pool/bytes", "max_pool2d/bytes", "", NULL };
+enum {
+    CONV,
+    CONV_RELU,
+    CONV_CLIP_INSIDE,
+    DEPTHWISE,
+    MATMUL,
+    ADD,
+    MUL,
+    MEAN,
+    POOL,
+    CONCAT,
+    TWICE,
+    KINDS
+};
+static const char *const solvers[KINDS] = { "qlinear_conv/bytes",
+                                            "qlinear_conv/bytes",
+                                            NULL,
+                                            "qlinear_conv/bytes",
+                                            "qlinear_matmul/bytes",
+                                            "qlinear_add/bytes",
+                                            "qlinear_mul/bytes",
+                                            "qlinear_global_avg_pool/bytes",
+                                            "max_pool2d/bytes",
+                                            "",
+                                            NULL };
 
 static fac_value *made(fac_graph *g, int kind, fac_value *x) {
-    const fac_conv2d_opts pad = { .pad = { 1, 1, 1, 1 } }, apart = { .pad = { 1, 1, 1, 1 }, .groups = 8 };
+    const fac_conv2d_opts pad = { .pad = { 1, 1, 1, 1 } },
+                          apart = { .pad = { 1, 1, 1, 1 }, .groups = 8 };
     switch (kind) {
-    case CONV: return packed(g, fac_conv2d(x, weights(g, fac_shape(6, 8, 3, 3)), NULL, &pad), Z);
-    case CONV_RELU: return packed(g, fac_relu(fac_conv2d(x, weights(g, fac_shape(6, 8, 3, 3)), NULL, &pad)), Y);
+    case CONV:
+        return packed(g, fac_conv2d(x, weights(g, fac_shape(6, 8, 3, 3)), NULL, &pad), Z);
+    case CONV_RELU:
+        return packed(g, fac_relu(fac_conv2d(x, weights(g, fac_shape(6, 8, 3, 3)), NULL, &pad)), Y);
     case CONV_CLIP_INSIDE:
-        return packed(g, fac_clip(fac_conv2d(x, weights(g, fac_shape(6, 8, 3, 3)), NULL, &pad), f32(g, 0), f32(g, 1)), Y);
-    case DEPTHWISE: return packed(g, fac_conv2d(x, weights(g, fac_shape(8, 1, 3, 3)), NULL, &apart), Z);
-    case MATMUL: return packed(g, fac_matmul(x, weights(g, fac_shape(7, 5))), Z);
-    case ADD: return packed(g, fac_add(x, both(g, fac_input(g, "other", FAC_F32, fac_shape(2, 8, 9, 7)), Z)), Y);
-    case MUL: return packed(g, fac_mul(x, both(g, fac_input(g, "other", FAC_F32, fac_shape(2, 8, 9, 7)), Z)), Y);
-    case MEAN: return packed(g, fac_mean(x, fac_shape(2, 3), true), Z);
-    case POOL: return packed(g, fac_max_pool2d(x, 2, 2, NULL), X);
-    case CONCAT: return packed(g, fac_concat((fac_value *[]){ x, x }, 2, 1), X);
+        return packed(g,
+                      fac_clip(fac_conv2d(x, weights(g, fac_shape(6, 8, 3, 3)), NULL, &pad),
+                               f32(g, 0), f32(g, 1)),
+                      Y);
+    case DEPTHWISE:
+        return packed(g, fac_conv2d(x, weights(g, fac_shape(8, 1, 3, 3)), NULL, &apart), Z);
+    case MATMUL:
+        return packed(g, fac_matmul(x, weights(g, fac_shape(7, 5))), Z);
+    case ADD:
+        return packed(
+            g, fac_add(x, both(g, fac_input(g, "other", FAC_F32, fac_shape(2, 8, 9, 7)), Z)), Y);
+    case MUL:
+        return packed(
+            g, fac_mul(x, both(g, fac_input(g, "other", FAC_F32, fac_shape(2, 8, 9, 7)), Z)), Y);
+    case MEAN:
+        return packed(g, fac_mean(x, fac_shape(2, 3), true), Z);
+    case POOL:
+        return packed(g, fac_max_pool2d(x, 2, 2, NULL), X);
+    case CONCAT:
+        return packed(g, fac_concat((fac_value *[]){ x, x }, 2, 1), X);
     default: {
         fac_value *c = fac_conv2d(x, weights(g, fac_shape(6, 8, 3, 3)), NULL, &pad);
-        fac_output(g, "floats", c);         /* somebody reads the floats */
+        fac_output(g, "floats", c); /* somebody reads the floats */
         return packed(g, c, Z);
     }
     }
@@ -71,7 +111,8 @@ static const char *run(fac_device *d, int kind, bool plain, fac_tensor *out[2], 
         problem_fill(&c, k, in[k]);
     }
     const fac_program_opts o = { .no_fuse = plain };
-    if (fac_program_new(g, d, &o, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("kind %d: %s", kind, err.text);
+    if (fac_program_new(g, d, &o, &p, &err) || fac_program_run(p, in, out, &err))
+        fail_msg("kind %d: %s", kind, err.text);
     fac_step_stat s[64];
     const size_t n = fac_program_steps(p, s, 64);
     *found = 0;
@@ -98,11 +139,13 @@ static void forms(void **state) {
         const char *solver = run(d, kind, false, bytes, &floats);
         const int y = kind == TWICE;
         if (solvers[kind] && strcmp(solver, solvers[kind])) fail_msg("kind %d: %s", kind, solver);
-        if (!solvers[kind] && (*solver || !floats)) fail_msg("kind %d: %s, floats %d", kind, solver, floats);
+        if (!solvers[kind] && (*solver || !floats))
+            fail_msg("kind %d: %s, floats %d", kind, solver, floats);
         const uint8_t *a = fac_tensor_data(bytes[y]), *b = fac_tensor_data(rounded[y]);
         const fac_type t = fac_tensor_type(bytes[y]);
         for (int64_t k = 0; k < fac_dims_count(&t.dims); k++)
-            if (abs(a[k] - b[k]) > 1) fail_msg("kind %d: %d, rounded floats give %d", kind, a[k], b[k]);
+            if (abs(a[k] - b[k]) > 1)
+                fail_msg("kind %d: %d, rounded floats give %d", kind, a[k], b[k]);
         for (int k = 0; k < 2; k++) fac_tensor_free(bytes[k]), fac_tensor_free(rounded[k]);
     }
     fac_device_free(d);

@@ -7,31 +7,38 @@ static int steps_of(fac_device *d, const fac_graph *g, fac_tensor *x) {
     fac_program *p;
     fac_tensor *y[NET_OUTPUTS] = { NULL };
     fac_step_stat steps[64];
-    if (fac_program_new(g, d, NULL, &p, &err) || fac_program_run(p, &x, y, &err)) fail_msg("%s", err.text);
+    if (fac_program_new(g, d, NULL, &p, &err) || fac_program_run(p, &x, y, &err))
+        fail_msg("%s", err.text);
     int n = 0;
-    for (size_t i = 0, all = fac_program_steps(p, steps, 64); i < all; i++) n += strcmp(steps[i].solver, "reorder") != 0;
+    for (size_t i = 0, all = fac_program_steps(p, steps, 64); i < all; i++)
+        n += strcmp(steps[i].solver, "reorder") != 0;
     for (int k = 0; k < fac_graph_outputs(g); k++) fac_tensor_free(y[k]);
     fac_program_free(p);
     return n;
 }
 
-/* Factors of channels behind a convolution, as Caffe's Scale layers are written, go into its weights; others stay. */
+/* Factors of channels after a convolution, as Caffe's Scale layers are written, go into its
+ * weights; others stay. */
 static void factors(fac_device *d, uint64_t seed) {
     enum { K = 21 };
-    static const struct { int rank, at, steps; } cases[] = { { 3, 0, 1 }, { 4, 1, 1 }, { 1, 0, 2 }, { 2, 1, 2 } };
+    static const struct {
+        int rank, at, steps;
+    } cases[] = { { 3, 0, 1 }, { 4, 1, 1 }, { 1, 0, 2 }, { 2, 1, 2 } };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         for (int bias = 0; bias < 2; bias++) {
             builder b = { fac_graph_new(), seed + k, 0, 0 };
             fac_dims shape = { .n = cases[k].rank, .d = { 1, 1, 1, 1 } };
             shape.d[cases[k].at] = K;
             fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(2, 16, 9, K));
-            fac_value *w = param(&b, fac_shape(K, 16, 3, 3), 0.2f), *a = bias ? param(&b, fac_shape(K), 1) : NULL;
+            fac_value *w = param(&b, fac_shape(K, 16, 3, 3), 0.2f),
+                      *a = bias ? param(&b, fac_shape(K), 1) : NULL;
             fac_value *y = fac_conv2d(x, w, a, &(fac_conv2d_opts){ .pad = { 1, 1, 1, 1 } });
             y = bias ? fac_mul(param(&b, shape, 2), y) : fac_mul(y, param(&b, shape, 2));
             fac_output(b.g, "y", fac_relu(fac_add(y, param(&b, shape, 1))));
             fac_tensor *t = random_tensor(seed, 1, fac_shape(2, 16, 9, K), 1);
             check_network(d, b.g, t, seed + k);
-            if (!strstr(fac_device_about(d), "portable")) assert_int_equal(steps_of(d, b.g, t), cases[k].steps);
+            if (!strstr(fac_device_about(d), "portable"))
+                assert_int_equal(steps_of(d, b.g, t), cases[k].steps);
             fac_tensor_free(t);
             fac_graph_free(b.g);
         }
@@ -40,7 +47,8 @@ static void factors(fac_device *d, uint64_t seed) {
 /* A convolution whose result another node reads too keeps its weights. */
 static void shared(fac_device *d, uint64_t seed) {
     builder b = { fac_graph_new(), seed, 0, 0 };
-    fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(1, 16, 8, 8)), *y = conv(&b, x, 32, 3, 1, 1);
+    fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(1, 16, 8, 8)),
+              *y = conv(&b, x, 32, 3, 1, 1);
     fac_output(b.g, "y", fac_mul(y, param(&b, fac_shape(32, 1, 1), 2)));
     fac_output(b.g, "z", y);
     fac_tensor *t = random_tensor(seed, 1, fac_shape(1, 16, 8, 8), 1);
@@ -52,7 +60,8 @@ static void shared(fac_device *d, uint64_t seed) {
 static fac_value *pointwise(builder *b, fac_value *x, int64_t K, bool bias, int64_t stride) {
     const int64_t C = fac_value_type(x).dims.d[1];
     fac_value *w = param(b, fac_shape(K, C, 1, 1), 0.3f);
-    return fac_conv2d(x, w, bias ? param(b, fac_shape(K), 1) : NULL, &(fac_conv2d_opts){ .stride = { stride, stride } });
+    return fac_conv2d(x, w, bias ? param(b, fac_shape(K), 1) : NULL,
+                      &(fac_conv2d_opts){ .stride = { stride, stride } });
 }
 
 /* Branches of one image: those that may become one convolution, and those that may not. */
@@ -64,13 +73,18 @@ static void merged(fac_device *d, uint64_t seed) {
         x = fac_relu(conv(&b, x, 32, 3, 1, 1));
         bool bias = k != 1, one = k < 3;
         for (int i = 0; i < FIRST; i++) {
-            const int64_t K = i == 1 && k != 3 ? 20 : k == 3 ? 20 + i : 16 * (i + 1);  /* 3: no whole blocks */
+            const int64_t K = i == 1 && k != 3 ? 20
+                              : k == 3         ? 20 + i
+                                               : 16 * (i + 1); /* 3: no whole blocks */
             y[i] = pointwise(&b, x, K, bias && (k != 4 || i == 0), k == 5 ? i + 1 : 1);
-            if (k == 2) y[i] = fac_clip(y[i], fac_number(b.g, FAC_F32, -1), fac_number(b.g, FAC_F32, 1));
-            else if (k != 6 || i == 0) y[i] = fac_relu(y[i]);
+            if (k == 2)
+                y[i] = fac_clip(y[i], fac_number(b.g, FAC_F32, -1), fac_number(b.g, FAC_F32, 1));
+            else if (k != 6 || i == 0)
+                y[i] = fac_relu(y[i]);
         }
         for (int i = 0; i < FIRST; i++) {
-            fac_value *z = i ? conv(&b, y[i], 16, 2 * i + 1, 1, 1) : fac_max_pool2d(y[i], 3, 3, NULL);
+            fac_value *z =
+                i ? conv(&b, y[i], 16, 2 * i + 1, 1, 1) : fac_max_pool2d(y[i], 3, 3, NULL);
             fac_output(b.g, i == 0 ? "a" : i == 1 ? "b" : "c", z);
         }
         fac_tensor *t = random_tensor(seed, 1, fac_shape(2, 24, 11, 14), 1);
@@ -107,11 +121,13 @@ static void test_training(void **state) {
         if (fac_graph_check(b.g, &err)) fail_msg("%s", err.text);
         fac_tensor *t = random_tensor(9, 1, fac_shape(1, 16, 6, 6), 1);
         fac_program *p;
-        if (fac_program_new(b.g, d, &(fac_program_opts){ .no_fuse = !fused }, &p, &err)) fail_msg("%s", err.text);
+        if (fac_program_new(b.g, d, &(fac_program_opts){ .no_fuse = !fused }, &p, &err))
+            fail_msg("%s", err.text);
         for (int k = 0; k < 2; k++) {
             fac_tensor *out = NULL;
             float *to = &(fused ? got : want)[k];
-            if (fac_program_run(p, &t, &out, &err) || fac_tensor_read(out, to, 4, &err)) fail_msg("%s", err.text);
+            if (fac_program_run(p, &t, &out, &err) || fac_tensor_read(out, to, 4, &err))
+                fail_msg("%s", err.text);
             fac_tensor_free(out);
         }
         fac_program_free(p);
@@ -122,7 +138,8 @@ static void test_training(void **state) {
     fac_device_free(d);
 }
 
-/* Batch norms in front of convolutions, with Caffe's factors and summands behind them: one step each, of the solver for it. */
+/* Batch norms in front of convolutions, with Caffe's factors and summands after them: one step
+ * each, of the solver for it. */
 static void affine(fac_device *d, uint64_t seed) {
     for (int k = 0; k < 8; k++) {
         builder b = { fac_graph_new(), seed + (uint64_t)k, 0, 0 };
@@ -172,9 +189,11 @@ static void test_factors(void **s) { (void)s, check_everywhere(factors, seed); }
 static void test_shared(void **s) { (void)s, check_everywhere(shared, seed); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_factors), cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_merged), cmocka_unit_test(test_training), cmocka_unit_test(test_grown),
-        cmocka_unit_test(test_affine) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_factors), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_merged),  cmocka_unit_test(test_training),
+        cmocka_unit_test(test_grown),   cmocka_unit_test(test_affine)
+    };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Recomputing: the same bits from less memory, for networks of several kinds; budgets, scopes, what cannot be dropped. */
+/* Recomputing: the same bits from less memory, for networks of several kinds; budgets, scopes, what
+ * cannot be dropped. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -14,7 +15,9 @@
 #include "op_list.h"
 #include "program_check.h"
 
-/* ---- networks ---------------------------------------------------------------------------------------------------- */
+/* ---- networks
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 enum { LAYERS = 24, BLOCKS = 8, HEADS = 4, TOKENS = 32, WIDTH = 32 };
 
@@ -43,7 +46,8 @@ static fac_value *seen_by(fac_graph *g, const char *name, fac_dims dims, double 
     for (size_t i = 0; i < 256; i++) x[i] = (float)first;
     OK(fac_tensor_new(NULL, FAC_F32, dims, &t, err));
     OK(fac_tensor_write(t, x, (size_t)fac_dims_count(&dims) * sizeof *x, err));
-    fac_value *v = first == 1 && strstr(name, "scale") ? fac_param(g, name, t) : fac_state(g, name, t);
+    fac_value *v =
+        first == 1 && strstr(name, "scale") ? fac_param(g, name, t) : fac_state(g, name, t);
     fac_tensor_free(t);
     return v;
 }
@@ -72,7 +76,8 @@ static fac_value *conv(fac_value *x, const char *name, uint64_t stream) {
     fac_random_fill(3, stream, -0.1f, 0.1f, 16 * 16 * 9, w);
     OK(fac_tensor_new(NULL, FAC_F32, fac_shape(16, 16, 3, 3), &t, err));
     OK(fac_tensor_write(t, w, sizeof w, err));
-    fac_value *y = fac_conv2d(x, fac_param(g, name, t), NULL, &(fac_conv2d_opts){ .pad = { 1, 1, 1, 1 } });
+    fac_value *y =
+        fac_conv2d(x, fac_param(g, name, t), NULL, &(fac_conv2d_opts){ .pad = { 1, 1, 1, 1 } });
     fac_tensor_free(t);
     return y;
 }
@@ -100,7 +105,8 @@ static fac_value *normal(fac_value *x) {
 }
 
 static fac_value *heads(fac_value *x) {
-    return fac_transpose(fac_reshape(x, fac_shape(-1, TOKENS, HEADS, WIDTH / HEADS)), fac_shape(0, 2, 1, 3));
+    return fac_transpose(fac_reshape(x, fac_shape(-1, TOKENS, HEADS, WIDTH / HEADS)),
+                         fac_shape(0, 2, 1, 3));
 }
 
 /* f32 [N,32,32]: attention and a wide layer, with dropout. */
@@ -115,7 +121,8 @@ static fac_value *transformer(fac_value *x) {
     fac_update(counter, fac_add(counter, fac_number(g, FAC_I64, 1)));
     for (int i = 0; i < 4; i++) {
         push(g, "layer", i);
-        fac_value *h = normal(x), *q = heads(fac_nn_linear(h, "q", WIDTH)), *k = heads(fac_nn_linear(h, "k", WIDTH));
+        fac_value *h = normal(x), *q = heads(fac_nn_linear(h, "q", WIDTH)),
+                  *k = heads(fac_nn_linear(h, "k", WIDTH));
         fac_value *v = heads(fac_nn_linear(h, "v", WIDTH));
         fac_value *a = fac_matmul(q, fac_transpose(k, fac_shape(0, 1, 3, 2)));
         a = fac_softmax(fac_mul(a, fac_number(g, FAC_F32, 0.35)), -1);
@@ -131,9 +138,9 @@ static fac_value *transformer(fac_value *x) {
 typedef struct network {
     const char *name;
     fac_value *(*build)(fac_value *x);
-    fac_dims    x;
+    fac_dims x;
     const char *scopes;
-    double      to;             /* what share of the arena recomputing must get to */
+    double to; /* what share of the arena recomputing must get to */
 } network;
 static const network networks[] = {
     { "deep", deep, { .n = 2, .d = { 512, 64 } }, "stack?", 0.65 },
@@ -146,8 +153,10 @@ enum { NETWORKS = sizeof networks / sizeof *networks };
 static fac_graph *step_of(const network *n) {
     fac_graph *g = fac_graph_new();
     fac_nn_seed(g, 5);
-    fac_value *x = fac_input(g, "x", FAC_F32, n->x), *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
-    fac_value *y = fac_nn_linear(n->build(x), "head", 10), *loss = fac_mean(fac_mul(y, y), (fac_dims){ 0 }, false);
+    fac_value *x = fac_input(g, "x", FAC_F32, n->x),
+              *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
+    fac_value *y = fac_nn_linear(n->build(x), "head", 10),
+              *loss = fac_mean(fac_mul(y, y), (fac_dims){ 0 }, false);
     fac_output(g, "loss", loss);
     fac_adam(loss, lr, NULL);
     OK(fac_graph_check(g, err));
@@ -192,7 +201,9 @@ static fac_hash trained(const network *n, const fac_recompute_opts *how, fac_pla
     return h;
 }
 
-/* ---- the tests --------------------------------------------------------------------------------------------------- */
+/* ---- the tests
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static void the_same_bits_from_less_memory(void **state) {
     (void)state;
@@ -201,23 +212,30 @@ static void the_same_bits_from_less_memory(void **state) {
         fac_plan_stat plain, s;
         const fac_hash want = trained(n, &(fac_recompute_opts){ 0 }, &plain);
         assert_true(plain.recompute.nodes == 0 && plain.recompute.before == 0);
-        const fac_recompute_opts ways[] = {
-            { .on = true }, { .share = 0.8 }, { .share = 0.5 }, { .scopes = n->scopes }, { .bytes = 1 } };
+        const fac_recompute_opts ways[] = { { .on = true },
+                                            { .share = 0.8 },
+                                            { .share = 0.5 },
+                                            { .scopes = n->scopes },
+                                            { .bytes = 1 } };
         for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
             const fac_hash got = trained(n, &ways[k], &s);
-            print_message("%s, way %zu: arena %zu -> %zu, forward %zu -> %zu, %d nodes, macs %.3g of %.3g\n", n->name, k,
-                          plain.arena, s.arena, s.recompute.before, s.recompute.after, s.recompute.nodes, s.recompute.macs,
-                          s.recompute.forward);
+            print_message(
+                "%s, way %zu: arena %zu -> %zu, forward %zu -> %zu, %d nodes, macs %.3g of %.3g\n",
+                n->name, k, plain.arena, s.arena, s.recompute.before, s.recompute.after,
+                s.recompute.nodes, s.recompute.macs, s.recompute.forward);
             if (!fac_hash_equal(want, got)) fail_msg("%s, way %zu: other bits", n->name, k);
             assert_true(s.recompute.nodes > 0 && s.recompute.after < s.recompute.before);
             assert_true(s.recompute.macs <= s.recompute.forward);
             if (k == 0) assert_true((double)s.arena < n->to * (double)plain.arena);
-            if (ways[k].share > 0) assert_true((double)s.recompute.after <= ways[k].share * (double)s.recompute.before);
+            if (ways[k].share > 0)
+                assert_true((double)s.recompute.after <=
+                            ways[k].share * (double)s.recompute.before);
         }
     }
 }
 
-/* More memory, fewer operations: a budget that is met takes the cheapest way, and one that needs nothing does nothing. */
+/* More memory, fewer operations: a budget that is met takes the cheapest way, and one that needs
+ * nothing does nothing. */
 static void a_budget_is_met_as_cheaply_as_can_be(void **state) {
     (void)state;
     fac_graph *g = step_of(&networks[1]);
@@ -252,8 +270,9 @@ static int count_nodes(const fac_graph *g, const char *op) {
     return n;
 }
 
-/* Of eight blocks in scopes the interiors are made again: the first convolutions, but no second one, whose result nobody behind
- * the batch norm reads; and running statistics have one update each. */
+/* Of eight blocks in scopes the interiors are made again: the first convolutions, but no second
+ * one, whose result nobody after the batch norm reads; and running statistics have one update
+ * each. */
 static void scopes_say_what_is_dropped(void **state) {
     (void)state;
     fac_graph *g = step_of(&networks[1]);
@@ -263,7 +282,8 @@ static void scopes_say_what_is_dropped(void **state) {
     const int convs = count_nodes(g, "= conv2d("), norms = count_nodes(g, "= batch_norm(");
     assert_int_equal(norms, 2 * BLOCKS);
     assert_int_equal(count_nodes(to, "= conv2d("), convs + 4);
-    assert_true(count_nodes(to, "= batch_norm(") - norms >= 2 && count_nodes(to, "= batch_norm(") - norms <= 4);
+    assert_true(count_nodes(to, "= batch_norm(") - norms >= 2 &&
+                count_nodes(to, "= batch_norm(") - norms <= 4);
     assert_int_equal(count_nodes(to, "update bn"), count_nodes(g, "update bn"));
     fac_graph_free(to);
     to = fac_graph_recompute(g, &(fac_recompute_opts){ .scopes = "nobody" }, &s);
@@ -299,8 +319,10 @@ static void lost_allocations(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new(), *to = NULL;
     fac_nn_seed(g, 1);
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(32, 64)), *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
-    for (int i = 0; i < 4; i++) x = fac_tanh(fac_nn_linear(x, i % 2 ? (i > 1 ? "d" : "c") : (i ? "b" : "a"), 64));
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(32, 64)),
+              *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
+    for (int i = 0; i < 4; i++)
+        x = fac_tanh(fac_nn_linear(x, i % 2 ? (i > 1 ? "d" : "c") : (i ? "b" : "a"), 64));
     fac_value *loss = fac_mean(x, (fac_dims){ 0 }, false);
     fac_output(g, "loss", loss);
     fac_sgd(loss, lr, NULL);
@@ -333,7 +355,8 @@ static void lost_allocations_of_a_program(void **state) {
         fac_program *p = NULL;
         fac_error e = { 0 };
         allocations_left = n;
-        fac_status status = fac_program_new(g, device, &(fac_program_opts){ .recompute = { .scopes = "block*" } }, &p, &e);
+        fac_status status = fac_program_new(
+            g, device, &(fac_program_opts){ .recompute = { .scopes = "block*" } }, &p, &e);
         if (!status) status = fac_program_run(p, in, &loss, &e);
         allocations_left = -1;
         fac_program_free(p);

@@ -7,7 +7,10 @@
 #include <cmocka.h>
 #include "facula/facula.h"
 
-#define OK(x) do { if (x) fail_msg("%s", err.text); } while (0)
+#define OK(x)                                                                                      \
+    do {                                                                                           \
+        if (x) fail_msg("%s", err.text);                                                           \
+    } while (0)
 static fac_error err;
 
 static fac_graph *read_text(const char *text) {
@@ -29,26 +32,25 @@ static fac_graph *model(void) {
 
 static void words_mean_layers(void **state) {
     (void)state;
-    static const struct { const char *pattern, *layers;
-    } cases[] = {
-        { "op:relu", "0110" },
-        { "kind:Linear", "1001" },
-        { "kind:ReLU", "0110" },
-        { "body", "1100" },
-        { "body.fc", "1000" },
-        { "head", "0011" },
-        { "*.fc", "1001" },
-        { "body.*", "1100" },
-        { "odd[0]?", "0010" },
-        { "odd*", "0010" },
-        { "body.act,head.fc", "0101" },
-        { "op:linear,odd[0]?", "1011" },
-        { "bod", "0000" },
-        { "op:", "0000" },
-        { "", "0000" },
-        { "nothing,body.fc", "1000" },
-        { "*", "1111" }
-    };
+    static const struct {
+        const char *pattern, *layers;
+    } cases[] = { { "op:relu", "0110" },
+                  { "kind:Linear", "1001" },
+                  { "kind:ReLU", "0110" },
+                  { "body", "1100" },
+                  { "body.fc", "1000" },
+                  { "head", "0011" },
+                  { "*.fc", "1001" },
+                  { "body.*", "1100" },
+                  { "odd[0]?", "0010" },
+                  { "odd*", "0010" },
+                  { "body.act,head.fc", "0101" },
+                  { "op:linear,odd[0]?", "1011" },
+                  { "bod", "0000" },
+                  { "op:", "0000" },
+                  { "", "0000" },
+                  { "nothing,body.fc", "1000" },
+                  { "*", "1111" } };
     fac_graph *g = model();
     fac_analysis *a = NULL;
     OK(fac_analyze(g, 1, &a, &err));
@@ -86,7 +88,7 @@ static void others_speak_it(void **state) {
     assert_int_equal(n, 2);
     fac_graph_free(out);
     assert_int_equal(fac_graph_removed(g, "body", &n, &out, &err),
-                     FAC_E_ARGUMENT);      /* which of the two? */
+                     FAC_E_ARGUMENT); /* which of the two? */
     assert_non_null(strstr(err.text, "2 nodes stand in \"body\""));
     fac_graph_free(g);
 }
@@ -95,10 +97,10 @@ static void others_speak_it(void **state) {
  * wrong. */
 static void settings_are_one_change(void **state) {
     (void)state;
-    fac_graph *g = read_text(
-        "input x f32[1,1,8,8]\nparam w f32[1,1,5,5]\nparam v f32[2,16]\n"
-        "a = max_pool2d(x) kernel=1,1 stride=1,1\nb = conv2d(a, w, -) stride=1,1\n"
-        "c = flatten(b) axis=1\nd = linear(c, v, -)\noutput y = d\n");
+    fac_graph *g =
+        read_text("input x f32[1,1,8,8]\nparam w f32[1,1,5,5]\nparam v f32[2,16]\n"
+                  "a = max_pool2d(x) kernel=1,1 stride=1,1\nb = conv2d(a, w, -) stride=1,1\n"
+                  "c = flatten(b) axis=1\nd = linear(c, v, -)\noutput y = d\n");
     fac_graph *out = NULL;
     fac_graph_setting all[] = { { "a", "kernel=2,2 stride=2,2", 0 }, { "b", "pad=2,2,2,2", 0 } };
     assert_int_not_equal(fac_graph_set(g, "a", all[0].attrs, NULL, &out, &err), FAC_OK);

@@ -1,4 +1,5 @@
-/* The pass that makes few kernels of all updates, and the solvers "group" and "sum_square_all" behind it. */
+/* The pass that makes few kernels of all updates, and the solvers "group" and "sum_square_all"
+ * after it. */
 #include "allocations.h"
 #include "solver_check.h"
 #include "facula/facula.h"
@@ -6,10 +7,11 @@
 #include "op_list.h"
 #include "passes/passes.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 /* ---- the solvers ---- */
@@ -19,8 +21,13 @@ static void solve(const char *solver, const char *text, double lo, double tolera
     OK(fac_problem_graph(text, false, &g, err));
     for (size_t i = 0; i < sizeof check_isas / sizeof *check_isas; i++)
         for (int round = 0; round < 6; round++) {
-            check c = { .seed = 17 + (uint64_t)round, .lo = lo, .hi = 2, .tolerance = tolerance, .isa = check_isas[i],
-                        .threads = 1 + round % 3, .strided = round % 2 == 1 };
+            check c = { .seed = 17 + (uint64_t)round,
+                        .lo = lo,
+                        .hi = 2,
+                        .tolerance = tolerance,
+                        .isa = check_isas[i],
+                        .threads = 1 + round % 3,
+                        .strided = round % 2 == 1 };
             if (!check_node(&c, solver, g->last)) fail_msg("no offer for %s", text);
         }
     fac_graph_free(g);
@@ -28,11 +35,17 @@ static void solve(const char *solver, const char *text, double lo, double tolera
 
 static void groups_give_the_reference(void **state) {
     (void)state;
-    solve("group", "group(f32[2,3], f32[5], f32[]) {t0 = mul(x0, x2); t1 = add(x1, x2); t0, t1}", -2, 1e-6);
-    solve("group", "group(f32[70,90], f32[70,90], f32[0], i64[3], f64[40000], f16[33]) "
-          "{t0, t1 = fused(x0, x1) {t0 = add(x0, x1); t1 = mul(t0, x0); t0, t1}; t2 = relu(x2); t3 = neg(x3); "
-          "t4 = fused(x4) {abs sqrt}; t5 = mul(x5, x5); t5, t1, t0, t2, t4, t3}", -2, 1e-3);
-    solve("group", "group(f32[3,1], f32[1,4], f32[200000]) {t0 = sub(x0, x1); t1 = sub(x1, x0); t2 = neg(x2); t1, t2, t0}",
+    solve("group", "group(f32[2,3], f32[5], f32[]) {t0 = mul(x0, x2); t1 = add(x1, x2); t0, t1}",
+          -2, 1e-6);
+    solve("group",
+          "group(f32[70,90], f32[70,90], f32[0], i64[3], f64[40000], f16[33]) "
+          "{t0, t1 = fused(x0, x1) {t0 = add(x0, x1); t1 = mul(t0, x0); t0, t1}; t2 = relu(x2); t3 "
+          "= neg(x3); "
+          "t4 = fused(x4) {abs sqrt}; t5 = mul(x5, x5); t5, t1, t0, t2, t4, t3}",
+          -2, 1e-3);
+    solve("group",
+          "group(f32[3,1], f32[1,4], f32[200000]) {t0 = sub(x0, x1); t1 = sub(x1, x0); t2 = "
+          "neg(x2); t1, t2, t0}",
           -2, 0);
 }
 
@@ -48,7 +61,8 @@ static void groups_of_dependent_nodes_are_refused(void **state) {
 static void squares_are_summed(void **state) {
     (void)state;
     solve("sum_square_all", "sum_square_all(f32[3,4], f32[5], f32[])", -2, 1e-6);
-    solve("sum_square_all", "sum_square_all(f32[100000], f64[70,700], f32[0], f32[16384], f32[16385])", -2, 1e-6);
+    solve("sum_square_all",
+          "sum_square_all(f32[100000], f64[70,700], f32[0], f32[16384], f32[16385])", -2, 1e-6);
 }
 
 /* ---- the pass ---- */
@@ -58,9 +72,11 @@ enum { PARAMS = 8, STEPS = 4 };
 /* loss = sum over k of the sum of (w_k x_k)^2, parameters of many shapes and types */
 static fac_graph *problem(fac_value **loss, fac_value **lr) {
     static const fac_type types[PARAMS] = {
-        { FAC_F32, { 2, { 200, 30 } } }, { FAC_F32, { 1, { 30 } } }, { FAC_F32, { 1, { 5000 } } }, { FAC_F32, { 0 } },
-        { FAC_F64, { 2, { 7, 11 } } }, { FAC_F16, { 1, { 65 } } }, { FAC_F32, { 2, { 200, 30 } } },
-        { FAC_F32, { 2, { 1, 7 } } } };
+        { FAC_F32, { 2, { 200, 30 } } }, { FAC_F32, { 1, { 30 } } },
+        { FAC_F32, { 1, { 5000 } } },    { FAC_F32, { 0 } },
+        { FAC_F64, { 2, { 7, 11 } } },   { FAC_F16, { 1, { 65 } } },
+        { FAC_F32, { 2, { 200, 30 } } }, { FAC_F32, { 2, { 1, 7 } } }
+    };
     fac_graph *g = fac_graph_new();
     *loss = NULL;
     for (int k = 0; k < PARAMS; k++) {
@@ -98,7 +114,8 @@ static fac_program *run_steps(fac_graph *g, fac_device *device, bool fuse) {
         fac_tensor *wide = NULL;
         const size_t n = (size_t)fac_dims_count(&t.dims);
         double *x = malloc(n * sizeof *x);
-        for (size_t k = 0; k < n; k++) x[k] = i == PARAMS ? rate : fac_random_uniform(9, (uint64_t)i, k);
+        for (size_t k = 0; k < n; k++)
+            x[k] = i == PARAMS ? rate : fac_random_uniform(9, (uint64_t)i, k);
         OK(fac_tensor_new(NULL, FAC_F64, t.dims, &wide, err));
         OK(fac_tensor_write(wide, x, n * sizeof *x, err));
         OK(fac_tensor_convert(wide, t.dtype, &in[i], err));
@@ -124,34 +141,54 @@ static int count_updates(fac_program *p, bool groups) {
 static void bits_are_those_of_single_steps(void **state) {
     (void)state;
     static const fac_optim_group vectors = { .vectors = true, .weight_decay = -1, .lr = 0.5 };
-    static const struct { const char *name; fac_optim_opts opts; int steps; } cases[] = {
-        { "sgd", { .weight_decay = 0 }, 2 }, { "sgd", { .momentum = 0.9, .nesterov = true, .clip_norm = 0.5 }, 2 },
-        { "adam", { .weight_decay = 0 }, 2 }, { "adam", { .weight_decay = 0.1, .clip_value = 0.3, .clip_norm = 1 }, 2 },
+    static const struct {
+        const char *name;
+        fac_optim_opts opts;
+        int steps;
+    } cases[] = {
+        { "sgd", { .weight_decay = 0 }, 2 },
+        { "sgd", { .momentum = 0.9, .nesterov = true, .clip_norm = 0.5 }, 2 },
+        { "adam", { .weight_decay = 0 }, 2 },
+        { "adam", { .weight_decay = 0.1, .clip_value = 0.3, .clip_norm = 1 }, 2 },
         { "adamw", { .groups = &vectors, .ngroups = 1, .ema = 0.9, .ema_warmup = true }, 2 },
         { "adam", { .accumulate = 3, .ema = 0.5 }, 2 },
-        { "adamw", { .accumulate = 2, .ema = 0.9, .ema_warmup = true, .clip_value = 0.3, .clip_norm = 1, .groups = &vectors,
-                     .ngroups = 1 }, 3 }, { "rmsprop", { .centered = true, .momentum = 0.5 }, 2 },
+        { "adamw",
+          { .accumulate = 2,
+            .ema = 0.9,
+            .ema_warmup = true,
+            .clip_value = 0.3,
+            .clip_norm = 1,
+            .groups = &vectors,
+            .ngroups = 1 },
+          3 },
+        { "rmsprop", { .centered = true, .momentum = 0.5 }, 2 },
         { "adagrad", { .lr_decay = 0.1, .initial = 0.1 }, 2 },
-        { "lion", { .weight_decay = 0.1, .groups = &vectors, .ngroups = 1 }, 2 } };
+        { "lion", { .weight_decay = 0.1, .groups = &vectors, .ngroups = 1 }, 2 }
+    };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (size_t isa = 0; isa < sizeof check_isas / sizeof *check_isas; isa++) {
             fac_device *device = NULL;
             fac_graph *g[2];
-            OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 2, .isa = check_isas[isa] }, &device, err));
+            OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 2, .isa = check_isas[isa] },
+                               &device, err));
             for (int fuse = 0; fuse < 2; fuse++) {
                 fac_value *loss, *lr;
                 g[fuse] = problem(&loss, &lr);
                 fac_optim_find(cases[c].name)->build(loss, lr, &cases[c].opts);
                 fac_program *p = run_steps(g[fuse], device, fuse);
-                if (fuse && (count_updates(p, false) > cases[c].steps || count_updates(p, true) < 1))
-                    fail_msg("case %zu (%s): %d steps of updates", c, cases[c].name, count_updates(p, false));
+                if (fuse &&
+                    (count_updates(p, false) > cases[c].steps || count_updates(p, true) < 1))
+                    fail_msg("case %zu (%s): %d steps of updates", c, cases[c].name,
+                             count_updates(p, false));
                 fac_program_free(p);
             }
             for (int i = 0; i < fac_graph_params(g[0]); i++) {
                 const fac_value *a = fac_graph_param(g[0], i), *b = fac_graph_param(g[1], i);
                 const fac_type t = fac_value_type(a);
-                if (memcmp(fac_tensor_data(fac_value_tensor(a)), fac_tensor_data(fac_value_tensor(b)), fac_type_bytes(&t)))
-                    fail_msg("case %zu (%s), %s: %s has other bits", c, cases[c].name, check_isas[isa], fac_value_name(a));
+                if (memcmp(fac_tensor_data(fac_value_tensor(a)),
+                           fac_tensor_data(fac_value_tensor(b)), fac_type_bytes(&t)))
+                    fail_msg("case %zu (%s), %s: %s has other bits", c, cases[c].name,
+                             check_isas[isa], fac_value_name(a));
             }
             fac_graph_free(g[0]);
             fac_graph_free(g[1]);
@@ -165,9 +202,18 @@ static int number_of(const fac_graph *g, const char *op) {
     return n;
 }
 
-static bool always(void *self, const fac_node *n) { (void)self, (void)n; return true; }
-static bool never(void *self, const fac_node *n) { (void)self, (void)n; return false; }
-static bool alone(void *self, const fac_node *n) { (void)self; return n->op != &fac_op_group; }
+static bool always(void *self, const fac_node *n) {
+    (void)self, (void)n;
+    return true;
+}
+static bool never(void *self, const fac_node *n) {
+    (void)self, (void)n;
+    return false;
+}
+static bool alone(void *self, const fac_node *n) {
+    (void)self;
+    return n->op != &fac_op_group;
+}
 static bool without_roots(void *self, const fac_node *n) {
     (void)self;
     return n->op == &fac_op_group || !number_of(n->body[0], "sqrt") || n->in[0]->type.dims.n != 2;
@@ -179,7 +225,7 @@ static void kernels_decide(void **state) {
     fac_value *loss, *lr;
     fac_graph *built = problem(&loss, &lr), *to;
     fac_adam(loss, lr, NULL);
-    fac_graph *g = fac_pass_cse(built);                 /* every rule makes its scalars anew */
+    fac_graph *g = fac_pass_cse(built); /* every rule makes its scalars anew */
     to = fac_pass_updates(g, never, NULL);
     OK(fac_graph_check(to, err));
     assert_int_equal(number_of(to, "fused") + number_of(to, "group"), 0);
@@ -188,9 +234,11 @@ static void kernels_decide(void **state) {
     to = fac_pass_updates(g, alone, NULL);
     OK(fac_graph_check(to, err));
     assert_int_equal(number_of(to, "group"), 0);
-    assert_int_equal(number_of(to, "fused"), PARAMS);   /* one of them is a scalar: it goes with the rates */
+    assert_int_equal(number_of(to, "fused"),
+                     PARAMS); /* one of them is a scalar: it goes with the rates */
     fac_graph_free(to);
-    to = fac_pass_updates(g, without_roots, NULL);      /* three parameters of two dims and their moments are left */
+    to = fac_pass_updates(g, without_roots,
+                          NULL); /* three parameters of two dims and their moments are left */
     OK(fac_graph_check(to, err));
     assert_true(number_of(to, "group") >= 1 && number_of(to, "sqrt") >= 4);
     fac_graph_free(to);
@@ -231,7 +279,8 @@ static void large_models_have_several_groups(void **state) {
         OK(fac_tensor_new(NULL, FAC_F32, fac_shape(N), &t, err));
         fac_value *x = fac_input(g, name, FAC_F32, fac_shape(N));
         name[0] = 'w';
-        fac_value *y = fac_mul(fac_param(g, name, t), x), *one = fac_sum(fac_mul(y, y), (fac_dims){ 0 }, false);
+        fac_value *y = fac_mul(fac_param(g, name, t), x),
+                  *one = fac_sum(fac_mul(y, y), (fac_dims){ 0 }, false);
         loss = loss ? fac_add(loss, one) : one;
         fac_tensor_free(t);
     }
@@ -244,8 +293,9 @@ static void large_models_have_several_groups(void **state) {
     for (int k = 0; k < 3; k++) OK(fac_tensor_new(NULL, FAC_F32, fac_shape(N), &in[k], err));
     OK(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &in[3], err));
     OK(fac_program_plan(p, in, &stat, err));
-    assert_int_equal(count_updates(p, false), 4);       /* the scalars; each of 12 MB that are read beside the leaves */
-    assert_true(stat.copied <= sizeof(int64_t));        /* the count of steps */
+    assert_int_equal(count_updates(p, false),
+                     4); /* the scalars; each of 12 MB that are read beside the leaves */
+    assert_true(stat.copied <= sizeof(int64_t)); /* the count of steps */
     for (int k = 0; k < 4; k++) fac_tensor_free(in[k]);
     fac_program_free(p);
     fac_graph_free(g);
@@ -256,7 +306,9 @@ static void large_models_have_several_groups(void **state) {
 static void without_memory(void **state) {
     (void)state;
     static const fac_optim_group vectors = { .vectors = true, .weight_decay = -1 };
-    const fac_optim_opts opts = { .clip_norm = 1, .accumulate = 2, .ema = 0.9, .groups = &vectors, .ngroups = 1 };
+    const fac_optim_opts opts = {
+        .clip_norm = 1, .accumulate = 2, .ema = 0.9, .groups = &vectors, .ngroups = 1
+    };
     fac_device *device = NULL;
     OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, err));
     bool done = false;

@@ -1,5 +1,6 @@
-/* Steps that are done beside others: in the plan of a training none of them shares memory with what runs meanwhile, and on a
- * device with a second queue a training is the one without it, to the last bit. */
+/* Steps that are done beside others: in the plan of a training none of them shares memory with what
+ * runs meanwhile, and on a device with a second queue a training is the one without it, to the last
+ * bit. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -18,7 +19,10 @@ enum { BATCH = 2, STEPS = 3, SIDE = 28 };
 
 static uint64_t seed;
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static fac_tensor *batch(void) {
     static float x[BATCH * SIDE * SIDE];
@@ -64,10 +68,22 @@ static void train(fac_device *d, double *losses) {
 
 static int begun, ended, met;
 static bool able(fac_device *d) { return d != NULL; }
-static fac_status count(int *n) { ++*n; return FAC_OK; }
-static fac_status begin(fac_device *d, fac_error *e) { (void)d, (void)e; return count(&begun); }
-static fac_status end(fac_device *d, fac_error *e) { (void)d, (void)e; return count(&ended); }
-static fac_status meet(fac_device *d, fac_error *e) { (void)d, (void)e; return count(&met); }
+static fac_status count(int *n) {
+    ++*n;
+    return FAC_OK;
+}
+static fac_status begin(fac_device *d, fac_error *e) {
+    (void)d, (void)e;
+    return count(&begun);
+}
+static fac_status end(fac_device *d, fac_error *e) {
+    (void)d, (void)e;
+    return count(&ended);
+}
+static fac_status meet(fac_device *d, fac_error *e) {
+    (void)d, (void)e;
+    return count(&met);
+}
 static const fac_beside counting = { able, begin, end, meet };
 
 /* Root r is written, or any memory that it has. */
@@ -88,7 +104,7 @@ static bool any(const fac_plan *p, int r, const fac_slot *slots, int n) {
 /* Step t runs while s does. */
 static void check_pair(const fac_plan *p, const fac_step *s, const fac_step *t) {
     const fac_problem *a = s->problem, *b = t->problem;
-    for (int k = 0; k <= b->nout; k++) {            /* what t writes */
+    for (int k = 0; k <= b->nout; k++) { /* what t writes */
         const int r = k < b->nout ? t->out[k].root : t->work;
         if (any(p, r, s->in, a->nin) || any(p, r, s->out, a->nout) || touches(p, r, s->work))
             fail_msg("%s writes over memory of %s, which is aside", t->label, s->label);
@@ -123,7 +139,7 @@ static void nothing_shares_memory_with_what_is_aside(void **state) {
     cpu->backend = &with;
     fac_trainer *t = trainer(cpu, "resnet18");
     OK(fac_program_plan(fac_trainer_program(t), in, NULL, &err));
-    assert_int_equal(check_plan(fac_trainer_program(t)->last), 20);         /* its convolutions */
+    assert_int_equal(check_plan(fac_trainer_program(t)->last), 20); /* its convolutions */
     fac_trainer_free(t);
     train(cpu, losses);
     print_message("%d begun, %d met\n", begun, met);

@@ -1,5 +1,5 @@
-/* Weights that a run changes, packed together: a cpu that is given a packer trains as the one without it, to the last bit, in
- * fewer steps. */
+/* Weights that a run changes, packed together: a cpu that is given a packer trains as the one
+ * without it, to the last bit, in fewer steps. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -17,7 +17,10 @@ enum { BATCH = 4, STEPS = 3, MANY = 400 };
 
 /* ---- a packer that packs one by one ---- */
 
-typedef struct jobs { const fac_pack_job *job; int n; } jobs;
+typedef struct jobs {
+    const fac_pack_job *job;
+    int n;
+} jobs;
 static int made, done, packed;
 
 static bool takes(const fac_solver *s) { return s->pack; }
@@ -37,12 +40,14 @@ static void undo(fac_device *d, void *plan) {
     done++;
 }
 
-static fac_status pack(const void *plan, fac_device *d, const fac_span *from, fac_span to, fac_error *e) {
+static fac_status pack(const void *plan, fac_device *d, const fac_span *from, fac_span to,
+                       fac_error *e) {
     const jobs *j = plan;
     for (int i = j->n - 1; i >= 0; i--) {
         const fac_pack_job *job = &j->job[i];
         const fac_span result = { to.memory, to.at + job->to };
-        const fac_status status = job->solver->pack(job->plan, d, job->input, from[job->from], result, e);
+        const fac_status status =
+            job->solver->pack(job->plan, d, job->input, from[job->from], result, e);
         if (status) return status;
         packed++;
     }
@@ -109,7 +114,8 @@ static void packed_together_or_one_by_one(void **state) {
     device->backend = own;
     print_message("%d steps pack, %d with a packer\n", before, after);
     assert_memory_equal(apart, together, sizeof apart);
-    assert_true(before > 4 && after <= 2);              /* what is not there yet at the place of the first one stays apart */
+    assert_true(before > 4 &&
+                after <= 2); /* what is not there yet at the place of the first one stays apart */
     assert_true(made > 0 && made == done);
     assert_int_equal(packed, STEPS * (before - after + made));
 }

@@ -1,5 +1,5 @@
-/* The passes of the planner: their order is what docs/ARCHITECTURE.md says, and graphs after each of them are what programs go
- * through. */
+/* The passes of the planner: their order is what docs/ARCHITECTURE.md says, and graphs after each
+ * of them are what programs go through. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,10 @@
 
 static fac_device *device;
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s", err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s", err.text);                                                        \
+    } while (0)
 
 /* Lines "      name   words" between the two marks are the passes, in their order. */
 static void the_page_has_the_order(void **state) {
@@ -26,8 +29,10 @@ static void the_page_has_the_order(void **state) {
         fac_pass_info p;
         if (strstr(line, "<!-- passes -->")) in = !in;
         if (!in || sscanf(line, "      %39[a-z_]", name) != 1) continue;
-        if (!fac_pass_info_of(n++, &p)) fail_msg("docs/ARCHITECTURE.md: there is no pass %d, %s", n, name);
-        if (strcmp(name, p.name)) fail_msg("docs/ARCHITECTURE.md: pass %d is %s, not %s", n, p.name, name);
+        if (!fac_pass_info_of(n++, &p))
+            fail_msg("docs/ARCHITECTURE.md: there is no pass %d, %s", n, name);
+        if (strcmp(name, p.name))
+            fail_msg("docs/ARCHITECTURE.md: pass %d is %s, not %s", n, p.name, name);
         if (!strstr(line, p.does)) fail_msg("docs/ARCHITECTURE.md: %s: %s", p.name, p.does);
         if (!strstr(line, p.when)) fail_msg("docs/ARCHITECTURE.md: %s: %s", p.name, p.when);
     }
@@ -96,8 +101,10 @@ static void unknown_passes_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_has_the_order), cmocka_unit_test(graphs_change_where_the_pass_is),
-        cmocka_unit_test(every_pass_gives_a_graph), cmocka_unit_test(unknown_passes_are_refused),
+        cmocka_unit_test(the_page_has_the_order),
+        cmocka_unit_test(graphs_change_where_the_pass_is),
+        cmocka_unit_test(every_pass_gives_a_graph),
+        cmocka_unit_test(unknown_passes_are_refused),
     };
     if (fac_device_open("cpu", NULL, &device, &err)) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

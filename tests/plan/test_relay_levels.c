@@ -1,4 +1,5 @@
-/* The levels of plans that are known, and relays in trainings, alone and with steps that are done beside others. */
+/* The levels of plans that are known, and relays in trainings, alone and with steps that are done
+ * beside others. */
 #include "relay_pair.h"
 
 /* ---- levels ---- */
@@ -17,7 +18,8 @@ static void levels_of(fac_value *y, const fac_program_opts *o, const char *level
         const fac_relayed *r = p->last->steps[i].relay;
         assert_non_null(r);
         relays += r->first == i;
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", r->first == i ? "|" : "", r->jobs[i - r->first].level);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", r->first == i ? "|" : "",
+                 r->jobs[i - r->first].level);
     }
     assert_string_equal(text, levels);
     assert_int_equal(relay_runs - runs, relays);
@@ -30,28 +32,32 @@ static fac_value *input(fac_dims d) { return fac_input(fac_graph_new(), "x", FAC
 static fac_value *matrix(void) { return fac_exp(input(fac_shape(4, 5))); }
 static fac_value *image(void) { return fac_relu(input(fac_shape(2, 3, 4, 5))); }
 
-static fac_value *joined(fac_value *a, fac_value *b) { return fac_neg(fac_concat((fac_value *[]){ a, b }, 2, 1)); }
+static fac_value *joined(fac_value *a, fac_value *b) {
+    return fac_neg(fac_concat((fac_value *[]){ a, b }, 2, 1));
+}
 
 static void levels(void **state) {
     (void)state;
-    const fac_program_opts apart = { .no_fuse = true, .no_inplace = true }, over = { .no_fuse = true };
+    const fac_program_opts apart = { .no_fuse = true, .no_inplace = true },
+                           over = { .no_fuse = true };
     relay_give(relayed, plain->backend, MOST, false, false, seed);
     levels_of(matrix(), &apart, "|0");
     levels_of(fac_tanh(fac_neg(fac_tanh(matrix()))), &apart, "|0123");
     fac_value *a = matrix();
     levels_of(fac_add(fac_tanh(a), fac_neg(a)), &apart, "|0112");
     a = matrix();
-    levels_of(fac_add(fac_tanh(a), fac_neg(a)), &over, "|0123");        /* the last reader writes over what others read */
-    a = matrix();                                                        /* what a later node of a low level reads */
+    levels_of(fac_add(fac_tanh(a), fac_neg(a)), &over,
+              "|0123"); /* the last reader writes over what others read */
+    a = matrix();       /* what a later node of a low level reads */
     levels_of(fac_sub(fac_exp(fac_neg(fac_tanh(a))), fac_sigmoid(a)), &apart, "|011234");
     relay_usual.most = 2;
     levels_of(fac_tanh(fac_neg(fac_tanh(fac_neg(matrix())))), &apart, "|01|01|0");
     relay_give(relayed, plain->backend, MOST, false, true, seed);
     a = image();
-    levels_of(joined(fac_neg(a), fac_mul(a, a)), &apart, "|0112");       /* parts of one result */
+    levels_of(joined(fac_neg(a), fac_mul(a, a)), &apart, "|0112"); /* parts of one result */
     a = image();
     fac_value *b = fac_neg(a);
-    levels_of(joined(b, fac_mul(a, b)), &apart, "|0123");                /* a part reads another one */
+    levels_of(joined(b, fac_mul(a, b)), &apart, "|0123"); /* a part reads another one */
 }
 
 /* Where a result goes to an input's memory, everybody else has read it before. */
@@ -65,7 +71,8 @@ static void a_result_over_an_input(void **state) {
         fac_output(g, "next", fac_neg(x));
         for (int k = 0; k < 2; k++) {
             results *r = k ? &got : &want;
-            fac_program *p = program(k ? relayed : plain, g, &(fac_program_opts){ .no_fuse = true });
+            fac_program *p =
+                program(k ? relayed : plain, g, &(fac_program_opts){ .no_fuse = true });
             fac_tensor *t = random_tensor(seed, 1, fac_shape(4, 5), 1), *y[2] = { NULL, t };
             r->n = 0, r->bytes = 0;
             OK(fac_program_run(p, &t, y, &err));
@@ -122,13 +129,16 @@ static void trainings(void **state) {
     }
 }
 
-/* What a step that is aside reads, and a relay reads last, in its first level, is there until both meet. */
+/* What a step that is aside reads, and a relay reads last, in its first level, is there until both
+ * meet. */
 static void what_is_aside_reads(void **state) {
     (void)state;
-    const fac_conv3d_opts padded = { .pad = { 1, 1, 1, 1, 1, 1 } };         /* whose gradients take plain operands */
+    const fac_conv3d_opts padded = { .pad = { 1, 1, 1, 1, 1,
+                                              1 } }; /* whose gradients take plain operands */
     for (int k = 0; k < 2; k++) {
         builder b = { fac_graph_new(), seed, 0, 0 };
-        fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(2, 5, 10, 12, 12)), *a = fac_tanh(x), *y = fac_neg(x);
+        fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(2, 5, 10, 12, 12)), *a = fac_tanh(x),
+                  *y = fac_neg(x);
         fac_value *w = param(&b, fac_shape(5, 5, 3, 3, 3), 1);
         fac_output(b.g, "w", fac_conv3d_grad_w(a, x, w, &padded));
         for (int i = 0; i < 5; i++) y = i & 1 ? fac_tanh(y) : fac_neg(y);
@@ -137,10 +147,13 @@ static void what_is_aside_reads(void **state) {
         relay_give(relayed, plain->backend, MOST, false, false, seed);
         relay_backend.beside = &relay_beside;
         fac_tensor *t = random_tensor(seed, 1, fac_shape(2, 5, 10, 12, 12), 1);
-        fac_program *p = program(k ? relayed : plain, b.g, &(fac_program_opts){ .no_fuse = true, .no_inplace = true });
+        fac_program *p = program(k ? relayed : plain, b.g,
+                                 &(fac_program_opts){ .no_fuse = true, .no_inplace = true });
         run_times(p, t, 2, k ? &got : &want);
         const fac_step *gradient = &p->last->steps[2], *end = &p->last->steps[p->last->nsteps - 1];
-        if (k) assert_true(gradient->aside && gradient->in[0].root == p->last->steps[0].out[0].root && end->relay->n > 5);
+        if (k)
+            assert_true(gradient->aside && gradient->in[0].root == p->last->steps[0].out[0].root &&
+                        end->relay->n > 5);
         fac_program_free(p);
         fac_graph_free(b.g);
         fac_tensor_free(t);
@@ -150,7 +163,9 @@ static void what_is_aside_reads(void **state) {
 
 int main(void) {
     seed = fresh_seed() % 1000000;
-    const struct CMUnitTest tests[] = { cmocka_unit_test(levels), cmocka_unit_test(a_result_over_an_input),
-                                        cmocka_unit_test(trainings), cmocka_unit_test(what_is_aside_reads) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(levels),
+                                        cmocka_unit_test(a_result_over_an_input),
+                                        cmocka_unit_test(trainings),
+                                        cmocka_unit_test(what_is_aside_reads) };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

@@ -10,7 +10,10 @@
 
 enum { MOST = 10, PAIRS = 24, ROUNDS = 300 };
 
-typedef struct costs { int things, pairs, a[PAIRS], b[PAIRS]; double alone[MOST][2], apart[PAIRS][2]; } costs;
+typedef struct costs {
+    int things, pairs, a[PAIRS], b[PAIRS];
+    double alone[MOST][2], apart[PAIRS][2];
+} costs;
 
 static double cost_of(const costs *c, const bool *side) {
     double sum = 0;
@@ -24,11 +27,13 @@ static costs random_costs(uint64_t seed, uint64_t *at) {
     costs c = { .things = 1 + (int)(fac_random_bits(seed, ++*at, 0) % MOST) };
     c.pairs = (int)(fac_random_bits(seed, ++*at, 0) % PAIRS);
     for (int i = 0; i < c.things; i++)
-        for (int s = 0; s < 2; s++) c.alone[i][s] = 1e-6 * (double)(fac_random_bits(seed, ++*at, 0) % 50);
+        for (int s = 0; s < 2; s++)
+            c.alone[i][s] = 1e-6 * (double)(fac_random_bits(seed, ++*at, 0) % 50);
     for (int k = 0; k < c.pairs; k++) {
         c.a[k] = (int)(fac_random_bits(seed, ++*at, 0) % (uint64_t)c.things);
         c.b[k] = (int)(fac_random_bits(seed, ++*at, 0) % (uint64_t)c.things);
-        for (int s = 0; s < 2; s++) c.apart[k][s] = 1e-6 * (double)(fac_random_bits(seed, ++*at, 0) % 30);
+        for (int s = 0; s < 2; s++)
+            c.apart[k][s] = 1e-6 * (double)(fac_random_bits(seed, ++*at, 0) % 30);
     }
     return c;
 }
@@ -44,7 +49,8 @@ static void least_of_all(void **state) {
         fac_sides *s = fac_sides_new(c.things);
         assert_non_null(s);
         for (int i = 0; i < c.things; i++) fac_sides_alone(s, i, c.alone[i][0], c.alone[i][1]);
-        for (int k = 0; k < c.pairs; k++) fac_sides_apart(s, c.a[k], c.b[k], c.apart[k][0], c.apart[k][1]);
+        for (int k = 0; k < c.pairs; k++)
+            fac_sides_apart(s, c.a[k], c.b[k], c.apart[k][0], c.apart[k][1]);
         assert_int_equal(fac_sides_choose(s, side, &err), FAC_OK);
         fac_sides_free(s);
         double least = 1;
@@ -54,7 +60,8 @@ static void least_of_all(void **state) {
             if (cost < least) least = cost;
         }
         const double got = cost_of(&c, side);
-        if (got > least + 1e-12) fail_msg("%g, but %g is possible with %d things", got, least, c.things);
+        if (got > least + 1e-12)
+            fail_msg("%g, but %g is possible with %d things", got, least, c.things);
     }
 }
 
@@ -72,6 +79,7 @@ static void ties_stay_on_side_0(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(least_of_all), cmocka_unit_test(ties_stay_on_side_0) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(least_of_all),
+                                        cmocka_unit_test(ties_stay_on_side_0) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,12 @@
 #include "fresh_seed.h"
 
 static fac_device *dev;
-static fac_error   err;
-static uint64_t    seed, at;
-#define OK(call) do { if (call) fail_msg("%s", err.text); } while (0)
+static fac_error err;
+static uint64_t seed, at;
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s", err.text);                                                        \
+    } while (0)
 
 static int open_device(void **state) {
     (void)state;
@@ -131,7 +134,8 @@ static fac_graph *made(const fac_graph *g, const fac_integers *how, fac_dims sha
 
 /* ---- each scheme ---- */
 
-static void check_scheme(const fac_graph *g, const fac_integers *how, fac_dims shape, double least) {
+static void check_scheme(const fac_graph *g, const fac_integers *how, fac_dims shape,
+                         double least) {
     fac_calibrator *c;
     fac_tensor *x = drawn(shape, 1), *was = answer(g, x, false);
     fac_graph *q = made(g, how, shape, x, &c);
@@ -161,11 +165,13 @@ static void schemes_give_nearly_the_same(void **state) {
     for (int k = 0; fac_integers_scheme(k); k++) {
         const bool few = strstr(fac_integers_scheme(k), "int4") != NULL;
         for (int way = 0; way < 12; way++) {
-            const fac_integers how = { .scheme = fac_integers_scheme(k), .calibration = way % 3,
-                                       .is_signed = way / 3 % 2, .per_tensor = way / 6,
+            const fac_integers how = { .scheme = fac_integers_scheme(k),
+                                       .calibration = way % 3,
+                                       .is_signed = way / 3 % 2,
+                                       .per_tensor = way / 6,
                                        .reduce_range = way / 6 };
             const bool clips = how.calibration == FAC_CALIBRATE_ENTROPY;
-            const bool tails = how.calibration == FAC_CALIBRATE_PERCENTILE;     /* are cut */
+            const bool tails = how.calibration == FAC_CALIBRATE_PERCENTILE; /* are cut */
             const double least = few || tails ? 8 : 20;
             check_scheme(g, &how, image, clips ? 5 : least + 4);
             check_scheme(p, &how, rows, clips ? 3 : least);
@@ -252,7 +258,7 @@ static void entropy_cuts_tails_alone(void **state) {
     fac_tally *t, *even;
     fac_tensor *x = drawn(fac_shape(N), 1), *y = drawn(fac_shape(N), 1);
     float *to = (float *)(uintptr_t)fac_tensor_data(x);
-    for (int k = 0; k < N; k++) to[k] = k % 2 ? 0 : to[k];      /* zeros say nothing of a range */
+    for (int k = 0; k < N; k++) to[k] = k % 2 ? 0 : to[k]; /* zeros say nothing of a range */
     to[0] = 40;
     OK(fac_tally_new(&t, &err));
     OK(fac_tally_new(&even, &err));

@@ -1,4 +1,5 @@
-/* What models cost: the numbers of eight counters on eight networks, to the unit; memory over time; orders against all orders. */
+/* What models cost: the numbers of eight counters on eight networks, to the unit; memory over time;
+ * orders against all orders. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,19 +15,42 @@
 #include "facula/facula.h"
 
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
-/* Counted by the tools themselves (torchinfo 1.8, ptflops 0.7.5, fvcore 0.1.5, thop 0.1.1) on torchvision's networks, one image
- * of 224 x 224. */
-static const struct { const char *name; double params, count[7]; } golden[] = {
-    { "alexnet", 61100840, { 714188480, 714682664, 716441128, 715561896, 714682664, 714197696, 714206912 } },
-    { "vgg16", 138357544, { 15470264320, 15483821032, 15523225576, 15503523304, 15483821032, 15470289408, 15470314496 } },
-    { "resnet18", 11689512, { 1814073344, 1814083944, 1825313768, 1822177768, 1814074344, 1819065856, 1824033792 } },
-    { "resnet50", 25557032, { 4089184256, 4089238376, 4132436968, 4121925096, 4089185256, 4111512576, 4133742592 } },
-    { "squeezenet1_0", 1248424, { 818924576, 823270824, 836821960, 830046392, 823270824, 819093576, 819094576 } },
-    { "squeezenet1_1", 1235496, { 349151936, 351741288, 359982728, 355862008, 351741288, 349320936, 349321936 } },
-    { "mobilenet_v2", 3504872, { 300774272, 300809384, 320300008, 320237288, 300775272, 314193216, 327486720 } },
-    { "googlenet", 6624904, { 1498376192, 1498391752, 1513907448, 1507755400, 1498377192, 1504878688, 1511332032 } },
+/* Counted by the tools themselves (torchinfo 1.8, ptflops 0.7.5, fvcore 0.1.5, thop 0.1.1) on
+ * torchvision's networks, one image of 224 x 224. */
+static const struct {
+    const char *name;
+    double params, count[7];
+} golden[] = {
+    { "alexnet",
+      61100840,
+      { 714188480, 714682664, 716441128, 715561896, 714682664, 714197696, 714206912 } },
+    { "vgg16",
+      138357544,
+      { 15470264320, 15483821032, 15523225576, 15503523304, 15483821032, 15470289408,
+        15470314496 } },
+    { "resnet18",
+      11689512,
+      { 1814073344, 1814083944, 1825313768, 1822177768, 1814074344, 1819065856, 1824033792 } },
+    { "resnet50",
+      25557032,
+      { 4089184256, 4089238376, 4132436968, 4121925096, 4089185256, 4111512576, 4133742592 } },
+    { "squeezenet1_0",
+      1248424,
+      { 818924576, 823270824, 836821960, 830046392, 823270824, 819093576, 819094576 } },
+    { "squeezenet1_1",
+      1235496,
+      { 349151936, 351741288, 359982728, 355862008, 351741288, 349320936, 349321936 } },
+    { "mobilenet_v2",
+      3504872,
+      { 300774272, 300809384, 320300008, 320237288, 300775272, 314193216, 327486720 } },
+    { "googlenet",
+      6624904,
+      { 1498376192, 1498391752, 1513907448, 1507755400, 1498377192, 1504878688, 1511332032 } },
 };
 
 static void zoo_in_every_convention(void **state) {
@@ -41,19 +65,28 @@ static void zoo_in_every_convention(void **state) {
         for (int c = 0; c < 7; c++) {
             const double n = fac_analysis_count(a, (fac_convention)c);
             if (n != golden[k].count[c])
-                fail_msg("%s, %s: %.0f, not %.0f", golden[k].name, fac_convention_name((fac_convention)c), n, golden[k].count[c]);
+                fail_msg("%s, %s: %.0f, not %.0f", golden[k].name,
+                         fac_convention_name((fac_convention)c), n, golden[k].count[c]);
         }
         fac_analysis_free(a);
         fac_graph_free(g);
     }
 }
 
-/* onnx-tool 1.0.1; peak and sum of results by an ideal allocator in the order of the file (kB, rounded as published). */
-static const struct { const char *file; double macs, tool, results, peak; } light[] = {
-    { "bvlc_alexnet", 654560384, 675839112, 7.20, 2.24 },  { "densenet121", 2834161664, 3369419240, 320.48, 8.43 },
-    { "inception_v1", 1431556352, 1481545240, 36.64, 6.42 }, { "inception_v2", 2018851840, 2157663112, 84.54, 6.42 },
-    { "resnet50", 4089184256, 4450789512, 150.25, 9.63 },  { "shufflenet", 124664528, 234546984, 57.07, 3.11 },
-    { "squeezenet", 349151936, 357511224, 28.20, 6.31 },   { "vgg19", 19632062464, 19667941512, 125.14, 25.69 },
+/* onnx-tool 1.0.1; peak and sum of results by an ideal allocator in the order of the file (kB,
+ * rounded as published). */
+static const struct {
+    const char *file;
+    double macs, tool, results, peak;
+} light[] = {
+    { "bvlc_alexnet", 654560384, 675839112, 7.20, 2.24 },
+    { "densenet121", 2834161664, 3369419240, 320.48, 8.43 },
+    { "inception_v1", 1431556352, 1481545240, 36.64, 6.42 },
+    { "inception_v2", 2018851840, 2157663112, 84.54, 6.42 },
+    { "resnet50", 4089184256, 4450789512, 150.25, 9.63 },
+    { "shufflenet", 124664528, 234546984, 57.07, 3.11 },
+    { "squeezenet", 349151936, 357511224, 28.20, 6.31 },
+    { "vgg19", 19632062464, 19667941512, 125.14, 25.69 },
     { "zfnet512", 1481727008, 1542366888, 18.84, 9.12 },
 };
 
@@ -89,10 +122,11 @@ static void batch_and_shared_weights(void **state) {
     fac_analysis *a = NULL;
     fac_tensor *t = NULL;
     OK(fac_tensor_new(NULL, FAC_F32, fac_shape(8, 8), &t, &err));
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 8)), *w = fac_param(g, "w", t);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 8)),
+              *w = fac_param(g, "w", t);
     fac_output(g, "y", fac_linear(fac_relu(fac_linear(x, w, NULL)), w, NULL));
     OK(fac_analyze(g, 5, &a, &err));
-    assert_int_equal(fac_analysis_totals(a).params, 64);        /* once */
+    assert_int_equal(fac_analysis_totals(a).params, 64); /* once */
     assert_int_equal(fac_analysis_totals(a).weights, 256);
     assert_int_equal(fac_analysis_totals(a).macs, 2 * 5 * 64);
     assert_int_equal(fac_analysis_layer(a, 0)->params, 64);
@@ -102,7 +136,7 @@ static void batch_and_shared_weights(void **state) {
     assert_null(fac_analysis_layer(a, 3));
     assert_null(fac_analysis_layer(a, -1));
     fac_alive alive[1];
-    assert_int_equal(fac_analysis_alive(a, 1, alive, 1), 2);    /* what relu reads and what it makes */
+    assert_int_equal(fac_analysis_alive(a, 1, alive, 1), 2); /* what relu reads and what it makes */
     assert_int_equal(alive[0].bytes, 160);
     fac_analysis_free(a);
     fac_graph_free(g);
@@ -114,7 +148,7 @@ static void sizes_that_cannot_be(void **state) {
     fac_graph *g = fac_graph_new();
     fac_analysis *a = NULL;
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 6));
-    fac_output(g, "y", fac_relu(fac_reshape(x, fac_shape(2, 6))));      /* only for N = 2 */
+    fac_output(g, "y", fac_relu(fac_reshape(x, fac_shape(2, 6)))); /* only for N = 2 */
     OK(fac_graph_check(g, &err));
     OK(fac_analyze(g, 3, &a, &err));
     assert_non_null(fac_analysis_open(a));
@@ -129,15 +163,19 @@ static void sizes_that_cannot_be(void **state) {
 
 static void paths_of_exporters(void **state) {
     (void)state;
-    static const char *const text =
-        "input x f32[1,4]\n"
-        "a = relu(x) !features.features.0.features.0.0.Relu\n"
-        "b = tanh(a) !features.features.0.features.0.1.Tanh_1\n"
-        "c = relu(b) !conv1.Relu\n"
-        "d = tanh(c) @conv1.act\n"
-        "output y = d\n";
-    static const struct { const char *module; bool layer; } want[] = {
-        { "features.0.0", true }, { "features.0.1", true }, { "conv1", false }, { "conv1.act", true } };
+    static const char *const text = "input x f32[1,4]\n"
+                                    "a = relu(x) !features.features.0.features.0.0.Relu\n"
+                                    "b = tanh(a) !features.features.0.features.0.1.Tanh_1\n"
+                                    "c = relu(b) !conv1.Relu\n"
+                                    "d = tanh(c) @conv1.act\n"
+                                    "output y = d\n";
+    static const struct {
+        const char *module;
+        bool layer;
+    } want[] = { { "features.0.0", true },
+                 { "features.0.1", true },
+                 { "conv1", false },
+                 { "conv1.act", true } };
     FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
     fac_graph *g = NULL;
     fac_analysis *a = NULL;
@@ -156,8 +194,13 @@ static void paths_of_exporters(void **state) {
 
 enum { MOST = 8 };
 
-/* Layer i reads one or two results of earlier ones (or x); sizes are random.  The reference knows nothing of stretches. */
-typedef struct net { int n, in[MOST][2]; double bytes[MOST + 1]; bool out[MOST]; } net;
+/* Layer i reads one or two results of earlier ones (or x); sizes are random.  The reference knows
+ * nothing of stretches. */
+typedef struct net {
+    int n, in[MOST][2];
+    double bytes[MOST + 1];
+    bool out[MOST];
+} net;
 
 static double peak_of(const net *t, const int *order) {
     double live = t->bytes[MOST], peak = 0;
@@ -166,7 +209,8 @@ static double peak_of(const net *t, const int *order) {
         live += t->bytes[order[k]];
         if (live > peak) peak = live;
         done[order[k]] = true;
-        for (int v = -1; v < t->n; v++) {                       /* what was read for the last time just now, or never will be */
+        for (int v = -1; v < t->n;
+             v++) { /* what was read for the last time just now, or never will be */
             bool read_here = v == order[k], later = v >= 0 && t->out[v];
             for (int i = 0; i < t->n; i++) {
                 const bool reads = t->in[i][0] == v || t->in[i][1] == v;
@@ -205,12 +249,15 @@ static fac_graph *graph_of(net *t, uint64_t seed, uint64_t trial) {
     uint64_t at = 0;
     t->bytes[MOST] = 128;
     for (int i = 0; i < t->n; i++) {
-        for (int s = 0; s < 2; s++) t->in[i][s] = (int)(fac_random_bits(seed, trial, at++) % (uint64_t)(i + 1)) - 1;
+        for (int s = 0; s < 2; s++)
+            t->in[i][s] = (int)(fac_random_bits(seed, trial, at++) % (uint64_t)(i + 1)) - 1;
         fac_value *in[2];
         for (int s = 0; s < 2; s++) in[s] = t->in[i][s] < 0 ? x : v[t->in[i][s]];
         if (fac_random_bits(seed, trial, at++) % 2) {
             fac_tensor *index = NULL;
-            OK(fac_tensor_new(NULL, FAC_I64, fac_shape(1 + (int64_t)(fac_random_bits(seed, trial, at++) % 64)), &index, &err));
+            OK(fac_tensor_new(NULL, FAC_I64,
+                              fac_shape(1 + (int64_t)(fac_random_bits(seed, trial, at++) % 64)),
+                              &index, &err));
             v[i] = fac_gather(in[0], fac_const(g, index), 0);
             t->in[i][1] = t->in[i][0];
             fac_tensor_free(index);
@@ -219,7 +266,8 @@ static fac_graph *graph_of(net *t, uint64_t seed, uint64_t trial) {
         }
         t->bytes[i] = 4 * (double)fac_value_type(v[i]).dims.d[0];
     }
-    for (int i = 0; i < t->n; i++) {                /* what nobody reads is a result of the graph, or it would be dropped */
+    for (int i = 0; i < t->n;
+         i++) { /* what nobody reads is a result of the graph, or it would be dropped */
         t->out[i] = true;
         for (int j = i + 1; j < t->n; j++) t->out[i] &= t->in[j][0] != i && t->in[j][1] != i;
         char name[8];
@@ -247,8 +295,8 @@ static void orders_are_the_best(void **state) {
         OK(fac_analysis_order(a, order, &peak, &exact, &err));
         const double best = exact ? best_of_all(&t, other, 0, 1e9) : peak;
         if (peak != best || peak != peak_of(&t, order) || peak > fac_analysis_totals(a).peak)
-            fail_msg("trial %d: %.0f bytes, the order gives %.0f, the best of all %.0f", (int)trial, peak, peak_of(&t, order),
-                     best);
+            fail_msg("trial %d: %.0f bytes, the order gives %.0f, the best of all %.0f", (int)trial,
+                     peak, peak_of(&t, order), best);
         assert_true(peak >= fac_analysis_totals(a).bound);
         proven += exact;
         better += peak < fac_analysis_totals(a).peak;
@@ -289,9 +337,12 @@ static void wide_nets(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zoo_in_every_convention), cmocka_unit_test(onnx_files), cmocka_unit_test(batch_and_shared_weights),
-        cmocka_unit_test(sizes_that_cannot_be), cmocka_unit_test(paths_of_exporters), cmocka_unit_test(orders_are_the_best),
-        cmocka_unit_test(wide_nets) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(zoo_in_every_convention),
+                                        cmocka_unit_test(onnx_files),
+                                        cmocka_unit_test(batch_and_shared_weights),
+                                        cmocka_unit_test(sizes_that_cannot_be),
+                                        cmocka_unit_test(paths_of_exporters),
+                                        cmocka_unit_test(orders_are_the_best),
+                                        cmocka_unit_test(wide_nets) };
     return cmocka_run_group_tests_name("analyze", tests, NULL, NULL);
 }

@@ -4,7 +4,10 @@
 #include <string.h>
 #include "facula/facula.h"
 
-#define OK(x) do { if (x) fail_msg("%s", err.text); } while (0)
+#define OK(x)                                                                                      \
+    do {                                                                                           \
+        if (x) fail_msg("%s", err.text);                                                           \
+    } while (0)
 static fac_error err;
 
 static fac_analysis *analyze(fac_graph *g) {
@@ -147,7 +150,9 @@ static void modules_of_torch_export(void **state) {
 /* The children 1 and 3 of a Sequential, and 2 of something else: 0 and 2 were left out. */
 static void numbers_that_are_missing(void **state) {
     (void)state;
-    static const struct { const char *op, *in, *out, *scopes, *classes; } nodes[] = {
+    static const struct {
+        const char *op, *in, *out, *scopes, *classes;
+    } nodes[] = {
         { "Relu", "x", "a", "['', 'body', 'body.1', 'relu']", "['N', 'nn.Sequential', 'R', 'r']" },
         { "Tanh", "a", "b", "['', 'body', 'body.3', 'tanh']", "['N', 'nn.Sequential', 'T', 't']" },
         { "Abs", "b", "y", "['', 'list', 'list.2', 'abs']", "['N', 'my.List', 'A', 'a']" },

@@ -1,5 +1,5 @@
-/* Diffs: one edit after the other on a network is told as just that edit; renamed and reordered models are the same; contents of
- * parameters; large models. */
+/* Diffs: one edit after the other on a network is told as just that edit; renamed and reordered
+ * models are the same; contents of parameters; large models. */
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -22,14 +22,26 @@ static fac_differences *diff(const fac_graph *a, const fac_graph *b, fac_diff_op
 }
 
 /* What the edits of network() are. */
-typedef enum edit { NONE, STRIDE, INSERT, REMOVE, REPLACE, REWIRE, INPUT_TYPE, OUTPUT_ADDED, CONST, SWAPPED } edit;
+typedef enum edit {
+    NONE,
+    STRIDE,
+    INSERT,
+    REMOVE,
+    REPLACE,
+    REWIRE,
+    INPUT_TYPE,
+    OUTPUT_ADDED,
+    CONST,
+    SWAPPED
+} edit;
 
 /* A residual block between two convolutions; nodes are named by their scopes. */
 static fac_graph *network(edit e) {
     fac_graph *g = fac_graph_new();
     fac_nn_seed(g, 3);
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(e == INPUT_TYPE ? 2 : 1, 3, 16, 16));
-    fac_value *a = fac_nn_conv2d(x, "c1", 8, 3, &(fac_nn_conv2d_opts){ .pad = 1, .stride = e == STRIDE ? 2 : 1 });
+    fac_value *a = fac_nn_conv2d(x, "c1", 8, 3,
+                                 &(fac_nn_conv2d_opts){ .pad = 1, .stride = e == STRIDE ? 2 : 1 });
     fac_graph_push(g, "block");
     fac_value *r = e == REPLACE ? fac_sigmoid(a) : fac_relu(a);
     if (e == INSERT) r = fac_tanh(r);
@@ -39,7 +51,8 @@ static fac_graph *network(edit e) {
     p = fac_neg(b);
     if (e != SWAPPED) q = fac_abs(b);
     fac_value *sum = fac_add(p, q);
-    fac_value *c = e == REMOVE ? sum : fac_mul(sum, fac_number(g, FAC_F32, e == CONST ? 0.25 : 0.5));
+    fac_value *c =
+        e == REMOVE ? sum : fac_mul(sum, fac_number(g, FAC_F32, e == CONST ? 0.25 : 0.5));
     fac_value *s = fac_add(e == REWIRE ? a : r, c);
     fac_graph_pop(g);
     fac_output(g, "y", fac_nn_linear(fac_mean(s, fac_shape(2, 3), false), "fc", 5));
@@ -48,20 +61,25 @@ static fac_graph *network(edit e) {
     return g;
 }
 
-typedef struct expected { fac_change_of of; fac_change_kind kind; const char *name, *text; } expected;
+typedef struct expected {
+    fac_change_of of;
+    fac_change_kind kind;
+    const char *name, *text;
+} expected;
 
 static void expect_changes(edit e, fac_diff_opts o, int n, const expected *want) {
     fac_graph *a = network(NONE), *b = network(e);
-    for (int back = 0; back < 2; back++) {              /* either way round it is as many */
+    for (int back = 0; back < 2; back++) { /* either way round it is as many */
         fac_differences *d = back ? diff(b, a, o) : diff(a, b, o);
         int i = 0;
         for (const fac_change *c; (c = fac_differences_get(d, i)); i++) {
             if (back) continue;
             const char *name = c->b ? c->b : c->a;
             if (i >= n) fail_msg("edit %d: more: %s %s", e, name, c->text);
-            if (c->of != want[i].of || c->kind != want[i].kind || !strstr(name, want[i].name) || !strstr(c->text, want[i].text))
-                fail_msg("edit %d: of %d kind %d %s: %s; expected %d %d %s: %s", e, c->of, c->kind, name, c->text, want[i].of,
-                         want[i].kind, want[i].name, want[i].text);
+            if (c->of != want[i].of || c->kind != want[i].kind || !strstr(name, want[i].name) ||
+                !strstr(c->text, want[i].text))
+                fail_msg("edit %d: of %d kind %d %s: %s; expected %d %d %s: %s", e, c->of, c->kind,
+                         name, c->text, want[i].of, want[i].kind, want[i].name, want[i].text);
         }
         if (i != n) fail_msg("edit %d, back %d: %d changes, not %d", e, back, i, n);
         assert_true(fac_differences_totals(d).same == !n);
@@ -76,13 +94,20 @@ static void each_edit_is_told_alone(void **state) {
     const fac_diff_opts o = { 0 };
     expect_changes(NONE, o, 0, NULL);
     expect_changes(STRIDE, o, 1, (expected[]){ { FAC_OF_NODE, FAC_CHANGED, "c1", "stride=2,2" } });
-    expect_changes(INSERT, o, 1, (expected[]){ { FAC_OF_NODE, FAC_ADDED, "tanh", "tanh(block.relu" } });
-    expect_changes(REMOVE, o, 1, (expected[]){ { FAC_OF_NODE, FAC_REMOVED, "mul", "mul(block.add" } });
-    expect_changes(REPLACE, o, 2, (expected[]){ { FAC_OF_NODE, FAC_REMOVED, "relu", "relu(c1" },
-                                                { FAC_OF_NODE, FAC_ADDED, "sigmoid", "sigmoid(c1" } });
-    expect_changes(REWIRE, o, 1, (expected[]){ { FAC_OF_NODE, FAC_REWIRED, "add", "input 0 from block.relu" } });
-    expect_changes(INPUT_TYPE, o, 1, (expected[]){ { FAC_OF_INPUT, FAC_CHANGED, "x", "f32[1,3,16,16] -> f32[2,3,16,16]" } });
-    expect_changes(OUTPUT_ADDED, o, 1, (expected[]){ { FAC_OF_OUTPUT, FAC_ADDED, "features", "f32[1,8,16,16]" } });
+    expect_changes(INSERT, o, 1,
+                   (expected[]){ { FAC_OF_NODE, FAC_ADDED, "tanh", "tanh(block.relu" } });
+    expect_changes(REMOVE, o, 1,
+                   (expected[]){ { FAC_OF_NODE, FAC_REMOVED, "mul", "mul(block.add" } });
+    expect_changes(REPLACE, o, 2,
+                   (expected[]){ { FAC_OF_NODE, FAC_REMOVED, "relu", "relu(c1" },
+                                 { FAC_OF_NODE, FAC_ADDED, "sigmoid", "sigmoid(c1" } });
+    expect_changes(REWIRE, o, 1,
+                   (expected[]){ { FAC_OF_NODE, FAC_REWIRED, "add", "input 0 from block.relu" } });
+    expect_changes(
+        INPUT_TYPE, o, 1,
+        (expected[]){ { FAC_OF_INPUT, FAC_CHANGED, "x", "f32[1,3,16,16] -> f32[2,3,16,16]" } });
+    expect_changes(OUTPUT_ADDED, o, 1,
+                   (expected[]){ { FAC_OF_OUTPUT, FAC_ADDED, "features", "f32[1,8,16,16]" } });
     expect_changes(CONST, o, 1, (expected[]){ { FAC_OF_NODE, FAC_CHANGED, "mul", "0.5 -> 0.25" } });
 }
 
@@ -93,7 +118,8 @@ static void names_alone_are_no_difference(void **state) {
     OK(fac_graph_rename(b, "block.c2.weight", "w", &c, err));
     fac_differences *d = diff(a, c, (fac_diff_opts){ 0 });
     fac_diff_totals t = fac_differences_totals(d);
-    assert_true(t.same && t.leaves[FAC_RENAMED] == 2 && t.nodes[FAC_CHANGED] + t.nodes[FAC_REWIRED] + t.nodes[FAC_ADDED] == 0);
+    assert_true(t.same && t.leaves[FAC_RENAMED] == 2 &&
+                t.nodes[FAC_CHANGED] + t.nodes[FAC_REWIRED] + t.nodes[FAC_ADDED] == 0);
     fac_differences_free(d);
     d = diff(a, c, (fac_diff_opts){ .names = true });
     assert_false(fac_differences_totals(d).same);
@@ -118,7 +144,9 @@ static void order_alone_is_no_difference(void **state) {
     fac_graph_free(b);
 }
 
-/* ---- contents ----------------------------------------------------------------------------------------------------- */
+/* ---- contents
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static void contents_are_measured(void **state) {
     (void)state;
@@ -152,7 +180,8 @@ static void contents_are_measured(void **state) {
     free(x);
 }
 
-/* ---- many equal nodes, numbered names ------------------------------------------------------------------------------- */
+/* ---- many equal nodes, numbered names
+ * ------------------------------------------------------------------------------- */
 
 static void equal_branches_pair_up(void **state) {
     (void)state;
@@ -170,7 +199,8 @@ static void equal_branches_pair_up(void **state) {
     for (int k = 0; k < 2; k++) fac_graph_free(g[k]);
 }
 
-/* A long chain whose parts all look alike, one node taken out of the middle, and numbered names that shift with it. */
+/* A long chain whose parts all look alike, one node taken out of the middle, and numbered names
+ * that shift with it. */
 static void long_models_are_compared(void **state) {
     enum { N = 20000, OUT = 9000 };
     (void)state;
@@ -191,18 +221,21 @@ static void long_models_are_compared(void **state) {
     fac_differences *d = diff(g[0], g[1], (fac_diff_opts){ 0 });
     const fac_diff_totals t = fac_differences_totals(d);
     assert_int_equal(t.nodes[FAC_REMOVED], 1);
-    assert_int_equal(t.nodes[FAC_ADDED] + t.nodes[FAC_CHANGED] + t.nodes[FAC_REWIRED] + t.nodes[FAC_MOVED], 0);
+    assert_int_equal(
+        t.nodes[FAC_ADDED] + t.nodes[FAC_CHANGED] + t.nodes[FAC_REWIRED] + t.nodes[FAC_MOVED], 0);
     assert_int_equal(t.nodes[FAC_RENAMED], N - 1 - OUT);
     fac_differences_free(d);
     for (int k = 0; k < 2; k++) fac_graph_free(g[k]);
 }
 
-/* Random small edits of random graphs: never more changes than a complete rewrite, always some, and none against itself. */
+/* Random small edits of random graphs: never more changes than a complete rewrite, always some, and
+ * none against itself. */
 static void random_graphs_are_told_apart(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         fac_graph *g[2];
-        const int n = 5 + (int)(fac_random_bits(seed, 0, 0) % 60), at = (int)(fac_random_bits(seed, 0, 1) % (uint64_t)n);
+        const int n = 5 + (int)(fac_random_bits(seed, 0, 0) % 60),
+                  at = (int)(fac_random_bits(seed, 0, 1) % (uint64_t)n);
         for (int k = 0; k < 2; k++) {
             g[k] = fac_graph_new();
             fac_value *v[128] = { fac_input(g[k], "x", FAC_F32, fac_shape(4)) };
@@ -211,17 +244,23 @@ static void random_graphs_are_told_apart(void **state) {
                 fac_value *p = v[bits / 7 % (uint64_t)(i + 1)], *q = v[i];
                 int op = (int)(bits % 3);
                 if (k && i == at) op += 3;
-                v[i + 1] = op == 0 ? fac_add(q, p) : op == 1 ? fac_relu(q) : op == 2 ? fac_mul(p, q) : op == 3 ? fac_sub(q, p)
-                         : op == 4 ? fac_tanh(q) : fac_div(p, q);
+                v[i + 1] = op == 0   ? fac_add(q, p)
+                           : op == 1 ? fac_relu(q)
+                           : op == 2 ? fac_mul(p, q)
+                           : op == 3 ? fac_sub(q, p)
+                           : op == 4 ? fac_tanh(q)
+                                     : fac_div(p, q);
             }
             fac_output(g[k], "y", v[n]);
             OK(fac_graph_check(g[k], err));
         }
-        fac_differences *d = diff(g[0], g[1], (fac_diff_opts){ 0 }), *same = diff(g[0], g[0], (fac_diff_opts){ .names = true });
+        fac_differences *d = diff(g[0], g[1], (fac_diff_opts){ 0 }),
+                        *same = diff(g[0], g[0], (fac_diff_opts){ .names = true });
         const fac_diff_totals t = fac_differences_totals(d);
-        if (t.nodes[FAC_REMOVED] != t.nodes[FAC_ADDED] || t.nodes[FAC_ADDED] < 1 || t.nodes[FAC_ADDED] > 4)
-            fail_msg("seed %d: %d added, %d removed, %d rewired of %d", (int)seed, t.nodes[FAC_ADDED], t.nodes[FAC_REMOVED],
-                     t.nodes[FAC_REWIRED], n);
+        if (t.nodes[FAC_REMOVED] != t.nodes[FAC_ADDED] || t.nodes[FAC_ADDED] < 1 ||
+            t.nodes[FAC_ADDED] > 4)
+            fail_msg("seed %d: %d added, %d removed, %d rewired of %d", (int)seed,
+                     t.nodes[FAC_ADDED], t.nodes[FAC_REMOVED], t.nodes[FAC_REWIRED], n);
         assert_false(t.same);
         assert_true(fac_differences_totals(same).same && !fac_differences_get(same, 0));
         fac_differences_free(d);
@@ -233,7 +272,8 @@ static void random_graphs_are_told_apart(void **state) {
 static void bodies_are_compared(void **state) {
     (void)state;
     static const char *const form = "input x f32[3]\ninput n i64[]\n"
-        "%%0 = loop(n, -, x) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, %s); t1 = exp(t0); x1, t1}\noutput s = %%0\n";
+                                    "%%0 = loop(n, -, x) carried=1 {(i64[], bool[], f32[3]) t0 = "
+                                    "mul(x2, %s); t1 = exp(t0); x1, t1}\noutput s = %%0\n";
     fac_graph *g[2];
     for (int k = 0; k < 2; k++) {
         char text[300];
@@ -274,10 +314,14 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_edit_is_told_alone), cmocka_unit_test(names_alone_are_no_difference),
-        cmocka_unit_test(order_alone_is_no_difference), cmocka_unit_test(contents_are_measured),
-        cmocka_unit_test(equal_branches_pair_up), cmocka_unit_test(long_models_are_compared),
-        cmocka_unit_test(random_graphs_are_told_apart), cmocka_unit_test(bodies_are_compared),
+        cmocka_unit_test(each_edit_is_told_alone),
+        cmocka_unit_test(names_alone_are_no_difference),
+        cmocka_unit_test(order_alone_is_no_difference),
+        cmocka_unit_test(contents_are_measured),
+        cmocka_unit_test(equal_branches_pair_up),
+        cmocka_unit_test(long_models_are_compared),
+        cmocka_unit_test(random_graphs_are_told_apart),
+        cmocka_unit_test(bodies_are_compared),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("diff", tests, NULL, NULL);

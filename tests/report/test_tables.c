@@ -10,12 +10,15 @@
 #include "facula/facula.h"
 #include "through_onnx.h"
 
-#define OK(x) do { if (x) fail_msg("%s", err.text); } while (0)
+#define OK(x)                                                                                      \
+    do {                                                                                           \
+        if (x) fail_msg("%s", err.text);                                                           \
+    } while (0)
 static fac_error err;
-static const char *const networks[] = {
-    "alexnet",       "vgg16",         "resnet18",     "resnet34",  "resnet50",
-    "squeezenet1_0", "squeezenet1_1", "mobilenet_v2", "googlenet", "lenet"
-};
+static const char *const networks[] = { "alexnet",       "vgg16",        "resnet18",
+                                        "resnet34",      "resnet50",     "squeezenet1_0",
+                                        "squeezenet1_1", "mobilenet_v2", "googlenet",
+                                        "lenet" };
 
 static FILE *golden(const char *name) {
     char path[512];
@@ -31,9 +34,14 @@ static bool next(FILE *f, char line[512]) {
     return true;
 }
 
-typedef struct check { FILE *f; const char *name; int lines, behind; char other[4][512]; } check;
+typedef struct check {
+    FILE *f;
+    const char *name;
+    int lines, behind;
+    char other[4][512];
+} check;
 
-/* Behind torchinfo's last line stand our own: bytes of parameters, and buffers. */
+/* After torchinfo's last line stand our own: bytes of parameters, and buffers. */
 static fac_status compare(void *self, const char *line, fac_error *e) {
     check *c = self;
     char want[512];
@@ -86,8 +94,8 @@ static void counts_of_others(void **state) {
         double want;
         while (next(f, line)) {
             fac_convention convention;
-            if (sscanf(line, "%31s %lf", name, &want) != 2
-                || !fac_convention_find(name, &convention))
+            if (sscanf(line, "%31s %lf", name, &want) != 2 ||
+                !fac_convention_find(name, &convention))
                 continue;
             const double got = fac_analysis_count(a, convention);
             if (got != want) fail_msg("%s: %s counts %.0f, we %.0f", networks[k], name, want, got);
@@ -101,7 +109,10 @@ static void counts_of_others(void **state) {
 
 /* ---- other ways to the same table ---- */
 
-typedef struct lines { char at[400][128]; int n; } lines;
+typedef struct lines {
+    char at[400][128];
+    int n;
+} lines;
 
 static fac_status keep(void *self, const char *line, fac_error *e) {
     lines *l = self;
@@ -160,9 +171,9 @@ static void names_depth_and_errors(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_torchinfo), cmocka_unit_test(counts_of_others),
-        cmocka_unit_test(rows_of_files), cmocka_unit_test(names_depth_and_errors)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(rows_of_torchinfo),
+                                        cmocka_unit_test(counts_of_others),
+                                        cmocka_unit_test(rows_of_files),
+                                        cmocka_unit_test(names_depth_and_errors) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

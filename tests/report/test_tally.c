@@ -1,4 +1,5 @@
-/* Tallies against plain recomputation in long double, against sorted numbers, and without memory. */
+/* Tallies against plain recomputation in long double, against sorted numbers, and without memory.
+ */
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -10,11 +11,12 @@
 #include "facula/op.h"
 #include "tally_check.h"
 
-/* ---- moments and counts ------------------------------------------------------------------------------------------- */
+/* ---- moments and counts
+ * ------------------------------------------------------------------------------------------- */
 
 typedef struct plain {
     long double sum, squares, magnitude;
-    double  lo, hi;
+    double lo, hi;
     int64_t n, zeros, negative, nan, infinite, denormals;
 } plain;
 
@@ -48,12 +50,15 @@ static void expect_stats(const fac_tally *t, const plain *p, int64_t count) {
     near(s.std, p->n ? (double)sqrtl(p->squares / p->n) : 0, 1e-9);
 }
 
-/* Two tensors of each type and size into one tally: of odd sizes around the blocks, far from zero, with everything that floats
- * can be. */
+/* Two tensors of each type and size into one tally: of odd sizes around the blocks, far from zero,
+ * with everything that floats can be. */
 static void moments_are_those_of_the_numbers(void **state) {
-    static const struct { fac_dtype dtype; double normal; } types[] = {
-        { FAC_F32, 0x1p-126 }, { FAC_F64, 0x1p-1022 }, { FAC_F16, 0x1p-14 }, { FAC_BF16, 0x1p-126 }, { FAC_I8, 0 },
-        { FAC_I64, 0 }, { FAC_U16, 0 }, { FAC_BOOL, 0 } };
+    static const struct {
+        fac_dtype dtype;
+        double normal;
+    } types[] = { { FAC_F32, 0x1p-126 },  { FAC_F64, 0x1p-1022 }, { FAC_F16, 0x1p-14 },
+                  { FAC_BF16, 0x1p-126 }, { FAC_I8, 0 },          { FAC_I64, 0 },
+                  { FAC_U16, 0 },         { FAC_BOOL, 0 } };
     static const int64_t sizes[] = { 0, 1, 2, 511, 512, 513, 3001 };
     static const double shifts[] = { 0, 1000 };
     (void)state;
@@ -66,9 +71,11 @@ static void moments_are_those_of_the_numbers(void **state) {
                 const int64_t n = sizes[j];
                 OK(fac_tally_new(&t, err));
                 for (int turn = 0; turn < 2; turn++) {
-                    float *x = drawn((size_t)n, 10 * k + (uint64_t)turn, -3 + shifts[shift], 100 + shifts[shift]);
+                    float *x = drawn((size_t)n, 10 * k + (uint64_t)turn, -3 + shifts[shift],
+                                     100 + shifts[shift]);
                     if (n > 500 && types[k].normal > 0 && !shift) {
-                        const float odd[] = { NAN, INFINITY, -INFINITY, 0, -0.0f, 0x1p-130f, -0x1p-20f, 5, -5 };
+                        const float odd[] = { NAN,       INFINITY,  -INFINITY, 0, -0.0f,
+                                              0x1p-130f, -0x1p-20f, 5,         -5 };
                         memcpy(x + 7 * turn, odd, sizeof odd);
                     }
                     fac_tensor *f = tensor_of(fac_shape(n), x), *as = NULL, *wide = NULL;
@@ -83,7 +90,9 @@ static void moments_are_those_of_the_numbers(void **state) {
                 }
                 for (int turn = 0; turn < 2; turn++) {
                     for (int64_t i = 0; i < n; i++)
-                        if (isfinite(all[turn][i])) p.squares += (all[turn][i] - p.sum / p.n) * (all[turn][i] - p.sum / p.n);
+                        if (isfinite(all[turn][i]))
+                            p.squares +=
+                                (all[turn][i] - p.sum / p.n) * (all[turn][i] - p.sum / p.n);
                     free(all[turn]);
                 }
                 expect_stats(t, &p, 2 * n);
@@ -107,7 +116,8 @@ static void windows_are_looked_through(void **state) {
     fac_tensor_free(t);
 }
 
-/* ---- how they are spread ------------------------------------------------------------------------------------------ */
+/* ---- how they are spread
+ * ------------------------------------------------------------------------------------------ */
 
 static int ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -122,8 +132,10 @@ static void quantiles_are_near(void **state) {
         float *x = drawn(N, (uint64_t)kind + 40, -1, 1);
         double *sorted = malloc(N * sizeof *sorted), *sizes = malloc(N * sizeof *sizes);
         for (int i = 0; i < N; i++) {
-            if (kind == 1) x[i] = (float)(x[i] * pow(10, 60 * fabs((double)x[i]) - 30));  /* 60 orders of magnitude */
-            if (kind == 2) x[i] = fmaxf(x[i], 0);                               /* as behind a ReLU */
+            if (kind == 1)
+                x[i] = (float)(x[i] *
+                               pow(10, 60 * fabs((double)x[i]) - 30)); /* 60 orders of magnitude */
+            if (kind == 2) x[i] = fmaxf(x[i], 0);                      /* as after a ReLU */
             if (kind == 3) x[i] = -fabsf(x[i]) - 1;
             sorted[i] = x[i];
             sizes[i] = fabs((double)x[i]);
@@ -137,11 +149,14 @@ static void quantiles_are_near(void **state) {
         for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
             const int rank = (int)lround(at[k] * (N - 1));
             const double q = fac_tally_quantile(s, at[k]), m = fac_tally_magnitude(s, at[k]);
-            const int low = rank ? rank - 1 : 0, high = rank < N - 1 ? rank + 1 : N - 1;    /* ranks are rounded */
-            assert_true(q >= sorted[low] - fabs(sorted[low]) / 64 && q <= sorted[high] + fabs(sorted[high]) / 64);
+            const int low = rank ? rank - 1 : 0,
+                      high = rank < N - 1 ? rank + 1 : N - 1; /* ranks are rounded */
+            assert_true(q >= sorted[low] - fabs(sorted[low]) / 64 &&
+                        q <= sorted[high] + fabs(sorted[high]) / 64);
             assert_true(m >= sizes[low] * (1 - 1.0 / 64) && m <= sizes[high] * (1 + 1.0 / 64));
         }
-        assert_true(fac_tally_quantile(s, 0) == sorted[0] && fac_tally_quantile(s, 1) == sorted[N - 1]);
+        assert_true(fac_tally_quantile(s, 0) == sorted[0] &&
+                    fac_tally_quantile(s, 1) == sorted[N - 1]);
         assert_true(fac_tally_magnitude(s, 1) == sizes[N - 1]);
         double counts[10], all = 0, exact[10] = { 0 };
         const double lo = sorted[0], hi = sorted[N - 1];
@@ -164,32 +179,40 @@ static void quantization_is_predicted(void **state) {
     (void)state;
     for (int positive = 0; positive < 2; positive++) {
         float *x = drawn(N, 60, -1, 1);
-        for (int i = 0; i < N; i++) x[i] = positive ? x[i] * x[i] * x[i] * x[i] : x[i] * x[i] * x[i];
+        for (int i = 0; i < N; i++)
+            x[i] = positive ? x[i] * x[i] * x[i] * x[i] : x[i] * x[i] * x[i];
         fac_tensor *t = tensor_of(fac_shape(N), x);
         fac_tally *s = NULL;
         OK(fac_tally_new(&s, err));
         OK(fac_tally_add(s, t, -1, err));
         for (int bits = 2; bits <= 8; bits += 2) {
-            const fac_quantization best = fac_tally_quantize(s, bits, 0), whole = fac_tally_quantize(s, bits, 1);
+            const fac_quantization best = fac_tally_quantize(s, bits, 0),
+                                   whole = fac_tally_quantize(s, bits, 1);
             const double levels = positive ? (1 << bits) - 1 : (1 << (bits - 1)) - 1;
-            assert_true(best.is_signed == !positive && best.sqnr >= whole.sqnr - 0.05 && best.clip <= 1);
+            assert_true(best.is_signed == !positive && best.sqnr >= whole.sqnr - 0.05 &&
+                        best.clip <= 1);
             near(best.scale * levels, best.clip, 1e-12);
             double signal = 0, error = 0;
             for (int i = 0; i < N; i++) {
-                const double q = fmin(levels, fmax(positive ? 0 : -levels, nearbyint(x[i] / best.scale))) * best.scale;
+                const double q =
+                    fmin(levels, fmax(positive ? 0 : -levels, nearbyint(x[i] / best.scale))) *
+                    best.scale;
                 signal += (double)x[i] * x[i];
                 error += (x[i] - q) * (x[i] - q);
             }
             assert_true(fabs(10 * log10(signal / error) - best.sqnr) < 0.3);
         }
-        assert_true(fac_tally_quantize(s, 2, 0).clip < 0.9);           /* few levels are better spent on the many small numbers */
+        assert_true(fac_tally_quantize(s, 2, 0).clip <
+                    0.9); /* few levels are better spent on the many small numbers */
         fac_tally_free(s);
         fac_tensor_free(t);
         free(x);
     }
 }
 
-/* ---- channels ----------------------------------------------------------------------------------------------------- */
+/* ---- channels
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static void dead_channels_are_counted(void **state) {
     (void)state;
@@ -203,20 +226,22 @@ static void dead_channels_are_counted(void **state) {
     assert_true(fac_tally_channel(s, 1, &c) && c.min == -7 && c.max == 1 && c.zeros == 6);
     near(c.mean, -0.75, 0);
     assert_false(fac_tally_channel(s, 3, &c));
-    x[1][0][2] = NAN;                       /* alive, if not well */
+    x[1][0][2] = NAN; /* alive, if not well */
     OK(fac_tensor_write(t, x, sizeof x, err));
     OK(fac_tally_add(s, t, 1, err));
     assert_int_equal(fac_tally_stats(s).dead, 0);
-    OK(fac_tally_add(s, t, 2, err));        /* four of them now: no longer told apart */
+    OK(fac_tally_add(s, t, 2, err)); /* four of them now: no longer told apart */
     assert_true(fac_tally_stats(s).channels == 0 && !fac_tally_channel(s, 0, &c));
     fac_tally_free(s);
     OK(fac_tally_new(&s, err));
-    OK(fac_tally_add(s, t, 2, err));        /* the last axis */
+    OK(fac_tally_add(s, t, 2, err)); /* the last axis */
     assert_true(fac_tally_stats(s).channels == 4 && fac_tally_stats(s).dead == 1);
     fac_tally_free(s);
     fac_tensor_free(t);
 }
-/* ---- without memory ----------------------------------------------------------------------------------------------- */
+/* ---- without memory
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static void memory_runs_out(void **state) {
     (void)state;
@@ -239,9 +264,12 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moments_are_those_of_the_numbers), cmocka_unit_test(windows_are_looked_through),
-        cmocka_unit_test(quantiles_are_near), cmocka_unit_test(quantization_is_predicted),
-        cmocka_unit_test(dead_channels_are_counted), cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(moments_are_those_of_the_numbers),
+        cmocka_unit_test(windows_are_looked_through),
+        cmocka_unit_test(quantiles_are_near),
+        cmocka_unit_test(quantization_is_predicted),
+        cmocka_unit_test(dead_channels_are_counted),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("tally", tests, NULL, NULL);
 }

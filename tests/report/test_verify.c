@@ -1,5 +1,6 @@
-/* The judge is judged: a model in tiles is the same in every mode, and each of many mutants of it (slices off by one, tiles
- * exchanged, a partial product lost, a bias added twice, a remainder dropped) is caught by the exact mode. */
+/* The judge is judged: a model in tiles is the same in every mode, and each of many mutants of it
+ * (slices off by one, tiles exchanged, a partial product lost, a bias added twice, a remainder
+ * dropped) is caught by the exact mode. */
 #include <math.h>
 #include "device_check.h"
 #include "base/rng.h"
@@ -8,8 +9,8 @@
 #include "graph/attr.h"
 #include "op_list.h"
 
-
-/* Two convolutions, pooling, two linear layers: everything that tiles are cut from, with remainders. */
+/* Two convolutions, pooling, two linear layers: everything that tiles are cut from, with
+ * remainders. */
 static fac_graph *network(void) {
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, 12, 12));
@@ -26,13 +27,15 @@ static fac_graph *network(void) {
 
 static fac_graph *tiled(const fac_graph *g, fac_tile_sum sum, bool pad) {
     fac_graph *cut = NULL;
-    OK(fac_graph_tile(g, &(fac_tile_opts){ .m = 8, .n = 8, .k = 8, .sum = sum, .pad = pad }, &cut, NULL, &err));
+    OK(fac_graph_tile(g, &(fac_tile_opts){ .m = 8, .n = 8, .k = 8, .sum = sum, .pad = pad }, &cut,
+                      NULL, &err));
     return cut;
 }
 
 static fac_verdict judge(const fac_graph *a, const fac_graph *b, fac_verify_mode mode) {
     fac_verdict v;
-    OK(fac_verify(a, b, device, &(fac_verify_opts){ .mode = mode, .seed = seed, .rounds = 2 }, &v, &err));
+    OK(fac_verify(a, b, device, &(fac_verify_opts){ .mode = mode, .seed = seed, .rounds = 2 }, &v,
+                  &err));
     return v;
 }
 
@@ -51,8 +54,8 @@ static void tiles_are_the_same(void **state) {
             fac_graph *cut = tiled(g, (fac_tile_sum)sum, pad);
             for (int mode = 0; mode < MODES; mode++) {
                 const fac_verdict v = judge(g, cut, (fac_verify_mode)mode);
-                if (v.same != most_of(mode)) fail_msg("sum %d, pad %d, mode %d: %s", sum, pad,
-                                                      mode, v.why);
+                if (v.same != most_of(mode))
+                    fail_msg("sum %d, pad %d, mode %d: %s", sum, pad, mode, v.why);
                 /* two inputs for each prime */
                 assert_int_equal(v.elements, (mode == FAC_VERIFY_EXACT ? 4 : 2) * 11);
                 assert_true(mode == FAC_VERIFY_EXACT || v.ratio < 1);
@@ -65,12 +68,18 @@ static void tiles_are_the_same(void **state) {
 
 /* ---- mutants ---- */
 
-typedef struct mutation { int target, at; const char *what; fac_value *last_tile; } mutation;
+typedef struct mutation {
+    int target, at;
+    const char *what;
+    fac_value *last_tile;
+} mutation;
 
 /* The first axis that has room to move moves by one. */
 static fac_value *shifted(const fac_node *n, fac_value *const in[]) {
     fac_contents start, end, axis;
-    if (!fac_known_numbers(in[1], &start) || !fac_known_numbers(in[2], &end) || !fac_known_numbers(in[3], &axis)) return NULL;
+    if (!fac_known_numbers(in[1], &start) || !fac_known_numbers(in[2], &end) ||
+        !fac_known_numbers(in[3], &axis))
+        return NULL;
     for (int k = 0; k < axis.n; k++) {
         const int64_t size = n->in[0]->type.dims.d[axis.v[k]];
         const int by = end.v[k] < size ? 1 : start.v[k] > 0 ? -1 : 0;
@@ -99,7 +108,8 @@ static fac_value *spoiled(mutation *m, fac_graph *to, const fac_node *n, fac_val
     if (!FAC_IS(n, gemm)) return NULL;
     fac_value *out[1], *operands[3] = { in[0], in[1], in[2] };
     const bool turn = m->at % 3 == 0;
-    if (turn && m->last_tile && m->last_tile != in[1] && fac_dims_equal(&m->last_tile->type.dims, &in[1]->type.dims)) {
+    if (turn && m->last_tile && m->last_tile != in[1] &&
+        fac_dims_equal(&m->last_tile->type.dims, &in[1]->type.dims)) {
         m->what = "the weights of another tile";
         operands[1] = m->last_tile;
     } else if (in[2] && m->at % 2) {
@@ -115,12 +125,13 @@ static fac_value *spoiled(mutation *m, fac_graph *to, const fac_node *n, fac_val
     return out[0];
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     mutation *m = self;
     const bool here = m->at++ == m->target;
     fac_value *y = here ? spoiled(m, to, n, in) : NULL;
     if (FAC_IS(n, gemm)) m->last_tile = in[1];
-    if (here && !y) m->target++;            /* the next one, then */
+    if (here && !y) m->target++; /* the next one, then */
     if (!y) return false;
     out[0] = y;
     m->target = -1;
@@ -141,7 +152,8 @@ static void mutants_are_caught(void **state) {
             const fac_verdict v = judge(g, bad, FAC_VERIFY_EXACT);
             /* a row that dead relus hide gives equal numbers: nothing is proven then, either way */
             hidden += v.same == FAC_NO_DIFFERENCE;
-            if (v.same == FAC_SAME || hidden > 1) fail_msg("node %d, %s: not caught: %s", at, m.what, v.why);
+            if (v.same == FAC_SAME || hidden > 1)
+                fail_msg("node %d, %s: not caught: %s", at, m.what, v.why);
             int k = 0;
             while (k < kinds && strcmp(seen[k], m.what)) k++;
             if (k == kinds) seen[kinds++] = m.what;
@@ -160,9 +172,12 @@ static void mutants_are_caught(void **state) {
 static void the_first_difference_is_named(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "input x f32[1,4]\nparam w f32[4,4]\na = linear(x, w, -)\nb = relu(a)\nc = linear(b, w, -)\nd = tanh(c)\noutput y = d\n",
-        "input x f32[1,4]\nparam w f32[4,4]\na = linear(x, w, -)\nb = relu(a)\ne = linear(b, w, -)\nc = add(e, x)\nd = tanh(c)\n"
-        "output y = d\n" };
+        "input x f32[1,4]\nparam w f32[4,4]\na = linear(x, w, -)\nb = relu(a)\nc = linear(b, w, "
+        "-)\nd = tanh(c)\noutput y = d\n",
+        "input x f32[1,4]\nparam w f32[4,4]\na = linear(x, w, -)\nb = relu(a)\ne = linear(b, w, "
+        "-)\nc = add(e, x)\nd = tanh(c)\n"
+        "output y = d\n"
+    };
     fac_graph *g[2] = { NULL };
     for (int k = 0; k < 2; k++) {
         FILE *f = fmemopen((void *)(uintptr_t)texts[k], strlen(texts[k]), "r");
@@ -181,7 +196,10 @@ static void the_first_difference_is_named(void **state) {
 
 /* ---- bounds ---- */
 
-typedef struct told { int n; double ratio; } told;
+typedef struct told {
+    int n;
+    double ratio;
+} told;
 
 static void tell(void *self, const fac_verify_segment *s) {
     told *t = self;
@@ -190,8 +208,8 @@ static void tell(void *self, const fac_verify_segment *s) {
     if (s->ratio > t->ratio) t->ratio = s->ratio;
 }
 
-/* Six layers without anything that saturates; `wrong`: one column is a little larger behind the third.  Its weights are not
- * negative, as what they meet: the column is never all zeros. */
+/* Six layers without anything that saturates; `wrong`: one column is a little larger after the
+ * third.  Its weights are not negative, as what they meet: the column is never all zeros. */
 static fac_graph *layers(bool wrong) {
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(4, 16));
@@ -200,7 +218,8 @@ static fac_graph *layers(bool wrong) {
         char name[8];
         fac_tensor *t = NULL, *by = NULL;
         for (int i = 0; i < 256; i++)
-            w[i] = (float)fac_random_uniform(seed, (uint64_t)k, (uint64_t)i) - (k == 2 && i / 16 == 3 ? 0 : 0.4f);
+            w[i] = (float)fac_random_uniform(seed, (uint64_t)k, (uint64_t)i) -
+                   (k == 2 && i / 16 == 3 ? 0 : 0.4f);
         for (int i = 0; i < 16; i++) one[i] = i == 3 ? 1.1f : 1;
         snprintf(name, sizeof name, "w%d", k);
         OK(fac_tensor_new(NULL, FAC_F32, fac_shape(16, 16), &t, &err));
@@ -219,13 +238,16 @@ static fac_graph *layers(bool wrong) {
 /* Bounds from value to value see what bounds of the whole networks do not. */
 static void local_bounds_are_tight(void **state) {
     (void)state;
-    fac_graph *g = network(), *cut = tiled(g, FAC_TILE_CHAIN, false), *good = layers(false), *bad = layers(true);
+    fac_graph *g = network(), *cut = tiled(g, FAC_TILE_CHAIN, false), *good = layers(false),
+              *bad = layers(true);
     told t = { 0 };
-    fac_verify_opts o = { .mode = FAC_VERIFY_BOUND, .seed = seed, .rounds = 2, .segment = tell, .self = &t };
+    fac_verify_opts o = {
+        .mode = FAC_VERIFY_BOUND, .seed = seed, .rounds = 2, .segment = tell, .self = &t
+    };
     fac_verdict v, whole;
     OK(fac_verify(g, cut, device, &o, &v, &err));
     assert_int_equal(v.same, FAC_NO_DIFFERENCE);
-    assert_int_equal(t.n, v.segments + 1);                      /* and the output */
+    assert_int_equal(t.n, v.segments + 1); /* and the output */
     assert_true(t.ratio >= v.ratio && t.ratio <= v.ratio);
     o.whole = true;
     OK(fac_verify(g, cut, device, &o, &whole, &err));
@@ -247,20 +269,21 @@ static void add_to_last_bias(fac_graph *g, float by) {
     OK(fac_tensor_write(t, bias, sizeof bias, &err));
 }
 
-/* The same network with weights of 16 bits: rounding them explains the difference, and another network does not. */
+/* The same network with weights of 16 bits: rounding them explains the difference, and another
+ * network does not. */
 static void weights_of_16_bits(void **state) {
     (void)state;
     static const fac_dtype types[] = { FAC_F16, FAC_BF16 };
     fac_graph *g = network(), *other = network(), *half = NULL;
-    add_to_last_bias(other, 8);             /* more than bf16 can round away in four layers */
+    add_to_last_bias(other, 8); /* more than bf16 can round away in four layers */
     for (int k = 0; k < 2; k++) {
         OK(fac_graph_floats(g, types[k], &half, &err));
         fac_verdict v = judge(g, half, FAC_VERIFY_BOUND);
         if (v.same != FAC_NO_DIFFERENCE) fail_msg("%s: %s", fac_dtype_get(types[k])->name, v.why);
         assert_true(v.worst > 0);
         v = judge(other, half, FAC_VERIFY_BOUND);
-        if (v.same == FAC_NO_DIFFERENCE) fail_msg("%s of other weights: %s",
-                                                  fac_dtype_get(types[k])->name, v.why);
+        if (v.same == FAC_NO_DIFFERENCE)
+            fail_msg("%s of other weights: %s", fac_dtype_get(types[k])->name, v.why);
         fac_graph_free(half);
     }
     fac_graph_free(other);
@@ -269,12 +292,16 @@ static void weights_of_16_bits(void **state) {
 
 /* ---- given inputs ---- */
 
-/* Two inputs of an open size and two outputs; only the second output of the second model differs, in two elements. */
+/* Two inputs of an open size and two outputs; only the second output of the second model differs,
+ * in two elements. */
 static void given_inputs_say_the_sizes(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "input x f32[N,4]\ninput z f32[N,1]\na = add(x, z)\nb = mul(x, z)\noutput p = a\noutput q = b\n",
-        "input x f32[N,4]\ninput z f32[N,1]\na = add(x, z)\nb = mul(x, z)\nc = clip(b, -10, 10)\noutput p = a\noutput q = c\n" };
+        "input x f32[N,4]\ninput z f32[N,1]\na = add(x, z)\nb = mul(x, z)\noutput p = a\noutput q "
+        "= b\n",
+        "input x f32[N,4]\ninput z f32[N,1]\na = add(x, z)\nb = mul(x, z)\nc = clip(b, -10, "
+        "10)\noutput p = a\noutput q = c\n"
+    };
     fac_graph *g[2] = { NULL };
     for (int k = 0; k < 2; k++) {
         FILE *f = fmemopen((void *)(uintptr_t)texts[k], strlen(texts[k]), "r");
@@ -293,8 +320,8 @@ static void given_inputs_say_the_sizes(void **state) {
     assert_int_equal(v.same, FAC_DIFFERENT);
     assert_int_equal(v.elements, 24);
     assert_int_equal(v.differing, 2);
-    assert_non_null(strstr(v.why,
-                           "output q: 2 of 12 elements differ on the given inputs; the first is element 8, -20 against -10"));
+    assert_non_null(strstr(v.why, "output q: 2 of 12 elements differ on the given inputs; the "
+                                  "first is element 8, -20 against -10"));
     assert_string_equal(v.first, "");
     assert_true(v.last[0]);
     o.n = 1;
@@ -360,7 +387,10 @@ static fac_graph *counted_model(const char *lines) {
     return read_text(text);
 }
 
-typedef struct two { const char *a, *b; fac_sameness same; } two;
+typedef struct two {
+    const char *a, *b;
+    fac_sameness same;
+} two;
 
 static void functions_are_told_apart(void **state) {
     (void)state;
@@ -384,7 +414,9 @@ static void functions_are_told_apart(void **state) {
         { "y = relu(x)", "y = max(x, 0)", FAC_SAME },
         { "y = div(x, 4)", "y = mul(x, 0.25)", FAC_SAME },
         { "y = softmax(x) axis=2",
-          "m = reduce_max(x, i64{2}) keep\nd = sub(x, m)\ne = exp(d)\ns = sum(e, i64{2}) keep\ny = div(e, s)", FAC_SAME },
+          "m = reduce_max(x, i64{2}) keep\nd = sub(x, m)\ne = exp(d)\ns = sum(e, i64{2}) keep\ny = "
+          "div(e, s)",
+          FAC_SAME },
         { "y = silu(x)", "s = sigmoid(x)\ny = mul(s, x)", FAC_SAME },
         { "a = mul(x, 3)\nb = mul(x, 5)\ny = add(a, b)", "y = mul(x, 8)", FAC_SAME },
         { "y = tanh(x)", "a = mul(x, 2)\ns = sigmoid(a)\nb = mul(s, 2)\ny = sub(b, 1)",
@@ -394,13 +426,14 @@ static void functions_are_told_apart(void **state) {
         { "y = reciprocal(x)", "y = clip(x, -3, 3)", FAC_DIFFERENT },
         { "e = exp(x)\ny = mul(e, 2)", "y = exp(x)", FAC_DIFFERENT },
         { "y = elu(x) alpha=0.1", "y = elu(x) alpha=0.10000000149011612", FAC_SAME },
-        { "y = mul(x, 0)", "y = sub(x, x)", FAC_CANNOT_TELL } };
+        { "y = mul(x, 0)", "y = sub(x, x)", FAC_CANNOT_TELL }
+    };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         fac_graph *a = line_model(pairs[k].a), *b = line_model(pairs[k].b);
         fac_verdict v;
         OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
-        if (v.same != pairs[k].same) fail_msg("%s | %s: %s: %s", pairs[k].a, pairs[k].b,
-                                              fac_sameness_word(v.same), v.why);
+        if (v.same != pairs[k].same)
+            fail_msg("%s | %s: %s: %s", pairs[k].a, pairs[k].b, fac_sameness_word(v.same), v.why);
         fac_graph_free(a), fac_graph_free(b);
     }
 }
@@ -409,7 +442,7 @@ static void functions_are_told_apart(void **state) {
 static void what_was_not_reached_is_said(void **state) {
     (void)state;
     fac_graph *a = line_model("s = sigmoid(x)\ny = relu(s)"),
-        *b = line_model("s = sigmoid(x)\ny = leaky_relu(s) slope=0.5");
+              *b = line_model("s = sigmoid(x)\ny = leaky_relu(s) slope=0.5");
     fac_verdict v = { 0 };
     OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
     assert_int_equal(v.same, FAC_NO_DIFFERENCE);
@@ -421,11 +454,15 @@ static void what_was_not_reached_is_said(void **state) {
 static void sizes_that_data_decides(void **state) {
     (void)state;
     static const char POSITIVE[] = "p = relu(x)\ny = nonzero(p)",
-        MIRRORED[] = "m = neg(x)\nq = neg(m)\np = relu(q)\ny = nonzero(p)",
-        NEGATIVE[] = "m = neg(x)\np = relu(m)\ny = nonzero(p)",
-        ALL[] = "y = nonzero(x)";
-    const struct { const char *a, *b; bool differ; } pairs[] = {
-        { POSITIVE, MIRRORED, false }, { POSITIVE, NEGATIVE, true }, { ALL, POSITIVE, true } };
+                      MIRRORED[] = "m = neg(x)\nq = neg(m)\np = relu(q)\ny = nonzero(p)",
+                      NEGATIVE[] = "m = neg(x)\np = relu(m)\ny = nonzero(p)",
+                      ALL[] = "y = nonzero(x)";
+    const struct {
+        const char *a, *b;
+        bool differ;
+    } pairs[] = { { POSITIVE, MIRRORED, false },
+                  { POSITIVE, NEGATIVE, true },
+                  { ALL, POSITIVE, true } };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         fac_graph *a = counted_model(pairs[k].a), *b = counted_model(pairs[k].b);
         fac_verdict v = { 0 };
@@ -440,7 +477,7 @@ static void sizes_that_data_decides(void **state) {
 static void what_overflows_says_nothing(void **state) {
     (void)state;
     fac_graph *a = line_model("e = exp(x)\na = add(e, 1)\ny = log(a)"),
-        *b = line_model("y = softplus(x)");
+              *b = line_model("y = softplus(x)");
     fac_verdict v = { 0 };
     const fac_verify_opts opts = { .mode = FAC_VERIFY_DATA, .seed = seed };
     OK(fac_verify(a, b, device, &opts, &v, &err));
@@ -455,7 +492,8 @@ static void zeros_prove_nothing(void **state) {
     (void)state;
     static const char *const texts[] = {
         "input x f32[2,4]\nparam w f32[3,4]\nparam b f32[3]\ny = linear(x, w, b)\noutput z = y\n",
-        "input x f32[2,4]\nparam w f32[3,4]\ny = linear(x, w, -)\noutput z = y\n" };
+        "input x f32[2,4]\nparam w f32[3,4]\ny = linear(x, w, -)\noutput z = y\n"
+    };
     fac_graph *a = read_text(texts[0]), *b = read_text(texts[1]);
     for (int mode = 0; mode < MODES; mode++) {
         if (mode == FAC_VERIFY_BOUND) continue;
@@ -467,14 +505,18 @@ static void zeros_prove_nothing(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_are_the_same), cmocka_unit_test(mutants_are_caught),
-            cmocka_unit_test(the_first_difference_is_named),
-        cmocka_unit_test(models_that_do_not_fit), cmocka_unit_test(local_bounds_are_tight),
-        cmocka_unit_test(weights_of_16_bits), cmocka_unit_test(given_inputs_say_the_sizes),
-        cmocka_unit_test(what_cannot_be_judged),
-        cmocka_unit_test(functions_are_told_apart), cmocka_unit_test(what_was_not_reached_is_said),
-        cmocka_unit_test(zeros_prove_nothing), cmocka_unit_test(sizes_that_data_decides),
-        cmocka_unit_test(what_overflows_says_nothing) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(tiles_are_the_same),
+                                        cmocka_unit_test(mutants_are_caught),
+                                        cmocka_unit_test(the_first_difference_is_named),
+                                        cmocka_unit_test(models_that_do_not_fit),
+                                        cmocka_unit_test(local_bounds_are_tight),
+                                        cmocka_unit_test(weights_of_16_bits),
+                                        cmocka_unit_test(given_inputs_say_the_sizes),
+                                        cmocka_unit_test(what_cannot_be_judged),
+                                        cmocka_unit_test(functions_are_told_apart),
+                                        cmocka_unit_test(what_was_not_reached_is_said),
+                                        cmocka_unit_test(zeros_prove_nothing),
+                                        cmocka_unit_test(sizes_that_data_decides),
+                                        cmocka_unit_test(what_overflows_says_nothing) };
     return cmocka_run_group_tests_name("verify", tests, open_device, close_device);
 }

@@ -9,9 +9,9 @@ enum { SAMPLE = 2500 };
 static const double LARGEST = 4e5;
 
 typedef struct tally {
-    bool   count_only;
-    double share;                               /* of all that is tried */
-    int    all, tried, differing, missed, alarms, verdicts[4], kinds[MUTATION_KINDS];
+    bool count_only;
+    double share; /* of all that is tried */
+    int all, tried, differing, missed, alarms, verdicts[4], kinds[MUTATION_KINDS];
 } tally;
 
 static const char *case_name;
@@ -31,8 +31,8 @@ static void try_one(tally *t, const fac_graph *g, mutation m, int variant, doubl
     const int truth = t->count_only ? -1 : differ(g, bad, lo, hi);
     fac_verdict v = { 0 };
     if (truth >= 0) {
-        const fac_status status = fac_verify(g, bad, device, &(fac_verify_opts){ .seed = seed },
-                                             &v, &err);
+        const fac_status status =
+            fac_verify(g, bad, device, &(fac_verify_opts){ .seed = seed }, &v, &err);
         if (status) print_message("error    %s: %s: %s\n", case_name, m.what, err.text);
         t->tried++;
         t->differing += truth;
@@ -63,16 +63,15 @@ static void attrs_of(tally *t, const fac_graph *g, int variant, const fac_case *
 
 /* Those that an author could take by mistake: as many operands, of the same kinds. */
 static bool alike(const fac_op *a, const fac_op *b) {
-    return a != b && ports(a->in) == ports(b->in) && !(b->is & (FAC_OP_BODIES | FAC_OP_BARRIER))
-        && (a->map != NULL) == (b->map != NULL) && !strstr(b->name, "_grad")
-            && !strstr(b->name, "batch_norm_");
+    return a != b && ports(a->in) == ports(b->in) && !(b->is & (FAC_OP_BODIES | FAC_OP_BARRIER)) &&
+           (a->map != NULL) == (b->map != NULL) && !strstr(b->name, "_grad") &&
+           !strstr(b->name, "batch_norm_");
 }
 
 static void ops_of(tally *t, const fac_graph *g, int variant, const fac_case *c) {
     for (int k = 0; fac_ops[k]; k++)
-        if (alike(g->last->op, fac_ops[k])) try_one(t, g,
-                                                    (mutation){ OF_OP, k, 0, 0, NULL, "", false },
-                                                        variant, c->lo, c->hi);
+        if (alike(g->last->op, fac_ops[k]))
+            try_one(t, g, (mutation){ OF_OP, k, 0, 0, NULL, "", false }, variant, c->lo, c->hi);
 }
 
 static void numbers_of(tally *t, const fac_graph *g, int variant, const fac_case *c) {
@@ -84,8 +83,8 @@ static void numbers_of(tally *t, const fac_graph *g, int variant, const fac_case
     }
     for (int i = 0; i < (int)g->nconsts; i++) {
         const int64_t n = g->consts[i]->tensor ? fac_dims_count(&g->consts[i]->type.dims) : 0;
-        for (int k = 0; k < n; k++) try_one(t, g, (mutation){ OF_CONST, i, k, 0, NULL, "", false },
-                                            variant, c->lo, c->hi);
+        for (int k = 0; k < n; k++)
+            try_one(t, g, (mutation){ OF_CONST, i, k, 0, NULL, "", false }, variant, c->lo, c->hi);
     }
     for (int i = 0; i + 1 < g->last->nin; i++)
         if (g->last->in[i] && g->last->in[i + 1])
@@ -97,8 +96,8 @@ static void case_of(tally *t, const fac_op *op, const fac_case *c) {
     (void)op;
     for (int variant = 0; variant < 2; variant++) {
         fac_graph *g = NULL;
-        if (fac_problem_graph(c->problem, variant == 1, &g, &err)) fail_msg("%s: %s", c->problem,
-            err.text);
+        if (fac_problem_graph(c->problem, variant == 1, &g, &err))
+            fail_msg("%s: %s", c->problem, err.text);
         const bool wanted = g->noutputs && fac_macs(g) <= LARGEST && (!variant || g->nparams);
         for (int i = 0; i < (int)g->nparams; i++) {
             fac_tensor *r = random_tensor(g->params[i]->type, c->lo, c->hi);
@@ -115,8 +114,8 @@ static void case_of(tally *t, const fac_op *op, const fac_case *c) {
 }
 
 static bool is_asked(const fac_op *op, const fac_case *c) {
-    return !(op->is & FAC_OP_BODIES) && !strstr(op->name, "_grad") && c->hi > c->lo
-        && !strstr(c->problem, "text");
+    return !(op->is & FAC_OP_BODIES) && !strstr(op->name, "_grad") && c->hi > c->lo &&
+           !strstr(c->problem, "text");
 }
 
 static void all_of(tally *t) {
@@ -132,12 +131,11 @@ static void mutants_are_told_apart(void **state) {
     if (!getenv("FACULA_ALL")) t.share = (double)SAMPLE / count.all;
     all_of(&t);
     print_message("%d mutants, %d tried, %d differ (", count.all, t.tried, t.differing);
-    for (int k = 0; k < MUTATION_KINDS; k++) print_message("%s%s %d", k ? ", " : "", kind_names[k],
-                                                           t.kinds[k]);
+    for (int k = 0; k < MUTATION_KINDS; k++)
+        print_message("%s%s %d", k ? ", " : "", kind_names[k], t.kinds[k]);
     print_message("): %d same, %d different, %d cannot tell, %d no difference found; %d alarms\n",
-                  t.verdicts[FAC_SAME],
-                  t.verdicts[FAC_DIFFERENT], t.verdicts[FAC_CANNOT_TELL],
-                      t.verdicts[FAC_NO_DIFFERENCE], t.alarms);
+                  t.verdicts[FAC_SAME], t.verdicts[FAC_DIFFERENT], t.verdicts[FAC_CANNOT_TELL],
+                  t.verdicts[FAC_NO_DIFFERENCE], t.alarms);
     assert_true(t.differing >= t.tried / 2);
     assert_true(t.missed * 100 <= t.differing);
 }

@@ -14,10 +14,13 @@
 #include "report/verify/verify.h"
 
 enum { OF_DEFINE, OF_EXPAND, OF_ONNX, OF_SIMPLIFY, OF_REORDER, OF_TILES, OF_BOTH, REWRITES };
-static const char *const rewrite_names[] = { "smaller ops", "expanded", "exported", "simplified",
-                                             "reordered", "tiled", "simplified and tiled" };
+static const char *const rewrite_names[] = { "smaller ops",         "expanded",  "exported",
+                                             "simplified",          "reordered", "tiled",
+                                             "simplified and tiled" };
 
-typedef struct tally { int tried, same, different, other, of[REWRITES], same_of[REWRITES]; } tally;
+typedef struct tally {
+    int tried, same, different, other, of[REWRITES], same_of[REWRITES];
+} tally;
 
 static char file[] = "/tmp/facula.rewrites.XXXXXX";
 
@@ -33,8 +36,9 @@ static fac_graph *tiled(const fac_graph *g, int mode) {
     static const int64_t limits[] = { 4, 8, 16 };
     const int64_t limit = limits[mode % 3];
     fac_graph *to = NULL;
-    const fac_tile_opts o = { .m = limit, .n = limit + 3, .k = limit + 1,
-                              .sum = (fac_tile_sum)(mode % 3), .pad = mode % 2 };
+    const fac_tile_opts o = {
+        .m = limit, .n = limit + 3, .k = limit + 1, .sum = (fac_tile_sum)(mode % 3), .pad = mode % 2
+    };
     return fac_graph_tile(g, &o, &to, NULL, NULL) ? NULL : to;
 }
 
@@ -53,8 +57,8 @@ static fac_graph *rewritten(const fac_graph *g, int how, int mode) {
         fac_graph_free(simple);
     }
     fac_graph_free(quiet);
-    if (to && (fac_graph_check(to, NULL) || to->ninputs != g->ninputs
-               || to->noutputs != g->noutputs)) {
+    if (to &&
+        (fac_graph_check(to, NULL) || to->ninputs != g->ninputs || to->noutputs != g->noutputs)) {
         fac_graph_free(to);
         return NULL;
     }
@@ -87,7 +91,8 @@ static void try_one(tally *t, const char *name, const fac_graph *g, int how, int
         t->same_of[how] += v.same == FAC_SAME;
         t->different += v.same == FAC_DIFFERENT;
         t->other += v.same != FAC_SAME && v.same != FAC_DIFFERENT;
-        if (v.same == FAC_DIFFERENT) show_wrong(name, how, g, other, &v);
+        if (v.same == FAC_DIFFERENT)
+            show_wrong(name, how, g, other, &v);
         else if (v.same != FAC_SAME && getenv("FACULA_ALL"))
             print_message("unproved %s, %s: %s: %.160s\n", name, rewrite_names[how],
                           fac_sameness_word(v.same), v.why);
@@ -102,18 +107,30 @@ static int pick(int n) { return (int)(fac_random_bits(seed, 4711, turn++) % (uin
 
 static fac_value *activation(fac_value *x) {
     switch (pick(12)) {
-    case 0: return fac_relu6(x);
-    case 1: return fac_gelu(x);
-    case 2: return fac_silu(x);
-    case 3: return fac_hard_swish(x);
-    case 4: return fac_leaky_relu(x, 0.1);
-    case 5: return fac_sigmoid(x);
-    case 6: return fac_tanh(x);
-    case 7: return fac_elu(x, 1);
-    case 8: return fac_mish(x);
-    case 9: return fac_gelu_tanh(x);
-    case 10: return fac_softplus(x);
-    default: return fac_relu(x);
+    case 0:
+        return fac_relu6(x);
+    case 1:
+        return fac_gelu(x);
+    case 2:
+        return fac_silu(x);
+    case 3:
+        return fac_hard_swish(x);
+    case 4:
+        return fac_leaky_relu(x, 0.1);
+    case 5:
+        return fac_sigmoid(x);
+    case 6:
+        return fac_tanh(x);
+    case 7:
+        return fac_elu(x, 1);
+    case 8:
+        return fac_mish(x);
+    case 9:
+        return fac_gelu_tanh(x);
+    case 10:
+        return fac_softplus(x);
+    default:
+        return fac_relu(x);
     }
 }
 
@@ -122,15 +139,20 @@ static fac_value *image_layer(fac_value *x, int k) {
     snprintf(name, sizeof name, "l%d", k);
     const int channels = 4 + 2 * pick(3);
     switch (pick(8)) {
-    case 0: return fac_nn_group_norm(fac_nn_conv2d(x, name, 8, 3,
-                                                   &(fac_nn_conv2d_opts){ .pad = 1 }), "gn", 2,
-                                                       NULL);
-    case 1: return fac_max_pool2d(x, 2, 2, NULL);
-    case 2: return fac_avg_pool2d(x, 2, 2,
-                                  &(fac_pool2d_opts){ .pad = { 1, 1, 0, 0 }, .stride = { 1, 1 } });
-    case 3: return fac_lrn(x, 3, 0.5, 0.75, 2);
-    case 4: return fac_add(x, activation(x));
-    case 5: return fac_softmax(x, 1);
+    case 0:
+        return fac_nn_group_norm(fac_nn_conv2d(x, name, 8, 3, &(fac_nn_conv2d_opts){ .pad = 1 }),
+                                 "gn", 2, NULL);
+    case 1:
+        return fac_max_pool2d(x, 2, 2, NULL);
+    case 2:
+        return fac_avg_pool2d(x, 2, 2,
+                              &(fac_pool2d_opts){ .pad = { 1, 1, 0, 0 }, .stride = { 1, 1 } });
+    case 3:
+        return fac_lrn(x, 3, 0.5, 0.75, 2);
+    case 4:
+        return fac_add(x, activation(x));
+    case 5:
+        return fac_softmax(x, 1);
     default: {
         char norm[16];
         snprintf(norm, sizeof norm, "n%d", k);
@@ -145,23 +167,27 @@ static fac_value *line_layer(fac_value *x, int k) {
     snprintf(name, sizeof name, "l%d", k);
     snprintf(norm, sizeof norm, "n%d", k);
     switch (pick(6)) {
-    case 0: return fac_nn_layer_norm(x, norm, NULL);
-    case 1: return fac_nn_rms_norm(x, norm, NULL);
+    case 0:
+        return fac_nn_layer_norm(x, norm, NULL);
+    case 1:
+        return fac_nn_rms_norm(x, norm, NULL);
     case 2: {
         fac_value *heads = fac_unsqueeze(x, fac_shape(1));
         return fac_squeeze(fac_attention(heads, heads, heads, NULL, NULL, NULL, NULL, NULL),
                            fac_shape(1));
     }
-    case 3: return fac_add(x, activation(x));
-    default: return activation(fac_nn_linear(x, name, 8 + 2 * pick(3)));
+    case 3:
+        return fac_add(x, activation(x));
+    default:
+        return activation(fac_nn_linear(x, name, 8 + 2 * pick(3)));
     }
 }
 
 static void random_weights(fac_graph *g) {
     for (int i = 0; i < (int)g->nparams; i++) {
         const bool positive = strstr(g->params[i]->name, "var") != NULL;
-        fac_tensor *r = random_tensor(g->params[i]->type, positive ? 0.2 : -0.6, positive ? 1.2
-                                      : 0.7);
+        fac_tensor *r =
+            random_tensor(g->params[i]->type, positive ? 0.2 : -0.6, positive ? 1.2 : 0.7);
         OK(fac_tensor_write(g->params[i]->tensor, fac_tensor_data(r),
                             fac_type_bytes(&g->params[i]->type), &err));
         fac_tensor_free(r);
@@ -172,7 +198,7 @@ static fac_graph *network(int k) {
     fac_graph *g = fac_graph_new();
     const bool image = k % 2;
     fac_value *x = image ? fac_input(g, "x", FAC_F32, fac_shape(1, 4, 10, 10))
-        : fac_input(g, "x", FAC_F32, fac_shape(2, 5, 8));
+                         : fac_input(g, "x", FAC_F32, fac_shape(2, 5, 8));
     const int layers = 2 + pick(4);
     for (int i = 0; i < layers; i++) {
         x = image ? image_layer(x, i) : line_layer(x, i);
@@ -198,9 +224,8 @@ static void networks(tally *t) {
 /* ---- cases of ops ---- */
 
 static bool is_asked(const fac_op *op, const fac_case *c) {
-    return !(op->is & FAC_OP_BODIES) && !strstr(op->name, "_grad") && c->hi > c->lo
-        && !strstr(c->problem, "text")
-        && !strstr(c->problem, "training");
+    return !(op->is & FAC_OP_BODIES) && !strstr(op->name, "_grad") && c->hi > c->lo &&
+           !strstr(c->problem, "text") && !strstr(c->problem, "training");
 }
 
 static void cases(tally *t) {
@@ -208,18 +233,18 @@ static void cases(tally *t) {
         for (const fac_case *c = (*p)->cases; c && c->problem; c++) {
             fac_graph *g = NULL;
             if (!is_asked(*p, c) || (!getenv("FACULA_ALL") && pick(8))) continue;
-            if (fac_problem_graph(c->problem, pick(2), &g, &err)) fail_msg("%s: %s", c->problem,
-                err.text);
+            if (fac_problem_graph(c->problem, pick(2), &g, &err))
+                fail_msg("%s: %s", c->problem, err.text);
             for (int i = 0; i < (int)g->nparams; i++) {
                 fac_tensor *r = random_tensor(g->params[i]->type, c->lo, c->hi);
                 OK(fac_tensor_write(g->params[i]->tensor, fac_tensor_data(r),
                                     fac_type_bytes(&g->params[i]->type), &err));
                 fac_tensor_free(r);
             }
-            const bool wanted = g->noutputs && fac_macs(g) <= 2e6
-                && fac_dims_count(&g->outputs[0].value->type.dims) > 0;
-            for (int how = 0; wanted && how <= OF_SIMPLIFY; how++) try_one(t, c->problem, g, how,
-                0);
+            const bool wanted = g->noutputs && fac_macs(g) <= 2e6 &&
+                                fac_dims_count(&g->outputs[0].value->type.dims) > 0;
+            for (int how = 0; wanted && how <= OF_SIMPLIFY; how++)
+                try_one(t, c->problem, g, how, 0);
             fac_graph_free(g);
         }
 }
@@ -229,8 +254,8 @@ static void rewrites_are_the_same(void **state) {
     tally t = { 0 };
     networks(&t);
     cases(&t);
-    for (int k = 0; k < REWRITES; k++) print_message("%s: %d of %d proved\n", rewrite_names[k],
-                                                     t.same_of[k], t.of[k]);
+    for (int k = 0; k < REWRITES; k++)
+        print_message("%s: %d of %d proved\n", rewrite_names[k], t.same_of[k], t.of[k]);
     print_message("%d true rewrites: %d same, %d unproved, %d called different\n", t.tried, t.same,
                   t.other, t.different);
     assert_int_equal(t.different, 0);

@@ -2,12 +2,13 @@
  * functions and loops too, are called different by fac_verify, each; see support/tile_mutants.h. */
 #include "tile_mutants.h"
 
-/* Convolutions, transposed ones with and without groups, and products, with remainders everywhere. */
+/* Convolutions, transposed ones with and without groups, and products, with remainders everywhere.
+ */
 static fac_graph *network(void) {
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(1, 3, 6, 6));
-    const fac_nn_conv_transpose_opts wide = { .stride = 2, .pad = 1 }, grouped = { .groups = 2,
-                                                                                   .pad = 1 };
+    const fac_nn_conv_transpose_opts wide = { .stride = 2, .pad = 1 },
+                                     grouped = { .groups = 2, .pad = 1 };
     x = fac_relu(fac_nn_conv2d(x, "conv", 10, 3, &(fac_nn_conv_opts){ .pad = 1 }));
     x = fac_relu(fac_nn_conv_transpose2d(x, "up1", 12, 4, &wide));
     x = fac_relu(fac_nn_conv_transpose2d(x, "up2", 6, 3, &grouped));
@@ -36,7 +37,8 @@ static int mutants(fac_tile_opts how, int wanted, int least_kinds) {
     if (v.same != FAC_SAME) fail_msg("no mutant: %s", v.why);
     const int nodes = nodes_of(cut);
     for (int k = 0; k < wanted; k++) {
-        mutation m = { .kind = k % MUTANT_KINDS, .target = k * nodes / wanted,
+        mutation m = { .kind = k % MUTANT_KINDS,
+                       .target = k * nodes / wanted,
                        .draw = fac_random_bits(seed, ++stream, 0) };
         const int kind = m.kind;
         opts.mode = k % 2 ? FAC_VERIFY_FULL : FAC_VERIFY_EXACT;

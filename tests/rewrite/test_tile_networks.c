@@ -1,7 +1,7 @@
 /* Tilings of whole networks, right ones and wrong ones (support/tile_mutants.h), in fac_verify's
  * default mode: the right ones are all called the same, of the wrong ones of each network at least
- * 99 in 100 different.  Some mutants are no other function (softmax does not see the bias of keys, a
- * tile may hold nothing but zeros): what f64 takes for the same on four kinds of inputs counts
+ * 99 in 100 different.  Some mutants are no other function (softmax does not see the bias of keys,
+ * a tile may hold nothing but zeros): what f64 takes for the same on four kinds of inputs counts
  * apart.  A sample; FACULA_ALL=1: 200 mutants of each network at full size and eight right tilings,
  * which takes hours.  The arguments name one network and say how many mutants of it. */
 #include <math.h>
@@ -11,9 +11,9 @@ enum { MUTANTS = 200, RIGHT = 8 };
 
 typedef struct network {
     const char *name;
-    int         size, small;    /* of the images, or layers: at full size, in the sample */
-    int64_t     limit;          /* of products: m, n and k */
-    int         sample;         /* mutants; 0: too large for a sample */
+    int size, small; /* of the images, or layers: at full size, in the sample */
+    int64_t limit;   /* of products: m, n and k */
+    int sample;      /* mutants; 0: too large for a sample */
 } network;
 
 static const network networks[] = { { "alexnet", 224, 224, 128, 2 },
@@ -21,13 +21,14 @@ static const network networks[] = { { "alexnet", 224, 224, 128, 2 },
                                     { "mobilenet_v2", 224, 64, 64, 3 },
                                     { "minilm", 2, 1, 128, 3 } };
 
-static int asked;              /* mutants; 0: as many as usual */
+static int asked; /* mutants; 0: as many as usual */
 
 static bool all(void) { return getenv("FACULA_ALL") != NULL; }
 
 /* Blocks with MiniLM's sizes. */
 static fac_value *minilm(fac_value *x, int layers) {
-    const fac_nn_transformer_opts block = { .feedforward = 1536, .batch_first = true,
+    const fac_nn_transformer_opts block = { .feedforward = 1536,
+                                            .batch_first = true,
                                             .activation = fac_gelu };
     for (int k = 0; k < layers; k++) {
         char name[32];
@@ -62,8 +63,8 @@ static fac_graph *build(const network *net) {
     const fac_zoo *zoo = fac_zoo_find(net->name);
     fac_graph *g = fac_graph_new();
     fac_nn_seed(g, seed);
-    fac_value *x = fac_input(g, "x", FAC_F32, zoo ? fac_shape(1, 3, size, size)
-                                                  : fac_shape(1, 128, 384));
+    fac_value *x =
+        fac_input(g, "x", FAC_F32, zoo ? fac_shape(1, 3, size, size) : fac_shape(1, 128, 384));
     fac_output(g, "y", zoo ? zoo->build(x) : minilm(x, size));
     fac_graph *still = fac_graph_inference(g);
     OK(fac_graph_check(still, &err));
@@ -75,7 +76,8 @@ static fac_graph *build(const network *net) {
 /* ---- right ones ---- */
 
 static fac_tile_opts any_tiling(int64_t limit) {
-    fac_tile_opts how = { .m = limit / 2 + random_below(limit), .n = limit / 2 + random_below(limit),
+    fac_tile_opts how = { .m = limit / 2 + random_below(limit),
+                          .n = limit / 2 + random_below(limit),
                           .k = limit / 2 + random_below(limit) };
     how.mode = (fac_tile_mode)random_below(3);
     how.sum = how.mode == FAC_TILE_LOOP ? FAC_TILE_CHAIN : (fac_tile_sum)random_below(3);
@@ -101,7 +103,9 @@ static void right_ones(const network *net, const fac_graph *g, int count) {
 
 /* ---- wrong ones ---- */
 
-typedef struct tally { int count, different, equal, kinds[MUTANT_KINDS]; } tally;
+typedef struct tally {
+    int count, different, equal, kinds[MUTANT_KINDS];
+} tally;
 
 static fac_graph *in_f64(const fac_graph *g) {
     fac_graph *wide = NULL;
@@ -166,7 +170,8 @@ static fac_verdict verdict_on(const fac_graph *g, const fac_graph *bad) {
 }
 
 static void one_mutant(const fac_graph *g, const fac_graph *cut, int kind, tally *to) {
-    mutation m = { .kind = kind, .target = (int)random_below(nodes_of(cut)),
+    mutation m = { .kind = kind,
+                   .target = (int)random_below(nodes_of(cut)),
                    .draw = fac_random_bits(seed, ++stream, 0) };
     fac_graph *bad = tile_mutant(cut, &m);
     if (!bad) {
@@ -194,12 +199,14 @@ static tally wrong_ones(const network *net, const fac_graph *g, int wanted) {
     tally t = { 0 };
     int kind = (int)random_below(MUTANT_KINDS);
     for (int mode = 0; mode < 3; mode++) {
-        const fac_tile_opts how = { .m = net->limit, .n = net->limit, .k = net->limit,
-                                    .mode = modes[mode], .sum = sums[mode] };
+        const fac_tile_opts how = { .m = net->limit,
+                                    .n = net->limit,
+                                    .k = net->limit,
+                                    .mode = modes[mode],
+                                    .sum = sums[mode] };
         fac_graph *cut = NULL;
         OK(fac_graph_tile(g, &how, &cut, NULL, &err));
-        while (t.count < wanted * (mode + 1) / 3)
-            one_mutant(g, cut, kind++ % MUTANT_KINDS, &t);
+        while (t.count < wanted * (mode + 1) / 3) one_mutant(g, cut, kind++ % MUTANT_KINDS, &t);
         fac_graph_free(cut);
     }
     return t;
@@ -213,7 +220,8 @@ static void of_network(const network *net) {
     right_ones(net, g, all() ? RIGHT : 1);
     const tally t = wrong_ones(net, g, wanted);
     print_message("%s: %d right ones the same, %d of %d wrong ones different, %d more no other "
-                  "function\n", net->name, all() ? RIGHT : 1, t.different, t.count, t.equal);
+                  "function\n",
+                  net->name, all() ? RIGHT : 1, t.different, t.count, t.equal);
     for (int k = 0; k < MUTANT_KINDS; k++)
         if (t.kinds[k]) print_message("    %4d  %s\n", t.kinds[k], mutant_kinds[k].what);
     assert_true(t.different * 100 >= t.count * 99);
@@ -226,8 +234,8 @@ static void of_networks(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(of_networks, argc > 1 ? argv[1] : NULL) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(of_networks,
+                                                                  argc > 1 ? argv[1] : NULL) };
     if (argc > 2) asked = atoi(argv[2]);
     return cmocka_run_group_tests_name("tile_networks", tests, open_device, close_device);
 }

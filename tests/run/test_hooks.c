@@ -1,5 +1,6 @@
-/* Hooks of programs: they see every node with its inputs and outputs, and what they put in place of a result is what every later
- * reader and the outputs see: in chains, in blocked layouts, packed, on the cpu and on the OpenCL device where there is one. */
+/* Hooks of programs: they see every node with its inputs and outputs, and what they put in place of
+ * a result is what every later reader and the outputs see: in chains, in blocked layouts, packed,
+ * on the cpu and on the OpenCL device where there is one. */
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -15,7 +16,11 @@
 
 static fac_device *devices[2];
 
-#define OK(call) do { fac_error ok_err = { 0 }; if (call) fail_msg("%s: %s", #call, ok_err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 static fac_tensor *random_tensor(fac_dims d, uint64_t stream) {
@@ -29,7 +34,8 @@ static fac_tensor *random_tensor(fac_dims d, uint64_t stream) {
     return t;
 }
 
-/* ---- one replaced result after the other ------------------------------------------------------------------------- */
+/* ---- one replaced result after the other
+ * ------------------------------------------------------------------------- */
 
 enum { STAGES = 9, BATCH = 2 };
 
@@ -46,9 +52,11 @@ static fac_graph *network(int at, fac_tensor *with, fac_type *type) {
     int now = 0;
     fac_nn_seed(g, 5);
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(BATCH, 3, 10, 10));
-    fac_value *a = stage(fac_nn_conv2d(x, "c1", 32, 3, &(fac_nn_conv2d_opts){ .pad = 1 }), &now, at, with, type);
+    fac_value *a = stage(fac_nn_conv2d(x, "c1", 32, 3, &(fac_nn_conv2d_opts){ .pad = 1 }), &now, at,
+                         with, type);
     fac_value *r = stage(fac_relu(a), &now, at, with, type);
-    fac_value *b = stage(fac_nn_conv2d(r, "c2", 32, 3, &(fac_nn_conv2d_opts){ .pad = 1 }), &now, at, with, type);
+    fac_value *b = stage(fac_nn_conv2d(r, "c2", 32, 3, &(fac_nn_conv2d_opts){ .pad = 1 }), &now, at,
+                         with, type);
     fac_value *c = stage(fac_add(r, b), &now, at, with, type);
     fac_value *p = stage(fac_max_pool2d(c, 2, 2, NULL), &now, at, with, type);
     fac_value *d = stage(fac_concat((fac_value *[]){ p, fac_neg(p) }, 2, 1), &now, at, with, type);
@@ -56,16 +64,20 @@ static fac_graph *network(int at, fac_tensor *with, fac_type *type) {
     fac_value *u = stage(fac_transpose(m, fac_shape(1, 0)), &now, at, with, type);
     fac_value *y = stage(fac_matmul(m, u), &now, at, with, type);
     fac_output(g, "y", y);
-    fac_output(g, "c", c);                                  /* also an output, and read by others */
+    fac_output(g, "c", c); /* also an output, and read by others */
     OK(fac_graph_check(g, err));
     assert_int_equal(now, STAGES);
     return g;
 }
 
-/* Node `stage` of those that are no neg; the expected operators make sure that it is the one that was meant. */
-static const char *const stage_ops[STAGES] = { "conv2d", "relu", "conv2d", "add", "max_pool2d", "concat", "mean", "transpose",
-                                               "matmul" };
-typedef struct swap { int at, now; fac_tensor *with; } swap;
+/* Node `stage` of those that are no neg; the expected operators make sure that it is the one that
+ * was meant. */
+static const char *const stage_ops[STAGES] = { "conv2d", "relu", "conv2d",    "add",   "max_pool2d",
+                                               "concat", "mean", "transpose", "matmul" };
+typedef struct swap {
+    int at, now;
+    fac_tensor *with;
+} swap;
 
 static fac_status put(void *self, fac_hooked *h, fac_error *e) {
     swap *s = self;
@@ -89,7 +101,9 @@ static bool has_blocks(fac_program *p) {
     fac_step_stat steps[64];
     const size_t n = fac_program_steps(p, steps, 64);
     for (size_t i = 0; i < n && i < 64; i++)
-        if (strstr(steps[i].layouts, "n16c") || strstr(steps[i].layouts, "n8c") || strstr(steps[i].layouts, "n4c")) return true;
+        if (strstr(steps[i].layouts, "n16c") || strstr(steps[i].layouts, "n8c") ||
+            strstr(steps[i].layouts, "n4c"))
+            return true;
     return false;
 }
 
@@ -100,7 +114,8 @@ static void replace_each_on(fac_device *d) {
         fac_type type = { 0 };
         fac_program *p = NULL, *q = NULL;
         fac_graph_free(network(at, NULL, &type));
-        fac_tensor *with = random_tensor(type.dims, (uint64_t)(100 + at)), *y[2] = { NULL }, *z[2] = { NULL };
+        fac_tensor *with = random_tensor(type.dims, (uint64_t)(100 + at)), *y[2] = { NULL },
+                   *z[2] = { NULL };
         fac_graph *g = network(-1, NULL, NULL), *k = network(at, with, NULL);
         swap s = { at, 0, with };
         OK(fac_program_new(g, d, &(fac_program_opts){ .hook = put, .hook_self = &s }, &p, err));
@@ -109,7 +124,8 @@ static void replace_each_on(fac_device *d) {
         OK(fac_program_run(q, &x, z, err));
         assert_int_equal(s.now, STAGES);
         for (int i = 0; i < 2; i++) expect_close(y[i], z[i], 2e-5);
-        if (d == devices[0] && strncmp(fac_device_about(d), "portable", 8)) assert_true(has_blocks(p));
+        if (d == devices[0] && strncmp(fac_device_about(d), "portable", 8))
+            assert_true(has_blocks(p));
         for (int i = 0; i < 2; i++) fac_tensor_free(y[i]), fac_tensor_free(z[i]);
         fac_program_free(p);
         fac_program_free(q);
@@ -131,12 +147,18 @@ static void replaced_results_are_read_on_opencl(void **state) {
     replace_each_on(devices[1]);
 }
 
-/* ---- what a hook sees --------------------------------------------------------------------------------------------- */
+/* ---- what a hook sees
+ * --------------------------------------------------------------------------------------------- */
 
 /* Copies of all results so far, by the id of their value. */
-typedef struct log { fac_tensor *x, *seen[256]; int nodes, inputs; } log_;
+typedef struct log {
+    fac_tensor *x, *seen[256];
+    int nodes, inputs;
+} log_;
 
-static void copy_of(const fac_tensor *t, fac_tensor **out) { OK(fac_tensor_convert(t, FAC_F32, out, err)); }
+static void copy_of(const fac_tensor *t, fac_tensor **out) {
+    OK(fac_tensor_convert(t, FAC_F32, out, err));
+}
 
 static fac_status look(void *self, fac_hooked *h, fac_error *e) {
     log_ *l = self;
@@ -148,19 +170,22 @@ static fac_status look(void *self, fac_hooked *h, fac_error *e) {
         const fac_value *v = n->in[i];
         if (!v || !t) continue;
         l->inputs++;
-        if (v->node) expect_close(t, l->seen[v->id], 0);
-        else if (v->leaf == FAC_INPUT) expect_close(t, l->x, 0);
-        else assert_ptr_equal(t, v->tensor);
+        if (v->node)
+            expect_close(t, l->seen[v->id], 0);
+        else if (v->leaf == FAC_INPUT)
+            expect_close(t, l->x, 0);
+        else
+            assert_ptr_equal(t, v->tensor);
     }
     assert_true(n->out[0]->id < 256);
     if (fac_hooked_output(h, 0, &t, e)) return e->status;
-    if (FAC_IS(n, relu)) {         /* what was replaced is what the next ones are given */
+    if (FAC_IS(n, relu)) { /* what was replaced is what the next ones are given */
         fac_tensor *other = random_tensor(fac_tensor_type(t).dims, 77);
         if (fac_hooked_replace(h, 0, other, e)) return e->status;
         const fac_tensor *again = NULL;
         if (fac_hooked_output(h, 0, &again, e)) return e->status;
         expect_close(again, other, 0);
-        assert_ptr_not_equal(again, t);         /* and the first one is still there */
+        assert_ptr_not_equal(again, t); /* and the first one is still there */
         assert_non_null(fac_tensor_data(t));
         t = again;
         fac_tensor_free(other);
@@ -177,7 +202,8 @@ static void inputs_are_what_was_made(void **state) {
         fac_program *p = NULL;
         log_ l = { .x = random_tensor(fac_shape(BATCH, 3, 10, 10), 1) };
         fac_tensor *y[2] = { NULL };
-        OK(fac_program_new(g, devices[k], &(fac_program_opts){ .hook = look, .hook_self = &l }, &p, err));
+        OK(fac_program_new(g, devices[k], &(fac_program_opts){ .hook = look, .hook_self = &l }, &p,
+                           err));
         OK(fac_program_run(p, &l.x, y, err));
         assert_int_equal(l.nodes, STAGES + 1);
         assert_true(l.inputs >= STAGES + 6);
@@ -189,7 +215,8 @@ static void inputs_are_what_was_made(void **state) {
     }
 }
 
-/* ---- what cannot be replaced, and what stops ---------------------------------------------------------------------- */
+/* ---- what cannot be replaced, and what stops
+ * ---------------------------------------------------------------------- */
 
 static fac_status wrong(void *self, fac_hooked *h, fac_error *e) {
     const fac_node *n = fac_hooked_node(h);
@@ -205,9 +232,11 @@ static void other_sizes_are_refused(void **state) {
     fac_graph *g = fac_graph_new();
     fac_program *p = NULL;
     fac_error e = { 0 };
-    fac_tensor *x = random_tensor(fac_shape(4), 1), *five = random_tensor(fac_shape(5), 2), *y = NULL;
+    fac_tensor *x = random_tensor(fac_shape(4), 1), *five = random_tensor(fac_shape(5), 2),
+               *y = NULL;
     fac_output(g, "y", fac_exp(fac_input(g, "x", FAC_F32, fac_shape(4))));
-    OK(fac_program_new(g, devices[0], &(fac_program_opts){ .hook = wrong, .hook_self = five }, &p, err));
+    OK(fac_program_new(g, devices[0], &(fac_program_opts){ .hook = wrong, .hook_self = five }, &p,
+                       err));
     assert_int_equal(fac_program_run(p, &x, &y, &e), FAC_E_SHAPE);
     assert_non_null(strstr(e.text, "cannot become a tensor of another type or size"));
     assert_null(y);
@@ -217,12 +246,19 @@ static void other_sizes_are_refused(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- chains, updates, observers ----------------------------------------------------------------------------------- */
+/* ---- chains, updates, observers
+ * ----------------------------------------------------------------------------------- */
 
-typedef struct trace { fac_tensor *with; int n; float first[8]; } trace;
+typedef struct trace {
+    fac_tensor *with;
+    int n;
+    float first[8];
+} trace;
 
 static fac_status swap_exp(void *self, fac_hooked *h, fac_error *e) {
-    return strcmp(fac_hooked_node(h)->op->name, "exp") ? FAC_OK : fac_hooked_replace(h, 0, ((trace *)self)->with, e);
+    return strcmp(fac_hooked_node(h)->op->name, "exp")
+               ? FAC_OK
+               : fac_hooked_replace(h, 0, ((trace *)self)->with, e);
 }
 
 static bool note(void *self, const char *node, const fac_tensor *value) {
@@ -232,7 +268,8 @@ static bool note(void *self, const char *node, const fac_tensor *value) {
     return true;
 }
 
-/* Elementwise ops that would be one step; an observer sees what was replaced, and a parameter takes it. */
+/* Elementwise ops that would be one step; an observer sees what was replaced, and a parameter takes
+ * it. */
 static void chains_updates_and_observers_follow(void **state) {
     (void)state;
     for (int k = 0; k < 2 && devices[k]; k++) {
@@ -245,10 +282,13 @@ static void chains_updates_and_observers_follow(void **state) {
         fac_value *m = fac_param(g, "w", w);
         fac_update(m, fac_add(m, e));
         fac_output(g, "y", fac_neg(fac_mul(e, e)));
-        fac_program_opts o = { .hook = swap_exp, .hook_self = &t, .observe = note, .observe_self = &t };
+        fac_program_opts o = {
+            .hook = swap_exp, .hook_self = &t, .observe = note, .observe_self = &t
+        };
         OK(fac_program_new(g, devices[k], &o, &p, err));
         OK(fac_program_run(p, &x, &y, err));
-        const float *r = fac_tensor_data(t.with), *to = fac_tensor_data(y), *now = fac_tensor_data(w);
+        const float *r = fac_tensor_data(t.with), *to = fac_tensor_data(y),
+                    *now = fac_tensor_data(w);
         for (int i = 0; i < 4; i++) assert_true(to[i] == -(r[i] * r[i]) && now[i] == r[i]);
         assert_int_equal(t.n, 4);
         bool seen = false;
@@ -275,8 +315,10 @@ static int close_devices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replaced_results_are_read), cmocka_unit_test(replaced_results_are_read_on_opencl),
-        cmocka_unit_test(inputs_are_what_was_made), cmocka_unit_test(other_sizes_are_refused),
+        cmocka_unit_test(replaced_results_are_read),
+        cmocka_unit_test(replaced_results_are_read_on_opencl),
+        cmocka_unit_test(inputs_are_what_was_made),
+        cmocka_unit_test(other_sizes_are_refused),
         cmocka_unit_test(chains_updates_and_observers_follow),
     };
     return cmocka_run_group_tests_name("hooks", tests, open_devices, close_devices);

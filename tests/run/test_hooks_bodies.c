@@ -1,5 +1,6 @@
-/* Hooks inside of bodies: of loops, in each iteration, of branches, scans and calls; what they put in place of a result is what the
- * next iteration and the readers of the loop see.  On the cpu, and on the OpenCL device where there is one. */
+/* Hooks inside of bodies: of loops, in each iteration, of branches, scans and calls; what they put
+ * in place of a result is what the next iteration and the readers of the loop see.  On the cpu, and
+ * on the OpenCL device where there is one. */
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -14,10 +15,18 @@
 
 static fac_device *opencl;
 
-/* Every `mul`, as it is met: what it is called, in which iterations, and its first number; one of them becomes zeros. */
+/* Every `mul`, as it is met: what it is called, in which iterations, and its first number; one of
+ * them becomes zeros. */
 enum { MET = 32 };
-typedef struct meeting { char name[64], path[64]; int64_t inner, outer; float first; } meeting;
-typedef struct meetings { meeting m[MET]; int n, zero; } meetings;
+typedef struct meeting {
+    char name[64], path[64];
+    int64_t inner, outer;
+    float first;
+} meeting;
+typedef struct meetings {
+    meeting m[MET];
+    int n, zero;
+} meetings;
 
 static fac_status meet(void *self, fac_hooked *h, fac_error *e) {
     meetings *all = self;
@@ -59,14 +68,18 @@ static float run_text(fac_device *d, const char *text, float x, int64_t n, meeti
     return y;
 }
 
-/* v = 0.5 v + 1, four times: whether the count is a constant, and the loop might be unrolled, or data. */
+/* v = 0.5 v + 1, four times: whether the count is a constant, and the loop might be unrolled, or
+ * data. */
 static void loops_are_seen_inside(void **state) {
     (void)state;
     static const char *const texts[2] = {
         "input x f32[3]\n%0, %1 = loop(i64(4), -, x) carried=1 "
-        "{(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); t1 = add(t0, f32(1)); x1, t1, t0}\noutput y = %0\noutput rows = %1\n",
+        "{(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); t1 = add(t0, f32(1)); x1, t1, t0}\noutput y = "
+        "%0\noutput rows = %1\n",
         "input x f32[3]\ninput n i64[]\n%0, %1 = loop(n, -, x) carried=1 "
-        "{(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); t1 = add(t0, f32(1)); x1, t1, t0}\noutput y = %0\noutput rows = %1\n" };
+        "{(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); t1 = add(t0, f32(1)); x1, t1, t0}\noutput y = "
+        "%0\noutput rows = %1\n"
+    };
     for (int d = 0; d < 2; d++)
         for (int k = 0; k < 2 && (!d || opencl); k++)
             for (int zero = -1; zero < 4; zero++) {
@@ -81,7 +94,7 @@ static void loops_are_seen_inside(void **state) {
                     assert_true(m->first == want * 0.5F);
                     assert_string_equal(m->name, all.m[0].name);
                     assert_non_null(strstr(m->name, "loop"));
-                    const char *dot = strchr(m->name, '.');             /* loop_3.mul_7, loop_3.0.mul_7 */
+                    const char *dot = strchr(m->name, '.'); /* loop_3.mul_7, loop_3.0.mul_7 */
                     snprintf(path, sizeof path, "%.*s.%d%s", (int)(dot - m->name), m->name, t, dot);
                     assert_string_equal(m->path, path);
                     want = (t == zero ? 0 : want * 0.5F) + 1;
@@ -92,8 +105,10 @@ static void loops_are_seen_inside(void **state) {
 
 static void loops_in_loops_are_seen_inside(void **state) {
     (void)state;
-    static const char text[] = "input x f32[3]\ninput n i64[]\n%0 = loop(n, -, x) carried=1 {(i64[], bool[], f32[3]) "
-        "t0 = loop(i64(2), -, x2) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); x1, t0}; x1, t0}\noutput y = %0\n";
+    static const char text[] =
+        "input x f32[3]\ninput n i64[]\n%0 = loop(n, -, x) carried=1 {(i64[], bool[], f32[3]) "
+        "t0 = loop(i64(2), -, x2) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); x1, t0}; "
+        "x1, t0}\noutput y = %0\n";
     meetings all = { .zero = -1 };
     assert_true(run_text(device, text, 64, 3, &all) == 1);
     assert_int_equal(all.n, 6);
@@ -106,7 +121,8 @@ static void loops_in_loops_are_seen_inside(void **state) {
 static void branches_scans_and_calls_are_seen_inside(void **state) {
     (void)state;
     static const char branch[] = "input x f32[3]\ninput n i64[]\n%0 = greater(n, i64(0))\n"
-        "%1 = if(%0, x) {t0 = mul(x1, 0.5); t0} {t0 = mul(x1, 2); t1 = neg(t0); t1}\noutput y = %1\n";
+                                 "%1 = if(%0, x) {t0 = mul(x1, 0.5); t0} {t0 = mul(x1, 2); t1 = "
+                                 "neg(t0); t1}\noutput y = %1\n";
     for (int64_t n = 0; n < 2; n++) {
         meetings all = { .zero = -1 };
         assert_true(run_text(device, branch, 8, n, &all) == (n ? 4 : -16));
@@ -116,12 +132,14 @@ static void branches_scans_and_calls_are_seen_inside(void **state) {
         assert_true(run_text(device, branch, 8, n, &all) == 0);
     }
     static const char scan[] = "input x f32[3]\n%0, %1 = scan(f32[1]{0}, x) states=1 slices=1 "
-        "{(f32[1], f32[]) t0 = mul(x1, 2); t1 = add(x0, t0); t1, t0}\noutput y = %0\noutput rows = %1\n";
+                               "{(f32[1], f32[]) t0 = mul(x1, 2); t1 = add(x0, t0); t1, "
+                               "t0}\noutput y = %0\noutput rows = %1\n";
     meetings all = { .zero = 1 };
     assert_true(run_text(device, scan, 5, 0, &all) == 20);
     assert_int_equal(all.n, 3);
     for (int t = 0; t < 3; t++) assert_true(all.m[t].inner == t && all.m[t].first == 10);
-    static const char call[] = "input x f32[3]\n%0 = call(x) name=twice {t0 = mul(x0, 2); t0}\noutput y = %0\n";
+    static const char call[] =
+        "input x f32[3]\n%0 = call(x) name=twice {t0 = mul(x0, 2); t0}\noutput y = %0\n";
     all = (meetings){ .zero = -1 };
     assert_true(run_text(device, call, 5, 0, &all) == 10);
     assert_true(all.n == 1 && all.m[0].inner == -1);
@@ -140,8 +158,10 @@ static int close_devices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_are_seen_inside), cmocka_unit_test(loops_in_loops_are_seen_inside),
+        cmocka_unit_test(loops_are_seen_inside),
+        cmocka_unit_test(loops_in_loops_are_seen_inside),
         cmocka_unit_test(branches_scans_and_calls_are_seen_inside),
     };
-    return cmocka_run_group_tests_name("hooks inside of bodies", tests, open_devices, close_devices);
+    return cmocka_run_group_tests_name("hooks inside of bodies", tests, open_devices,
+                                       close_devices);
 }

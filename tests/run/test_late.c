@@ -1,5 +1,6 @@
-/* Work that nobody asked for is not done: a model that is counted, planned or given other weights draws no random numbers, and a
- * plan to look at packs nothing.  What it says is what a plan to run says. */
+/* Work that nobody asked for is not done: a model that is counted, planned or given other weights
+ * draws no random numbers, and a plan to look at packs nothing.  What it says is what a plan to run
+ * says. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@ static fac_graph *network(void) {
 /* Parameters whose numbers are still to be drawn. */
 static size_t undrawn(const fac_graph *g) {
     size_t n = 0;
-    for (size_t i = 0; i < g->nparams; i++) n += fac_tensor_storage(g->params[i]->tensor)->late.make != NULL;
+    for (size_t i = 0; i < g->nparams; i++)
+        n += fac_tensor_storage(g->params[i]->tensor)->late.make != NULL;
     return n;
 }
 
@@ -51,7 +53,8 @@ static void counting_and_planning_read_no_weights(void **state) {
     OK(fac_program_plan(run, &x, &wet, err));
     assert_int_equal(undrawn(g), 0);
     assert_true(dry.packed > 0);
-    assert_true(dry.arena == wet.arena && dry.values == wet.values && dry.bound == wet.bound && dry.packed == wet.packed);
+    assert_true(dry.arena == wet.arena && dry.values == wet.values && dry.bound == wet.bound &&
+                dry.packed == wet.packed);
     assert_true(dry.steps == wet.steps && dry.macs == wet.macs);
     fac_tensor_free(x);
     fac_program_free(looked_at);
@@ -106,14 +109,16 @@ static fac_status refuse(void *self, void *to, size_t bytes, fac_error *e) {
 static int released;
 static void release(void *self) { released += *(int *)self; }
 
-/* Contents that cannot be made are an error each time, never zeros; what makes them is given back once. */
+/* Contents that cannot be made are an error each time, never zeros; what makes them is given back
+ * once. */
 static void contents_that_cannot_be_made(void **state) {
     (void)state;
     int one = 1;
     fac_tensor *t = NULL;
     float x[2];
     fac_error e = { 0 };
-    OK(fac_tensor_new_late((fac_type){ FAC_F32, fac_shape(2) }, &(fac_late){ refuse, release, &one }, &t, err));
+    OK(fac_tensor_new_late((fac_type){ FAC_F32, fac_shape(2) },
+                           &(fac_late){ refuse, release, &one }, &t, err));
     assert_int_equal(fac_tensor_read(t, x, sizeof x, &e), FAC_E_NOMEM);
     assert_int_equal(fac_tensor_read(t, x, sizeof x, &e), FAC_E_NOMEM);
     assert_true(refusals == 2 && released == 0);
@@ -123,8 +128,10 @@ static void contents_that_cannot_be_made(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counting_and_planning_read_no_weights), cmocka_unit_test(numbers_do_not_depend_on_when_they_are_drawn),
-        cmocka_unit_test(what_is_overwritten_is_not_drawn), cmocka_unit_test(contents_that_cannot_be_made),
+        cmocka_unit_test(counting_and_planning_read_no_weights),
+        cmocka_unit_test(numbers_do_not_depend_on_when_they_are_drawn),
+        cmocka_unit_test(what_is_overwritten_is_not_drawn),
+        cmocka_unit_test(contents_that_cannot_be_made),
     };
     return cmocka_run_group_tests_name("late", tests, open_device, close_device);
 }

@@ -1,27 +1,31 @@
-/* Out of memory: load and run a model again and again while the n-th allocation fails, for every n, until none does.  Each
- * time there is an error or a right answer, never a crash; leaks are found by running this under the address sanitizer.
- * The linker sends the library's allocations through here (see tests/CMakeLists.txt). */
+/* Out of memory: load and run a model again and again while the n-th allocation fails, for every n,
+ * until none does.  Each time there is an error or a right answer, never a crash; leaks are found
+ * by running this under the address sanitizer. The linker sends the library's allocations through
+ * here (see tests/CMakeLists.txt). */
 #include <unistd.h>
 #include "relay_check.h"
 #include "onnx_writer.h"
 
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
-int   __real_posix_memalign(void **out, size_t align, size_t size);
+int __real_posix_memalign(void **out, size_t align, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
-int   __wrap_posix_memalign(void **out, size_t align, size_t size);
+int __wrap_posix_memalign(void **out, size_t align, size_t size);
 
-static atomic_long calls, fails_at = -1;        /* -1: none fails, only count */
+static atomic_long calls, fails_at = -1; /* -1: none fails, only count */
 
 static int lost(void) { return atomic_fetch_add(&calls, 1) == fails_at; }
-void *__wrap_calloc(size_t n, size_t size)    { return lost() ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *p, size_t size)    { return lost() ? NULL : __real_realloc(p, size); }
-int   __wrap_posix_memalign(void **out, size_t align, size_t size) { return lost() ? 12 : __real_posix_memalign(out, align, size); }
+void *__wrap_calloc(size_t n, size_t size) { return lost() ? NULL : __real_calloc(n, size); }
+void *__wrap_realloc(void *p, size_t size) { return lost() ? NULL : __real_realloc(p, size); }
+int __wrap_posix_memalign(void **out, size_t align, size_t size) {
+    return lost() ? 12 : __real_posix_memalign(out, align, size);
+}
 
 static char path[64];
 
-/* x [N,3,8,8] -> Conv -> BatchNormalization -> Relu -> Reshape by Shape arithmetic -> Gemm -> Softmax */
+/* x [N,3,8,8] -> Conv -> BatchNormalization -> Relu -> Reshape by Shape arithmetic -> Gemm ->
+ * Softmax */
 static void write_model(void) {
     bytes g = { 0 }, n;
     float w[16 * 27], c[16], f[5 * 64 * 16];
@@ -72,10 +76,14 @@ static fac_status load_and_run(const char *model, float *first, fac_error *err) 
     fac_tensor *x = NULL, *y = NULL;
     fac_status status = fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &device, err);
     if (!status && with_relays) relay_give(device, device->backend, 8, true, false, 1);
-    if (!status && model) status = fac_onnx_load(model, NULL, &g, err);
-    else if (!status) status = fac_zoo_new("lenet", NULL, 1, &g, err);
+    if (!status && model)
+        status = fac_onnx_load(model, NULL, &g, err);
+    else if (!status)
+        status = fac_zoo_new("lenet", NULL, 1, &g, err);
     if (!status) status = fac_program_new(g, device, NULL, &p, err);
-    if (!status) status = fac_tensor_new(device, FAC_F32, model ? fac_shape(2, 3, 8, 8) : fac_shape(1, 1, 28, 28), &x, err);
+    if (!status)
+        status = fac_tensor_new(device, FAC_F32,
+                                model ? fac_shape(2, 3, 8, 8) : fac_shape(1, 1, 28, 28), &x, err);
     for (int i = 0; i < 2 && !status; i++) status = fac_program_run(p, &x, &y, err);
     if (!status) memcpy(first, fac_tensor_data(y), 5 * sizeof *first);
     fac_tensor_free(y);
@@ -140,9 +148,11 @@ static void planned_run_allocates_nothing(void **state) {
     fac_graph *g = NULL;
     fac_program *p = NULL;
     fac_tensor *x = NULL, *y = NULL;
-    if (fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &device, &err) || fac_zoo_new("lenet", NULL, 1, &g, &err) ||
-        fac_program_new(g, device, NULL, &p, &err) || fac_tensor_new(device, FAC_F32, fac_shape(3, 1, 28, 28), &x, &err) ||
-        fac_program_run(p, &x, &y, &err)) fail_msg("%s", err.text);
+    if (fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &device, &err) ||
+        fac_zoo_new("lenet", NULL, 1, &g, &err) || fac_program_new(g, device, NULL, &p, &err) ||
+        fac_tensor_new(device, FAC_F32, fac_shape(3, 1, 28, 28), &x, &err) ||
+        fac_program_run(p, &x, &y, &err))
+        fail_msg("%s", err.text);
     calls = 0;
     for (int i = 0; i < 5; i++) assert_int_equal(fac_program_run(p, &x, &y, &err), FAC_OK);
     assert_int_equal(calls, 0);
@@ -154,7 +164,9 @@ static void planned_run_allocates_nothing(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(onnx_model_survives_every_loss), cmocka_unit_test(zoo_model_survives_every_loss),
-                                        cmocka_unit_test(relays_survive_every_loss), cmocka_unit_test(planned_run_allocates_nothing) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(onnx_model_survives_every_loss),
+                                        cmocka_unit_test(zoo_model_survives_every_loss),
+                                        cmocka_unit_test(relays_survive_every_loss),
+                                        cmocka_unit_test(planned_run_allocates_nothing) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Programs: plans for several shapes, memory, updates, prepared parameters, concurrent runs, observers, what is refused. */
+/* Programs: plans for several shapes, memory, updates, prepared parameters, concurrent runs,
+ * observers, what is refused. */
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -26,12 +27,15 @@ static fac_tensor *random_tensor(fac_dims d, uint64_t stream) {
 
 static float at(const fac_tensor *t, size_t i) { return ((const float *)fac_tensor_data(t))[i]; }
 
-/* A small network with everything that planning does: convolution, batch norm, residual, concat, views, a product. */
+/* A small network with everything that planning does: convolution, batch norm, residual, concat,
+ * views, a product. */
 static fac_graph *network(fac_tensor **weight) {
     fac_graph *g = fac_graph_new();
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, fac_symbol(g, "H"), fac_symbol(g, "W")));
+    fac_value *x = fac_input(
+        g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, fac_symbol(g, "H"), fac_symbol(g, "W")));
     fac_nn_seed(g, 3);
-    fac_value *a = fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, "c1", 16, 3, &(fac_nn_conv2d_opts){ .pad = 1 }), "bn", 0));
+    fac_value *a = fac_relu(fac_nn_batch_norm(
+        fac_nn_conv2d(x, "c1", 16, 3, &(fac_nn_conv2d_opts){ .pad = 1 }), "bn", 0));
     fac_value *b = fac_nn_conv2d(a, "c2", 16, 3, &(fac_nn_conv2d_opts){ .pad = 1 });
     fac_value *c = fac_relu(fac_add(a, b));
     fac_value *parts[] = { c, fac_sigmoid(a) };
@@ -44,12 +48,14 @@ static fac_graph *network(fac_tensor **weight) {
     return g;
 }
 
-static void run_both(const fac_graph *g, const fac_program_opts *a, const fac_program_opts *b, double tolerance) {
+static void run_both(const fac_graph *g, const fac_program_opts *a, const fac_program_opts *b,
+                     double tolerance) {
     fac_program *p = NULL, *q = NULL;
     OK(fac_program_new(g, device, a, &p, err));
     OK(fac_program_new(g, device, b, &q, err));
     for (int n = 1; n < 4; n++) {
-        fac_tensor *x = random_tensor(fac_shape(n, 3, 5 + n, 9), (uint64_t)n), *y[2] = { NULL }, *z[2] = { NULL };
+        fac_tensor *x = random_tensor(fac_shape(n, 3, 5 + n, 9), (uint64_t)n), *y[2] = { NULL },
+                   *z[2] = { NULL };
         OK(fac_program_run(p, &x, y, err));
         OK(fac_program_run(q, &x, z, err));
         for (int k = 0; k < 2; k++) {
@@ -81,7 +87,9 @@ static void in_place_changes_no_bit(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- updates ----------------------------------------------------------------------------------------------------- */
+/* ---- updates
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 /* p <- q, q <- p + q: every reader sees the old contents, so this is Fibonacci. */
 static void updates_are_parallel(void **state) {
@@ -115,9 +123,11 @@ static void updates_are_parallel(void **state) {
 static void updated_weight_is_packed_each_run(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_tensor *w = random_tensor(fac_shape(16, 16, 3, 3), 4), *x = random_tensor(fac_shape(1, 16, 8, 8), 5);
+    fac_tensor *w = random_tensor(fac_shape(16, 16, 3, 3), 4),
+               *x = random_tensor(fac_shape(1, 16, 8, 8), 5);
     fac_tensor *y = NULL, *before = NULL;
-    fac_value *in = fac_input(g, "x", FAC_F32, fac_shape(1, 16, 8, 8)), *weight = fac_param(g, "w", w);
+    fac_value *in = fac_input(g, "x", FAC_F32, fac_shape(1, 16, 8, 8)),
+              *weight = fac_param(g, "w", w);
     fac_output(g, "y", fac_conv2d(in, weight, NULL, NULL));
     fac_update(weight, fac_mul(weight, fac_number(g, FAC_F32, 2)));
     fac_program *p = NULL;
@@ -133,11 +143,14 @@ static void updated_weight_is_packed_each_run(void **state) {
     fac_tensor_free(w);
 }
 
-/* ---- prepare ----------------------------------------------------------------------------------------------------- */
+/* ---- prepare
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static void written_weight_is_used_by_the_next_run(void **state) {
     (void)state;
-    fac_tensor *w = NULL, *x = random_tensor(fac_shape(1, 3, 8, 8), 1), *y[2] = { NULL }, *z[2] = { NULL }, *fresh[2] = { NULL };
+    fac_tensor *w = NULL, *x = random_tensor(fac_shape(1, 3, 8, 8), 1), *y[2] = { NULL },
+               *z[2] = { NULL }, *fresh[2] = { NULL };
     fac_graph *g = network(&w);
     fac_program *p = NULL, *q = NULL, *later = NULL;
     OK(fac_program_new(g, device, NULL, &p, err));
@@ -148,7 +161,8 @@ static void written_weight_is_used_by_the_next_run(void **state) {
     fac_plan_stat stat;
     OK(fac_program_plan(q, &x, &stat, err));
     assert_true(stat.packed > 0);
-    assert_true(fac_device_memory(device).now < held + stat.packed + stat.arena + 4096);     /* packs are shared, not doubled */
+    assert_true(fac_device_memory(device).now <
+                held + stat.packed + stat.arena + 4096); /* packs are shared, not doubled */
     fac_type t = fac_tensor_type(w);
     size_t n = (size_t)fac_dims_count(&t.dims);
     float *wide = malloc(n * sizeof *wide);
@@ -158,7 +172,8 @@ static void written_weight_is_used_by_the_next_run(void **state) {
     OK(fac_program_run(q, &x, z, err));
     OK(fac_program_new(g, device, NULL, &later, err));
     OK(fac_program_run(later, &x, fresh, err));
-    for (size_t i = 0; i < 5; i++) assert_true(at(y[0], i) == at(fresh[0], i) && at(z[0], i) == at(fresh[0], i));
+    for (size_t i = 0; i < 5; i++)
+        assert_true(at(y[0], i) == at(fresh[0], i) && at(z[0], i) == at(fresh[0], i));
     free(wide);
     for (int k = 0; k < 2; k++) {
         fac_tensor_free(y[k]);
@@ -175,14 +190,21 @@ static void written_weight_is_used_by_the_next_run(void **state) {
 /* A name that the device does not have would let any other solver run. */
 static void solvers_are_asked_for_by_name(void **state) {
     (void)state;
-    static const struct { const char *name; fac_status status; } cases[] = {
-        { "ref", FAC_OK }, { "conv2d/direct", FAC_OK }, { "conv2d/nobody", FAC_E_ARGUMENT }, { "", FAC_E_ARGUMENT } };
+    static const struct {
+        const char *name;
+        fac_status status;
+    } cases[] = { { "ref", FAC_OK },
+                  { "conv2d/direct", FAC_OK },
+                  { "conv2d/nobody", FAC_E_ARGUMENT },
+                  { "", FAC_E_ARGUMENT } };
     fac_graph *g = fac_graph_new();
     fac_output(g, "y", fac_relu(fac_input(g, "x", FAC_F32, fac_shape(3))));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fac_program *p = NULL;
         fac_error error = { 0 };
-        assert_int_equal(fac_program_new(g, device, &(fac_program_opts){ .solver = cases[i].name }, &p, &error), cases[i].status);
+        assert_int_equal(
+            fac_program_new(g, device, &(fac_program_opts){ .solver = cases[i].name }, &p, &error),
+            cases[i].status);
         assert_true(!p == !!cases[i].status);
         if (cases[i].status) assert_non_null(strstr(error.text, "has no solver"));
         fac_program_free(p);
@@ -190,7 +212,9 @@ static void solvers_are_asked_for_by_name(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static void plan_memory_is_reported(void **state) {
     (void)state;
@@ -204,33 +228,44 @@ static void plan_memory_is_reported(void **state) {
     OK(fac_program_new(g, device, &(fac_program_opts){ .solver = "ref" }, &p, err));
     OK(fac_program_plan(p, &t, &s, err));
     assert_int_equal(s.steps, 6);
-    assert_true(s.values >= 6 * 4000 && s.arena < s.values + 3 * 16384 && s.arena >= s.bound && s.bound >= 4000);
+    assert_true(s.values >= 6 * 4000 && s.arena < s.values + 3 * 16384 && s.arena >= s.bound &&
+                s.bound >= 4000);
     fac_tensor_free(t);
     fac_program_free(p);
     fac_graph_free(g);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * -----------------------------------------------------------------------------------------------------
+ */
 
-typedef struct worker { fac_program *program; fac_tensor *x[3]; float want[3]; int wrong; } worker;
+typedef struct worker {
+    fac_program *program;
+    fac_tensor *x[3];
+    float want[3];
+    int wrong;
+} worker;
 
 static void *work(void *arg) {
     worker *w = arg;
     fac_tensor *y[2] = { NULL };
     for (int i = 0; i < 30; i++) {
         fac_tensor *in[1] = { w->x[i % 3] };
-        if (i % 7 == 0) for (int k = 0; k < 2; k++) {
-            fac_tensor_free(y[k]);
-            y[k] = NULL;
-        }
+        if (i % 7 == 0)
+            for (int k = 0; k < 2; k++) {
+                fac_tensor_free(y[k]);
+                y[k] = NULL;
+            }
         if (y[0]) {
             fac_tensor_free(y[1]);
             y[1] = NULL;
             fac_tensor_free(y[0]);
             y[0] = NULL;
         }
-        if (fac_program_run(w->program, in, y, NULL)) w->wrong++;
-        else w->wrong += at(y[0], 0) != w->want[i % 3];
+        if (fac_program_run(w->program, in, y, NULL))
+            w->wrong++;
+        else
+            w->wrong += at(y[0], 0) != w->want[i % 3];
     }
     for (int k = 0; k < 2; k++) fac_tensor_free(y[k]);
     return NULL;
@@ -255,7 +290,8 @@ static void programs_run_in_many_threads(void **state) {
             fac_tensor_free(y[1]);
         }
     }
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&thread[i], NULL, work, &w[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, work, &w[i]), 0);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(thread[i], NULL);
         assert_int_equal(w[i].wrong, 0);
@@ -265,9 +301,13 @@ static void programs_run_in_many_threads(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- observers, profile ------------------------------------------------------------------------------------------ */
+/* ---- observers, profile
+ * ------------------------------------------------------------------------------------------ */
 
-typedef struct seen { int n, stop; double last; } seen;
+typedef struct seen {
+    int n, stop;
+    double last;
+} seen;
 
 static bool look(void *self, const char *node, const fac_tensor *value) {
     seen *s = self;
@@ -284,7 +324,8 @@ static void observer_sees_every_node(void **state) {
     seen s = { 0 };
     fac_program *p = NULL;
     fac_tensor *in = random_tensor(fac_shape(4), 1), *y = NULL;
-    OK(fac_program_new(g, device, &(fac_program_opts){ .observe = look, .observe_self = &s }, &p, err));
+    OK(fac_program_new(g, device, &(fac_program_opts){ .observe = look, .observe_self = &s }, &p,
+                       err));
     OK(fac_program_run(p, &in, &y, err));
     assert_int_equal(s.n, 3);
     assert_true(s.last == at(y, 0));
@@ -298,7 +339,7 @@ static void observer_sees_every_node(void **state) {
     fac_program_profile(p, true);
     for (int i = 0; i < 3; i++) OK(fac_program_run(p, &in, &y, err));
     fac_step_stat step;
-    assert_int_equal(fac_program_steps(p, &step, 1), 1);        /* the chain is one step */
+    assert_int_equal(fac_program_steps(p, &step, 1), 1); /* the chain is one step */
     assert_true(step.runs == 3 && step.seconds > 0 && step.solver && step.nodes);
     fac_program_free(p);
     fac_tensor_free(in);
@@ -306,12 +347,14 @@ static void observer_sees_every_node(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- shapes that inputs steer ------------------------------------------------------------------------------------ */
+/* ---- shapes that inputs steer
+ * ------------------------------------------------------------------------------------ */
 
 static void contents_of_inputs_steer_shapes(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"))), *to = fac_input(g, "to", FAC_I64, fac_shape(2));
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"))),
+              *to = fac_input(g, "to", FAC_I64, fac_shape(2));
     fac_value *y = fac_apply(g, &fac_op_reshape, NULL, 2, (fac_value *[]){ x, to });
     fac_output(g, "y", fac_relu(y));
     fac_program *p = NULL;
@@ -333,9 +376,12 @@ static void contents_of_inputs_steer_shapes(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+/* ---- refusals
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-static void refuse(fac_program *p, fac_tensor *in, fac_tensor *out, fac_status status, const char *says) {
+static void refuse(fac_program *p, fac_tensor *in, fac_tensor *out, fac_status status,
+                   const char *says) {
     fac_error e = { 0 };
     fac_tensor *y[2] = { out, NULL };
     assert_int_equal(fac_program_run(p, &in, y, &e), status);
@@ -349,7 +395,8 @@ static void wrong_tensors_are_refused(void **state) {
     fac_graph *g = network(NULL);
     fac_program *p = NULL;
     OK(fac_program_new(g, device, NULL, &p, err));
-    fac_tensor *rank = random_tensor(fac_shape(1, 3, 8), 1), *channels = random_tensor(fac_shape(1, 4, 8, 8), 1);
+    fac_tensor *rank = random_tensor(fac_shape(1, 3, 8), 1),
+               *channels = random_tensor(fac_shape(1, 4, 8, 8), 1);
     fac_tensor *good = random_tensor(fac_shape(1, 3, 8, 8), 1);
     fac_tensor *ints = NULL, *out = random_tensor(fac_shape(7), 1);
     OK(fac_tensor_new(NULL, FAC_I32, fac_shape(1, 3, 8, 8), &ints, err));
@@ -376,7 +423,8 @@ static void strided_inputs_are_taken(void **state) {
     OK(fac_tensor_view(base, fac_shape(3, 2), (int64_t[]){ 1, 3 }, 0, &view, err));
     OK(fac_program_new(g, device, NULL, &p, err));
     OK(fac_program_run(p, &view, &y, err));
-    for (size_t i = 0; i < 3; i++) for (size_t k = 0; k < 2; k++) assert_true(at(y, 2 * i + k) == -at(base, 3 * k + i));
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < 2; k++) assert_true(at(y, 2 * i + k) == -at(base, 3 * k + i));
     fac_tensor_free(view);
     fac_tensor_free(base);
     fac_tensor_free(y);
@@ -429,7 +477,8 @@ int main(void) {
         cmocka_unit_test(updates_are_parallel),
         cmocka_unit_test(updated_weight_is_packed_each_run),
         cmocka_unit_test(written_weight_is_used_by_the_next_run),
-        cmocka_unit_test(solvers_are_asked_for_by_name), cmocka_unit_test(plan_memory_is_reported),
+        cmocka_unit_test(solvers_are_asked_for_by_name),
+        cmocka_unit_test(plan_memory_is_reported),
         cmocka_unit_test(programs_run_in_many_threads),
         cmocka_unit_test(observer_sees_every_node),
         cmocka_unit_test(contents_of_inputs_steer_shapes),

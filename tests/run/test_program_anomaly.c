@@ -1,4 +1,5 @@
-/* detect_anomaly: the first node that makes NaN or infinity is named, with what it belongs to; nothing changes. */
+/* detect_anomaly: the first node that makes NaN or infinity is named, with what it belongs to;
+ * nothing changes. */
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -25,7 +26,9 @@ static void says(const fac_error *e, const char *what) {
     if (!strstr(e->text, what)) fail_msg("\"%s\" does not say \"%s\"", e->text, what);
 }
 
-/* ---- programs ---------------------------------------------------------------------------------------------------- */
+/* ---- programs
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 /* y = mean(log(abs(x)) w): log(0) is -inf; its gradient 1/0 too. */
 static void logarithm_of_zero(void **state) {
@@ -34,7 +37,8 @@ static void logarithm_of_zero(void **state) {
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 8));
     fac_tensor *t = tensor(fac_shape(8), 0.5f, 1), *in = tensor(fac_shape(2, 8), 1, 2), *y = NULL;
     fac_graph_push(g, "block.one");
-    fac_value *w = fac_param(g, "w", t), *loss = fac_mean(fac_mul(fac_log(fac_abs(x)), w), (fac_dims){ 0 }, false);
+    fac_value *w = fac_param(g, "w", t),
+              *loss = fac_mean(fac_mul(fac_log(fac_abs(x)), w), (fac_dims){ 0 }, false);
     fac_graph_pop(g);
     fac_output(g, "loss", loss);
     fac_program *p = NULL;
@@ -60,7 +64,8 @@ static void logarithm_of_zero(void **state) {
     fac_graph_free(g);
 }
 
-/* sqrt is fine at 0 and its gradient is not: the backward part is to blame, of the scope that has the root. */
+/* sqrt is fine at 0 and its gradient is not: the backward part is to blame, of the scope that has
+ * the root. */
 static void a_gradient_that_is_infinite(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -89,7 +94,8 @@ static void a_gradient_that_is_infinite(void **state) {
 static void masks_are_meant(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(3, 4)), *none = fac_number(g, FAC_F32, -INFINITY);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(3, 4)),
+              *none = fac_number(g, FAC_F32, -INFINITY);
     fac_value *masked = fac_where(fac_greater(x, fac_number(g, FAC_F32, 0)), x, none);
     fac_output(g, "y", fac_softmax(fac_mul(masked, fac_number(g, FAC_F32, 2)), 1));
     fac_program *p = NULL;
@@ -111,17 +117,26 @@ static void masks_are_meant(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- trainers ---------------------------------------------------------------------------------------------------- */
+/* ---- trainers
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-typedef struct training { fac_graph *model; fac_trainer *t; fac_tensor *x, *labels; } training;
+typedef struct training {
+    fac_graph *model;
+    fac_trainer *t;
+    fac_tensor *x, *labels;
+} training;
 
 static training begin(bool detect, const char *optimizer) {
     training r = { .model = fac_graph_new() };
     const int64_t labels[8] = { 0, 1, 2, 0, 1, 2, 0, 1 };
     fac_nn_seed(r.model, 3);
     fac_value *x = fac_input(r.model, "x", FAC_F32, fac_shape(fac_symbol(r.model, "N"), 6));
-    fac_output(r.model, "logits", fac_nn_linear(fac_tanh(fac_nn_linear(x, "first", 8)), "second", 3));
-    OK(fac_trainer_new(r.model, device, &(fac_trainer_opts){ .detect_anomaly = detect, .optimizer = optimizer }, &r.t, err));
+    fac_output(r.model, "logits",
+               fac_nn_linear(fac_tanh(fac_nn_linear(x, "first", 8)), "second", 3));
+    OK(fac_trainer_new(r.model, device,
+                       &(fac_trainer_opts){ .detect_anomaly = detect, .optimizer = optimizer },
+                       &r.t, err));
     r.x = tensor(fac_shape(8, 6), -1, 1);
     OK(fac_tensor_new(NULL, FAC_I64, fac_shape(8), &r.labels, err));
     OK(fac_tensor_write(r.labels, labels, sizeof labels, err));
@@ -142,7 +157,8 @@ static double sum_of(const training *r) {
         const fac_tensor *t = fac_value_tensor(fac_graph_param(r->model, i));
         fac_type type = fac_tensor_type(t);
         const float *x = fac_tensor_data(t);
-        for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) sum += (double)(k + 1) * (double)x[k];
+        for (int64_t k = 0; k < fac_dims_count(&type.dims); k++)
+            sum += (double)(k + 1) * (double)x[k];
     }
     return sum;
 }
@@ -189,7 +205,8 @@ static void a_huge_learning_rate_is_found_in_its_own_step(void **state) {
     assert_true(sum_of(&r) == before && fac_trainer_steps(r.t) == 0);
     /* without, it is the next loss that shows it, and the error says how to find out */
     OK(fac_trainer_step(blind.t, blind.x, blind.labels, rate, NULL, err));
-    assert_int_equal(fac_trainer_step(blind.t, blind.x, blind.labels, rate, NULL, &e), FAC_E_ARGUMENT);
+    assert_int_equal(fac_trainer_step(blind.t, blind.x, blind.labels, rate, NULL, &e),
+                     FAC_E_ARGUMENT);
     says(&e, "detect_anomaly");
     end(&r);
     end(&blind);

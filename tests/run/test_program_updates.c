@@ -1,4 +1,5 @@
-/* Updates: one parallel assignment, whether steps write over parameters or not; what is copied; who else holds the memory. */
+/* Updates: one parallel assignment, whether steps write over parameters or not; what is copied; who
+ * else holds the memory. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -38,7 +39,9 @@ static size_t copied(fac_program *p, fac_tensor *const in[]) {
     return s.copied;
 }
 
-/* ---- any graph --------------------------------------------------------------------------------------------------- */
+/* ---- any graph
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 enum { STATES = 5, ROWS = 3, COLUMNS = 4, NODES = 24, RUNS = 3 };
 
@@ -51,8 +54,8 @@ static bool see(void *self, const char *node, const fac_tensor *value) {
 static uint64_t seed, drawn;
 static int draw(int n) { return (int)(fac_random_bits(seed, 99, drawn++) % (uint64_t)n); }
 
-/* Elementwise ops, products, transposed views, softmax and reductions of five states, of which most become some value, perhaps
- * another state, perhaps one value twice. */
+/* Elementwise ops, products, transposed views, softmax and reductions of five states, of which most
+ * become some value, perhaps another state, perhaps one value twice. */
 static fac_graph *random_graph(fac_tensor *const states[]) {
     fac_graph *g = fac_graph_new();
     fac_value *v[STATES + NODES];
@@ -65,13 +68,26 @@ static fac_graph *random_graph(fac_tensor *const states[]) {
     for (; n < STATES + NODES; n++) {
         fac_value *a = v[draw(n)], *b = v[draw(n)], *half = fac_number(g, FAC_F32, 0.5);
         switch (draw(7)) {
-        case 0: v[n] = fac_mul(fac_add(a, b), half); break;
-        case 1: v[n] = fac_sub(a, fac_mul(b, half)); break;
-        case 2: v[n] = fac_tanh(a); break;
-        case 3: v[n] = fac_matmul(a, fac_matmul(fac_transpose(b, fac_shape(1, 0)), a)); break;
-        case 4: v[n] = fac_softmax(a, 1); break;
-        case 5: v[n] = fac_sub(a, fac_mean(b, fac_shape(0), true)); break;
-        default: v[n] = fac_transpose(fac_neg(fac_transpose(a, fac_shape(1, 0))), fac_shape(1, 0));
+        case 0:
+            v[n] = fac_mul(fac_add(a, b), half);
+            break;
+        case 1:
+            v[n] = fac_sub(a, fac_mul(b, half));
+            break;
+        case 2:
+            v[n] = fac_tanh(a);
+            break;
+        case 3:
+            v[n] = fac_matmul(a, fac_matmul(fac_transpose(b, fac_shape(1, 0)), a));
+            break;
+        case 4:
+            v[n] = fac_softmax(a, 1);
+            break;
+        case 5:
+            v[n] = fac_sub(a, fac_mean(b, fac_shape(0), true));
+            break;
+        default:
+            v[n] = fac_transpose(fac_neg(fac_transpose(a, fac_shape(1, 0))), fac_shape(1, 0));
         }
     }
     for (int i = 0; i < STATES; i++)
@@ -84,22 +100,26 @@ static fac_graph *random_graph(fac_tensor *const states[]) {
 
 static void run_from(const fac_program_opts *o, uint64_t graph, float *to) {
     fac_tensor *states[STATES], *y[2] = { NULL };
-    for (int i = 0; i < STATES; i++) states[i] = tensor(fac_shape(ROWS, COLUMNS), seed, (uint64_t)i);
+    for (int i = 0; i < STATES; i++)
+        states[i] = tensor(fac_shape(ROWS, COLUMNS), seed, (uint64_t)i);
     drawn = graph << 32;
     fac_graph *g = random_graph(states);
     fac_program *p = program(g, o);
     for (int k = 0; k < RUNS; k++) {
         OK(fac_program_run(p, NULL, y, err));
-        for (int i = 0; i < 2; i++, to += ROWS * COLUMNS) memcpy(to, fac_tensor_data(y[i]), ROWS * COLUMNS * sizeof *to);
+        for (int i = 0; i < 2; i++, to += ROWS * COLUMNS)
+            memcpy(to, fac_tensor_data(y[i]), ROWS * COLUMNS * sizeof *to);
     }
-    for (int i = 0; i < STATES; i++, to += ROWS * COLUMNS) memcpy(to, fac_tensor_data(states[i]), ROWS * COLUMNS * sizeof *to);
+    for (int i = 0; i < STATES; i++, to += ROWS * COLUMNS)
+        memcpy(to, fac_tensor_data(states[i]), ROWS * COLUMNS * sizeof *to);
     for (int i = 0; i < 2; i++) fac_tensor_free(y[i]);
     for (int i = 0; i < STATES; i++) fac_tensor_free(states[i]);
     fac_program_free(p);
     fac_graph_free(g);
 }
 
-/* A program with an observer fuses nothing and writes over nothing; the others must give its bits. */
+/* A program with an observer fuses nothing and writes over nothing; the others must give its bits.
+ */
 static void every_reader_sees_the_old_contents(void **state) {
     (void)state;
     enum { ALL = (2 * RUNS + STATES) * ROWS * COLUMNS };
@@ -108,30 +128,36 @@ static void every_reader_sees_the_old_contents(void **state) {
     for (uint64_t graph = 0; graph < 120; graph++) {
         static float want[ALL], got[ALL];
         const fac_program_opts watched = { .observe = see, .observe_self = &seen, .solver = "ref" };
-        const fac_program_opts others[] = {
-            { .solver = "ref" }, { .solver = "ref", .no_inplace = true }, { .solver = "ref", .no_fuse = true } };
+        const fac_program_opts others[] = { { .solver = "ref" },
+                                            { .solver = "ref", .no_inplace = true },
+                                            { .solver = "ref", .no_fuse = true } };
         run_from(&watched, graph, want);
         for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
             run_from(&others[k], graph, got);
-            if (memcmp(want, got, sizeof got)) fail_msg("graph %llu, options %zu", (unsigned long long)graph, k);
+            if (memcmp(want, got, sizeof got))
+                fail_msg("graph %llu, options %zu", (unsigned long long)graph, k);
         }
         /* the fast kernels round otherwise, but not otherwise in place */
         run_from(&(fac_program_opts){ .no_inplace = true }, graph, want);
         run_from(NULL, graph, got);
-        if (memcmp(want, got, sizeof got)) fail_msg("graph %llu, fast kernels", (unsigned long long)graph);
+        if (memcmp(want, got, sizeof got))
+            fail_msg("graph %llu, fast kernels", (unsigned long long)graph);
     }
     assert_true(seen > 0);
 }
 
-/* ---- what is copied ---------------------------------------------------------------------------------------------- */
+/* ---- what is copied
+ * ---------------------------------------------------------------------------------------------- */
 
 static void an_optimizer_copies_nothing(void **state) {
     (void)state;
     for (const fac_optim *o = fac_optims; o->name; o++) {
         fac_graph *g = fac_graph_new();
         fac_nn_seed(g, 1);
-        fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(8, 16)), *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
-        fac_value *h = fac_relu(fac_nn_linear(x, "a", 64)), *y = fac_nn_linear(fac_relu(fac_nn_linear(h, "b", 64)), "c", 4);
+        fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(8, 16)),
+                  *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
+        fac_value *h = fac_relu(fac_nn_linear(x, "a", 64)),
+                  *y = fac_nn_linear(fac_relu(fac_nn_linear(h, "b", 64)), "c", 4);
         fac_value *loss = fac_mean(fac_mul(y, y), (fac_dims){ 0 }, false);
         o->build(loss, lr, NULL);
         fac_output(g, "loss", loss);
@@ -140,7 +166,7 @@ static void an_optimizer_copies_nothing(void **state) {
         const double rate = 0.01;
         OK(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &in[1], err));
         OK(fac_tensor_write(in[1], &rate, sizeof rate, err));
-        assert_true(copied(p, in) <= 8);        /* the step counter, which others read until the end */
+        assert_true(copied(p, in) <= 8); /* the step counter, which others read until the end */
         float first = 0;
         for (int i = 0; i < 20; i++) {
             OK(fac_program_run(p, in, &out, err));
@@ -155,7 +181,7 @@ static void an_optimizer_copies_nothing(void **state) {
     }
 }
 
-/* What somebody reads behind the update, or what becomes two parameters, has to be copied. */
+/* What somebody reads after the update, or what becomes two parameters, has to be copied. */
 static void what_cannot_be_in_place_is_copied(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -169,7 +195,7 @@ static void what_cannot_be_in_place_is_copied(void **state) {
     float a = at(t[0], 3), b = at(t[1], 3);
     fac_value *sum = fac_add(s[0], s[1]);
     fac_update(s[0], sum);
-    fac_update(s[1], s[0]);         /* the old a: so a cannot be written before the end */
+    fac_update(s[1], s[0]); /* the old a: so a cannot be written before the end */
     fac_update(s[2], sum);
     fac_program *p = program(g, NULL);
     assert_int_equal(copied(p, NULL), 2 * 40);
@@ -180,7 +206,8 @@ static void what_cannot_be_in_place_is_copied(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- whose memory it is ------------------------------------------------------------------------------------------ */
+/* ---- whose memory it is
+ * ------------------------------------------------------------------------------------------ */
 
 static fac_graph *doubling(fac_tensor *t) {
     fac_graph *g = fac_graph_new();
@@ -215,7 +242,8 @@ static void borrowed_memory_is_never_written(void **state) {
 /* The caller gives the parameter's own tensor as an input: that too is old contents. */
 static void an_input_may_be_the_parameter(void **state) {
     (void)state;
-    fac_tensor *t = tensor(fac_shape(6), 3, 1), *copy = tensor(fac_shape(6), 3, 1), *same = tensor(fac_shape(6), 3, 1);
+    fac_tensor *t = tensor(fac_shape(6), 3, 1), *copy = tensor(fac_shape(6), 3, 1),
+               *same = tensor(fac_shape(6), 3, 1);
     fac_tensor *y = NULL, *want = NULL;
     fac_graph *g = doubling(t), *h = doubling(copy);
     fac_program *p = program(g, NULL), *q = program(h, NULL);
@@ -258,24 +286,32 @@ static void leaves_may_share_a_storage(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- runs that fail ---------------------------------------------------------------------------------------------- */
+/* ---- runs that fail
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool stop(void *self, const char *node, const fac_tensor *value) {
     (void)value;
     return strcmp(node, self) != 0;
 }
 
-static fac_value *number_pair(fac_graph *g) { return fac_expand_to(fac_number(g, FAC_F32, 3), fac_ints(g, fac_shape(2))); }
+static fac_value *number_pair(fac_graph *g) {
+    return fac_expand_to(fac_number(g, FAC_F32, 3), fac_ints(g, fac_shape(2)));
+}
 
 static void a_failed_run_leaves_old_or_next_contents(void **state) {
     (void)state;
     for (int watched = 0; watched < 2; watched++) {
-        fac_tensor *t = tensor(fac_shape(6), 5, 1), *old = tensor(fac_shape(6), 5, 1), *index = NULL, *y = NULL;
+        fac_tensor *t = tensor(fac_shape(6), 5, 1), *old = tensor(fac_shape(6), 5, 1),
+                   *index = NULL, *y = NULL;
         fac_graph *g = fac_graph_new();
-        fac_value *p = fac_state(g, "p", t), *i = fac_input(g, "i", FAC_I64, fac_shape(2)), *next = fac_neg(p);
+        fac_value *p = fac_state(g, "p", t), *i = fac_input(g, "i", FAC_I64, fac_shape(2)),
+                  *next = fac_neg(p);
         fac_update(p, next);
-        fac_output(g, "y", fac_apply(g, &fac_op_scatter_elements, NULL, 3, (fac_value *[]){ next, i, number_pair(g) }));
-        const fac_program_opts o = { .observe = stop, .observe_self = (void *)(uintptr_t)"nobody" };
+        fac_output(g, "y",
+                   fac_apply(g, &fac_op_scatter_elements, NULL, 3,
+                             (fac_value *[]){ next, i, number_pair(g) }));
+        const fac_program_opts o = { .observe = stop,
+                                     .observe_self = (void *)(uintptr_t) "nobody" };
         fac_program *run = program(g, watched ? &o : NULL);
         const int64_t outside[2] = { 0, 6 }, inside[2] = { 0, 5 };
         fac_error e = { 0 };
@@ -284,7 +320,9 @@ static void a_failed_run_leaves_old_or_next_contents(void **state) {
         assert_int_not_equal(fac_program_run(run, &index, &y, &e), FAC_OK);
         assert_null(y);
         float sign = at(t, 0) == at(old, 0) ? 1 : -1;
-        if (watched) assert_true(sign == 1);            /* no step of a program with an observer writes over a parameter */
+        if (watched)
+            assert_true(sign ==
+                        1); /* no step of a program with an observer writes over a parameter */
         for (size_t k = 0; k < 6; k++) assert_true(at(t, k) == sign * at(old, k));
         OK(fac_tensor_write(index, inside, sizeof inside, err));
         OK(fac_program_run(run, &index, &y, err));

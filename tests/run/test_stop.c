@@ -39,7 +39,7 @@ static void stops(fac_program *p, fac_tensor *x, int after) {
     assert_int_equal(fac_program_run(p, &x, &y, &err), FAC_E_ARGUMENT);
     assert_non_null(strstr(err.text, "stopped"));
     assert_null(y);
-    assert_int_equal(looked, after);        /* nobody asks again, and nothing runs on */
+    assert_int_equal(looked, after); /* nobody asks again, and nothing runs on */
     until = 0;
 }
 
@@ -54,11 +54,11 @@ static void a_run_ends(void **state) {
     const fac_program_opts opts = { .no_fuse = true };
     assert_int_equal(fac_program_new(g, d, &opts, &p, &err), FAC_OK);
     fac_tensor *x = fours(), *y = NULL;
-    stops(p, x, 1);                         /* while it plans */
+    stops(p, x, 1); /* while it plans */
     stops(p, x, 7);
     assert_int_equal(fac_program_run(p, &x, &y, &err), FAC_OK);
     fac_tensor_free(y);
-    stops(p, x, 3);                         /* between steps of a plan that is there */
+    stops(p, x, 3); /* between steps of a plan that is there */
     y = NULL;
     assert_int_equal(fac_program_run(p, &x, &y, &err), FAC_OK);
     fac_tensor_free(y);
@@ -123,8 +123,7 @@ static void parameters_stay_whole(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_ends), cmocka_unit_test(parameters_stay_whole)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_run_ends),
+                                        cmocka_unit_test(parameters_stay_whole) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,8 +67,8 @@ static inline float *results(const char *problem, const char *device, const char
 }
 
 /* Levels that are whole numbers: their sums are exact in f32, in any order. */
-static const char *const x_bases[] = { "-", "f32{1}", "f32{1, 2}", "f32{2, 1}", "f32{1, 2, 4}",
-                                       "f32{8, 1, 4, 2}",
+static const char *const x_bases[] = { "-",         "f32{1}",       "f32{1, 2}",
+                                       "f32{2, 1}", "f32{1, 2, 4}", "f32{8, 1, 4, 2}",
                                        "f32{3, -1}" };
 
 /* Random sizes; the smaller half of them has kernels that hang over. */
@@ -85,16 +85,14 @@ static inline void random_problem(uint64_t *s, char *to, size_t size) {
     snprintf(to, size,
              "conv2d_basis(f32[%d,%d,%d,%d], u8[%d,%d,%d], %s, %s, f32[%d,%d], %s) stride=%d,%d "
              "dilation=%d,%d "
-             "pad=%d,%d,%d,%d groups=%d dims=%d,%d,%d,%d%s", 1 + below(s, 3), groups * C, H, W, M,
-                 all, bytes,
-             optional[b], x_bases[below(s, 7)], M, all, optional[scale], stride,
-                 1 + below(s, 2),
-             dilation, 1 + below(s, 2), below(s, R + 1), below(s, S + 1), below(s, 3), below(s, 2),
-                 groups, all, C, R,
-             S, below(s, 2) ? " relu" : "");
+             "pad=%d,%d,%d,%d groups=%d dims=%d,%d,%d,%d%s",
+             1 + below(s, 3), groups * C, H, W, M, all, bytes, optional[b], x_bases[below(s, 7)], M,
+             all, optional[scale], stride, 1 + below(s, 2), dilation, 1 + below(s, 2),
+             below(s, R + 1), below(s, S + 1), below(s, 3), below(s, 2), groups, all, C, R, S,
+             below(s, 2) ? " relu" : "");
     char k[16], *at;
     snprintf(k, sizeof k, "%d", all);
-    while ((at = strstr(to, "KK"))) {               /* as many digits as there are */
+    while ((at = strstr(to, "KK"))) { /* as many digits as there are */
         memmove(at + strlen(k), at + 2, strlen(at + 2) + 1);
         memcpy(at, k, strlen(k));
     }

@@ -1,4 +1,5 @@
-/* A device for all tests of a program, and the seed of their random numbers: FACULA_SEED repeats what was printed. */
+/* A device for all tests of a program, and the seed of their random numbers: FACULA_SEED repeats
+ * what was printed. */
 #ifndef FACULA_TESTS_DEVICE_CHECK_H
 #define FACULA_TESTS_DEVICE_CHECK_H
 #include <setjmp.h>
@@ -16,7 +17,10 @@
 static fac_error err;
 static fac_device *device;
 static uint64_t seed, stream;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static inline int open_device(void **state) {
     (void)state;
@@ -36,8 +40,8 @@ static inline void lively_params(fac_graph *g) {
     for (int i = 0; i < fac_graph_params(g); i++) {
         fac_tensor *t = fac_value_tensor(fac_graph_param(g, i));
         const fac_type type = fac_tensor_type(t);
-        const int64_t n = fac_dims_count(&type.dims), each = type.dims.n > 1 ? n / type.dims.d[0]
-            : 12;
+        const int64_t n = fac_dims_count(&type.dims),
+                      each = type.dims.n > 1 ? n / type.dims.d[0] : 12;
         const bool variance = strstr(fac_value_name(fac_graph_param(g, i)), "var") != NULL;
         float *w = calloc((size_t)n, sizeof *w), room = 1;
         while (room * room * (float)each > 3) room *= 0.9f;

@@ -1,4 +1,5 @@
-/* What tests of graphs inside graphs share: graphs from text, run with given numbers, compared with each other. */
+/* What tests of graphs inside graphs share: graphs from text, run with given numbers, compared with
+ * each other. */
 #ifndef FACULA_TESTS_FLOW_CHECK_H
 #define FACULA_TESTS_FLOW_CHECK_H
 #include <math.h>
@@ -27,11 +28,16 @@ static inline void refuses(const char *text, fac_status status, const char *part
     fclose(f);
     fac_graph_free(g);
     if (got != status || !strstr(e.text, part))
-        fail_msg("%s: %s\n  instead of %s: %s", fac_status_name(got), e.text, fac_status_name(status), part);
+        fail_msg("%s: %s\n  instead of %s: %s", fac_status_name(got), e.text,
+                 fac_status_name(status), part);
 }
 
 /* Floats are random, integers are `count`, bools are `flag`. */
-typedef struct numbers { uint64_t seed; int64_t count; bool flag; } numbers;
+typedef struct numbers {
+    uint64_t seed;
+    int64_t count;
+    bool flag;
+} numbers;
 
 static fac_tensor *input_of(const fac_graph *g, int i, const numbers *x) {
     const fac_type type = fac_value_type(fac_graph_input(g, i));
@@ -40,8 +46,10 @@ static fac_tensor *input_of(const fac_graph *g, int i, const numbers *x) {
     assert_true(n >= 0 && n <= 64);
     double v[64];
     for (int64_t k = 0; k < n; k++)
-        v[k] = type.dtype == FAC_BOOL ? x->flag : type.dtype == FAC_I64 ? (double)x->count
-             : 2 * fac_random_uniform(x->seed, (uint64_t)i, (uint64_t)k) - 1;
+        v[k] = type.dtype == FAC_BOOL ? x->flag
+               : type.dtype == FAC_I64
+                   ? (double)x->count
+                   : 2 * fac_random_uniform(x->seed, (uint64_t)i, (uint64_t)k) - 1;
     OK(fac_tensor_new(NULL, FAC_F64, type.dims, &wide, err));
     OK(fac_tensor_write(wide, v, (size_t)n * sizeof *v, err));
     OK(fac_tensor_convert(wide, type.dtype, &t, err));
@@ -74,20 +82,23 @@ static inline double *doubles(const fac_tensor *t, int64_t *n) {
     return x;
 }
 
-static inline void assert_equal_tensors(const fac_tensor *a, const fac_tensor *b, double tolerance) {
+static inline void assert_equal_tensors(const fac_tensor *a, const fac_tensor *b,
+                                        double tolerance) {
     const fac_type s = fac_tensor_type(a), t = fac_tensor_type(b);
     int64_t n, m;
     assert_int_equal(s.dtype, t.dtype);
     assert_true(fac_dims_equal(&s.dims, &t.dims));
     double *x = doubles(a, &n), *y = doubles(b, &m);
     for (int64_t k = 0; k < n; k++)
-        if (!(fabs(x[k] - y[k]) <= tolerance)) fail_msg("element %lld is %g instead of %g", (long long)k, x[k], y[k]);
+        if (!(fabs(x[k] - y[k]) <= tolerance))
+            fail_msg("element %lld is %g instead of %g", (long long)k, x[k], y[k]);
     free(x);
     free(y);
 }
 
 /* Both graphs give the same for the same numbers, on this device. */
-static inline void same_graphs(fac_device *d, const fac_graph *a, const fac_graph *b, const numbers *x, double tolerance) {
+static inline void same_graphs(fac_device *d, const fac_graph *a, const fac_graph *b,
+                               const numbers *x, double tolerance) {
     fac_tensor *p[MOST], *q[MOST];
     assert_int_equal(fac_graph_outputs(a), fac_graph_outputs(b));
     run_on(d, a, x, p);

@@ -1,4 +1,5 @@
-/* A folder of the test program's own, gone when it ends, and what to say when a call fails.  Included last: it takes the name err. */
+/* A folder of the test program's own, gone when it ends, and what to say when a call fails.
+ * Included last: it takes the name err. */
 #ifndef FACULA_TESTS_FOLDER_H
 #define FACULA_TESTS_FOLDER_H
 #include <setjmp.h>
@@ -11,10 +12,11 @@
 #include <cmocka.h>
 #include "facula/status.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 static char folder[] = "/tmp/facula-test-XXXXXX";

@@ -25,7 +25,8 @@ FILES void put_gguf_head(fac_text *t, int version, int tensors, int keys) {
     put_number(t, (uint64_t)keys, 8);
 }
 
-FILES void put_gguf_tensor(fac_text *t, const char *name, uint64_t fast, uint64_t slow, int type, uint64_t offset) {
+FILES void put_gguf_tensor(fac_text *t, const char *name, uint64_t fast, uint64_t slow, int type,
+                           uint64_t offset) {
     put_gguf_text(t, name);
     put_number(t, 2, 4);
     put_number(t, fast, 8);
@@ -65,7 +66,7 @@ FILES void gguf_file(fac_text *t) {
         fac_text_add_bytes(t, (const char *)&x, 4);
     }
     put_gguf_padding(t);
-    put_number(t, 0x3800, 2);                                   /* 0.5 in f16 */
+    put_number(t, 0x3800, 2); /* 0.5 in f16 */
     for (int k = 0; k < 32; k++) put_number(t, (uint64_t)(k - 16) & 255, 1);
 }
 #endif

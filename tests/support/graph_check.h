@@ -51,20 +51,25 @@ static inline void assert_sound(const fac_graph *g) {
             assert_int_not_equal(v->leaf, FAC_POISON);
             if (v->node) assert_true(v->node->order < n->order);
             bool found = false;
-            for (const fac_use *u = v->uses; u; u = u->next) found = found || (u->node == n && u->input == i);
+            for (const fac_use *u = v->uses; u; u = u->next)
+                found = found || (u->node == n && u->input == i);
             assert_true(found);
             if (v->time > time) time = v->time;
             uses++;
         }
         for (int k = 0; k < n->nout; k++) {
             assert_ptr_equal(n->out[k]->node, n);
-            assert_true(n->out[k]->time >= time);     /* fac_replace may leave it later than needed, never earlier */
+            assert_true(n->out[k]->time >=
+                        time); /* fac_replace may leave it later than needed, never earlier */
             for (const fac_use *u = n->out[k]->uses; u; u = u->next) listed++;
         }
     }
-    for (size_t i = 0; i < g->ninputs; i++) for (const fac_use *u = g->inputs[i]->uses; u; u = u->next) listed++;
-    for (size_t i = 0; i < g->nparams; i++) for (const fac_use *u = g->params[i]->uses; u; u = u->next) listed++;
-    for (size_t i = 0; i < g->nconsts; i++) for (const fac_use *u = g->consts[i]->uses; u; u = u->next) listed++;
+    for (size_t i = 0; i < g->ninputs; i++)
+        for (const fac_use *u = g->inputs[i]->uses; u; u = u->next) listed++;
+    for (size_t i = 0; i < g->nparams; i++)
+        for (const fac_use *u = g->params[i]->uses; u; u = u->next) listed++;
+    for (size_t i = 0; i < g->nconsts; i++)
+        for (const fac_use *u = g->consts[i]->uses; u; u = u->next) listed++;
     assert_int_equal(listed, uses);
     assert_int_equal(nodes, g->nodes);
     assert_ptr_equal(g->last, before);

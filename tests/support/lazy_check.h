@@ -44,8 +44,10 @@ static inline fac_lazy *lazy_of(fac_dims dims, const float *x) {
 static inline fac_lazy *lazy_random(fac_dims dims, bool state) {
     fac_lazy *v;
     fac_tensor *t = random_tensor((fac_type){ FAC_F32, dims }, -1, 1);
-    if (state) OK(fac_lazy_state(rec, t, &v, &err));
-    else OK(fac_lazy_of(rec, t, &v, &err));
+    if (state)
+        OK(fac_lazy_state(rec, t, &v, &err));
+    else
+        OK(fac_lazy_of(rec, t, &v, &err));
     fac_tensor_free(t);
     return v;
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-static const double U = 0x1p-24;        /* of a number: what rounding it to f32 loses at most */
+static const double U = 0x1p-24; /* of a number: what rounding it to f32 loses at most */
 
 /* The error of a sum of n products of random numbers between -most and most, which are added in f32
  * by eights (FEW_TERMS of simd/widen.h), four of those by pairs, and then in f64.  A partial sum of

@@ -23,10 +23,10 @@ enum { MUTATION_KINDS = 5, TURNS = 3 };
  * */
 typedef struct mutation {
     mutation_kind kind;
-    int           at, element, turn;
+    int at, element, turn;
     const fac_graph *of;
-    char          what[160];
-    bool          done;
+    char what[160];
+    bool done;
 } mutation;
 
 /* ---- attributes ---- */
@@ -52,15 +52,26 @@ static void change_attr(mutation *m, const fac_attr *a, char *attrs) {
     static const char *const texts[] = { "HardSigmoid Tanh Tanh", "Relu", "Sigmoid Relu Tanh" };
     void *at = attrs + a->at;
     switch (a->kind) {
-    case FAC_A_INT: ((int64_t *)at)[m->element] = other_int(((int64_t *)at)[m->element],
-                                                            m->turn); break;
-    case FAC_A_REAL: ((double *)at)[m->element] = other_real(((double *)at)[m->element],
-        m->turn); break;
-    case FAC_A_FLAG: *(bool *)at = !*(bool *)at; break;
-    case FAC_A_ENUM: *(int *)at = a->choices[*(int *)at + 1] ? *(int *)at + 1 : 0; break;
-    case FAC_A_DIMS: change_dims(at, m->turn); break;
-    case FAC_A_TEXT: *(const char **)at = texts[m->turn]; break;
-    default: break;
+    case FAC_A_INT:
+        ((int64_t *)at)[m->element] = other_int(((int64_t *)at)[m->element], m->turn);
+        break;
+    case FAC_A_REAL:
+        ((double *)at)[m->element] = other_real(((double *)at)[m->element], m->turn);
+        break;
+    case FAC_A_FLAG:
+        *(bool *)at = !*(bool *)at;
+        break;
+    case FAC_A_ENUM:
+        *(int *)at = a->choices[*(int *)at + 1] ? *(int *)at + 1 : 0;
+        break;
+    case FAC_A_DIMS:
+        change_dims(at, m->turn);
+        break;
+    case FAC_A_TEXT:
+        *(const char **)at = texts[m->turn];
+        break;
+    default:
+        break;
     }
     snprintf(m->what, sizeof m->what, "%s[%d], turn %d", a->name, m->element, m->turn);
 }
@@ -106,8 +117,9 @@ static fac_tensor *changed(const fac_tensor *t, int element) {
     fac_tensor *wide = NULL, *own = NULL;
     OK(fac_tensor_convert(t, FAC_F64, &wide, &err));
     double *x = (double *)(uintptr_t)fac_tensor_data(wide);
-    x[element] += kind(type.dtype) == 'f' ? 0.25 * fabs(x[element]) + 0.25
-        : kind(type.dtype) == 'b' && x[element] != 0 ? -1 : 1;
+    x[element] += kind(type.dtype) == 'f'                      ? 0.25 * fabs(x[element]) + 0.25
+                  : kind(type.dtype) == 'b' && x[element] != 0 ? -1
+                                                               : 1;
     OK(fac_tensor_convert(wide, type.dtype, &own, &err));
     fac_tensor_free(wide);
     return own;
@@ -116,8 +128,8 @@ static fac_tensor *changed(const fac_tensor *t, int element) {
 static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
     mutation *m = self;
     const bool param = m->kind == OF_PARAM && v->leaf == FAC_PARAM && v == m->of->params[m->at];
-    const bool constant = m->kind == OF_CONST && v->leaf == FAC_CONST && v == m->of->consts[m->at]
-        && v->tensor;
+    const bool constant =
+        m->kind == OF_CONST && v->leaf == FAC_CONST && v == m->of->consts[m->at] && v->tensor;
     if (!param && !constant) return NULL;
     fac_tensor *t = changed(v->tensor, m->element);
     fac_value *made = param ? fac_param(to, v->name, t) : fac_const(to, t);
@@ -132,15 +144,14 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
 static fac_graph *mutant(const fac_graph *g, mutation *m) {
     m->of = g;
     m->done = false;
-    fac_graph *to = fac_graph_rebuild(g,
-                                      &(fac_rebuild){ .self = m, .visit = visit, .leaf = leaf,
-                                                      .keep_dead = true }, NULL);
-    bool good = to && m->done && !fac_graph_check(to, NULL) && to->noutputs == g->noutputs
-        && to->ninputs == g->ninputs;
+    fac_graph *to = fac_graph_rebuild(
+        g, &(fac_rebuild){ .self = m, .visit = visit, .leaf = leaf, .keep_dead = true }, NULL);
+    bool good = to && m->done && !fac_graph_check(to, NULL) && to->noutputs == g->noutputs &&
+                to->ninputs == g->ninputs;
     for (size_t k = 0; good && k < g->noutputs; k++) {
         const fac_type *x = &g->outputs[k].value->type, *y = &to->outputs[k].value->type;
-        good = x->dtype == y->dtype && fac_dims_equal(&x->dims, &y->dims)
-            && fac_dims_count(&y->dims) > 0;
+        good = x->dtype == y->dtype && fac_dims_equal(&x->dims, &y->dims) &&
+               fac_dims_count(&y->dims) > 0;
     }
     if (good) return to;
     fac_graph_free(to);
@@ -158,21 +169,29 @@ static void draw(const fac_type *type, int round, double lo, double hi, bool inf
     stream++;
     for (int64_t k = 0; k < n; k++) {
         const double u = fac_random_uniform(seed, stream, (uint64_t)k), s = 2 * u - 1;
-        if (kind(type->dtype) == 'b') x[k] = u < 0.5;
-        else if (kind(type->dtype) != 'f') x[k] = round % 2 ? floor(s * 1000)
-            : floor(lo + (hi - lo + 1) * u);
-        else if (infinities && k % 3 == 0) x[k] = u < 0.3 ? NAN : u < 0.6 ? INFINITY : -INFINITY;
-        else if (round % 7 == 0) x[k] = lo + (hi - lo) * u;
-        else if (round % 7 == 4) x[k] = rint(s * 12) / 2;
-        else if (round % 7 == 6) x[k] = copysign(pow(10, 6 * fabs(s) - 3),
-                                                 fac_random_uniform(seed, stream + 7919,
-                                                     (uint64_t)k) - 0.5);
-        else x[k] = s * sizes[round % 7];
+        if (kind(type->dtype) == 'b')
+            x[k] = u < 0.5;
+        else if (kind(type->dtype) != 'f')
+            x[k] = round % 2 ? floor(s * 1000) : floor(lo + (hi - lo + 1) * u);
+        else if (infinities && k % 3 == 0)
+            x[k] = u < 0.3 ? NAN : u < 0.6 ? INFINITY : -INFINITY;
+        else if (round % 7 == 0)
+            x[k] = lo + (hi - lo) * u;
+        else if (round % 7 == 4)
+            x[k] = rint(s * 12) / 2;
+        else if (round % 7 == 6)
+            x[k] = copysign(pow(10, 6 * fabs(s) - 3),
+                            fac_random_uniform(seed, stream + 7919, (uint64_t)k) - 0.5);
+        else
+            x[k] = s * sizes[round % 7];
         if (kind(type->dtype) == 'u') x[k] = fabs(x[k]);
     }
 }
 
-typedef struct form { fac_graph *g; fac_host out[OPERANDS]; } form;
+typedef struct form {
+    fac_graph *g;
+    fac_host out[OPERANDS];
+} form;
 
 static bool open_form(const fac_graph *g, form *f) {
     fac_graph *wide = NULL;
@@ -232,8 +251,8 @@ static int differ(const fac_graph *a, const fac_graph *b, double lo, double hi) 
             free(x);
         }
         for (int k = 0; k < 2 && ran; k++) ran = !fac_ref_graph(f[k].g, in, f[k].out, &err);
-        for (size_t k = 0; ran && k < f[0].g->noutputs
-             && answer < 1; k++) answer = apart(&f[0].out[k], &f[1].out[k]);
+        for (size_t k = 0; ran && k < f[0].g->noutputs && answer < 1; k++)
+            answer = apart(&f[0].out[k], &f[1].out[k]);
         for (size_t i = 0; i < f[0].g->ninputs; i++) free(in[i].data);
     }
     close_form(&f[0]);

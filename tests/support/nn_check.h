@@ -1,5 +1,5 @@
-/* Parity with PyTorch: numbers that C and Python make alike, and digests of tensors.  scripts/golden_nn_layers.py has the same
- * formulas. */
+/* Parity with PyTorch: numbers that C and Python make alike, and digests of tensors.
+ * scripts/golden_nn_layers.py has the same formulas. */
 #ifndef FACULA_NN_CHECK_H
 #define FACULA_NN_CHECK_H
 #include <math.h>
@@ -16,7 +16,10 @@
 #include "graph/graph_internal.h"
 
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 /* Number i of a name, in -1..1: FNV-1a of the name, then SplitMix64. */
 static inline double number_of(const char *name, int64_t i) {
@@ -33,7 +36,8 @@ static inline bool ends(const char *name, const char *end) {
     return n >= m && !strcmp(name + n - m, end);
 }
 
-/* First values that keep activations in bounds: matrices within sqrt(3 / fan_in), scales around 1, the rest small. */
+/* First values that keep activations in bounds: matrices within sqrt(3 / fan_in), scales around 1,
+ * the rest small. */
 static inline double first_value(const char *name, const fac_dims *d, int64_t i) {
     const double x = number_of(name, i);
     if (d->n >= 2) return x * sqrt(3 / ((double)fac_dims_count(d) / (double)d->d[0]));
@@ -41,7 +45,8 @@ static inline double first_value(const char *name, const fac_dims *d, int64_t i)
 }
 
 /* A tensor of numbers by a formula. */
-static inline fac_tensor *tensor_of(fac_type type, const char *name, double (*value)(const char *, const fac_dims *, int64_t)) {
+static inline fac_tensor *tensor_of(fac_type type, const char *name,
+                                    double (*value)(const char *, const fac_dims *, int64_t)) {
     const int64_t n = fac_dims_count(&type.dims);
     double *x = calloc((size_t)n + 1, sizeof *x);
     fac_tensor *wide = NULL, *t = NULL;
@@ -65,11 +70,13 @@ static inline fac_tensor *formula(void *self, const char *name, fac_type type, f
     return tensor_of(type, name, first_value);
 }
 
-/* ---- digests: two products with fixed vectors, and the sum of magnitudes that bounds their rounding ---- */
+/* ---- digests: two products with fixed vectors, and the sum of magnitudes that bounds their
+ * rounding ---- */
 
 typedef struct digest {
     double a, b, size;
-    bool   noise;           /* PyTorch's own f32 is off: rounding decides the number (Adam where the true gradient is 0) */
+    bool noise; /* PyTorch's own f32 is off: rounding decides the number (Adam where the true
+                   gradient is 0) */
 } digest;
 
 static inline digest digest_of(const fac_tensor *t) {
@@ -87,7 +94,8 @@ static inline digest digest_of(const fac_tensor *t) {
     return d;
 }
 
-/* The golden file: "case NAME" and lines "TENSOR a b size [noise]"; lines that begin with # are comments. */
+/* The golden file: "case NAME" and lines "TENSOR a b size [noise]"; lines that begin with # are
+ * comments. */
 static inline FILE *golden_open(const char *file) {
     char path[512];
     snprintf(path, sizeof path, "%s/golden/%s", TEST_DIR, file);
@@ -106,7 +114,8 @@ static inline bool golden_next(FILE *f, char name[128], digest *d) {
             fseek(f, at, SEEK_SET);
             return false;
         }
-        if (sscanf(line, "%127s %lf %lf %lf", name, &d->a, &d->b, &d->size) != 4) fail_msg("golden: %s", line);
+        if (sscanf(line, "%127s %lf %lf %lf", name, &d->a, &d->b, &d->size) != 4)
+            fail_msg("golden: %s", line);
         d->noise = strstr(line, " noise") != NULL;
         return true;
     }
@@ -120,10 +129,12 @@ static inline bool golden_case(FILE *f, char name[128]) {
     return false;
 }
 
-static inline void same_digest(const char *what, const char *tensor, digest have, digest want, double tolerance) {
+static inline void same_digest(const char *what, const char *tensor, digest have, digest want,
+                               double tolerance) {
     const double limit = tolerance * fmax(1, want.size);
-    if (!(fabs(have.a - want.a) <= limit && fabs(have.b - want.b) <= limit && fabs(have.size - want.size) <= limit))
-        fail_msg("%s: %s is %.12g %.12g %.12g, PyTorch has %.12g %.12g %.12g (tolerance %g)", what, tensor, have.a, have.b,
-                 have.size, want.a, want.b, want.size, limit);
+    if (!(fabs(have.a - want.a) <= limit && fabs(have.b - want.b) <= limit &&
+          fabs(have.size - want.size) <= limit))
+        fail_msg("%s: %s is %.12g %.12g %.12g, PyTorch has %.12g %.12g %.12g (tolerance %g)", what,
+                 tensor, have.a, have.b, have.size, want.a, want.b, want.size, limit);
 }
 #endif

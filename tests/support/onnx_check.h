@@ -11,21 +11,37 @@
 #include "onnx/load.h"
 #include "onnx_writer.h"
 
-enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15, FUNCTIONS = 25, ATTRIBUTE = 5, DOMAIN = 7 };
+enum {
+    NODE = 1,
+    INITIALIZER = 5,
+    INPUT = 11,
+    OUTPUT = 12,
+    SPARSE = 15,
+    FUNCTIONS = 25,
+    ATTRIBUTE = 5,
+    DOMAIN = 7
+};
 enum { F32 = 1, I64 = 7, COMPLEX = 14 };
 
 /* ---- building ---- */
 
-static inline bytes node(const char *type, const char *in, const char *out) { return w_node(type, in, out); }
+static inline bytes node(const char *type, const char *in, const char *out) {
+    return w_node(type, in, out);
+}
 static inline void add(bytes *graph, bytes n) { w_sub(graph, NODE, n); }
-static inline void in(bytes *graph, const char *name, const char *dims) { w_sub(graph, INPUT, w_value(name, F32, dims)); }
-static inline void out(bytes *graph, const char *name) { w_sub(graph, OUTPUT, w_value(name, F32, NULL)); }
+static inline void in(bytes *graph, const char *name, const char *dims) {
+    w_sub(graph, INPUT, w_value(name, F32, dims));
+}
+static inline void out(bytes *graph, const char *name) {
+    w_sub(graph, OUTPUT, w_value(name, F32, NULL));
+}
 static inline void weights(bytes *graph, const char *name, const char *dims, size_t n) {
     float x[16];
     for (size_t k = 0; k < n; k++) x[k] = (float)k + 1;
     w_sub(graph, INITIALIZER, w_tensor_f32(name, dims, x, n));
 }
-static inline void ints(bytes *graph, const char *name, const char *dims, const int64_t *x, size_t n) {
+static inline void ints(bytes *graph, const char *name, const char *dims, const int64_t *x,
+                        size_t n) {
     bytes t = w_tensor(name, I64, dims);
     w_bytes(&t, 9, x, n * sizeof *x);
     w_sub(graph, INITIALIZER, t);
@@ -41,7 +57,8 @@ static inline bytes domain(bytes n, const char *name) {
 
 /* ---- loading ---- */
 
-static inline fac_status try_bytes(const void *p, size_t n, const fac_onnx_opts *opts, fac_graph **g, fac_error *err) {
+static inline fac_status try_bytes(const void *p, size_t n, const fac_onnx_opts *opts,
+                                   fac_graph **g, fac_error *err) {
     fac_source_files files = { .file = fac_file_memory(p, n) };
     assert_non_null(files.file);
     return fac_onnx_load_files(&files, opts, g, err);
@@ -49,13 +66,15 @@ static inline fac_status try_bytes(const void *p, size_t n, const fac_onnx_opts 
 static inline fac_graph *load_with(bytes model, const fac_onnx_opts *opts) {
     fac_graph *g = NULL;
     fac_error err = { 0 };
-    if (try_bytes(model.p, model.n, opts, &g, &err)) fail_msg("%s: %s", fac_status_name(err.status), err.text);
+    if (try_bytes(model.p, model.n, opts, &g, &err))
+        fail_msg("%s: %s", fac_status_name(err.status), err.text);
     free(model.p);
     return g;
 }
 static inline fac_graph *load(bytes graph) { return load_with(w_model(graph, 8, 17), NULL); }
 
-static inline void refuses_with(bytes model, const fac_onnx_opts *opts, fac_status status, const char *text) {
+static inline void refuses_with(bytes model, const fac_onnx_opts *opts, fac_status status,
+                                const char *text) {
     fac_graph *g = NULL;
     fac_error err = { 0 };
     fac_status got = try_bytes(model.p, model.n, opts, &g, &err);
@@ -64,7 +83,9 @@ static inline void refuses_with(bytes model, const fac_onnx_opts *opts, fac_stat
     if (!strstr(err.text, text)) fail_msg("\"%s\" is not in \"%s\"", text, err.text);
     assert_int_equal(got, status);
 }
-static inline void refuses(bytes graph, fac_status status, const char *text) { refuses_with(w_model(graph, 8, 17), NULL, status, text); }
+static inline void refuses(bytes graph, fac_status status, const char *text) {
+    refuses_with(w_model(graph, 8, 17), NULL, status, text);
+}
 
 /* Runs a graph with inputs of f32[n] and one output of f32[n]. */
 static inline void runs(fac_graph *g, const float *x, const float *want, int n) {
@@ -73,9 +94,13 @@ static inline void runs(fac_graph *g, const float *x, const float *want, int n) 
     fac_tensor *from[1] = { NULL }, *to[1] = { NULL };
     fac_error err = { 0 };
     float got[16];
-    assert_int_equal(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &cpu, &err), FAC_OK);
-    if (x) assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(n), NULL, x, NULL, NULL, from, &err), FAC_OK);
-    if (fac_program_new(g, cpu, NULL, &p, &err) || fac_program_run(p, from, to, &err)) fail_msg("%s", err.text);
+    assert_int_equal(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &cpu, &err),
+                     FAC_OK);
+    if (x)
+        assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(n), NULL, x, NULL, NULL, from, &err),
+                         FAC_OK);
+    if (fac_program_new(g, cpu, NULL, &p, &err) || fac_program_run(p, from, to, &err))
+        fail_msg("%s", err.text);
     assert_int_equal(fac_tensor_read(to[0], got, (size_t)n * sizeof *got, &err), FAC_OK);
     for (int k = 0; k < n; k++)
         if (got[k] != want[k]) fail_msg("[%d] is %g, not %g", k, (double)got[k], (double)want[k]);

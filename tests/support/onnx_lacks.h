@@ -1,4 +1,5 @@
-/* What the tests of incomplete nodes share: ONNX files rewritten field by field, and what may become of any of them. */
+/* What the tests of incomplete nodes share: ONNX files rewritten field by field, and what may
+ * become of any of them. */
 #ifndef FACULA_TESTS_ONNX_LACKS_H
 #define FACULA_TESTS_ONNX_LACKS_H
 #include "onnx_check.h"
@@ -7,8 +8,14 @@
 
 /* ---- reading and rewriting messages ---- */
 
-typedef struct span { const uint8_t *p; size_t n; } span;
-typedef struct field { int number, wire; span whole, inside; } field;
+typedef struct span {
+    const uint8_t *p;
+    size_t n;
+} span;
+typedef struct field {
+    int number, wire;
+    span whole, inside;
+} field;
 
 static inline uint64_t take_varint(span *s) {
     uint64_t x = 0;
@@ -39,10 +46,15 @@ static inline bool next_field(span *s, field *f) {
     return true;
 }
 
-/* One thing that is different in node `node`: its input `at` is "", the inputs from `at` on are gone, its attribute `at` is gone
- * or says that it is of another kind. */
+/* One thing that is different in node `node`: its input `at` is "", the inputs from `at` on are
+ * gone, its attribute `at` is gone or says that it is of another kind. */
 typedef enum lack { LACK_INPUT, LACK_INPUTS, LACK_ATTRIBUTE, OTHER_KIND, LACKS } lack;
-typedef struct change { int node; lack what; int at, kind; bool done; } change;
+typedef struct change {
+    int node;
+    lack what;
+    int at, kind;
+    bool done;
+} change;
 
 static inline bytes rekinded(span from, int kind) {
     bytes b = { 0 };
@@ -60,12 +72,16 @@ static inline bytes changed_node(span from, change *c) {
     while (next_field(&from, &f)) {
         const bool input = f.number == 1, attribute = f.number == 5;
         const int at = input ? inputs++ : attribute ? attributes++ : -1;
-        const bool hit = input ? (c->what == LACK_INPUT && at == c->at) || (c->what == LACK_INPUTS && at >= c->at)
+        const bool hit = input ? (c->what == LACK_INPUT && at == c->at) ||
+                                     (c->what == LACK_INPUTS && at >= c->at)
                                : attribute && c->what >= LACK_ATTRIBUTE && at == c->at;
         c->done |= hit;
-        if (!hit) w_raw(&b, f.whole.p, f.whole.n);
-        else if (c->what == LACK_INPUT) w_text(&b, 1, "");
-        else if (c->what == OTHER_KIND) w_sub(&b, 5, rekinded(f.inside, c->kind));
+        if (!hit)
+            w_raw(&b, f.whole.p, f.whole.n);
+        else if (c->what == LACK_INPUT)
+            w_text(&b, 1, "");
+        else if (c->what == OTHER_KIND)
+            w_sub(&b, 5, rekinded(f.inside, c->kind));
     }
     return b;
 }
@@ -75,8 +91,10 @@ static inline bytes changed_graph(span from, change *c) {
     field f;
     int nodes = 0;
     while (next_field(&from, &f)) {
-        if (f.number == NODE && nodes++ == c->node) w_sub(&b, NODE, changed_node(f.inside, c));
-        else w_raw(&b, f.whole.p, f.whole.n);
+        if (f.number == NODE && nodes++ == c->node)
+            w_sub(&b, NODE, changed_node(f.inside, c));
+        else
+            w_raw(&b, f.whole.p, f.whole.n);
     }
     return b;
 }
@@ -86,8 +104,10 @@ static inline bytes changed_model(span from, change *c) {
     field f;
     c->done = false;
     while (next_field(&from, &f)) {
-        if (f.number == 7) w_sub(&b, 7, changed_graph(f.inside, c));
-        else w_raw(&b, f.whole.p, f.whole.n);
+        if (f.number == 7)
+            w_sub(&b, 7, changed_graph(f.inside, c));
+        else
+            w_raw(&b, f.whole.p, f.whole.n);
     }
     return b;
 }
@@ -139,7 +159,8 @@ static inline void run_any(const fac_graph *g, const char *what) {
 static inline void take_any(bytes model, const char *what) {
     fac_graph *g = NULL;
     fac_error err = { 0 };
-    if (try_bytes(model.p, model.n, NULL, &g, &err)) is_fair(&err, what);
+    if (try_bytes(model.p, model.n, NULL, &g, &err))
+        is_fair(&err, what);
     else {
         graphs_made++;
         run_any(g, what);

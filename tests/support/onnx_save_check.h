@@ -1,4 +1,5 @@
-/* What the tests of ONNX export share: a folder, a device, random contents, graphs, and a way to disk and back. */
+/* What the tests of ONNX export share: a folder, a device, random contents, graphs, and a way to
+ * disk and back. */
 #ifndef FACULA_TESTS_ONNX_SAVE_CHECK_H
 #define FACULA_TESTS_ONNX_SAVE_CHECK_H
 #include <sys/stat.h>
@@ -31,8 +32,10 @@ static inline double difference(const fac_tensor *a, const fac_tensor *b) {
     OK(fac_tensor_convert(b, real ? FAC_F64 : FAC_I64, &y, &err));
     double worst = 0;
     for (int64_t k = 0; k < fac_dims_count(&s.dims); k++) {
-        double p = ((const double *)fac_tensor_data(x))[k], q = ((const double *)fac_tensor_data(y))[k];
-        int64_t i = ((const int64_t *)fac_tensor_data(x))[k], j = ((const int64_t *)fac_tensor_data(y))[k];
+        double p = ((const double *)fac_tensor_data(x))[k],
+               q = ((const double *)fac_tensor_data(y))[k];
+        int64_t i = ((const int64_t *)fac_tensor_data(x))[k],
+                j = ((const int64_t *)fac_tensor_data(y))[k];
         bool same = real ? p == q || (isnan(p) && isnan(q)) : i == j;
         double e = real && isfinite(p - q) ? fabs(p - q) / fmax(1, fabs(q)) : INFINITY;
         worst = same ? worst : fmax(worst, e);
@@ -42,32 +45,43 @@ static inline double difference(const fac_tensor *a, const fac_tensor *b) {
     return worst;
 }
 
-static inline void run(const fac_graph *g, fac_tensor *const in[], fac_tensor *out[], const char *what) {
+static inline void run(const fac_graph *g, fac_tensor *const in[], fac_tensor *out[],
+                       const char *what) {
     fac_program *p = NULL;
-    if (fac_program_new(g, device, &(fac_program_opts){ .precision = FAC_PRECISION_HIGHEST }, &p, &err) || fac_program_run(p, in, out, &err))
+    if (fac_program_new(g, device, &(fac_program_opts){ .precision = FAC_PRECISION_HIGHEST }, &p,
+                        &err) ||
+        fac_program_run(p, in, out, &err))
         fail_msg("%s: %s", what, err.text);
     fac_program_free(p);
 }
 
 /* Inputs in the order of g for a graph whose inputs stand in another one, or are fewer. */
-static inline void inputs_by_name(const fac_graph *g, const fac_graph *of, fac_tensor *const in[], fac_tensor *to[]) {
+static inline void inputs_by_name(const fac_graph *g, const fac_graph *of, fac_tensor *const in[],
+                                  fac_tensor *to[]) {
     for (int i = 0; i < fac_graph_inputs(g); i++)
         for (int k = 0; k < fac_graph_inputs(of); k++)
-            if (!strcmp(fac_value_name(fac_graph_input(g, i)), fac_value_name(fac_graph_input(of, k)))) to[i] = in[k];
+            if (!strcmp(fac_value_name(fac_graph_input(g, i)),
+                        fac_value_name(fac_graph_input(of, k))))
+                to[i] = in[k];
 }
 
-/* Saves g, loads it and compares what both make of the same inputs.  The largest difference; -1: it cannot be written. */
-static inline double round_trip(const fac_graph *g, int opset, double lo, double hi, const char *what) {
-    fac_tensor *in[OPERANDS] = { 0 }, *want[OPERANDS] = { 0 }, *again[OPERANDS] = { 0 }, *got[OPERANDS] = { 0 };
+/* Saves g, loads it and compares what both make of the same inputs.  The largest difference; -1: it
+ * cannot be written. */
+static inline double round_trip(const fac_graph *g, int opset, double lo, double hi,
+                                const char *what) {
+    fac_tensor *in[OPERANDS] = { 0 }, *want[OPERANDS] = { 0 }, *again[OPERANDS] = { 0 },
+               *got[OPERANDS] = { 0 };
     fac_onnx_saved saved = { 0 };
-    fac_status status = fac_onnx_save(g, path, &(fac_onnx_save_opts){ .opset = opset, .saved = &saved }, &err);
+    fac_status status =
+        fac_onnx_save(g, path, &(fac_onnx_save_opts){ .opset = opset, .saved = &saved }, &err);
     if (status == FAC_E_UNSUPPORTED) return -1;
     if (status) fail_msg("%s: %s", what, err.text);
     assert_true(opset ? saved.opset == opset : saved.opset >= FAC_ONNX_USUAL);
     fac_graph *h = NULL;
     if (fac_onnx_load(path, NULL, &h, &err)) fail_msg("%s: reading it back: %s", what, err.text);
     assert_int_equal(fac_graph_outputs(g), fac_graph_outputs(h));
-    for (int i = 0; i < fac_graph_inputs(g); i++) in[i] = random_tensor(fac_graph_input(g, i)->type, lo, hi);
+    for (int i = 0; i < fac_graph_inputs(g); i++)
+        in[i] = random_tensor(fac_graph_input(g, i)->type, lo, hi);
     inputs_by_name(h, g, in, again);
     run(g, in, want, what);
     run(h, again, got, what);

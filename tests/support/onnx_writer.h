@@ -1,5 +1,6 @@
-/* ONNX files made byte by byte, so that tests need no protobuf library and can write what no library would.
- * Field numbers: src/onnx/onnx.proto.  A buffer that is put into another one is freed by that. */
+/* ONNX files made byte by byte, so that tests need no protobuf library and can write what no
+ * library would. Field numbers: src/onnx/onnx.proto.  A buffer that is put into another one is
+ * freed by that. */
 #ifndef FACULA_TESTS_ONNX_WRITER_H
 #define FACULA_TESTS_ONNX_WRITER_H
 #include <stdint.h>
@@ -7,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct bytes { uint8_t *p; size_t n, room; } bytes;
+typedef struct bytes {
+    uint8_t *p;
+    size_t n, room;
+} bytes;
 
 __attribute__((unused)) static void w_raw(bytes *b, const void *data, size_t n) {
     if (b->n + n > b->room) {
@@ -31,7 +35,9 @@ __attribute__((unused)) static void w_bytes(bytes *b, int field, const void *dat
     w_varint(b, n);
     w_raw(b, data, n);
 }
-__attribute__((unused)) static void w_text(bytes *b, int field, const char *s) { w_bytes(b, field, s, strlen(s)); }
+__attribute__((unused)) static void w_text(bytes *b, int field, const char *s) {
+    w_bytes(b, field, s, strlen(s));
+}
 __attribute__((unused)) static void w_f32(bytes *b, int field, float x) {
     w_varint(b, (uint64_t)field << 3 | 5);
     w_raw(b, &x, 4);
@@ -86,9 +92,12 @@ __attribute__((unused)) static bytes w_value(const char *name, int dtype, const 
     for (const char *s = dims; s && *s;) {
         size_t n = strcspn(s, ",");
         bytes dim = { 0 };
-        if ((*s >= '0' && *s <= '9') || *s == '-') w_int(&dim, 1, strtoll(s, NULL, 10));
-        else if (*s == '=') w_bytes(&dim, 2, s + 1, n - 1);       /* a name, whatever it is */
-        else if (*s != '?') w_bytes(&dim, 2, s, n);
+        if ((*s >= '0' && *s <= '9') || *s == '-')
+            w_int(&dim, 1, strtoll(s, NULL, 10));
+        else if (*s == '=')
+            w_bytes(&dim, 2, s + 1, n - 1); /* a name, whatever it is */
+        else if (*s != '?')
+            w_bytes(&dim, 2, s, n);
         w_sub(&shape, 1, dim);
         s += n + (s[n] == ',');
     }
@@ -110,7 +119,8 @@ __attribute__((unused)) static bytes w_tensor(const char *name, int dtype, const
     if (name) w_text(&b, 8, name);
     return b;
 }
-__attribute__((unused)) static bytes w_tensor_f32(const char *name, const char *dims, const float *data, size_t n) {
+__attribute__((unused)) static bytes w_tensor_f32(const char *name, const char *dims,
+                                                  const float *data, size_t n) {
     bytes b = w_tensor(name, 1, dims);
     w_bytes(&b, 9, data, n * sizeof *data);
     return b;
@@ -121,7 +131,8 @@ __attribute__((unused)) static void w_external(bytes *tensor, const char *key, c
     w_text(&e, 2, value);
     w_sub(tensor, 13, e);
 }
-__attribute__((unused)) static void w_opset(bytes *b, int field, const char *domain, int64_t version) {
+__attribute__((unused)) static void w_opset(bytes *b, int field, const char *domain,
+                                            int64_t version) {
     bytes o = { 0 };
     if (*domain) w_text(&o, 1, domain);
     w_int(&o, 2, version);

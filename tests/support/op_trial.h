@@ -12,15 +12,19 @@
 
 typedef struct trial {
     const char *text;
-    fac_graph  *g;
-    double      lo, hi, tolerance;
+    fac_graph *g;
+    double lo, hi, tolerance;
     fac_tensor *in[OPERANDS];
-    fac_host    want[OPERANDS];         /* what the reference driver says */
-    int         nin, nout;
+    fac_host want[OPERANDS]; /* what the reference driver says */
+    int nin, nout;
 } trial;
 
 static inline double epsilon(fac_dtype d) {
-    return d == FAC_F16 ? 0x1p-10 : d == FAC_BF16 ? 0x1p-7 : d == FAC_F32 ? 0x1p-23 : d == FAC_F64 ? 0x1p-52 : 0;
+    return d == FAC_F16    ? 0x1p-10
+           : d == FAC_BF16 ? 0x1p-7
+           : d == FAC_F32  ? 0x1p-23
+           : d == FAC_F64  ? 0x1p-52
+                           : 0;
 }
 
 /* ---- what rounding may do ----
@@ -69,11 +73,11 @@ static inline void moved_results(const trial *t, fac_host want[OPERANDS]) {
         in[i] = (fac_host){ fac_tensor_type(x[i]), (void *)(uintptr_t)fac_tensor_data(x[i]), NULL };
     }
     for (int k = 0; k < t->nout; k++) {
-        want[k] = (fac_host){ t->want[k].type, calloc(1, fac_type_bytes(&t->want[k].type) + 8),
-                              NULL };
+        want[k] =
+            (fac_host){ t->want[k].type, calloc(1, fac_type_bytes(&t->want[k].type) + 8), NULL };
     }
-    if (fac_graph_check(g, &err) || fac_ref_graph(g, in, want, &err)) fail_msg("%s: %s", t->text,
-                                                                                err.text);
+    if (fac_graph_check(g, &err) || fac_ref_graph(g, in, want, &err))
+        fail_msg("%s: %s", t->text, err.text);
     for (int i = 0; i < t->nin; i++) fac_tensor_free(x[i]);
     fac_graph_free(simple);
     fac_graph_free(g);
@@ -108,28 +112,35 @@ static inline void compare(const trial *t, int k, const fac_tensor *y, const cha
     OK(fac_tensor_convert(y, real ? FAC_F64 : FAC_I64, &wide, &err));
     int64_t *b = calloc((size_t)n + 1, sizeof *b);
     fac_convert(real ? FAC_F64 : FAC_I64, b, type.dtype, want->data, (size_t)n);
-    double least = 1;                   /* 16 bits: what sums of rounded numbers leave goes with the largest of them */
+    double least =
+        1; /* 16 bits: what sums of rounded numbers leave goes with the largest of them */
     for (int64_t e = 0; e < n && real && fac_dtype_get(type.dtype)->block_bytes == 2; e++)
-        if (isfinite(((const double *)(void *)b)[e])) least = fmax(least, fabs(((const double *)(void *)b)[e]));
+        if (isfinite(((const double *)(void *)b)[e]))
+            least = fmax(least, fabs(((const double *)(void *)b)[e]));
     for (int64_t e = 0; e < n; e++) {
         if (real) {
-            double p = ((const double *)fac_tensor_data(wide))[e], q = ((const double *)(void *)b)[e];
-            bool same = isnan(p) || isnan(q) || isinf(p) || isinf(q) ? p == q || (isnan(p) && isnan(q))
-                : fabs(p - q) <= tolerance * fmax(least, fabs(q));
+            double p = ((const double *)fac_tensor_data(wide))[e],
+                   q = ((const double *)(void *)b)[e];
+            bool same = isnan(p) || isnan(q) || isinf(p) || isinf(q)
+                            ? p == q || (isnan(p) && isnan(q))
+                            : fabs(p - q) <= tolerance * fmax(least, fabs(q));
             if (!same && fabs(p - q) <= TIMES * spread(t, k, e)) continue;
             if (!same)
                 fail_msg("%s (%s): output %d[%lld] is %.9g, the reference has %.9g and moves by "
-                         "%.3g", t->text, how, k, (long long)e, p, q, spread(t, k, e));
+                         "%.3g",
+                         t->text, how, k, (long long)e, p, q, spread(t, k, e));
         } else if (((const int64_t *)fac_tensor_data(wide))[e] != b[e]) {
-            fail_msg("%s (%s): output %d[%lld] is %lld, the reference has %lld", t->text, how, k, (long long)e,
-                     (long long)((const int64_t *)fac_tensor_data(wide))[e], (long long)b[e]);
+            fail_msg("%s (%s): output %d[%lld] is %lld, the reference has %lld", t->text, how, k,
+                     (long long)e, (long long)((const int64_t *)fac_tensor_data(wide))[e],
+                     (long long)b[e]);
         }
     }
     free(b);
     fac_tensor_free(wide);
 }
 
-static inline void run(const trial *t, const fac_graph *g, fac_tensor *const in[], fac_program_opts opts, const char *how) {
+static inline void run(const trial *t, const fac_graph *g, fac_tensor *const in[],
+                       fac_program_opts opts, const char *how) {
     fac_program *p = NULL;
     fac_tensor *out[OPERANDS] = { 0 };
     opts.precision = FAC_PRECISION_HIGHEST;
@@ -143,7 +154,8 @@ static inline void run(const trial *t, const fac_graph *g, fac_tensor *const in[
 }
 
 /* The same graph with the op's own expansion in its place. */
-static inline bool expansion(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static inline bool expansion(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                             fac_value *out[]) {
     if (n->op != self) return false;
     fac_node_expand(to, n, in, out);
     return true;

@@ -1,6 +1,8 @@
-/* Whether there is an OpenCL device to test on.  A driver may end the process that asks it (PoCL does where it finds no /sys), so
- * a process of its own asks first: this program once more, with OPENCL_TRIAL in its environment.  A mere fork will not do: threads
- * that are not there in the child may hold the locks of a sanitizer's allocator, and the child would wait for them for ever. */
+/* Whether there is an OpenCL device to test on.  A driver may end the process that asks it (PoCL
+ * does where it finds no /sys), so a process of its own asks first: this program once more, with
+ * OPENCL_TRIAL in its environment.  A mere fork will not do: threads that are not there in the
+ * child may hold the locks of a sanitizer's allocator, and the child would wait for them for ever.
+ */
 #ifndef FACULA_TESTS_OPENCL_CHECK_H
 #define FACULA_TESTS_OPENCL_CHECK_H
 #include <stdio.h>
@@ -62,14 +64,15 @@ static inline int opencl_open(fac_device **out, fac_error *err) {
     return opencl_open_name(name, out, err);
 }
 
-/* Another device than this one, or where there is no other, this one again, with a context and a queue of its own. */
+/* Another device than this one, or where there is no other, this one again, with a context and a
+ * queue of its own. */
 static inline int opencl_open_other(const fac_device *first, fac_device **out, fac_error *err) {
     enum { DEVICES = 8 };
     for (int k = 0; k < DEVICES; k++) {
         char name[32];
         snprintf(name, sizeof name, "opencl:%d", k);
         if (!strcmp(name, fac_device_name(first))) continue;
-        if (opencl_open_name(name, out, err)) break;        /* no more of them */
+        if (opencl_open_name(name, out, err)) break; /* no more of them */
         if (*out) return 0;
     }
     return opencl_open_name(fac_device_name(first), out, err);

@@ -16,8 +16,14 @@
 
 static fac_error err;
 static fac_device *opencl, *cpu;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
-#define NEEDS_DEVICE() do { if (!opencl) skip(); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
+#define NEEDS_DEVICE()                                                                             \
+    do {                                                                                           \
+        if (!opencl) skip();                                                                       \
+    } while (0)
 
 static inline int open_devices(void **state) {
     (void)state;

@@ -1,4 +1,5 @@
-/* What tests of programs share: a cpu of two threads, and what to say when a call fails.  Included last: it takes the name err. */
+/* What tests of programs share: a cpu of two threads, and what to say when a call fails.  Included
+ * last: it takes the name err. */
 #ifndef FACULA_TESTS_PROGRAM_CHECK_H
 #define FACULA_TESTS_PROGRAM_CHECK_H
 #include "facula/facula.h"
@@ -16,6 +17,10 @@ static inline int close_device(void **state) {
     return 0;
 }
 
-#define OK(call) do { fac_error ok_err = { 0 }; if (call) fail_msg("%s: %s", #call, ok_err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 #endif

@@ -20,7 +20,10 @@ enum { OPERANDS = 16 };
 static fac_device *device;
 static fac_error err;
 static uint64_t seed, stream;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static inline int close_device(void **state) {
     (void)state;
@@ -29,7 +32,11 @@ static inline int close_device(void **state) {
 }
 
 /* Ports of an op's table. */
-static inline int ports(const fac_port *p) { int n = 0; while (p && p[n].name) n++; return n; }
+static inline int ports(const fac_port *p) {
+    int n = 0;
+    while (p && p[n].name) n++;
+    return n;
+}
 
 static inline char kind(fac_dtype d) { return fac_dtype_get(d)->kind; }
 

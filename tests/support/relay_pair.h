@@ -1,4 +1,5 @@
-/* What tests of relays share: the plain cpu and one with relays, and what programs make on either. */
+/* What tests of relays share: the plain cpu and one with relays, and what programs make on either.
+ */
 #ifndef FACULA_TESTS_RELAY_PAIR_H
 #define FACULA_TESTS_RELAY_PAIR_H
 #include "relay_check.h"
@@ -9,7 +10,10 @@ static fac_device *plain, *relayed;
 static uint64_t seed;
 static fac_error err;
 static relay_tally tally;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static inline int open_both(void **state) {
     (void)state;
@@ -25,7 +29,11 @@ static inline int close_both(void **state) {
     return relay_made != relay_done;
 }
 
-typedef struct results { int n; size_t bytes; char y[LARGEST]; } results;       /* of a few runs, one behind the other */
+typedef struct results {
+    int n;
+    size_t bytes;
+    char y[LARGEST];
+} results; /* of a few runs, one after the other */
 static results want, got;
 
 static inline void keep(results *r, const fac_tensor *t) {
@@ -61,7 +69,7 @@ static inline void same(const results *a, const results *b, const char *what, ui
 }
 
 static inline void say(const char *what) {
-    print_message("%s: %d jobs in %d relays of %d levels, %d beside others, %d pairs of one root\n", what, tally.jobs,
-                  tally.relays, tally.levels, tally.beside, tally.slices);
+    print_message("%s: %d jobs in %d relays of %d levels, %d beside others, %d pairs of one root\n",
+                  what, tally.jobs, tally.relays, tally.levels, tally.beside, tally.slices);
 }
 #endif

@@ -19,6 +19,7 @@ static inline float *drawn(size_t n, uint64_t stream, double lo, double hi) {
 }
 
 static inline void near(double got, double want, double tolerance) {
-    if (!(fabs(got - want) <= tolerance * (1 + fabs(want)))) fail_msg("%.17g, expected %.17g", got, want);
+    if (!(fabs(got - want) <= tolerance * (1 + fabs(want))))
+        fail_msg("%.17g, expected %.17g", got, want);
 }
 #endif

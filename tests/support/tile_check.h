@@ -1,5 +1,5 @@
-/* What the tests of tiles share: small integers as contents, so that every order of adding gives the same bits; graphs run and
- * compared; products counted and held to the limits. */
+/* What the tests of tiles share: small integers as contents, so that every order of adding gives
+ * the same bits; graphs run and compared; products counted and held to the limits. */
 #ifndef FACULA_TESTS_TILE_CHECK_H
 #define FACULA_TESTS_TILE_CHECK_H
 #include "device_check.h"
@@ -9,8 +9,9 @@
 #include "graph/attr.h"
 #include "op_list.h"
 
-
-static inline int64_t random_below(int64_t n) { return (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
+static inline int64_t random_below(int64_t n) {
+    return (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n);
+}
 
 /* Integers from -4 to 4. */
 static inline void fill(fac_tensor *t) {
@@ -20,7 +21,8 @@ static inline void fill(fac_tensor *t) {
     OK(fac_tensor_new(NULL, FAC_F32, type.dims, &f32, &err));
     float *x = calloc((size_t)n + 1, sizeof *x);
     stream++;
-    for (int64_t i = 0; i < n; i++) x[i] = (float)(int64_t)(fac_random_bits(seed, stream, (uint64_t)i) % 9) - 4;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(int64_t)(fac_random_bits(seed, stream, (uint64_t)i) % 9) - 4;
     OK(fac_tensor_write(f32, x, (size_t)n * sizeof *x, &err));
     OK(fac_tensor_convert(f32, type.dtype, &own, &err));
     OK(fac_tensor_write(t, fac_tensor_data(own), fac_type_bytes(&type), &err));
@@ -41,7 +43,8 @@ static inline void fill_params(fac_graph *g) {
 }
 
 /* solver NULL: as the planner likes. */
-static inline void run_graph(const fac_graph *g, const char *solver, fac_tensor *const in[], fac_tensor *out[]) {
+static inline void run_graph(const fac_graph *g, const char *solver, fac_tensor *const in[],
+                             fac_tensor *out[]) {
     fac_program *p = NULL;
     OK(fac_program_new(g, device, &(fac_program_opts){ .solver = solver }, &p, &err));
     OK(fac_program_run(p, in, out, &err));
@@ -75,16 +78,19 @@ static inline bool same_function(const fac_graph *a, const fac_graph *b) {
     return same;
 }
 
-/* How many products run when the graph runs once, in functions and loops too; none is above the limits m, n, k, and none but a
- * gemm is left.  Depthwise convolutions are no products. */
+/* How many products run when the graph runs once, in functions and loops too; none is above the
+ * limits m, n, k, and none but a gemm is left.  Depthwise convolutions are no products. */
 static inline int64_t products(const char *what, const fac_graph *g, const int64_t limit[3]) {
-    static const char *const others[] = { "linear", "matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-                                          "conv_transpose2d", "conv_transpose3d", "attention", "lstm", "gru", "rnn" };
+    static const char *const others[] = {
+        "linear",           "matmul",           "conv1d",    "conv2d", "conv3d", "conv_transpose1d",
+        "conv_transpose2d", "conv_transpose3d", "attention", "lstm",   "gru",    "rnn"
+    };
     int64_t count = 0;
     for (const fac_node *n = g->first; n; n = n->next) {
         const int64_t groups = fac_attr_int(n, "groups", 1);
         for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-            if (!strcmp(n->op->name, others[k]) && groups == 1) fail_msg("%s: %s is left", what, n->op->name);
+            if (!strcmp(n->op->name, others[k]) && groups == 1)
+                fail_msg("%s: %s is left", what, n->op->name);
         if (FAC_IS(n, call)) count += products(what, n->body[0], limit);
         if (FAC_IS(n, loop)) {
             fac_contents trips;
@@ -94,8 +100,10 @@ static inline int64_t products(const char *what, const fac_graph *g, const int64
         if (!FAC_IS(n, gemm)) continue;
         const fac_dims *a = &n->in[0]->type.dims, *y = &n->out[0]->type.dims;
         const int64_t k = a->d[!fac_attr_flag(n, "trans_a")];
-        if ((limit[0] && y->d[0] > limit[0]) || (limit[1] && y->d[1] > limit[1]) || (limit[2] && k > limit[2]))
-            fail_msg("%s: a product of %lld x %lld x %lld", what, (long long)y->d[0], (long long)y->d[1], (long long)k);
+        if ((limit[0] && y->d[0] > limit[0]) || (limit[1] && y->d[1] > limit[1]) ||
+            (limit[2] && k > limit[2]))
+            fail_msg("%s: a product of %lld x %lld x %lld", what, (long long)y->d[0],
+                     (long long)y->d[1], (long long)k);
         count++;
     }
     return count;

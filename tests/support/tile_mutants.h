@@ -10,11 +10,11 @@
 typedef fac_value *spoiler(fac_graph *to, const fac_node *n, fac_value *const in[], uint64_t draw);
 
 typedef struct mutation {
-    int kind;                   /* of mutant_kinds; -1: the first that a node takes       */
-    int target, at;             /* the node from which on a place is looked for; -1: done */
+    int kind;       /* of mutant_kinds; -1: the first that a node takes       */
+    int target, at; /* the node from which on a place is looked for; -1: done */
     uint64_t draw;
     const char *what;
-    const fac_value *weights[2];        /* two tiles of weights that change places */
+    const fac_value *weights[2]; /* two tiles of weights that change places */
 } mutation;
 
 static inline fac_value *copied(fac_graph *to, const fac_node *n, fac_value *const in[]) {
@@ -39,10 +39,11 @@ static inline fac_value *slice_off_by_one(fac_graph *to, const fac_node *n, fac_
                                           uint64_t draw) {
     fac_contents start, end, axis, step;
     (void)to, (void)draw;
-    if (!FAC_IS(n, slice) || !fac_known_numbers(in[1], &start) || !fac_known_numbers(in[2], &end)
-        || !fac_known_numbers(in[3], &axis)) return NULL;
+    if (!FAC_IS(n, slice) || !fac_known_numbers(in[1], &start) || !fac_known_numbers(in[2], &end) ||
+        !fac_known_numbers(in[3], &axis))
+        return NULL;
     if (in[4] && (!fac_known_numbers(in[4], &step) || step.v[0] != 1)) return NULL;
-    for (int k = 0; k < axis.n; k++) {                  /* the first of its axes that leaves room */
+    for (int k = 0; k < axis.n; k++) { /* the first of its axes that leaves room */
         const int64_t size = n->in[0]->type.dims.d[axis.v[k]];
         const int64_t by = end.v[k] < size ? 1 : -(start.v[k] > 0);
         if (!by) continue;
@@ -126,8 +127,9 @@ static inline fac_value *iteration_too_few(fac_graph *to, const fac_node *n, fac
     fac_value *own[8], *out[1];
     fac_contents trips;
     (void)draw;
-    if (!FAC_IS(n, loop) || !fac_attr_int(n, "carried", 0) || n->nin > 8
-        || !fac_known_numbers(in[0], &trips)) return NULL;
+    if (!FAC_IS(n, loop) || !fac_attr_int(n, "carried", 0) || n->nin > 8 ||
+        !fac_known_numbers(in[0], &trips))
+        return NULL;
     memcpy(own, in, (size_t)n->nin * sizeof *in);
     own[0] = fac_number(to, FAC_I64, (double)(trips.v[0] - 1));
     fac_node_copy(to, n, own, out);
@@ -136,7 +138,7 @@ static inline fac_value *iteration_too_few(fac_graph *to, const fac_node *n, fac
 
 static const struct {
     const char *what;
-    spoiler    *spoil;          /* NULL: of weights */
+    spoiler *spoil; /* NULL: of weights */
 } mutant_kinds[] = {
     { "a slice off by one", slice_off_by_one },
     { "two tiles exchanged", tiles_exchanged },
@@ -163,8 +165,8 @@ static inline fac_value *spoiled(mutation *m, fac_graph *to, const fac_node *n,
     return NULL;
 }
 
-static inline bool visit_mutant(void *self, fac_graph *to, const fac_node *n,
-                                fac_value *const in[], fac_value *out[]) {
+static inline bool visit_mutant(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                                fac_value *out[]) {
     mutation *m = self;
     if (m->target < 0) return false;
     if (m->at++ >= m->target && (out[0] = spoiled(m, to, n, in))) {
@@ -198,8 +200,8 @@ static inline size_t matrix_name(const fac_value *v) {
 
 static inline bool exchangeable(const fac_value *v, const fac_value *w) {
     const size_t n = matrix_name(v);
-    return n && n == matrix_name(w) && !memcmp(v->name, w->name, n)
-        && fac_dims_equal(&v->type.dims, &w->type.dims);
+    return n && n == matrix_name(w) && !memcmp(v->name, w->name, n) &&
+           fac_dims_equal(&v->type.dims, &w->type.dims);
 }
 
 /* Two tiles of one matrix, from a parameter on that the draw says. */

@@ -1,5 +1,6 @@
-/* What tests of tuning share: a device with their solvers alone, which are softmax's own slowed down, and a clock that only these make
- * advance (tests/CMakeLists.txt), so that nothing depends on the machine. */
+/* What tests of tuning share: a device with their solvers alone, which are softmax's own slowed
+ * down, and a clock that only these make advance (tests/CMakeLists.txt), so that nothing depends on
+ * the machine. */
 #ifndef FAC_TESTS_TUNE_CHECK_H
 #define FAC_TESTS_TUNE_CHECK_H
 
@@ -32,7 +33,7 @@ static void done_softmax(fac_device *d, void *arg) {
     free(arg);
 }
 
-/* The device has these solvers alone (and the reference behind them). */
+/* The device has these solvers alone (and the reference after them). */
 static fac_backend own;
 static void give(const fac_solver *const *all) {
     static const fac_solver *list[8];

@@ -1,5 +1,6 @@
-/* Small weight files made byte by byte, for test_weights.c and for the seeds of the fuzzer: what NumPy, PyTorch and
- * safetensors write, from their formats' descriptions and not from our own writers. */
+/* Small weight files made byte by byte, for test_weights.c and for the seeds of the fuzzer: what
+ * NumPy, PyTorch and safetensors write, from their formats' descriptions and not from our own
+ * writers. */
 #ifndef FACULA_WEIGHT_FILES_H
 #define FACULA_WEIGHT_FILES_H
 #include <stdint.h>
@@ -14,7 +15,7 @@
 FILES void put_number(fac_text *t, uint64_t x, int bytes) {
     for (; bytes; bytes--, x >>= 8) fac_text_add_bytes(t, (char[]){ (char)(x & 255) }, 1);
 }
-#define put_literal(t, s) fac_text_add_bytes(t, s, sizeof(s) - 1)      /* with zero bytes in it */
+#define put_literal(t, s) fac_text_add_bytes(t, s, sizeof(s) - 1) /* with zero bytes in it */
 FILES void put_bytes(fac_text *t, const fac_text *from) { fac_text_add_bytes(t, from->s, from->n); }
 
 /* ---- .npy: `version` 1 to 3, `dict` the header's text ---- */
@@ -39,7 +40,11 @@ FILES void safetensors_file(fac_text *t, const char *json, const void *data, siz
 
 /* ---- zip: entries one after the other, then finish ---- */
 
-typedef struct zip_file { fac_text *to, directory; unsigned n; bool zip64; } zip_file;
+typedef struct zip_file {
+    fac_text *to, directory;
+    unsigned n;
+    bool zip64;
+} zip_file;
 
 FILES void zip_entry(zip_file *z, const char *name, const void *data, size_t size, bool deflated) {
     size_t at = z->to->n, packed = size;
@@ -63,7 +68,7 @@ FILES void zip_entry(zip_file *z, const char *name, const void *data, size_t siz
 #else
     (void)small, (void)deflated;
 #endif
-    for (int k = 0; k < 2; k++) {                           /* the local header, and its twin in the directory */
+    for (int k = 0; k < 2; k++) { /* the local header, and its twin in the directory */
         fac_text *t = k ? &z->directory : z->to;
         bool wide = z->zip64 && k;
         put_number(t, k ? 0x02014b50 : 0x04034b50, 4);
@@ -157,13 +162,15 @@ FILES void pickle_tensor(fac_text *t, const pickled_tensor *p, bool legacy) {
     pickle_int(t, p->offset);
     pickle_ints(t, p->n, p->dims);
     pickle_ints(t, p->n, p->strides);
-    fac_text_add(t, "\x89" "ccollections\nOrderedDict\n)RtR");
+    fac_text_add(t, "\x89"
+                    "ccollections\nOrderedDict\n)RtR");
 }
 FILES void pickle_begin(fac_text *t) { fac_text_add(t, "\x80\2"); }
 
 /* ---- PyTorch: a pickle and one storage, in both containers ---- */
 
-FILES void pth_zip(fac_text *to, const fac_text *pickle, const char *key, const void *data, size_t bytes, bool deflated) {
+FILES void pth_zip(fac_text *to, const fac_text *pickle, const char *key, const void *data,
+                   size_t bytes, bool deflated) {
     zip_file z = { .to = to };
     fac_text name = { 0 };
     fac_text_print(&name, "net/data/%s", key);
@@ -201,14 +208,32 @@ FILES void pth_legacy(fac_text *to, const fac_text *pickle, int n, const int64_t
 /* ---- one well-formed file of each kind, with the f32 numbers 0, 1... in it ---- */
 
 enum {
-    NPY_1, NPY_2, NPY_FORTRAN, NPY_TEXT, NPZ, NPZ_DEFLATED, NPZ_64, SAFETENSORS, PTH, PTH_DEFLATED, PTH_LEGACY, PTH_NESTED,
-    NPY_BIG, NPZ_OTHERS, SAFETENSORS_OTHERS, PTH_OTHERS, PTH_LEGACY_OTHERS, WEIGHT_FILES
+    NPY_1,
+    NPY_2,
+    NPY_FORTRAN,
+    NPY_TEXT,
+    NPZ,
+    NPZ_DEFLATED,
+    NPZ_64,
+    SAFETENSORS,
+    PTH,
+    PTH_DEFLATED,
+    PTH_LEGACY,
+    PTH_NESTED,
+    NPY_BIG,
+    NPZ_OTHERS,
+    SAFETENSORS_OTHERS,
+    PTH_OTHERS,
+    PTH_LEGACY_OTHERS,
+    WEIGHT_FILES
 };
 
 static const char *const weight_file_names[WEIGHT_FILES] __attribute__((unused)) = {
-    "v1.npy", "v2.npy", "fortran.npy", "text.npy", "stored.npz", "deflated.npz", "zip64.npz", "two.safetensors",
-    "zip.pth", "deflated.pth", "legacy.pth", "nested.pth", "big.npy", "others.npz", "others.safetensors", "others.pth",
-    "legacy_others.pth" };
+    "v1.npy",       "v2.npy",           "fortran.npy",     "text.npy",   "stored.npz",
+    "deflated.npz", "zip64.npz",        "two.safetensors", "zip.pth",    "deflated.pth",
+    "legacy.pth",   "nested.pth",       "big.npy",         "others.npz", "others.safetensors",
+    "others.pth",   "legacy_others.pth"
+};
 
 /* A call: what the pickle so far ends with is the function. */
 FILES void pickle_call(fac_text *t, int n, const int64_t *x) {
@@ -216,10 +241,15 @@ FILES void pickle_call(fac_text *t, int n, const int64_t *x) {
     fac_text_add(t, "R");
 }
 
-/* What checkpoints hold beside tensors, after the "}(" of a dict: "bytes" is u16 there, "freqs" and "packed" are skipped. */
+/* What checkpoints hold beside tensors, after the "}(" of a dict: "bytes" is u16 there, "freqs" and
+ * "packed" are skipped. */
 FILES void pickle_others(fac_text *t, bool legacy) {
-    const pickled_tensor complex = { legacy ? "ComplexFloatStorage" : "ComplexDoubleStorage", "0",
-                                    legacy ? 6 : 3, 0, 1, { 2 },
+    const pickled_tensor complex = { legacy ? "ComplexFloatStorage" : "ComplexDoubleStorage",
+                                     "0",
+                                     legacy ? 6 : 3,
+                                     0,
+                                     1,
+                                     { 2 },
                                      { 1 } };
     const int64_t two[] = { 2, 3 };
     pickle_text(t, "freqs");
@@ -262,7 +292,7 @@ FILES void pickle_others(fac_text *t, bool legacy) {
     pickle_text(t, "cpu");
     pickle_int(t, 48);
     fac_text_add(t, "tQ");
-    pickle_int(t, 1);                           /* the upper half of every second float */
+    pickle_int(t, 1); /* the upper half of every second float */
     pickle_ints(t, 1, (int64_t[]){ 6 });
     pickle_ints(t, 1, (int64_t[]){ 4 });
     fac_text_add(t, "\x89}ctorch\nuint16\ntR");
@@ -277,23 +307,37 @@ FILES void weight_file(fac_text *to, int which) {
     const pickled_tensor second = { "FloatStorage", "1", 12, 0, 2, { 3, 4 }, { 4, 1 } };
     const pickled_tensor turned = { "FloatStorage", "0", 12, 1, 2, { 4, 2 }, { 1, 4 } };
     switch (which) {
-    case NPY_1: npy_file(to, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", x, sizeof x); break;
-    case NPY_2: npy_file(to, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (12,), }", x, sizeof x); break;
-    case NPY_FORTRAN: npy_file(to, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4), }", x, sizeof x); break;
-    case NPY_TEXT:
-        npy_file(to, 3, "{'descr': '<U2', 'fortran_order': False, 'shape': (2,), }", "a\0\0\0\0\0\0\0\x1e\xd1\1\0b\0\0\0", 16);
+    case NPY_1:
+        npy_file(to, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", x, sizeof x);
         break;
-    case NPZ: case NPZ_DEFLATED: case NPZ_64:
+    case NPY_2:
+        npy_file(to, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (12,), }", x, sizeof x);
+        break;
+    case NPY_FORTRAN:
+        npy_file(to, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4), }", x, sizeof x);
+        break;
+    case NPY_TEXT:
+        npy_file(to, 3, "{'descr': '<U2', 'fortran_order': False, 'shape': (2,), }",
+                 "a\0\0\0\0\0\0\0\x1e\xd1\1\0b\0\0\0", 16);
+        break;
+    case NPZ:
+    case NPZ_DEFLATED:
+    case NPZ_64:
         weight_file(&npy, NPY_1);
         zip_entry(&z, "a.npy", npy.s, npy.n, which == NPZ_DEFLATED);
         zip_entry(&z, "b.c.npy", npy.s, npy.n, which == NPZ_DEFLATED);
         zip_finish(&z);
         break;
     case SAFETENSORS:
-        safetensors_file(to, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]},\"__metadata__\":{\"x\":\"y\"},"
-                             "\"b\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[32,48]}}   ", x, sizeof x);
+        safetensors_file(to,
+                         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]},\"__"
+                         "metadata__\":{\"x\":\"y\"},"
+                         "\"b\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[32,48]}}   ",
+                         x, sizeof x);
         break;
-    case PTH: case PTH_DEFLATED: case PTH_LEGACY:
+    case PTH:
+    case PTH_DEFLATED:
+    case PTH_LEGACY:
         pickle_begin(&pickle);
         put_literal(&pickle, "ccollections\nOrderedDict\nq\0)Rq\1(");
         pickle_text(&pickle, "a");
@@ -305,8 +349,10 @@ FILES void weight_file(fac_text *to, int which) {
         fac_text_add(&pickle, "h\2u}");
         pickle_text(&pickle, "_metadata");
         fac_text_add(&pickle, "h\1sb.");
-        if (which == PTH_LEGACY) pth_legacy(to, &pickle, 1, (int64_t[]){ 12 }, x, sizeof x);
-        else pth_zip(to, &pickle, "0", x, sizeof x, which == PTH_DEFLATED);
+        if (which == PTH_LEGACY)
+            pth_legacy(to, &pickle, 1, (int64_t[]){ 12 }, x, sizeof x);
+        else
+            pth_zip(to, &pickle, "0", x, sizeof x, which == PTH_DEFLATED);
         break;
     case PTH_NESTED:
         pickle_begin(&pickle);
@@ -316,7 +362,8 @@ FILES void weight_file(fac_text *to, int which) {
         pickle_text(&pickle, "loss");
         put_literal(&pickle, "G\0\0\0\0\0\0\0\0");
         pickle_text(&pickle, "list");
-        fac_text_add(&pickle, "](K\1N\x88\x8a\2\xff\xff" "e");
+        fac_text_add(&pickle, "](K\1N\x88\x8a\2\xff\xff"
+                              "e");
         pickle_text(&pickle, "state_dict");
         fac_text_add(&pickle, "}(");
         pickle_text(&pickle, "a");
@@ -349,11 +396,15 @@ FILES void weight_file(fac_text *to, int which) {
         zip_finish(&z);
         break;
     case SAFETENSORS_OTHERS:
-        safetensors_file(to, "{\"freqs\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]},"
-                             "\"scale\":{\"dtype\":\"F6_E2M3\",\"shape\":[2,4],\"data_offsets\":[8,16]},"
-                             "\"a\":{\"dtype\":\"F32\",\"shape\":[8],\"data_offsets\":[16,48]}}", x, sizeof x);
+        safetensors_file(
+            to,
+            "{\"freqs\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+            "\"scale\":{\"dtype\":\"F6_E2M3\",\"shape\":[2,4],\"data_offsets\":[8,16]},"
+            "\"a\":{\"dtype\":\"F32\",\"shape\":[8],\"data_offsets\":[16,48]}}",
+            x, sizeof x);
         break;
-    case PTH_OTHERS: case PTH_LEGACY_OTHERS:
+    case PTH_OTHERS:
+    case PTH_LEGACY_OTHERS:
         pickle_begin(&pickle);
         fac_text_add(&pickle, "}(");
         pickle_others(&pickle, which == PTH_LEGACY_OTHERS);
@@ -362,7 +413,8 @@ FILES void weight_file(fac_text *to, int which) {
         fac_text_add(&pickle, "u.");
         if (which == PTH_LEGACY_OTHERS)
             pth_legacy(to, &pickle, 2, (int64_t[]){ 6, 12 }, x, sizeof x);
-        else pth_zip(to, &pickle, "0", x, sizeof x, false);
+        else
+            pth_zip(to, &pickle, "0", x, sizeof x, false);
         break;
     }
     fac_text_free(&npy);

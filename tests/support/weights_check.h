@@ -1,4 +1,5 @@
-/* What tests of weight files share: a folder of their own, files in memory, and what must come of them. */
+/* What tests of weight files share: a folder of their own, files in memory, and what must come of
+ * them. */
 #ifndef FACULA_TESTS_WEIGHTS_CHECK_H
 #define FACULA_TESTS_WEIGHTS_CHECK_H
 #include <setjmp.h>
@@ -21,7 +22,10 @@ static uint64_t seed, drawn;
 static inline uint64_t draw(uint64_t below) { return fac_random_bits(seed, 0, drawn++) % below; }
 
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 static char folder[] = "/tmp/facula-weights-XXXXXX";
 static char path[200];
@@ -29,8 +33,14 @@ static inline const char *in_folder(const char *name) {
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }
-static inline int make_folder(void **state) { (void)state; return mkdtemp(folder) ? 0 : -1; }
-static inline int remove_folder(void **state) { (void)state; return rmdir(folder); }       /* fails if a test left something */
+static inline int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+static inline int remove_folder(void **state) {
+    (void)state;
+    return rmdir(folder);
+} /* fails if a test left something */
 
 static inline fac_status parse(const fac_text *t, fac_weights **w) {
     fac_file *f = fac_file_memory(t->s, t->n);
@@ -51,7 +61,8 @@ static inline void touch(const fac_weights *w) {
     }
 }
 
-static inline void expect(const fac_weights *w, const char *name, fac_dims dims, const float *values) {
+static inline void expect(const fac_weights *w, const char *name, fac_dims dims,
+                          const float *values) {
     fac_tensor *t = fac_weights_find(w, name);
     float x[64];
     if (!t) fail_msg("there is no %s", name);
@@ -67,7 +78,8 @@ static inline void refuse(const fac_text *t, fac_status status, const char *word
     fac_status got = parse(t, &w);
     if (!got) fail_msg("accepted what should be \"%s\"", words);
     if (got != status || !strstr(err.text, words) || strncmp(err.text, "file: ", 6))
-        fail_msg("%s \"%s\", expected %s \"file: ...%s\"", fac_status_name(got), err.text, fac_status_name(status), words);
+        fail_msg("%s \"%s\", expected %s \"file: ...%s\"", fac_status_name(got), err.text,
+                 fac_status_name(status), words);
     assert_null(w);
 }
 

@@ -1,13 +1,18 @@
-/* GGUF files and weights in blocks: every type against the package gguf, files against broken ones. */
+/* GGUF files and weights in blocks: every type against the package gguf, files against broken ones.
+ */
 #include <math.h>
 #include "gguf_files.h"
 #include "weights_check.h"
 #include "tensor/blocks.h"
 #include "tensor/gguf.h"
 
-/* Made by scripts/golden_blocks.py: bytes of a block, where its scales are, hashes of what 64 blocks
- * stand for and of what 64 blocks of numbers are rounded to (0: they are not). */
-static const struct { fac_dtype type; int bytes, half[2]; uint64_t decoded, encoded; } golden[] = {
+/* Made by scripts/golden_blocks.py: bytes of a block, where its scales are, hashes of what 64
+ * blocks stand for and of what 64 blocks of numbers are rounded to (0: they are not). */
+static const struct {
+    fac_dtype type;
+    int bytes, half[2];
+    uint64_t decoded, encoded;
+} golden[] = {
     { FAC_Q4_0, 18, { 0, -1 }, 0x514e1aeb52be0dfe, 0xc92d4d2d5e2713f1 },
     { FAC_Q4_1, 20, { 0, 2 }, 0x4381f78278d1ebb2, 0xc9a6132642335112 },
     { FAC_Q5_0, 22, { 0, -1 }, 0xa7078dead646ff32, 0x16f684dd96e33570 },
@@ -70,7 +75,8 @@ static void numbers_are_rounded_as_gguf_does(void **state) {
         if (!golden[g].encoded) continue;
         fac_blocks_encode(golden[g].type, x, raw, BLOCKS * 32);
         if (fnv(raw, (size_t)(BLOCKS * golden[g].bytes)) != golden[g].encoded)
-            fail_msg("%s: numbers are rounded to other blocks", fac_dtype_get(golden[g].type)->name);
+            fail_msg("%s: numbers are rounded to other blocks",
+                     fac_dtype_get(golden[g].type)->name);
     }
 }
 
@@ -89,7 +95,8 @@ static void conversions_say_what_they_cannot(void **state) {
     OK(fac_tensor_convert(y, FAC_F32, &x, &err));
     OK(fac_tensor_read(x, back, sizeof back, &err));
     for (int k = 0; k < 64; k++)
-        if (fabsf(back[k] - numbers[k]) > 500.0f / 127 * 0.51f) fail_msg("%g became %g", (double)numbers[k], (double)back[k]);
+        if (fabsf(back[k] - numbers[k]) > 500.0f / 127 * 0.51f)
+            fail_msg("%g became %g", (double)numbers[k], (double)back[k]);
     fac_tensor_free(x);
     fac_tensor_free(y);
 }
@@ -114,7 +121,8 @@ static void a_file_is_read(void **state) {
     fac_text_free(&t);
 }
 
-/* Cut anywhere, and with any byte another one: an error or a file, never more memory than it has bytes to fill. */
+/* Cut anywhere, and with any byte another one: an error or a file, never more memory than it has
+ * bytes to fill. */
 static void broken_files_are_errors(void **state) {
     (void)state;
     fac_text t = { 0 };
@@ -164,9 +172,12 @@ static void errors_say_what_is_wrong(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_those_of_gguf), cmocka_unit_test(numbers_are_rounded_as_gguf_does),
-        cmocka_unit_test(conversions_say_what_they_cannot), cmocka_unit_test(a_file_is_read),
-        cmocka_unit_test(broken_files_are_errors), cmocka_unit_test(errors_say_what_is_wrong),
+        cmocka_unit_test(blocks_are_those_of_gguf),
+        cmocka_unit_test(numbers_are_rounded_as_gguf_does),
+        cmocka_unit_test(conversions_say_what_they_cannot),
+        cmocka_unit_test(a_file_is_read),
+        cmocka_unit_test(broken_files_are_errors),
+        cmocka_unit_test(errors_say_what_is_wrong),
     };
     return run_weights_tests("gguf", tests, sizeof tests / sizeof *tests);
 }

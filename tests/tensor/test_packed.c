@@ -1,5 +1,5 @@
-/* Packed parameters on disk: the second device maps what the first one packed, and nothing that is damaged or meant for other
- * weights is ever used. */
+/* Packed parameters on disk: the second device maps what the first one packed, and nothing that is
+ * damaged or meant for other weights is ever used. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include "base/cache.h"
@@ -12,16 +12,19 @@ enum { IN = 512, OUT = 256 };
 
 static char cache[200];
 
-/* One program with weights of this seed on a new device; its result, and the bytes of packed weights in its own memory. */
+/* One program with weights of this seed on a new device; its result, and the bytes of packed
+ * weights in its own memory. */
 static size_t run(const char *where, uint64_t seed, float y[OUT]) {
     fac_device *d;
     fac_graph *g;
     fac_program *p;
     fac_tensor *x, *out = NULL;
     static float w[OUT * IN], in[IN];
-    for (int i = 0; i < OUT * IN; i++) w[i] = (float)fac_random_uniform(seed, 1, (uint64_t)i) - 0.5f;
+    for (int i = 0; i < OUT * IN; i++)
+        w[i] = (float)fac_random_uniform(seed, 1, (uint64_t)i) - 0.5f;
     for (int i = 0; i < IN; i++) in[i] = (float)(i % 7) - 3;
-    OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1, .wisdom = "", .packed_cache = where }, &d, err));
+    OK(fac_device_open(
+        "cpu", &(fac_device_opts){ .threads = 1, .wisdom = "", .packed_cache = where }, &d, err));
     OK(fac_problem_graph("matmul(f32[8,512], f32[512,256])", true, &g, err));
     OK(fac_tensor_write(fac_value_tensor(fac_graph_param(g, 0)), w, sizeof w, err));
     OK(fac_tensor_new(NULL, FAC_F32, (fac_dims){ 2, { 8, IN } }, &x, err));
@@ -84,7 +87,8 @@ static void test_other_weights(void **state) {
     assert_memory_equal(plain, cached, sizeof plain);
 }
 
-/* A flipped bit anywhere, a cut, an empty file, a folder in its place: packed anew, and good again for the next start. */
+/* A flipped bit anywhere, a cut, an empty file, a folder in its place: packed anew, and good again
+ * for the next start. */
 static void test_damage(void **state) {
     (void)state;
     float plain[OUT], cached[OUT];
@@ -105,7 +109,8 @@ static void test_damage(void **state) {
             fseek(f, places[k], SEEK_SET);
             fputc(c ^ 0x10, f);
             fclose(f);
-        } else assert_int_equal(truncate(name, k % 2 ? 0 : size / 2), 0);
+        } else
+            assert_int_equal(truncate(name, k % 2 ? 0 : size / 2), 0);
         assert_true(run(cache, 1, cached) > 0);
         assert_memory_equal(plain, cached, sizeof plain);
         assert_int_equal(run(cache, 1, cached), 0);
@@ -152,9 +157,11 @@ static void test_hash(void **state) {
 
 int main(void) {
     fac_hash id;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_second_start_maps, fresh), cmocka_unit_test_setup(test_other_weights, fresh),
-        cmocka_unit_test_setup(test_damage, fresh), cmocka_unit_test_setup(test_no_folder, fresh), cmocka_unit_test(test_hash) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test_setup(test_second_start_maps, fresh),
+                                        cmocka_unit_test_setup(test_other_weights, fresh),
+                                        cmocka_unit_test_setup(test_damage, fresh),
+                                        cmocka_unit_test_setup(test_no_folder, fresh),
+                                        cmocka_unit_test(test_hash) };
     if (!fac_build_id(&id)) {
         puts("skipped: the linker wrote no build id");
         return 0;

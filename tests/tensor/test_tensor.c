@@ -12,7 +12,10 @@
 #include "tensor/tensor_internal.h"
 
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 /* ---- element types and shapes ---- */
 
@@ -53,7 +56,8 @@ static void counts_and_bytes_are_checked(void **state) {
     assert_false(fac_dims_equal(&fac_shape(1, 2), &fac_shape(1, 3)));
     assert_false(fac_dims_equal(&fac_shape(1, 2), &fac_shape(1, 2, 1)));
     int64_t strides[FAC_DIMS];
-    fac_dims_strides(&fac_shape(0, INT64_MAX, INT64_MAX), FAC_F32, strides);    /* no overflow: the sanitizer looks */
+    fac_dims_strides(&fac_shape(0, INT64_MAX, INT64_MAX), FAC_F32,
+                     strides); /* no overflow: the sanitizer looks */
     assert_int_equal(fac_dims_extent(&fac_shape(2, 3), (int64_t[]){ INT64_MAX, 1 }), -1);
     assert_int_equal(fac_dims_extent(&fac_shape(3, 3), (int64_t[]){ INT64_MAX, 1 }), -1);
     assert_int_equal(fac_dims_extent(&fac_shape(2, 3), (int64_t[]){ 10, 0 }), 11);
@@ -73,8 +77,11 @@ static void new_tensors_are_zero(void **state) {
         assert_int_equal(fac_tensor_version(t), 1);
         size_t bytes = fac_type_bytes(&type);
         const char *data = fac_tensor_data(t);
-        if (k == FAC_TEXT) for (int i = 0; i < 210; i++) assert_string_equal(((char *const *)fac_tensor_data(t))[i], "");
-        else for (size_t i = 0; i < bytes; i++) assert_int_equal(data[i], 0);
+        if (k == FAC_TEXT)
+            for (int i = 0; i < 210; i++)
+                assert_string_equal(((char *const *)fac_tensor_data(t))[i], "");
+        else
+            for (size_t i = 0; i < bytes; i++) assert_int_equal(data[i], 0);
         fac_tensor_free(t);
     }
     fac_tensor_free(NULL);
@@ -86,7 +93,8 @@ static void absurd_tensors_are_refused(void **state) {
     const int64_t big = INT64_C(1) << 31;
     assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(-1, 2), &t, &err), FAC_E_ARGUMENT);
     assert_string_equal(err.text, "dim 0 of a tensor is -1");
-    assert_int_equal(fac_tensor_new(NULL, FAC_F32, (fac_dims){ 9, { 0 } }, &t, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_tensor_new(NULL, FAC_F32, (fac_dims){ 9, { 0 } }, &t, &err),
+                     FAC_E_ARGUMENT);
     assert_int_equal(fac_tensor_new(NULL, FAC_NONE, fac_shape(1), &t, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_tensor_new(NULL, (fac_dtype)77, fac_shape(1), &t, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(big, big), &t, &err), FAC_E_NOMEM);
@@ -146,22 +154,30 @@ static void borrowing(void **state) {
     assert_int_equal(released, 1);
 
     /* release is not called by a failure */
-    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), (int64_t[]){ -1 }, data, count_release, &released, &t, &err),
+    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), (int64_t[]){ -1 }, data,
+                                       count_release, &released, &t, &err),
                      FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), NULL, NULL, count_release, &released, &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(1), NULL, (char *)data + 1, count_release, &released, &t, &err),
+    assert_int_equal(
+        fac_tensor_borrow(FAC_F32, fac_shape(2), NULL, NULL, count_release, &released, &t, &err),
+        FAC_E_ARGUMENT);
+    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(1), NULL, (char *)data + 1, count_release,
+                                       &released, &t, &err),
                      FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(4, 4), (int64_t[]){ INT64_MAX / 2, 1 }, data, count_release,
-                                       &released, &t, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(4, 4), (int64_t[]){ INT64_MAX / 2, 1 },
+                                       data, count_release, &released, &t, &err),
+                     FAC_E_ARGUMENT);
     for (long k = 0; k < 2; k++) {
         allocations_left = k;
-        assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(3), NULL, data, count_release, &released, &t, &err), FAC_E_NOMEM);
+        assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(3), NULL, data, count_release,
+                                           &released, &t, &err),
+                         FAC_E_NOMEM);
     }
     allocations_left = -1;
     assert_int_equal(released, 1);
-    OK(fac_tensor_borrow(FAC_F32, fac_shape(5, 3), (int64_t[]){ 0, 1 }, data, NULL, NULL, &t, &err));
+    OK(fac_tensor_borrow(FAC_F32, fac_shape(5, 3), (int64_t[]){ 0, 1 }, data, NULL, NULL, &t,
+                         &err));
     assert_false(fac_tensor_contiguous(t));
-    assert_int_equal(fac_tensor_write(t, back, 60, &err), FAC_E_ARGUMENT);      /* five rows are one */
+    assert_int_equal(fac_tensor_write(t, back, 60, &err), FAC_E_ARGUMENT); /* five rows are one */
     fac_tensor_free(t);
 }
 
@@ -173,14 +189,19 @@ static void views_stay_inside(void **state) {
     assert_int_equal(fac_tensor_view(t, fac_shape(24), NULL, 1, &v, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_tensor_view(t, fac_shape(1), NULL, -1, &v, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_tensor_view(t, fac_shape(1), NULL, INT64_MAX, &v, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ 23, 1 }, 0, &v, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ INT64_MAX, INT64_MAX }, 0, &v, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_view(t, fac_shape(2), (int64_t[]){ -1 }, 5, &v, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ 23, 1 }, 0, &v, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(
+        fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ INT64_MAX, INT64_MAX }, 0, &v, &err),
+        FAC_E_ARGUMENT);
+    assert_int_equal(fac_tensor_view(t, fac_shape(2), (int64_t[]){ -1 }, 5, &v, &err),
+                     FAC_E_ARGUMENT);
     assert_null(v);
     OK(fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ 22, 1 }, 0, &v, &err));
     fac_tensor_free(v);
     OK(fac_tensor_view(t, fac_shape(2), NULL, 22, &v, &err));
-    OK(fac_tensor_view(v, fac_shape(24), NULL, -22, &w, &err));                 /* back to where the storage begins */
+    OK(fac_tensor_view(v, fac_shape(24), NULL, -22, &w,
+                       &err)); /* back to where the storage begins */
     assert_ptr_equal(fac_tensor_data(w), fac_tensor_data(t));
     fac_tensor_free(w);
     fac_tensor_free(v);
@@ -215,22 +236,31 @@ static void tensors_borrow_from_files(void **state) {
     assert_ptr_equal(fac_tensor_data(aligned), (const char *)fac_file_data(f) + 4);
     OK(fac_tensor_from_file(f, 2, (fac_type){ FAC_F32, fac_shape(7) }, NULL, &copied, &err));
     assert_memory_equal(fac_tensor_data(copied), (char *)x + 2, 28);
-    OK(fac_tensor_from_file(f, 1, (fac_type){ FAC_U16, fac_shape(2, 3) }, (int64_t[]){ 1, 2 }, &strided, &err));
+    OK(fac_tensor_from_file(f, 1, (fac_type){ FAC_U16, fac_shape(2, 3) }, (int64_t[]){ 1, 2 },
+                            &strided, &err));
     uint16_t read[6], word;
     OK(fac_tensor_read(strided, read, sizeof read, &err));
     memcpy(&word, (char *)x + 1 + 2 * 3, 2);
-    assert_int_equal(read[4], word);                        /* element 1, 1 lies at 1 + 2 */
-    assert_int_equal(fac_tensor_from_file(f, 8, (fac_type){ FAC_F32, fac_shape(7) }, NULL, &none, &err), FAC_E_FORMAT);
-    assert_int_equal(fac_tensor_from_file(f, SIZE_MAX, (fac_type){ FAC_F32, fac_shape(7) }, NULL, &none, &err), FAC_E_FORMAT);
-    assert_int_equal(fac_tensor_from_file(f, 1, (fac_type){ FAC_F32, fac_shape(2, 2) }, (int64_t[]){ 5, 2 }, &none, &err),
+    assert_int_equal(read[4], word); /* element 1, 1 lies at 1 + 2 */
+    assert_int_equal(
+        fac_tensor_from_file(f, 8, (fac_type){ FAC_F32, fac_shape(7) }, NULL, &none, &err),
+        FAC_E_FORMAT);
+    assert_int_equal(
+        fac_tensor_from_file(f, SIZE_MAX, (fac_type){ FAC_F32, fac_shape(7) }, NULL, &none, &err),
+        FAC_E_FORMAT);
+    assert_int_equal(fac_tensor_from_file(f, 1, (fac_type){ FAC_F32, fac_shape(2, 2) },
+                                          (int64_t[]){ 5, 2 }, &none, &err),
                      FAC_E_FORMAT);
     for (long k = 0; k < 6; k++)
         for (size_t at = 0; at < 2; at++) {
             allocations_left = k;
-            fac_status s = fac_tensor_from_file(f, at, (fac_type){ FAC_U16, fac_shape(2) }, (int64_t[]){ 2 }, &none, &err);
+            fac_status s = fac_tensor_from_file(f, at, (fac_type){ FAC_U16, fac_shape(2) },
+                                                (int64_t[]){ 2 }, &none, &err);
             allocations_left = -1;
-            if (s) assert_int_equal(s, FAC_E_NOMEM);
-            else fac_tensor_free(none);
+            if (s)
+                assert_int_equal(s, FAC_E_NOMEM);
+            else
+                fac_tensor_free(none);
         }
     fac_file_free(f);
     assert_true(((const float *)fac_tensor_data(aligned))[6] == 7);
@@ -263,7 +293,8 @@ static void unaligned_bytes_are_copied_late(void **state) {
     OK(fac_tensor_write(one, "WXYZ", 4, &err));
     assert_memory_equal(fac_tensor_data(written), "23456789WXYZ", 12);
     assert_memory_equal(fac_tensor_data(window), bytes + 7, 8);
-    fac_tensor_free(read), fac_tensor_free(written), fac_tensor_free(one), fac_tensor_free(unseen), fac_tensor_free(window);
+    fac_tensor_free(read), fac_tensor_free(written), fac_tensor_free(one), fac_tensor_free(unseen),
+        fac_tensor_free(window);
 }
 
 /* ---- threads and memory ---- */
@@ -273,7 +304,8 @@ static void *share_tensor(void *arg) {
     for (int k = 0; k < 2000; k++) {
         fac_tensor *v = NULL;
         float x[4];
-        if (fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ 1, 2 }, 0, &v, NULL) || fac_tensor_read(v, x, sizeof x, NULL))
+        if (fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ 1, 2 }, 0, &v, NULL) ||
+            fac_tensor_read(v, x, sizeof x, NULL))
             return arg;
         fac_tensor_free(fac_tensor_retain(t));
         fac_tensor_free(v);
@@ -287,7 +319,8 @@ static void tensors_are_shared_by_threads(void **state) {
     fac_tensor *t = NULL;
     pthread_t threads[4];
     OK(fac_tensor_new(NULL, FAC_F32, fac_shape(4), &t, &err));
-    for (int k = 0; k < 4; k++) pthread_create(&threads[k], NULL, share_tensor, fac_tensor_retain(t));
+    for (int k = 0; k < 4; k++)
+        pthread_create(&threads[k], NULL, share_tensor, fac_tensor_retain(t));
     fac_tensor_free(t);
     for (int k = 0; k < 4; k++) {
         void *failed = NULL;
@@ -304,7 +337,9 @@ static fac_status use_everything(void) {
     if (!status) status = fac_tensor_view(t, fac_shape(3, 2), (int64_t[]){ 1, 3 }, 0, &v, &err);
     if (!status) status = fac_tensor_convert(v, FAC_TEXT, &s, &err);
     if (!status) status = fac_tensor_convert(s, FAC_F64, &c, &err);
-    if (!status) status = fac_tensor_write(s, (char *[]){ "a", "b", "c", "d", "e", "f" }, 6 * sizeof(char *), &err);
+    if (!status)
+        status = fac_tensor_write(s, (char *[]){ "a", "b", "c", "d", "e", "f" }, 6 * sizeof(char *),
+                                  &err);
     if (!status) status = fac_tensor_borrow(FAC_F32, fac_shape(6), NULL, x, NULL, NULL, &b, &err);
     if (!status) status = fac_tensor_write(b, x, sizeof x, &err);
     fac_tensor_free(b);
@@ -329,11 +364,17 @@ static void memory_may_run_out_anywhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dtypes_have_facts), cmocka_unit_test(counts_and_bytes_are_checked),
-        cmocka_unit_test(new_tensors_are_zero), cmocka_unit_test(absurd_tensors_are_refused),
-        cmocka_unit_test(zero_size_and_scalar), cmocka_unit_test(borrowing), cmocka_unit_test(views_stay_inside),
-        cmocka_unit_test(begin_write_raises_the_version), cmocka_unit_test(tensors_borrow_from_files),
-        cmocka_unit_test(unaligned_bytes_are_copied_late), cmocka_unit_test(tensors_are_shared_by_threads),
+        cmocka_unit_test(dtypes_have_facts),
+        cmocka_unit_test(counts_and_bytes_are_checked),
+        cmocka_unit_test(new_tensors_are_zero),
+        cmocka_unit_test(absurd_tensors_are_refused),
+        cmocka_unit_test(zero_size_and_scalar),
+        cmocka_unit_test(borrowing),
+        cmocka_unit_test(views_stay_inside),
+        cmocka_unit_test(begin_write_raises_the_version),
+        cmocka_unit_test(tensors_borrow_from_files),
+        cmocka_unit_test(unaligned_bytes_are_copied_late),
+        cmocka_unit_test(tensors_are_shared_by_threads),
         cmocka_unit_test(memory_may_run_out_anywhere),
     };
     return cmocka_run_group_tests_name("tensor", tests, NULL, NULL);

@@ -76,8 +76,8 @@ static void touched_weights_are_packed_again(void **state) {
     OK(fac_tensor_lend(FAC_F32, fac_shape(N, N), NULL, w, NULL, NULL, &weight, &err));
     OK(fac_tensor_borrow(FAC_F32, fac_shape(1, N), NULL, x, NULL, NULL, &in, &err));
     fac_graph *g = fac_graph_new();
-    fac_output(g, "y", fac_matmul(fac_input(g, "x", FAC_F32, fac_shape(1, N)),
-                                  fac_param(g, "w", weight)));
+    fac_output(g, "y",
+               fac_matmul(fac_input(g, "x", FAC_F32, fac_shape(1, N)), fac_param(g, "w", weight)));
     fac_program *p;
     OK(fac_program_new(g, device, NULL, &p, &err));
     for (int i = 1; i < 4; i++) {
@@ -123,9 +123,11 @@ static void texts_are_refused(void **state) {
 #define LAZY_TEST(f) cmocka_unit_test_setup_teardown(f, open_recorder, close_recorder)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        LAZY_TEST(writes_are_seen), LAZY_TEST(runs_write_there),
-            LAZY_TEST(touched_weights_are_packed_again),
-        LAZY_TEST(results_over_their_operands), LAZY_TEST(texts_are_refused),
+        LAZY_TEST(writes_are_seen),
+        LAZY_TEST(runs_write_there),
+        LAZY_TEST(touched_weights_are_packed_again),
+        LAZY_TEST(results_over_their_operands),
+        LAZY_TEST(texts_are_refused),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_device);
 }

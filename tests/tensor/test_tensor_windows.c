@@ -1,4 +1,5 @@
-/* src/tensor: strided reading and writing, on the host and on a device that the host cannot look into. */
+/* src/tensor: strided reading and writing, on the host and on a device that the host cannot look
+ * into. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,10 +16,17 @@ static uint64_t seed, drawn;
 static uint64_t draw(uint64_t below) { return fac_random_bits(seed, 0, drawn++) % below; }
 
 static fac_error err;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s: %s", #call, err.text);                                             \
+    } while (0)
 
 /* A device whose memory the host sees or does not see, and which may fail. */
-typedef struct machine { const fac_memory_ops *ops; size_t held; bool visible, broken; } machine;
+typedef struct machine {
+    const fac_memory_ops *ops;
+    size_t held;
+    bool visible, broken;
+} machine;
 static machine *machine_of(fac_device *d) { return (machine *)d; }
 
 static fac_status machine_alloc(fac_device *d, size_t bytes, void **memory, fac_error *e) {
@@ -32,23 +40,31 @@ static void machine_free(fac_device *d, void *memory, size_t bytes) {
     machine_of(d)->held -= bytes;
     free(memory);
 }
-static fac_status machine_write(fac_device *d, void *memory, size_t at, const void *from, size_t bytes, fac_error *e) {
+static fac_status machine_write(fac_device *d, void *memory, size_t at, const void *from,
+                                size_t bytes, fac_error *e) {
     (void)e;
     if (machine_of(d)->broken) return FAC_E_DEVICE;
     memcpy((char *)memory + at, from, bytes);
     return FAC_OK;
 }
-static fac_status machine_read(fac_device *d, void *memory, size_t at, void *to, size_t bytes, fac_error *e) {
+static fac_status machine_read(fac_device *d, void *memory, size_t at, void *to, size_t bytes,
+                               fac_error *e) {
     (void)e;
     if (machine_of(d)->broken) return FAC_E_DEVICE;
     memcpy(to, (char *)memory + at, bytes);
     return FAC_OK;
 }
-static void *machine_host(fac_device *d, void *memory) { return machine_of(d)->visible ? memory : NULL; }
-static const fac_memory_ops machine_ops = {
-    .alloc = machine_alloc, .free = machine_free, .write = machine_write, .read = machine_read, .host = machine_host };
+static void *machine_host(fac_device *d, void *memory) {
+    return machine_of(d)->visible ? memory : NULL;
+}
+static const fac_memory_ops machine_ops = { .alloc = machine_alloc,
+                                            .free = machine_free,
+                                            .write = machine_write,
+                                            .read = machine_read,
+                                            .host = machine_host };
 
-/* Random windows on one storage of bytes; each is written and read, and a plain array does the same by index. */
+/* Random windows on one storage of bytes; each is written and read, and a plain array does the same
+ * by index. */
 static void windows_of(fac_device *device) {
     enum { N = 400 };
     fac_tensor *t = NULL;
@@ -65,7 +81,7 @@ static void windows_of(fac_device *device) {
             order[k] = order[j], order[j] = k;
             dims.d[k] = (int64_t)draw(5);
         }
-        for (int k = 0; k < dims.n; k++) {                  /* disjoint elements in a random order of dims */
+        for (int k = 0; k < dims.n; k++) { /* disjoint elements in a random order of dims */
             strides[order[k]] = stride;
             stride *= dims.d[order[k]] ? dims.d[order[k]] : 1;
             stride += (int64_t)draw(3);
@@ -97,7 +113,8 @@ static void windows_of(fac_device *device) {
             OK(fac_tensor_copy_contiguous(v, &copy, &err));
             assert_memory_equal(fac_tensor_data(copy), values, (size_t)count * 2);
             OK(fac_tensor_convert(v, FAC_I64, &wide, &err));
-            for (int64_t i = 0; i < count; i++) assert_int_equal(((const int64_t *)fac_tensor_data(wide))[i], values[i]);
+            for (int64_t i = 0; i < count; i++)
+                assert_int_equal(((const int64_t *)fac_tensor_data(wide))[i], values[i]);
             fac_tensor_free(wide);
             fac_tensor_free(copy);
         }
@@ -129,14 +146,16 @@ static void device_memory_is_used(void **state) {
     for (int i = 0; i < 90000; i++) assert_true(x[i] == 0);
     m.broken = true;
     assert_int_equal(fac_tensor_read(t, x, 360000, &err), FAC_E_DEVICE);
-    assert_int_equal(fac_tensor_new((fac_device *)&m, FAC_F32, fac_shape(10), &empty, &err), FAC_E_DEVICE);
+    assert_int_equal(fac_tensor_new((fac_device *)&m, FAC_F32, fac_shape(10), &empty, &err),
+                     FAC_E_DEVICE);
     assert_null(empty);
     m.broken = false;
     free(x);
     fac_tensor_free(t);
     assert_int_equal(m.held, 0);
     OK(fac_tensor_new((fac_device *)&m, FAC_F32, fac_shape(0), &empty, &err));
-    OK(fac_tensor_new((fac_device *)&m, FAC_TEXT, fac_shape(2), &t, &err));         /* always in host memory */
+    OK(fac_tensor_new((fac_device *)&m, FAC_TEXT, fac_shape(2), &t,
+                      &err)); /* always in host memory */
     assert_null(fac_tensor_device(t));
     assert_int_equal(m.held, 0);
     fac_tensor_free(t);
@@ -144,7 +163,8 @@ static void device_memory_is_used(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(windows), cmocka_unit_test(device_memory_is_used) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(windows),
+                                        cmocka_unit_test(device_memory_is_used) };
     seed = fresh_seed();
     return cmocka_run_group_tests_name("tensor_windows", tests, NULL, NULL);
 }

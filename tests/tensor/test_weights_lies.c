@@ -17,7 +17,9 @@ static void errors_name_the_file(void **state) {
     fputs("hello, this is a text file\n", f);
     fclose(f);
     assert_int_equal(fac_weights_load(in_folder("text"), &w, &err), FAC_E_FORMAT);
-    snprintf(expected, sizeof expected, "%s: no weights: not .safetensors, .gguf, .npy, .npz or PyTorch's .pth", in_folder("text"));
+    snprintf(expected, sizeof expected,
+             "%s: no weights: not .safetensors, .gguf, .npy, .npz or PyTorch's .pth",
+             in_folder("text"));
     assert_string_equal(err.text, expected);
     assert_int_equal(fac_npy_load(in_folder("text"), &t, &err), FAC_E_FORMAT);
     unlink(in_folder("text"));
@@ -42,21 +44,35 @@ static void npy_lies(void **state) {
     refuse_npy("{'descr': '', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "''");
     refuse_npy("{'descr': '>U9', 'fortran_order': False, 'shape': (1,), }", FAC_E_FORMAT,
                "outside the file");
-    refuse_npy("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "Python objects");
-    refuse_npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "'<c8'");
-    refuse_npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "a structured array");
-    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }", FAC_E_FORMAT, "needs more than the 16 bytes");
-    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", FAC_E_FORMAT, "needs more");
-    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", FAC_E_FORMAT, "broken shape");
-    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", FAC_E_FORMAT, "broken shape");
-    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", FAC_E_UNSUPPORTED, "more than 8 dims");
-    refuse_npy("{'descr': '<f4', 'fortran_order': maybe, 'shape': (1,), }", FAC_E_FORMAT, "fortran_order");
+    refuse_npy("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED,
+               "Python objects");
+    refuse_npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED,
+               "'<c8'");
+    refuse_npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
+               FAC_E_UNSUPPORTED, "a structured array");
+    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }", FAC_E_FORMAT,
+               "needs more than the 16 bytes");
+    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }",
+               FAC_E_FORMAT, "needs more");
+    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+               FAC_E_FORMAT, "broken shape");
+    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", FAC_E_FORMAT,
+               "broken shape");
+    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }",
+               FAC_E_UNSUPPORTED, "more than 8 dims");
+    refuse_npy("{'descr': '<f4', 'fortran_order': maybe, 'shape': (1,), }", FAC_E_FORMAT,
+               "fortran_order");
     refuse_npy("{'descr': '<f4', 'shape': (1,), }", FAC_E_FORMAT, "broken dict");
-    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}", FAC_E_FORMAT, "a field 'more'");
-    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x", FAC_E_FORMAT, "broken dict");
-    refuse_npy("{'descr': '<U9', 'fortran_order': False, 'shape': (1,), }", FAC_E_FORMAT, "outside the file");
-    refuse_npy("{'descr': '<U0', 'fortran_order': False, 'shape': (999999999999,), }", FAC_E_FORMAT, "outside the file");
-    refuse_npy("{'descr': '<U4611686018427387905', 'fortran_order': False, 'shape': (4,), }", FAC_E_FORMAT, "");
+    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}", FAC_E_FORMAT,
+               "a field 'more'");
+    refuse_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x", FAC_E_FORMAT,
+               "broken dict");
+    refuse_npy("{'descr': '<U9', 'fortran_order': False, 'shape': (1,), }", FAC_E_FORMAT,
+               "outside the file");
+    refuse_npy("{'descr': '<U0', 'fortran_order': False, 'shape': (999999999999,), }", FAC_E_FORMAT,
+               "outside the file");
+    refuse_npy("{'descr': '<U4611686018427387905', 'fortran_order': False, 'shape': (4,), }",
+               FAC_E_FORMAT, "");
     refuse_npy("no dict", FAC_E_FORMAT, "no dict");
     fac_text t = { 0 };
     npy_file(&t, 9, "{}", "", 0);
@@ -73,27 +89,34 @@ static void refuse_safetensors(const char *json, fac_status status, const char *
 
 static void safetensors_lies(void **state) {
     (void)state;
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,12]}}", FAC_E_FORMAT, "truncated");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", FAC_E_FORMAT,
-                       "another number of bytes");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", FAC_E_FORMAT,
-                       "the last 4 bytes belong to no tensor");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", FAC_E_FORMAT, "begins at byte 4");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,12]}}",
+                       FAC_E_FORMAT, "truncated");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}",
+                       FAC_E_FORMAT, "another number of bytes");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                       FAC_E_FORMAT, "the last 4 bytes belong to no tensor");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+                       FAC_E_FORMAT, "begins at byte 4");
     refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
                        "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
                        FAC_E_FORMAT, "b: begins at byte 4, the tensor before it ends at 8");
     refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
                        "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
                        FAC_E_FORMAT, "two tensors of this name");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", FAC_E_FORMAT, "bytes 8 to 0");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", FAC_E_FORMAT, "no size");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,8]}}", FAC_E_FORMAT, "no size");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[4503599627370496,4503599627370496],\"data_offsets\":[0,8]}}",
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}",
+                       FAC_E_FORMAT, "bytes 8 to 0");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}",
+                       FAC_E_FORMAT, "no size");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,8]}}",
+                       FAC_E_FORMAT, "no size");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[4503599627370496,4503599627370496],"
+                       "\"data_offsets\":[0,8]}}",
                        FAC_E_FORMAT, "");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,8]}}", FAC_E_UNSUPPORTED,
-                       "8 dims");
-    refuse_safetensors("{\"a\":{\"dtype\":\"F6_E3M2\",\"shape\":[8],\"data_offsets\":[0,8]}}", FAC_E_UNSUPPORTED,
-                       "a: element type \"F6_E3M2\"");
+    refuse_safetensors(
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,8]}}",
+        FAC_E_UNSUPPORTED, "8 dims");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F6_E3M2\",\"shape\":[8],\"data_offsets\":[0,8]}}",
+                       FAC_E_UNSUPPORTED, "a: element type \"F6_E3M2\"");
     refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", FAC_E_FORMAT, "needs dtype");
     refuse_safetensors("{\"a\":[1,2]}", FAC_E_FORMAT, "needs dtype");
     refuse_safetensors("{\"a\":", FAC_E_FORMAT, "no JSON object");
@@ -146,7 +169,7 @@ static void zip_lies(void **state) {
     zip_entry(&z, "readme.txt", "hello", 5, false);
     zip_finish(&z);
     refuse(&t, FAC_E_FORMAT, "a zip archive without tensors");
-    t.s[t.n - 7] = 1;                                       /* the directory begins far behind the end */
+    t.s[t.n - 7] = 1; /* the directory begins far after the end */
     t.s[t.n - 4] = 1;
     refuse(&t, FAC_E_FORMAT, "broken directory");
     fac_text_free(&t);
@@ -192,12 +215,15 @@ static void refuse_pickle(const char *bytes, size_t n, fac_status status, const 
 static void pickles_run_nothing(void **state) {
     (void)state;
 #define PICKLE(bytes, status, words) refuse_pickle(bytes, sizeof bytes - 1, status, words)
-    PICKLE("cposix\nsystem\n(X\4\0\0\0echotR.", FAC_E_UNSUPPORTED, "net/data.pkl: a pickle that uses posix.system");
+    PICKLE("cposix\nsystem\n(X\4\0\0\0echotR.", FAC_E_UNSUPPORTED,
+           "net/data.pkl: a pickle that uses posix.system");
     PICKLE("cbuiltins\neval\n.", FAC_E_UNSUPPORTED, "builtins.eval");
     PICKLE("ctorch\nComplexFloatStorage\n.", FAC_E_FORMAT, "without tensors");
-    PICKLE("ctorch\nComplexFloatStorage\n)R.", FAC_E_UNSUPPORTED, "calls torch.ComplexFloatStorage");
+    PICKLE("ctorch\nComplexFloatStorage\n)R.", FAC_E_UNSUPPORTED,
+           "calls torch.ComplexFloatStorage");
     PICKLE("ctorch\nfloat32\n)R.", FAC_E_UNSUPPORTED, "calls torch.float32");
-    PICKLE("cbuiltins\nexec\n(X\1\0\0\0xtR.", FAC_E_UNSUPPORTED, "builtins.exec: refused, for it could run code");
+    PICKLE("cbuiltins\nexec\n(X\1\0\0\0xtR.", FAC_E_UNSUPPORTED,
+           "builtins.exec: refused, for it could run code");
     PICKLE("c__builtin__\ngetattr\n.", FAC_E_UNSUPPORTED, "could run code");
     PICKLE("c__main__\nConfig\n)\x81}b.", FAC_E_UNSUPPORTED, "__main__.Config");
     PICKLE("cfunctools\npartial\n.", FAC_E_UNSUPPORTED, "functools.partial");
@@ -226,14 +252,17 @@ static void pickles_run_nothing(void **state) {
     PICKLE("Nr\xff\xff\xff\xff.", FAC_E_FORMAT, "out of order");
     PICKLE("q\0.", FAC_E_FORMAT, "nothing to remember");
     PICKLE("(q\0.", FAC_E_FORMAT, "nothing to remember");
-    PICKLE("X\xff\xff\xff\xff" "a.", FAC_E_FORMAT, "truncated");
+    PICKLE("X\xff\xff\xff\xff"
+           "a.",
+           FAC_E_FORMAT, "truncated");
     PICKLE("NQ.", FAC_E_FORMAT, "no storage");
     PICKLE("NNb.", FAC_E_FORMAT, "no OrderedDict");
     PICKLE("ccollections\nOrderedDict\nK\1\x85R.", FAC_E_FORMAT, "no list");
     PICKLE("ccollections\nOrderedDict\n]Na\x85R.", FAC_E_FORMAT, "no pairs");
     PICKLE("ctorch._utils\n_rebuild_parameter\nN\x85R.", FAC_E_FORMAT, "no tensor");
     PICKLE("ctorch._utils\n_rebuild_tensor_v2\n(tR.", FAC_E_FORMAT, "without storage");
-    PICKLE("}q\0X\1\0\0\0ah\0s.", FAC_E_FORMAT, "a: a dict that occurs twice");      /* it contains itself */
+    PICKLE("}q\0X\1\0\0\0ah\0s.", FAC_E_FORMAT,
+           "a: a dict that occurs twice"); /* it contains itself */
     PICKLE("N.", FAC_E_FORMAT, "without tensors");
 #undef PICKLE
 }
@@ -283,25 +312,37 @@ static void tensors_stay_inside_their_storages(void **state) {
     (void)state;
     refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 5, 0, 1, { 4 }, { 1 } }, FAC_E_FORMAT,
                   "a: storage 0 should have 5 elements");
-    refuse_tensor(&(pickled_tensor){ "DoubleStorage", "0", 4, 0, 1, { 4 }, { 1 } }, FAC_E_FORMAT, "file is too short");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "1", 4, 0, 1, { 4 }, { 1 } }, FAC_E_FORMAT, "net/data/1: is missing");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 0, 1, { 5 }, { 1 } }, FAC_E_ARGUMENT, "outside the storage");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 1, 1, { 4 }, { 1 } }, FAC_E_ARGUMENT, "outside the storage");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 0, 2, { 2, 2 }, { 3, 1 } }, FAC_E_ARGUMENT, "outside the storage");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 0, 2, { 2, 2 }, { -1, 1 } }, FAC_E_FORMAT, "sizes and strides");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, -1, 1, { 2 }, { 1 } }, FAC_E_FORMAT, "sizes and strides");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", -4, 0, 1, { 2 }, { 1 } }, FAC_E_FORMAT, "no storage");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 0, 3, { 2000000000, 2000000000, 2000000000 }, { 0, 0, 0 } },
-                  FAC_E_NOMEM, "");
-    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 0, 2, { 2000000000, 2 }, { 2000000000, 2000000000 } },
-                  FAC_E_ARGUMENT, "");
+    refuse_tensor(&(pickled_tensor){ "DoubleStorage", "0", 4, 0, 1, { 4 }, { 1 } }, FAC_E_FORMAT,
+                  "file is too short");
+    refuse_tensor(&(pickled_tensor){ "FloatStorage", "1", 4, 0, 1, { 4 }, { 1 } }, FAC_E_FORMAT,
+                  "net/data/1: is missing");
+    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 0, 1, { 5 }, { 1 } }, FAC_E_ARGUMENT,
+                  "outside the storage");
+    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 1, 1, { 4 }, { 1 } }, FAC_E_ARGUMENT,
+                  "outside the storage");
+    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 0, 2, { 2, 2 }, { 3, 1 } },
+                  FAC_E_ARGUMENT, "outside the storage");
+    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, 0, 2, { 2, 2 }, { -1, 1 } },
+                  FAC_E_FORMAT, "sizes and strides");
+    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", 4, -1, 1, { 2 }, { 1 } }, FAC_E_FORMAT,
+                  "sizes and strides");
+    refuse_tensor(&(pickled_tensor){ "FloatStorage", "0", -4, 0, 1, { 2 }, { 1 } }, FAC_E_FORMAT,
+                  "no storage");
+    refuse_tensor(
+        &(pickled_tensor){
+            "FloatStorage", "0", 4, 0, 3, { 2000000000, 2000000000, 2000000000 }, { 0, 0, 0 } },
+        FAC_E_NOMEM, "");
+    refuse_tensor(
+        &(pickled_tensor){
+            "FloatStorage", "0", 4, 0, 2, { 2000000000, 2 }, { 2000000000, 2000000000 } },
+        FAC_E_ARGUMENT, "");
 }
 
 static void legacy_lies(void **state) {
     (void)state;
     fac_text t = { 0 };
     weight_file(&t, PTH_LEGACY);
-    t.s[t.n - 48 - 8]++;                                    /* the number of elements before the data */
+    t.s[t.n - 48 - 8]++; /* the number of elements before the data */
     refuse(&t, FAC_E_FORMAT, "storage 0 should have 12 elements, the file says 13");
     fac_text_free(&t);
     put_literal(&t, "\x80\2}.");
@@ -315,9 +356,14 @@ static void legacy_lies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_name_the_file), cmocka_unit_test(npy_lies), cmocka_unit_test(safetensors_lies),
-        cmocka_unit_test(zip_lies), cmocka_unit_test(pickles_run_nothing), cmocka_unit_test(deep_and_long_names),
-        cmocka_unit_test(tensors_stay_inside_their_storages), cmocka_unit_test(legacy_lies),
+        cmocka_unit_test(errors_name_the_file),
+        cmocka_unit_test(npy_lies),
+        cmocka_unit_test(safetensors_lies),
+        cmocka_unit_test(zip_lies),
+        cmocka_unit_test(pickles_run_nothing),
+        cmocka_unit_test(deep_and_long_names),
+        cmocka_unit_test(tensors_stay_inside_their_storages),
+        cmocka_unit_test(legacy_lies),
     };
     return run_weights_tests("weights lies", tests, sizeof tests / sizeof *tests);
 }

@@ -42,8 +42,10 @@ static counted most_frequent(const int32_t *x, size_t n, const int64_t *counts) 
     counted best = { 0 };
     memset(all, 0, sizeof all);
     for (size_t k = 0; k + 1 < n; k++) {
-        if (x[k] < 0) word++;
-        else if (x[k + 1] >= 0) all[x[k]][x[k + 1]] += counts[word];
+        if (x[k] < 0)
+            word++;
+        else if (x[k + 1] >= 0)
+            all[x[k]][x[k + 1]] += counts[word];
     }
     for (int32_t a = 0; a < TOKENS; a++)
         for (int32_t b = 0; b < TOKENS; b++)
@@ -100,7 +102,8 @@ static void back_and_forth(const fac_tokenizer *t, const char *text) {
     assert_memory_equal(back, text, bytes);
 }
 
-static const char text[] = "the cat and the hat: a caf\xc3\xa9, \xe4\xba\xac, \xf0\x9f\x99\x82, the end";
+static const char text[] =
+    "the cat and the hat: a caf\xc3\xa9, \xe4\xba\xac, \xf0\x9f\x99\x82, the end";
 
 static void a_learned_bpe_takes_any_text(void **state) {
     (void)state;

@@ -11,15 +11,24 @@
 
 /* What every name ends in, and what no line may begin with. */
 #define FORGED "FORGED"
-static const struct { const char *kind, *text; } kinds[] = {
+static const struct {
+    const char *kind, *text;
+} kinds[] = {
     /* a title, a bell, red; to the line's begin; a line of its own */
     { "c0", "\033]0;PWN\007\033[31m\b\r\n" FORGED },
     /* the same as single characters of Unicode, and as bytes that are no UTF-8 */
-    { "c1", "\xc2\x9b" "31m\xc2\x9d" "0;PWN\xc2\x9c\xc2\x85" FORGED },
-    { "bytes", "\x9b" "31m\x9d" "0;PWN\x9c\x85\xff\xc2\xe2\x80" FORGED },
+    { "c1", "\xc2\x9b"
+            "31m\xc2\x9d"
+            "0;PWN\xc2\x9c\xc2\x85" FORGED },
+    { "bytes", "\x9b"
+               "31m\x9d"
+               "0;PWN\x9c\x85\xff\xc2\xe2\x80" FORGED },
     /* turned around; a separator of lines */
-    { "bidi", "\xe2\x80\xae" "abc\xe2\x81\xa6" "def\xe2\x80\xa8" FORGED },
-    { "del", "\x7f\t\v\f\033c" FORGED } };
+    { "bidi", "\xe2\x80\xae"
+              "abc\xe2\x81\xa6"
+              "def\xe2\x80\xa8" FORGED },
+    { "del", "\x7f\t\v\f\033c" FORGED }
+};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static const char *text_of(const char *kind) {
@@ -56,8 +65,10 @@ static void add_node(bytes *graph, const char *type, const char *a, const char *
 
 static void add_dim(bytes *shape, const char *name, int64_t size) {
     bytes dim = { 0 };
-    if (name) w_text(&dim, 2, named(name));
-    else w_int(&dim, 1, size);
+    if (name)
+        w_text(&dim, 2, named(name));
+    else
+        w_int(&dim, 1, size);
     w_sub(shape, 1, dim);
 }
 
@@ -84,7 +95,8 @@ static void add_weight(bytes *graph, const char *beside) {
     if (beside) {
         w_external(&tensor, "location", beside);
         w_int(&tensor, 14, 1);
-    } else w_bytes(&tensor, 9, x, sizeof x);
+    } else
+        w_bytes(&tensor, 9, x, sizeof x);
     w_sub(graph, 5, tensor);
 }
 
@@ -135,7 +147,8 @@ static size_t length_of(const unsigned char *s, size_t n) {
     static const unsigned char rows[][6] = {
         { 2, 0xc2, 0xdf, 0x80, 0xbf }, { 3, 0xe0, 0xe0, 0xa0, 0xbf }, { 3, 0xe1, 0xec, 0x80, 0xbf },
         { 3, 0xed, 0xed, 0x80, 0x9f }, { 3, 0xee, 0xef, 0x80, 0xbf }, { 4, 0xf0, 0xf0, 0x90, 0xbf },
-        { 4, 0xf1, 0xf3, 0x80, 0xbf }, { 4, 0xf4, 0xf4, 0x80, 0x8f } };
+        { 4, 0xf1, 0xf3, 0x80, 0xbf }, { 4, 0xf4, 0xf4, 0x80, 0x8f }
+    };
     if (*s < 0x80) return 1;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         const unsigned char *r = rows[k];

@@ -1,9 +1,10 @@
 /* What a verb prints as JSON against what docs/JSON.md says of it.  usage: json_keys DOC VERB <JSON
  *
- * The section "## VERB" of the document has rows | `path.to.key` | type | ... |, where [] stands for the items of a list and *
- * for any key; a type is number, string, bool, list or object, "T or null" where it may be null, and "T, optional" where it
- * may be missing.  Each key that is printed must be there with its type, and each key that is there must be printed, unless it
- * is optional. */
+ * The section "## VERB" of the document has rows | `path.to.key` | type | ... |, where [] stands
+ * for the items of a list and * for any key; a type is number, string, bool, list or object, "T or
+ * null" where it may be null, and "T, optional" where it may be missing.  Each key that is printed
+ * must be there with its type, and each key that is there must be printed, unless it is optional.
+ */
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdbool.h>
@@ -12,7 +13,10 @@
 #include <string.h>
 
 enum { ROWS = 512, TEXT = 256 };
-typedef struct row { char path[TEXT], type[TEXT]; bool seen; } row;
+typedef struct row {
+    char path[TEXT], type[TEXT];
+    bool seen;
+} row;
 static row rows[ROWS];
 static int nrows, bad;
 
@@ -55,16 +59,21 @@ static bool means(const char *pattern, const char *path) {
 }
 
 static const char *type_of(const cJSON *x) {
-    return cJSON_IsNumber(x) ? "number" : cJSON_IsString(x) ? "string" : cJSON_IsBool(x) ? "bool" : cJSON_IsArray(x) ? "list" :
-           cJSON_IsObject(x) ? "object" : "null";
+    return cJSON_IsNumber(x)   ? "number"
+           : cJSON_IsString(x) ? "string"
+           : cJSON_IsBool(x)   ? "bool"
+           : cJSON_IsArray(x)  ? "list"
+           : cJSON_IsObject(x) ? "object"
+                               : "null";
 }
 
 static void look(const cJSON *x, const char *path) {
     char inner[2 * TEXT];
     int k = 0;
-    while (*path && k < nrows && strcmp(rows[k].path, path)) k++;                       /* the key itself, else a pattern */
+    while (*path && k < nrows && strcmp(rows[k].path, path))
+        k++; /* the key itself, else a pattern */
     if (*path && k == nrows)
-        for (k = 0; k < nrows && !means(rows[k].path, path); k++) { }
+        for (k = 0; k < nrows && !means(rows[k].path, path); k++) {}
     if (*path && k == nrows) {
         printf("%s (%s) is printed, but not documented\n", path, type_of(x));
         bad++;
@@ -84,7 +93,8 @@ static void look(const cJSON *x, const char *path) {
     }
     for (const cJSON *c = cJSON_IsArray(x) ? x->child : NULL; c; c = c->next) {
         snprintf(inner, sizeof inner, "%s[]", path);
-        if (cJSON_IsObject(c) || cJSON_IsArray(c)) {            /* items are not documented themselves, their keys are */
+        if (cJSON_IsObject(c) ||
+            cJSON_IsArray(c)) { /* items are not documented themselves, their keys are */
             for (const cJSON *i = c->child; i && cJSON_IsObject(c); i = i->next) {
                 snprintf(inner, sizeof inner, "%s[].%s", path, i->string);
                 look(i, inner);
@@ -95,7 +105,8 @@ static void look(const cJSON *x, const char *path) {
 
 int main(int argc, char **argv) {
     if (argc != 3 || !read_rows(argv[1], argv[2])) {
-        fprintf(stderr, "%s has no rows of %s\n", argc > 1 ? argv[1] : "?", argc > 2 ? argv[2] : "?");
+        fprintf(stderr, "%s has no rows of %s\n", argc > 1 ? argv[1] : "?",
+                argc > 2 ? argv[2] : "?");
         return 2;
     }
     size_t n = 0, room = 1 << 22;
@@ -105,7 +116,7 @@ int main(int argc, char **argv) {
     text[n] = 0;
     const char *at = text;
     int values = 0;
-    for (; *at; values++) {                     /* one value, or one a line */
+    for (; *at; values++) { /* one value, or one a line */
         const char *end = NULL;
         cJSON *x = cJSON_ParseWithOpts(at, &end, 0);
         if (!x) {

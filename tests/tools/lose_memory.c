@@ -1,5 +1,6 @@
-/* Preloaded into a command: one of its allocations fails, or all from one on.  LOSE_AT=N: the N-th; LOSE_FROM=N: the N-th and all
- * that follow; LOSE_COUNT=FILE: how many there were is written there in the end.  glibc only. */
+/* Preloaded into a command: one of its allocations fails, or all from one on.  LOSE_AT=N: the N-th;
+ * LOSE_FROM=N: the N-th and all that follow; LOSE_COUNT=FILE: how many there were is written there
+ * in the end.  glibc only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdatomic.h>
@@ -50,8 +51,10 @@ static bool lost(void) {
 void *malloc(size_t bytes) { return lost() ? NULL : __libc_malloc(bytes); }
 void *calloc(size_t n, size_t size) { return lost() ? NULL : __libc_calloc(n, size); }
 void *realloc(void *p, size_t bytes) { return lost() ? NULL : __libc_realloc(p, bytes); }
-void *aligned_alloc(size_t align, size_t bytes) { return lost() ? NULL : __libc_memalign(align, bytes); }
-int   posix_memalign(void **out, size_t align, size_t bytes) {
+void *aligned_alloc(size_t align, size_t bytes) {
+    return lost() ? NULL : __libc_memalign(align, bytes);
+}
+int posix_memalign(void **out, size_t align, size_t bytes) {
     void *p = lost() ? NULL : __libc_memalign(align, bytes);
     if (!p) return ENOMEM;
     *out = p;

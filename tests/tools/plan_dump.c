@@ -1,11 +1,13 @@
-/* Writes the plans of all zoo networks, and the texts of their OpenCL kernels, to a folder: what a change of the
- * library's structure must leave as it was (scripts/compare_plans.sh holds two builds against each other).
+/* Writes the plans of all zoo networks, and the texts of their OpenCL kernels, to a folder: what a
+ * change of the library's structure must leave as it was (scripts/compare_plans.sh holds two builds
+ * against each other).
  *
  *   plan_dump FOLDER DEVICE [NETWORK|FILE.onnx...]
  *
- * DEVICE: cpu:avx512, cpu:avx2, ..., opencl (the first real device; kernels are not compiled), or sm_80, sm_90: an NVIDIA
- * GPU that need not be there, with the facts of an A100 or H200.  FOLDER gets DEVICE.MODE.txt (avx512.f32.txt) with a part for each network,
- * batch and use, and kernels/HASH.cl.  Nothing is run and no weight is read. */
+ * DEVICE: cpu:avx512, cpu:avx2, ..., opencl (the first real device; kernels are not compiled), or
+ * sm_80, sm_90: an NVIDIA GPU that need not be there, with the facts of an A100 or H200.  FOLDER
+ * gets DEVICE.MODE.txt (avx512.f32.txt) with a part for each network, batch and use, and
+ * kernels/HASH.cl.  Nothing is run and no weight is read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,12 @@
 #include "run/run.h"
 #include "train/train_internal.h"
 
-typedef struct mode { const char *name; fac_precision precision; fac_dtype mixed; bool nvidia; } mode;
+typedef struct mode {
+    const char *name;
+    fac_precision precision;
+    fac_dtype mixed;
+    bool nvidia;
+} mode;
 static const mode modes[] = { { "f32", FAC_PRECISION_HIGHEST, FAC_NONE, false },
                               { "default", FAC_PRECISION_DEFAULT, FAC_NONE, false },
                               { "tf32", FAC_PRECISION_HIGH, FAC_NONE, true },
@@ -38,17 +45,27 @@ static int failed(const char *what) {
 /* The facts of a card, as the device would have found them on it. */
 static fac_status pretend(fac_opencl *o, const char *card) {
     const bool hopper = !strcmp(card, "sm_90");
-    static const fac_cl_path both[] = { FAC_CL_DOUBLES, FAC_CL_SHUFFLE_NVIDIA, FAC_CL_DOT8_NVIDIA, FAC_CL_MMA,
-                                        FAC_CL_LOCAL_99, FAC_CL_LOCAL_163, FAC_CL_FENCES, FAC_CL_RELAY };
-    o->limits = (fac_cl_limits){ .memory = (size_t)80 << 30, .largest = (size_t)20 << 30, .local = 49152, .align = 512,
-                                 .group = 1024, .arguments = 4352, .units = hopper ? 132 : 108, .fp64 = true, .gpu = true,
-                                 .major = 1, .minor = 2 };
+    static const fac_cl_path both[] = { FAC_CL_DOUBLES, FAC_CL_SHUFFLE_NVIDIA, FAC_CL_DOT8_NVIDIA,
+                                        FAC_CL_MMA,     FAC_CL_LOCAL_99,       FAC_CL_LOCAL_163,
+                                        FAC_CL_FENCES,  FAC_CL_RELAY };
+    o->limits = (fac_cl_limits){ .memory = (size_t)80 << 30,
+                                 .largest = (size_t)20 << 30,
+                                 .local = 49152,
+                                 .align = 512,
+                                 .group = 1024,
+                                 .arguments = 4352,
+                                 .units = hopper ? 132 : 108,
+                                 .fp64 = true,
+                                 .gpu = true,
+                                 .major = 1,
+                                 .minor = 2 };
     snprintf(o->extensions, sizeof o->extensions, "cl_khr_fp64 cl_nv_device_attribute_query");
     for (int k = 0; k < FAC_CL_PATHS; k++) o->paths[k] = FAC_CL_BAD;
     for (size_t k = 0; k < sizeof both / sizeof *both; k++) o->paths[both[k]] = FAC_CL_GOOD;
     if (hopper) o->paths[FAC_CL_WGMMA] = o->paths[FAC_CL_MAPS] = FAC_CL_GOOD;
     o->last = 0;
-    snprintf(o->device.key, sizeof o->device.key, "opencl, NVIDIA, %u units, %s", o->limits.units, card);
+    snprintf(o->device.key, sizeof o->device.key, "opencl, NVIDIA, %u units, %s", o->limits.units,
+             card);
     return fac_device_ship(&o->device, fac_shipped_wisdom, &err);
 }
 
@@ -56,7 +73,9 @@ static bool is_cpu(const char *name) { return !strncmp(name, "cpu:", 4); }
 
 static fac_status open_device(const char *name, const char *texts, fac_device **out) {
     const bool cpu = is_cpu(name);
-    const fac_device_opts opts = { .threads = 2, .isa = cpu ? name + 4 : NULL, .wisdom = "", .kernel_texts = texts };
+    const fac_device_opts opts = {
+        .threads = 2, .isa = cpu ? name + 4 : NULL, .wisdom = "", .kernel_texts = texts
+    };
     FAC_TRY(fac_device_open(cpu ? "cpu" : "opencl", &opts, out, &err));
     if (cpu) return FAC_OK;
     fac_opencl *o = fac_opencl_of(*out);
@@ -75,15 +94,18 @@ static void print_layout(FILE *to, const fac_operand *o, const fac_slot *s) {
     fprintf(to, " r%d", s->root);
     if (l->offset) fprintf(to, "@%lld", (long long)l->offset);
     if (!fac_layout_is_plain(l, &o->type.dims))
-        for (int k = 0; k < o->type.dims.n; k++) fprintf(to, "%c%lld", k ? ',' : '[', (long long)l->stride[k]);
-    if (!fac_layout_is_plain(l, &o->type.dims)) fprintf(to, "/%d:%d+%d]", l->axis, l->block, l->halo);
+        for (int k = 0; k < o->type.dims.n; k++)
+            fprintf(to, "%c%lld", k ? ',' : '[', (long long)l->stride[k]);
+    if (!fac_layout_is_plain(l, &o->type.dims))
+        fprintf(to, "/%d:%d+%d]", l->axis, l->block, l->halo);
 }
 
 static void print_step(FILE *to, const fac_step *s) {
     static const char *const kinds[] = { "run", "pack", "packs" };
     const fac_problem *q = s->problem;
-    fprintf(to, "%s %s:%d %.4g %s%s%s |", kinds[s->kind], s->solver ? s->solver->name : "-", q->variant, s->estimate,
-            s->label ? s->label : "-", s->aside ? " aside" : "", s->relay ? " relay" : "");
+    fprintf(to, "%s %s:%d %.4g %s%s%s |", kinds[s->kind], s->solver ? s->solver->name : "-",
+            q->variant, s->estimate, s->label ? s->label : "-", s->aside ? " aside" : "",
+            s->relay ? " relay" : "");
     for (int i = 0; i < q->nin; i++) print_layout(to, &q->in[i], &s->in[i]);
     fprintf(to, " ->");
     for (int k = 0; k < q->nout; k++) print_layout(to, &q->out[k], &s->out[k]);
@@ -92,13 +114,14 @@ static void print_step(FILE *to, const fac_step *s) {
 
 static void print_plan(FILE *to, const fac_plan *p) {
     fac_graph_write(p->graph, to, NULL);
-    fprintf(to, "slices %lld stages %d arena %zu values %zu copied %zu\n", (long long)p->slices, p->nstages,
-            p->arena_bytes, p->values_bytes, p->copied_bytes);
+    fprintf(to, "slices %lld stages %d arena %zu values %zu copied %zu\n", (long long)p->slices,
+            p->nstages, p->arena_bytes, p->values_bytes, p->copied_bytes);
     for (int i = 0; i < p->nsteps; i++) print_step(to, &p->steps[i]);
     for (int i = 0; i < p->nroots; i++) {
         const fac_root *r = &p->roots[i];
         if (r->kind != FAC_ROOT_ARENA) continue;
-        fprintf(to, "root %d at %zu bytes %zu steps %d..%d\n", i, r->at, r->bytes, r->first, r->last);
+        fprintf(to, "root %d at %zu bytes %zu steps %d..%d\n", i, r->at, r->bytes, r->first,
+                r->last);
     }
 }
 
@@ -124,10 +147,13 @@ static fac_status dump_inference(FILE *to, const fac_graph *g, fac_device *d, co
     return status;
 }
 
-static fac_status dump_training(FILE *to, const fac_graph *g, fac_device *d, const mode *m, fac_tensor *x) {
+static fac_status dump_training(FILE *to, const fac_graph *g, fac_device *d, const mode *m,
+                                fac_tensor *x) {
     fac_trainer *t = NULL;
     fac_tensor *in[3] = { x, NULL, NULL };
-    const fac_trainer_opts opts = { .optimizer = "adam", .precision = m->precision, .mixed = m->mixed };
+    const fac_trainer_opts opts = { .optimizer = "adam",
+                                    .precision = m->precision,
+                                    .mixed = m->mixed };
     const fac_dims batch = { .n = 1, .d = { fac_tensor_type(x).dims.d[0] } };
     fac_status status = fac_tensor_new(NULL, FAC_I64, batch, &in[1], &err);
     if (!status) status = fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &in[2], &err);
@@ -140,8 +166,11 @@ static fac_status dump_training(FILE *to, const fac_graph *g, fac_device *d, con
 }
 
 static fac_status dump_network(FILE *to, const fac_zoo *z, fac_device *d, const mode *m) {
-    static const struct { const char *use; int64_t batch; bool train; } uses[] = {
-        { "inference", 1, false }, { "inference", 16, false }, { "training", 8, true } };
+    static const struct {
+        const char *use;
+        int64_t batch;
+        bool train;
+    } uses[] = { { "inference", 1, false }, { "inference", 16, false }, { "training", 8, true } };
     fac_graph *g = NULL;
     fac_status status = fac_zoo_new(z->name, NULL, 1, &g, &err);
     for (size_t k = 0; k < sizeof uses / sizeof *uses && !status; k++) {
@@ -149,7 +178,9 @@ static fac_status dump_network(FILE *to, const fac_zoo *z, fac_device *d, const 
         fac_tensor *x = NULL;
         fprintf(to, "== %s %s batch %lld\n", z->name, uses[k].use, (long long)uses[k].batch);
         status = fac_tensor_new(NULL, FAC_F32, dims, &x, &err);
-        if (!status) status = uses[k].train ? dump_training(to, g, d, m, x) : dump_inference(to, g, d, m, &x);
+        if (!status)
+            status =
+                uses[k].train ? dump_training(to, g, d, m, x) : dump_inference(to, g, d, m, &x);
         fac_tensor_free(x);
     }
     fac_graph_free(g);
@@ -195,7 +226,8 @@ static int dump(const char *folder, const char *device, int n, char **names) {
     if (open_device(device, texts, &d)) return failed(device);
     for (size_t k = 0; k < sizeof modes / sizeof *modes && !status; k++) {
         if (modes[k].nvidia && strncmp(device, "sm_", 3)) continue;
-        snprintf(path, sizeof path, "%s/%s.%s.txt", folder, is_cpu(device) ? device + 4 : device, modes[k].name);
+        snprintf(path, sizeof path, "%s/%s.%s.txt", folder, is_cpu(device) ? device + 4 : device,
+                 modes[k].name);
         FILE *to = fopen(path, "w");
         if (!to) {
             perror(path);

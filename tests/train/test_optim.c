@@ -1,5 +1,5 @@
-/* Optimizers against torch: parameters after ten steps, groups, clipping, moving averages, learning rates; accumulation against
- * the whole batch; freezing, refusals. */
+/* Optimizers against torch: parameters after ten steps, groups, clipping, moving averages, learning
+ * rates; accumulation against the whole batch; freezing, refusals. */
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -11,10 +11,11 @@
 #include "facula/facula.h"
 #include "golden/optim.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 static fac_device *device;
@@ -42,13 +43,15 @@ static fac_tensor *tensor(fac_dtype dtype, fac_dims dims, const double *from) {
 
 static double at(const fac_tensor *t, size_t i) {
     const void *data = fac_tensor_data(t);
-    return fac_tensor_type(t).dtype == FAC_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
+    return fac_tensor_type(t).dtype == FAC_F64 ? ((const double *)data)[i]
+                                               : (double)((const float *)data)[i];
 }
 
 /* loss = sum (a w v - y)^2 with parameters w[2,3] and v[3] */
 static fac_graph *problem(fac_dtype dtype, fac_value **loss, fac_value **lr, fac_tensor *param[2]) {
     fac_graph *g = fac_graph_new();
-    fac_tensor *a = tensor(dtype, fac_shape(2, 3), golden_a), *y = tensor(dtype, fac_shape(2, 3), golden_y);
+    fac_tensor *a = tensor(dtype, fac_shape(2, 3), golden_a),
+               *y = tensor(dtype, fac_shape(2, 3), golden_y);
     param[0] = tensor(dtype, fac_shape(2, 3), golden_w);
     param[1] = tensor(dtype, fac_shape(3), golden_v);
     fac_value *w = fac_param(g, "layer.w", param[0]), *v = fac_param(g, "v", param[1]);
@@ -84,10 +87,12 @@ static void ten_steps_are_torchs(void **state) {
             o->build(loss, lr, &golden_cases[k].opts);
             run(g, 10);
             for (size_t i = 0; i < 9; i++) {
-                double got = i < 6 ? at(param[0], i) : at(param[1], i - 6), want = golden_cases[k].after[i];
+                double got = i < 6 ? at(param[0], i) : at(param[1], i - 6),
+                       want = golden_cases[k].after[i];
                 double tolerance = wide ? 1e-10 : 1e-5;
                 if (!(fabs(got - want) <= tolerance))
-                    fail_msg("case %zu (%s), number %zu: %.12g, torch has %.12g", k, o->name, i, got, want);
+                    fail_msg("case %zu (%s), number %zu: %.12g, torch has %.12g", k, o->name, i,
+                             got, want);
             }
             fac_tensor *count = fac_value_tensor(fac_graph_find(g, "optimizer.step"));
             assert_int_equal(*(const int64_t *)fac_tensor_data(count), 10);
@@ -106,10 +111,12 @@ static void lion_moves_by_signs(void **state) {
     fac_lion(loss, lr, &(fac_optim_opts){ .weight_decay = 0.1 });
     run(g, 1);
     for (size_t i = 0; i < 6; i++) {
-        double slope = 2 * (golden_a[i] * golden_w[i] * golden_v[i % 3] - golden_y[i]) * golden_a[i] * golden_v[i % 3];
+        double slope = 2 * (golden_a[i] * golden_w[i] * golden_v[i % 3] - golden_y[i]) *
+                       golden_a[i] * golden_v[i % 3];
         double want = golden_w[i] * (1 - 0.05 * 0.1) - (slope > 0 ? 0.05 : -0.05);
         assert_true(fabs(at(param[0], i) - want) < 1e-12);
-        assert_true(fabs(at(fac_value_tensor(fac_graph_find(g, "layer.w.exp_avg")), i) - 0.01 * slope) < 1e-12);
+        assert_true(fabs(at(fac_value_tensor(fac_graph_find(g, "layer.w.exp_avg")), i) -
+                         0.01 * slope) < 1e-12);
     }
     fac_graph_free(g);
     fac_tensor_free(param[0]);
@@ -121,7 +128,8 @@ static void frozen_parameters_stay(void **state) {
     fac_value *loss, *lr;
     fac_tensor *param[2];
     fac_graph *g = problem(FAC_F32, &loss, &lr, param);
-    fac_adam(loss, lr, &(fac_optim_opts){ .freeze = (const char *const[]){ "nothing", "layer.*", NULL } });
+    fac_adam(loss, lr,
+             &(fac_optim_opts){ .freeze = (const char *const[]){ "nothing", "layer.*", NULL } });
     run(g, 2);
     for (size_t i = 0; i < 6; i++) assert_true(at(param[0], i) == (double)(float)golden_w[i]);
     for (size_t i = 0; i < 3; i++) assert_true(at(param[1], i) != (double)(float)golden_v[i]);
@@ -160,8 +168,10 @@ static void nothing_to_train_is_refused(void **state) {
     fac_tensor_free(param[1]);
 }
 
-/* Ten steps of an optimizer on the problem, and what it holds behind them: the parameters, or the states of this name. */
-static void compare_steps(const char *optimizer, const fac_optim_opts *opts, const char *states, const double *want) {
+/* Ten steps of an optimizer on the problem, and what it holds after them: the parameters, or the
+ * states of this name. */
+static void compare_steps(const char *optimizer, const fac_optim_opts *opts, const char *states,
+                          const double *want) {
     fac_value *loss, *lr;
     fac_tensor *param[2];
     fac_graph *g = problem(FAC_F64, &loss, &lr, param);
@@ -173,7 +183,8 @@ static void compare_steps(const char *optimizer, const fac_optim_opts *opts, con
     for (size_t i = 0; i < 9; i++) {
         const fac_tensor *t = fac_value_tensor(fac_graph_find(g, name[i >= 6]));
         double got = at(t, i < 6 ? i : i - 6);
-        if (!(fabs(got - want[i]) <= 1e-10)) fail_msg("%s, number %zu: %.12g, torch has %.12g", optimizer, i, got, want[i]);
+        if (!(fabs(got - want[i]) <= 1e-10))
+            fail_msg("%s, number %zu: %.12g, torch has %.12g", optimizer, i, got, want[i]);
     }
     fac_graph_free(g);
     fac_tensor_free(param[0]);
@@ -182,20 +193,25 @@ static void compare_steps(const char *optimizer, const fac_optim_opts *opts, con
 
 static void groups_are_torchs(void **state) {
     (void)state;
-    static const fac_optim_group groups[] = { { .pattern = "x*", .freeze = true }, { .vectors = true, .weight_decay = -1 },
-                                              { .pattern = "*.w", .lr = 0.1 }, { .pattern = "layer.*", .freeze = true } };
-    compare_steps("adamw", &(fac_optim_opts){ .weight_decay = 0.3, .groups = groups, .ngroups = 4 }, "", golden_groups);
+    static const fac_optim_group groups[] = { { .pattern = "x*", .freeze = true },
+                                              { .vectors = true, .weight_decay = -1 },
+                                              { .pattern = "*.w", .lr = 0.1 },
+                                              { .pattern = "layer.*", .freeze = true } };
+    compare_steps("adamw", &(fac_optim_opts){ .weight_decay = 0.3, .groups = groups, .ngroups = 4 },
+                  "", golden_groups);
 }
 
 static void clipping_by_value_is_torchs(void **state) {
     (void)state;
-    compare_steps("sgd", &(fac_optim_opts){ .momentum = 0.9, .clip_value = 0.2 }, "", golden_clip_value);
+    compare_steps("sgd", &(fac_optim_opts){ .momentum = 0.9, .clip_value = 0.2 }, "",
+                  golden_clip_value);
 }
 
 static void moving_averages_are_torchs(void **state) {
     (void)state;
     compare_steps("sgd", &(fac_optim_opts){ .ema = 0.8 }, ".ema", golden_ema);
-    compare_steps("sgd", &(fac_optim_opts){ .ema = 0.3, .ema_warmup = true }, ".ema", golden_ema_warm);
+    compare_steps("sgd", &(fac_optim_opts){ .ema = 0.3, .ema_warmup = true }, ".ema",
+                  golden_ema_warm);
 }
 
 /* ---- accumulation ---- */
@@ -203,7 +219,11 @@ static void moving_averages_are_torchs(void **state) {
 enum { ROWS = 12, COLUMNS = 3 };
 
 /* loss = mean over rows of (x w - y)^2; the pieces are 5, 4 and 3 rows of 12, and weigh as much. */
-typedef struct regression { fac_graph *g; fac_program *p; fac_tensor *w; } regression;
+typedef struct regression {
+    fac_graph *g;
+    fac_program *p;
+    fac_tensor *w;
+} regression;
 
 static regression regress(const char *optimizer, fac_optim_opts opts, bool pieces) {
     regression r = { .g = fac_graph_new() };
@@ -232,8 +252,10 @@ static void feed(const regression *r, int first, int rows, bool flush) {
         for (int k = 0; k < COLUMNS; k++) x[i * COLUMNS + k] = sin(1.0 + 3.0 * (first + i) + k);
         y[i] = cos(2.0 * (first + i));
     }
-    fac_tensor *loss = NULL, *in[4] = { tensor(FAC_F64, fac_shape(rows, COLUMNS), x), tensor(FAC_F64, fac_shape(rows, 1), y),
-                                        tensor(FAC_F64, (fac_dims){ 0 }, &rate), tensor(FAC_BOOL, (fac_dims){ 0 }, &flag) };
+    fac_tensor *loss = NULL, *in[4] = { tensor(FAC_F64, fac_shape(rows, COLUMNS), x),
+                                        tensor(FAC_F64, fac_shape(rows, 1), y),
+                                        tensor(FAC_F64, (fac_dims){ 0 }, &rate),
+                                        tensor(FAC_BOOL, (fac_dims){ 0 }, &flag) };
     OK(fac_program_run(r->p, in, &loss, err));
     for (int i = 0; i < 4; i++) fac_tensor_free(in[i]);
     fac_tensor_free(loss);
@@ -247,12 +269,18 @@ static void forget(regression *r) {
 
 static void pieces_make_the_whole_batch(void **state) {
     (void)state;
-    static const struct { const char *name; fac_optim_opts opts; } cases[] = {
-        { "sgd", { .momentum = 0.9, .clip_norm = 0.1, .ema = 0.5 } }, { "adam", { .weight_decay = 0.01 } },
-        { "adamw", { .clip_value = 0.02 } }, { "rmsprop", { .centered = true } }, { "adagrad", { .lr_decay = 0.1 } },
-        { "lion", { .weight_decay = 0.1 } } };
+    static const struct {
+        const char *name;
+        fac_optim_opts opts;
+    } cases[] = { { "sgd", { .momentum = 0.9, .clip_norm = 0.1, .ema = 0.5 } },
+                  { "adam", { .weight_decay = 0.01 } },
+                  { "adamw", { .clip_value = 0.02 } },
+                  { "rmsprop", { .centered = true } },
+                  { "adagrad", { .lr_decay = 0.1 } },
+                  { "lion", { .weight_decay = 0.1 } } };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        regression whole = regress(cases[c].name, cases[c].opts, false), parts = regress(cases[c].name, cases[c].opts, true);
+        regression whole = regress(cases[c].name, cases[c].opts, false),
+                   parts = regress(cases[c].name, cases[c].opts, true);
         for (int step = 0; step < 4; step++) {
             double before = at(parts.w, 0);
             feed(&whole, 0, 12, false);
@@ -261,14 +289,20 @@ static void pieces_make_the_whole_batch(void **state) {
             assert_true(at(parts.w, 0) == before);
             feed(&parts, 9, 3, false);
             assert_true(at(parts.w, 0) != before);
-            for (size_t i = 0; i < COLUMNS; i++) assert_true(fabs(at(whole.w, i) - at(parts.w, i)) < 1e-12);
+            for (size_t i = 0; i < COLUMNS; i++)
+                assert_true(fabs(at(whole.w, i) - at(parts.w, i)) < 1e-12);
         }
-        feed(&whole, 2, 6, false);               /* two pieces that are told to be all */
+        feed(&whole, 2, 6, false); /* two pieces that are told to be all */
         feed(&parts, 2, 4, false);
         feed(&parts, 6, 2, true);
-        for (size_t i = 0; i < COLUMNS; i++) assert_true(fabs(at(whole.w, i) - at(parts.w, i)) < 1e-12);
-        static const struct { const char *name; int64_t want; } counts[] = {
-            { "optimizer.step", 5 }, { "optimizer.batch", 14 }, { "optimizer.micro", 0 } };
+        for (size_t i = 0; i < COLUMNS; i++)
+            assert_true(fabs(at(whole.w, i) - at(parts.w, i)) < 1e-12);
+        static const struct {
+            const char *name;
+            int64_t want;
+        } counts[] = { { "optimizer.step", 5 },
+                       { "optimizer.batch", 14 },
+                       { "optimizer.micro", 0 } };
         for (int k = 0; k < 3; k++) {
             const fac_tensor *t = fac_value_tensor(fac_graph_find(parts.g, counts[k].name));
             assert_int_equal(*(const int64_t *)fac_tensor_data(t), counts[k].want);
@@ -287,24 +321,42 @@ static void compare_rates(const fac_schedule *s, int steps, const double *want) 
 
 static void rates_are_torchs(void **state) {
     (void)state;
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_STEP, .lr = 0.1, .every = 6 }, 20, golden_step);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_EXPONENTIAL, .lr = 0.1, .gamma = 0.9 }, 20, golden_exponential);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_COSINE, .lr = 0.1, .low = 0.01, .steps = 20 }, 20, golden_cosine);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_ONE_CYCLE, .lr = 0.1, .steps = 20 }, 20, golden_one_cycle);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_LINEAR, .lr = 0.1, .low = 0.01, .steps = 15 }, 120, golden_linear);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_POLYNOMIAL, .lr = 0.1, .power = 0.9, .steps = 100 }, 120,
-                  golden_polynomial);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_RESTARTS, .lr = 0.1, .low = 0.01, .every = 10, .multiple = 2 }, 120,
-                  golden_restarts);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_RESTARTS, .lr = 0.1, .every = 25 }, 120, golden_restarts_even);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_COSINE, .lr = 0.1, .low = 0.001, .steps = 120 }, 120, golden_long_cosine);
-    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_ONE_CYCLE, .lr = 0.1, .steps = 120 }, 120, golden_long_one_cycle);
-    fac_schedule warm = { .kind = FAC_SCHEDULE_COSINE, .lr = 0.1, .low = 0.01, .steps = 24, .warmup = 4 };
+    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_STEP, .lr = 0.1, .every = 6 }, 20,
+                  golden_step);
+    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_EXPONENTIAL, .lr = 0.1, .gamma = 0.9 }, 20,
+                  golden_exponential);
+    compare_rates(
+        &(fac_schedule){ .kind = FAC_SCHEDULE_COSINE, .lr = 0.1, .low = 0.01, .steps = 20 }, 20,
+        golden_cosine);
+    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_ONE_CYCLE, .lr = 0.1, .steps = 20 }, 20,
+                  golden_one_cycle);
+    compare_rates(
+        &(fac_schedule){ .kind = FAC_SCHEDULE_LINEAR, .lr = 0.1, .low = 0.01, .steps = 15 }, 120,
+        golden_linear);
+    compare_rates(
+        &(fac_schedule){ .kind = FAC_SCHEDULE_POLYNOMIAL, .lr = 0.1, .power = 0.9, .steps = 100 },
+        120, golden_polynomial);
+    compare_rates(
+        &(fac_schedule){
+            .kind = FAC_SCHEDULE_RESTARTS, .lr = 0.1, .low = 0.01, .every = 10, .multiple = 2 },
+        120, golden_restarts);
+    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_RESTARTS, .lr = 0.1, .every = 25 }, 120,
+                  golden_restarts_even);
+    compare_rates(
+        &(fac_schedule){ .kind = FAC_SCHEDULE_COSINE, .lr = 0.1, .low = 0.001, .steps = 120 }, 120,
+        golden_long_cosine);
+    compare_rates(&(fac_schedule){ .kind = FAC_SCHEDULE_ONE_CYCLE, .lr = 0.1, .steps = 120 }, 120,
+                  golden_long_one_cycle);
+    fac_schedule warm = {
+        .kind = FAC_SCHEDULE_COSINE, .lr = 0.1, .low = 0.01, .steps = 24, .warmup = 4
+    };
     compare_rates(&warm, 20, golden_cosine);
-    for (int t = 0; t < 4; t++) assert_true(fabs(fac_schedule_lr(&warm, t) - 0.025 * (t + 1)) < 1e-15);
+    for (int t = 0; t < 4; t++)
+        assert_true(fabs(fac_schedule_lr(&warm, t) - 0.025 * (t + 1)) < 1e-15);
     for (int k = 0; k <= FAC_SCHEDULE_PLATEAU; k++) {
         fac_schedule_kind kind;
-        assert_true(fac_schedule_find(fac_schedule_name((fac_schedule_kind)k), &kind) && (int)kind == k);
+        assert_true(fac_schedule_find(fac_schedule_name((fac_schedule_kind)k), &kind) &&
+                    (int)kind == k);
     }
     fac_schedule_kind kind;
     assert_false(fac_schedule_find("spiral", &kind));
@@ -319,7 +371,8 @@ static void plateaus_are_torchs(void **state) {
         for (int t = 0; t < 120; t++) {
             fac_plateau_next(&s, golden_metric[t], &p);
             double got = fac_plateau_lr(&s, &p, t), want = golden_plateaus[k].rates[t];
-            if (!(fabs(got - want) < 1e-15)) fail_msg("plateau %zu, epoch %d: %.15g, torch has %.15g", k, t, got, want);
+            if (!(fabs(got - want) < 1e-15))
+                fail_msg("plateau %zu, epoch %d: %.15g, torch has %.15g", k, t, got, want);
         }
         assert_true(p.lr < 0.1);
         s.warmup = 4;
@@ -329,16 +382,11 @@ static void plateaus_are_torchs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ten_steps_are_torchs),
-        cmocka_unit_test(lion_moves_by_signs),
-        cmocka_unit_test(groups_are_torchs),
-        cmocka_unit_test(clipping_by_value_is_torchs),
-        cmocka_unit_test(moving_averages_are_torchs),
-        cmocka_unit_test(pieces_make_the_whole_batch),
-        cmocka_unit_test(frozen_parameters_stay),
-        cmocka_unit_test(nothing_to_train_is_refused),
-        cmocka_unit_test(rates_are_torchs),
-        cmocka_unit_test(plateaus_are_torchs),
+        cmocka_unit_test(ten_steps_are_torchs),       cmocka_unit_test(lion_moves_by_signs),
+        cmocka_unit_test(groups_are_torchs),          cmocka_unit_test(clipping_by_value_is_torchs),
+        cmocka_unit_test(moving_averages_are_torchs), cmocka_unit_test(pieces_make_the_whole_batch),
+        cmocka_unit_test(frozen_parameters_stay),     cmocka_unit_test(nothing_to_train_is_refused),
+        cmocka_unit_test(rates_are_torchs),           cmocka_unit_test(plateaus_are_torchs),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -93,11 +93,13 @@ static void same_results(const char *scheme, const fac_graph *a, const fac_graph
             fail_msg("%s: %g and %g", scheme, (double)x[i], (double)y[i]);
 }
 
-static const struct { const char *scheme; int layers, bits; } nets[] = {
-    { "lq:w1a2", 2, 1 }, { "lq:w2a2", 2, 2 }, { "lq:w3a3", 2, 3 }, { "lq:w4a1", 2, 4 }, { "xnor",
-                                                                                          2, 1 },
-    { "bnn", 2, 1 }, { "bwn", 2, 1 }, { "dorefa:w2a2", 2, 2 }, { "dorefa:w1a32", 2, 1 },
-        { "reactnet", 2, 1 } };
+static const struct {
+    const char *scheme;
+    int layers, bits;
+} nets[] = { { "lq:w1a2", 2, 1 }, { "lq:w2a2", 2, 2 },     { "lq:w3a3", 2, 3 },
+             { "lq:w4a1", 2, 4 }, { "xnor", 2, 1 },        { "bnn", 2, 1 },
+             { "bwn", 2, 1 },     { "dorefa:w2a2", 2, 2 }, { "dorefa:w1a32", 2, 1 },
+             { "reactnet", 2, 1 } };
 
 static void what_is_read_is_what_was_written(void **state) {
     (void)state;
@@ -244,7 +246,7 @@ int main(void) {
         cmocka_unit_test(what_is_read_is_what_was_written),
         cmocka_unit_test(networks_without_quantizers_are_recognized),
         cmocka_unit_test(qonnx_files_are_the_same_network),
-        cmocka_unit_test(other_files_are_refused),
-        cmocka_unit_test(floats_have_nothing_to_pack) };
+        cmocka_unit_test(other_files_are_refused), cmocka_unit_test(floats_have_nothing_to_pack)
+    };
     return cmocka_run_group_tests_name("packed", tests, begin, end);
 }

@@ -1,5 +1,6 @@
-/* Training: toys are learned; the same bits for any number of threads; a resumed training equals an uninterrupted one;
- * gradients of pieces make those of a batch; moving averages are judged and kept. */
+/* Training: toys are learned; the same bits for any number of threads; a resumed training equals an
+ * uninterrupted one; gradients of pieces make those of a batch; moving averages are judged and
+ * kept. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,20 +36,33 @@ typedef struct setup {
 } setup;
 
 /* A trainer of a fresh network on a toy. */
-typedef struct training { fac_device *device; fac_graph *g; fac_trainer *t; fac_dataset data; fac_train_opts opts; } training;
+typedef struct training {
+    fac_device *device;
+    fac_graph *g;
+    fac_trainer *t;
+    fac_dataset data;
+    fac_train_opts opts;
+} training;
 
 static training start(const setup *s) {
     training r = { 0 };
-    fac_trainer_opts o = { .optimizer = s->optimizer,
-                           .optim = { .momentum = 0.9, .accumulate = s->accumulate, .ema = s->ema, .ema_warmup = true } };
+    fac_trainer_opts o = {
+        .optimizer = s->optimizer,
+        .optim = { .momentum = 0.9, .accumulate = s->accumulate, .ema = s->ema, .ema_warmup = true }
+    };
     OK(fac_device_open("cpu", &(fac_device_opts){ .threads = s->threads }, &r.device, err));
     OK(fac_dataset_toy(s->toy, 50, 3, &r.data, err));
     r.g = mlp();
     OK(fac_trainer_new(r.g, r.device, &o, &r.t, err));
-    r.opts = (fac_train_opts){ .epochs = s->epochs, .batches = { .size = s->batch, .shuffle = true, .seed = 4 },
+    r.opts = (fac_train_opts){ .epochs = s->epochs,
+                               .batches = { .size = s->batch, .shuffle = true, .seed = 4 },
                                .schedule = { .kind = FAC_SCHEDULE_COSINE, .lr = s->lr } };
-    if (s->plateau) r.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_PLATEAU, .lr = s->lr, .gamma = 0.5, .patience = -1,
-                                                      .threshold = 0.2 };
+    if (s->plateau)
+        r.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_PLATEAU,
+                                          .lr = s->lr,
+                                          .gamma = 0.5,
+                                          .patience = -1,
+                                          .threshold = 0.2 };
     return r;
 }
 
@@ -66,7 +80,8 @@ static void toys_are_learned(void **state) {
         training r = start(&(setup){ 1, "adam", toys[k], 300, 50, 0.02, 0, 0, false });
         fac_train_result result;
         OK(fac_train(r.t, &r.data, &r.data, &r.opts, &result, err));
-        if (!(result.test.accuracy >= 0.96)) fail_msg("%s: accuracy %g", toys[k], result.test.accuracy);
+        if (!(result.test.accuracy >= 0.96))
+            fail_msg("%s: accuracy %g", toys[k], result.test.accuracy);
         assert_int_equal(result.steps, 300);
         assert_int_equal(result.epochs, 300);
         finish(&r);
@@ -76,7 +91,8 @@ static void toys_are_learned(void **state) {
 static bool same_weights(const fac_graph *a, const fac_graph *b) {
     bool same = fac_graph_params(a) == fac_graph_params(b);
     for (int i = 0; i < fac_graph_params(a) && same; i++) {
-        fac_tensor *x = fac_value_tensor(fac_graph_param(a, i)), *y = fac_value_tensor(fac_graph_param(b, i));
+        fac_tensor *x = fac_value_tensor(fac_graph_param(a, i)),
+                   *y = fac_value_tensor(fac_graph_param(b, i));
         fac_type type = fac_tensor_type(x);
         same = !memcmp(fac_tensor_data(x), fac_tensor_data(y), fac_type_bytes(&type));
     }
@@ -104,9 +120,13 @@ static bool stop_at_13(void *self, const fac_progress *p) {
 /* Stopped in the middle of an epoch, saved, loaded into a trainer of fresh weights, finished. */
 static void resumed_is_as_if_never_stopped(void **state) {
     (void)state;
-    static const setup setups[] = {         /* 4 steps an epoch; step 13 is the first of an epoch and of an accumulation */
-        { 1, "sgd", "circle", 8, 16, 0.003, 0, 0, false }, { 1, "adam", "circle", 8, 16, 0.003, 0, 0.9, false },
-        { 1, "rmsprop", "circle", 8, 16, 0.003, 3, 0, true }, { 1, "lion", "circle", 8, 16, 0.003, 2, 0.5, true } };
+    static const setup setups[] = {
+        /* 4 steps an epoch; step 13 is the first of an epoch and of an accumulation */
+        { 1, "sgd", "circle", 8, 16, 0.003, 0, 0, false },
+        { 1, "adam", "circle", 8, 16, 0.003, 0, 0.9, false },
+        { 1, "rmsprop", "circle", 8, 16, 0.003, 3, 0, true },
+        { 1, "lion", "circle", 8, 16, 0.003, 2, 0.5, true }
+    };
     char path[128];
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     for (int k = 0; k < 4; k++) {
@@ -121,7 +141,7 @@ static void resumed_is_as_if_never_stopped(void **state) {
         OK(fac_train(first.t, &first.data, &first.data, &first.opts, &r, err));
         assert_true(r.stopped && r.steps == 13);
         assert_false(same_weights(whole.g, first.g));
-        float zeros[32 * 32] = { 0 };           /* nothing may survive from the start */
+        float zeros[32 * 32] = { 0 }; /* nothing may survive from the start */
         for (int i = 0; i < fac_graph_params(second.g); i++) {
             fac_tensor *t = fac_value_tensor(fac_graph_param(second.g, i));
             fac_type type = fac_tensor_type(t);
@@ -153,7 +173,8 @@ static void plateaus_lower_the_rate(void **state) {
     r.opts.report = note_rate;
     r.opts.self = &rate;
     OK(fac_train(r.t, &r.data, &r.data, &r.opts, &result, err));
-    assert_true(rate < 1e-4 && rate > 0);              /* a fifth less loss in each epoch is not to be had with such a rate */
+    assert_true(rate < 1e-4 &&
+                rate > 0); /* a fifth less loss in each epoch is not to be had with such a rate */
     fac_error e = { 0 };
     assert_int_equal(fac_train(r.t, &r.data, NULL, &r.opts, &result, &e), FAC_E_ARGUMENT);
     assert_non_null(strstr(e.text, "test set"));
@@ -173,13 +194,15 @@ static void other_batches_are_refused(void **state) {
     OK(fac_trainer_save(first.t, path, err));
     OK(fac_trainer_load(second.t, path, err));
     second.opts.batches.size = 10;
-    assert_int_equal(fac_train(second.t, &second.data, NULL, &second.opts, &result, &e), FAC_E_ARGUMENT);
+    assert_int_equal(fac_train(second.t, &second.data, NULL, &second.opts, &result, &e),
+                     FAC_E_ARGUMENT);
     assert_non_null(strstr(e.text, "begun with 16 samples in a batch and cannot go on with 10"));
     second.opts.batches = first.opts.batches;
     second.opts.batches.seed++;
-    assert_int_equal(fac_train(second.t, &second.data, NULL, &second.opts, &result, &e), FAC_E_ARGUMENT);
+    assert_int_equal(fac_train(second.t, &second.data, NULL, &second.opts, &result, &e),
+                     FAC_E_ARGUMENT);
     second.opts.batches = first.opts.batches;
-    second.opts.epochs = 3;                             /* longer than it was meant to be */
+    second.opts.epochs = 3; /* longer than it was meant to be */
     OK(fac_train(second.t, &second.data, NULL, &second.opts, &result, err));
     assert_int_equal(result.steps, 12);
     finish(&first);
@@ -188,7 +211,8 @@ static void other_batches_are_refused(void **state) {
 
 static bool near_weights(const fac_graph *a, const fac_graph *b, double tolerance) {
     for (int i = 0; i < fac_graph_params(a); i++) {
-        fac_tensor *x = fac_value_tensor(fac_graph_param(a, i)), *y = fac_value_tensor(fac_graph_param(b, i));
+        fac_tensor *x = fac_value_tensor(fac_graph_param(a, i)),
+                   *y = fac_value_tensor(fac_graph_param(b, i));
         fac_type type = fac_tensor_type(x);
         const float *p = fac_tensor_data(x), *q = fac_tensor_data(y);
         for (size_t k = 0; k < fac_type_bytes(&type) / sizeof *p; k++)
@@ -202,7 +226,8 @@ static void pieces_train_like_batches(void **state) {
     (void)state;
     training whole = start(&(setup){ 1, "sgd", "circle", 6, 48, 0.05, 0, 0, false });
     training parts = start(&(setup){ 1, "sgd", "circle", 6, 16, 0.05, 3, 0, false });
-    whole.opts.schedule.kind = parts.opts.schedule.kind = FAC_SCHEDULE_CONSTANT;        /* a schedule counts batches */
+    whole.opts.schedule.kind = parts.opts.schedule.kind =
+        FAC_SCHEDULE_CONSTANT; /* a schedule counts batches */
     fac_train_result a, b;
     OK(fac_train(whole.t, &whole.data, &whole.data, &whole.opts, &a, err));
     OK(fac_train(parts.t, &parts.data, &parts.data, &parts.opts, &b, err));
@@ -210,7 +235,8 @@ static void pieces_train_like_batches(void **state) {
     assert_int_equal(b.steps, 24);
     assert_true(near_weights(whole.g, parts.g, 1e-5));
     assert_true(fabs(a.test.loss - b.test.loss) < 1e-5);
-    assert_false(same_weights(whole.g, parts.g));       /* other sums round otherwise: else one of them did not happen */
+    assert_false(same_weights(
+        whole.g, parts.g)); /* other sums round otherwise: else one of them did not happen */
     finish(&whole);
     finish(&parts);
 }
@@ -222,7 +248,7 @@ static void averages_are_judged(void **state) {
     fac_train_result a, b;
     OK(fac_train(plain.t, &plain.data, &plain.data, &plain.opts, &a, err));
     OK(fac_train(mean.t, &mean.data, &mean.data, &mean.opts, &b, err));
-    assert_true(same_weights(plain.g, mean.g));         /* they do not change the training */
+    assert_true(same_weights(plain.g, mean.g)); /* they do not change the training */
     assert_true(a.test.loss != b.test.loss);
     OK(fac_trainer_average(mean.t, err));
     assert_false(same_weights(plain.g, mean.g));
@@ -247,14 +273,20 @@ static void the_last_batch_is_planned_once(void **state) {
     finish(&r);
 }
 
-/* Everything at once, the guard against a loss that is no number with it: the updates are still few steps. */
+/* Everything at once, the guard against a loss that is no number with it: the updates are still few
+ * steps. */
 static void updates_are_few_steps(void **state) {
     (void)state;
     static fac_step_stat steps[1024];
     static const fac_optim_group vectors = { .vectors = true, .weight_decay = -1, .lr = 0.5 };
     const fac_trainer_opts o = { .optimizer = "adamw",
-                                 .optim = { .accumulate = 2, .ema = 0.9, .ema_warmup = true, .clip_value = 1, .clip_norm = 1,
-                                            .groups = &vectors, .ngroups = 1 } };
+                                 .optim = { .accumulate = 2,
+                                            .ema = 0.9,
+                                            .ema_warmup = true,
+                                            .clip_value = 1,
+                                            .clip_norm = 1,
+                                            .groups = &vectors,
+                                            .ngroups = 1 } };
     training r = start(&(setup){ 1, "adam", "circle", 1, 50, 0.01, 0, 0, false });
     fac_trainer *t = NULL;
     fac_train_result result;
@@ -298,7 +330,8 @@ static void weights_are_saved(void **state) {
     OK(fac_graph_save_weights(g, path, err));
     OK(fac_weights_load(path, &w, err));
     assert_int_equal(fac_weights_count(w), 6);
-    const fac_tensor *read = fac_weights_find(w, "fc2.weight"), *had = fac_value_tensor(fac_graph_find(g, "fc2.weight"));
+    const fac_tensor *read = fac_weights_find(w, "fc2.weight"),
+                     *had = fac_value_tensor(fac_graph_find(g, "fc2.weight"));
     assert_memory_equal(fac_tensor_data(read), fac_tensor_data(had), 32 * 32 * sizeof(float));
     fac_weights_free(w);
     fac_graph_free(g);
@@ -329,12 +362,15 @@ static void set(fac_graph *g, const char *name, int n, const double *from) {
     OK(fac_tensor_write(fac_value_tensor(fac_graph_find(g, name)), x, (size_t)n * sizeof *x, err));
 }
 
-/* A batch norm in inference form learns: parameters and running statistics after three steps are torch's. */
+/* A batch norm in inference form learns: parameters and running statistics after three steps are
+ * torch's. */
 static void batch_norms_learn(void **state) {
     (void)state;
-    static const struct { const char *name; int n; } params[] = {
-        { "bn.weight", 3 }, { "bn.bias", 3 }, { "bn.running_mean", 3 }, { "bn.running_var", 3 },
-        { "fc.weight", 24 }, { "fc.bias", 2 } };
+    static const struct {
+        const char *name;
+        int n;
+    } params[] = { { "bn.weight", 3 },      { "bn.bias", 3 },    { "bn.running_mean", 3 },
+                   { "bn.running_var", 3 }, { "fc.weight", 24 }, { "fc.bias", 2 } };
     fac_device *device = NULL;
     fac_trainer *t = NULL;
     fac_graph *g = fac_graph_new();
@@ -354,7 +390,8 @@ static void batch_norms_learn(void **state) {
     for (int k = 0; k < 6; want += params[k++].n) {
         const float *got = fac_tensor_data(fac_value_tensor(fac_graph_find(g, params[k].name)));
         for (int i = 0; i < params[k].n; i++)
-            if (!(fabs(got[i] - want[i]) <= 1e-5)) fail_msg("%s %d: %.9g, torch has %.9g", params[k].name, i, got[i], want[i]);
+            if (!(fabs(got[i] - want[i]) <= 1e-5))
+                fail_msg("%s %d: %.9g, torch has %.9g", params[k].name, i, got[i], want[i]);
     }
     fac_tensor_free(in);
     fac_tensor_free(labels);
@@ -372,7 +409,8 @@ static fac_tensor *outputs_of(const fac_graph *g, fac_device *device, fac_tensor
     return y;
 }
 
-/* The inference form of a training form is the model again: its batch norms use the running statistics. */
+/* The inference form of a training form is the model again: its batch norms use the running
+ * statistics. */
 static void training_forms_lead_back(void **state) {
     (void)state;
     fac_device *device = NULL;
@@ -388,7 +426,8 @@ static void training_forms_lead_back(void **state) {
     fac_tensor *in = NULL;
     OK(fac_tensor_borrow(FAC_F32, fac_shape(6, 3, 2, 2), NULL, samples, NULL, NULL, &in, err));
     OK(fac_device_open("cpu", NULL, &device, err));
-    fac_graph *form = fac_graph_training(g), *back = fac_graph_inference(form), *plain = fac_graph_inference(g);
+    fac_graph *form = fac_graph_training(g), *back = fac_graph_inference(form),
+              *plain = fac_graph_inference(g);
     fac_tensor *want = outputs_of(plain, device, in), *got = outputs_of(back, device, in);
     const float *a = fac_tensor_data(want), *b = fac_tensor_data(got);
     for (int c = 0; c < 3; c++)
@@ -399,7 +438,8 @@ static void training_forms_lead_back(void **state) {
                 assert_true(fabs(a[at] - (y > 0 ? y : 0)) < 1e-5 && a[at] == b[at]);
             }
     fac_tensor *batch = outputs_of(form, device, in);
-    assert_true(memcmp(fac_tensor_data(batch), a, sizeof samples));             /* that one takes those of the batch */
+    assert_true(
+        memcmp(fac_tensor_data(batch), a, sizeof samples)); /* that one takes those of the batch */
     fac_tensor *moved = fac_value_tensor(fac_graph_find(g, "bn.running_mean"));
     assert_true(((const float *)fac_tensor_data(moved))[0] != 0.5f);
     fac_tensor_free(want);
@@ -420,7 +460,9 @@ static void wrong_models_are_refused(void **state) {
     fac_device *device = NULL;
     fac_graph *g = mlp();
     OK(fac_device_open("cpu", NULL, &device, err));
-    assert_int_equal(fac_trainer_new(g, device, &(fac_trainer_opts){ .optimizer = "adamant" }, &t, &e), FAC_E_ARGUMENT);
+    assert_int_equal(
+        fac_trainer_new(g, device, &(fac_trainer_opts){ .optimizer = "adamant" }, &t, &e),
+        FAC_E_ARGUMENT);
     fac_input(g, "second", FAC_F32, fac_shape(1));
     assert_int_equal(fac_trainer_new(g, device, NULL, &t, &e), FAC_E_ARGUMENT);
     assert_non_null(strstr(e.text, "one input"));

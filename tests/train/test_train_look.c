@@ -1,4 +1,5 @@
-/* Looking at a trainer: predictions and confusions of a classifier whose answers are known, gradients in closed form. */
+/* Looking at a trainer: predictions and confusions of a classifier whose answers are known,
+ * gradients in closed form. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,10 +12,11 @@
 #include "base/rng.h"
 #include "facula/facula.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 enum { CLASSES = 3, SAMPLES = 7 };
@@ -36,15 +38,19 @@ static fac_graph *linear(const float *w, const float *b, double rate) {
 }
 
 /* Each sample is a unit vector: with W = 1 its place is the prediction. */
-static const float samples[SAMPLES][CLASSES] = { { 1 }, { 1 }, { 0, 1 }, { 0, 0, 1 }, { 0, 1 }, { 0, 0, 1 }, { 1 } };
+static const float samples[SAMPLES][CLASSES] = { { 1 },    { 1 },       { 0, 1 }, { 0, 0, 1 },
+                                                 { 0, 1 }, { 0, 0, 1 }, { 1 } };
 static const int64_t labels[SAMPLES] = { 0, 1, 1, 2, 0, 2, 0 };
 static const float one[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, nothing[3];
-static const fac_dataset data = { .count = SAMPLES, .item = { 1, { CLASSES } }, .classes = CLASSES,
-                                  .values = &samples[0][0], .labels = labels };
+static const fac_dataset data = { .count = SAMPLES,
+                                  .item = { 1, { CLASSES } },
+                                  .classes = CLASSES,
+                                  .values = &samples[0][0],
+                                  .labels = labels };
 
 static void confusions_are_counted(void **state) {
     (void)state;
-    static const int64_t want[9] = { 2, 1, 0, 1, 1, 0, 0, 0, 2 };           /* [truth][prediction] */
+    static const int64_t want[9] = { 2, 1, 0, 1, 1, 0, 0, 0, 2 }; /* [truth][prediction] */
     fac_device *device = NULL;
     fac_trainer *t = NULL;
     fac_graph *g = linear(one, nothing, 0.5);
@@ -60,7 +66,7 @@ static void confusions_are_counted(void **state) {
     assert_int_equal(fac_trainer_confusion(t, &data, 0, counts, &e), FAC_E_ARGUMENT);
     assert_int_equal(counts[0], 77);
     static const int64_t other[SAMPLES] = { 0, 1, 1, 0, 0, 1, 0 };
-    fac_dataset two = data;                     /* a class less than the model has outputs: the third counts nowhere */
+    fac_dataset two = data; /* a class less than the model has outputs: the third counts nowhere */
     two.classes = 2;
     two.labels = other;
     int64_t fewer[4] = { 0 };
@@ -156,12 +162,13 @@ static void gradients_are_those_of_the_formula(void **state) {
         for (int k = 0; k < all.n; k++) {
             bool weight = !strcmp(all.of[k].name, "fc.weight");
             if (!weight) assert_string_equal(all.of[k].name, "fc.bias");
-            const float *got = fac_tensor_data(all.of[k].gradient), *value = fac_tensor_data(all.of[k].parameter);
+            const float *got = fac_tensor_data(all.of[k].gradient),
+                        *value = fac_tensor_data(all.of[k].parameter);
             double square = 0;
             for (int i = 0; i < (weight ? 9 : 3); i++) {
                 double want = weight ? dw[i] : db[i];
                 assert_true(fabs(got[i] - want) < 1e-6);
-                assert_true(value[i] == (weight ? w : b)[i]);           /* nothing was updated */
+                assert_true(value[i] == (weight ? w : b)[i]); /* nothing was updated */
                 square += want * want;
             }
             assert_true(fabs(all.of[k].norm - sqrt(square)) < 1e-6);
@@ -197,12 +204,12 @@ static void states_stay_as_they_are(void **state) {
     OK(fac_batch(&data, &(fac_batches){ .size = SAMPLES }, 0, 0, &x, &y, err));
     fac_gradients all;
     OK(fac_trainer_gradients(t, x, y, &all, err));
-    assert_int_equal(all.n, 4);                 /* weight and bias of both, no statistics */
+    assert_int_equal(all.n, 4); /* weight and bias of both, no statistics */
     fac_gradients_free(&all);
     const float *mean = fac_tensor_data(fac_value_tensor(fac_graph_find(g, "bn.running_mean")));
     assert_true(mean[0] == 0 && mean[1] == 0 && mean[2] == 0);
     OK(fac_trainer_step(t, x, y, 0.1, NULL, err));
-    assert_true(mean[0] != 0);                  /* a step does learn them */
+    assert_true(mean[0] != 0); /* a step does learn them */
     fac_tensor_free(x);
     fac_tensor_free(y);
     fac_trainer_free(t);
@@ -211,9 +218,10 @@ static void states_stay_as_they_are(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(confusions_are_counted), cmocka_unit_test(predictions_are_those_of_the_evaluation),
-        cmocka_unit_test(the_first_of_equal_ones_is_best), cmocka_unit_test(gradients_are_those_of_the_formula),
-        cmocka_unit_test(states_stay_as_they_are) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(confusions_are_counted),
+                                        cmocka_unit_test(predictions_are_those_of_the_evaluation),
+                                        cmocka_unit_test(the_first_of_equal_ones_is_best),
+                                        cmocka_unit_test(gradients_are_those_of_the_formula),
+                                        cmocka_unit_test(states_stay_as_they_are) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The usual loop: the same bits for any number of batches made ahead, looks at the test set every few epochs,
- * mixed labels, and a resumed training with all of it. */
+/* The usual loop: the same bits for any number of batches made ahead, looks at the test set every
+ * few epochs, mixed labels, and a resumed training with all of it. */
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -11,10 +11,11 @@
 #include <cmocka.h>
 #include "facula/facula.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 enum { N = 40, SIDE = 12, PLANE = SIDE * SIDE };
@@ -27,16 +28,23 @@ static fac_dataset bars(void) {
         labels_of[i] = i % 2;
         for (int k = 0; k < PLANE; k++) {
             const int along = i % 2 ? k / SIDE : k % SIDE;
-            pixels[i * PLANE + k] = (uint8_t)((along == (i / 2) % SIDE ? 200 : 30) + (i * 31 + k * 17) % 23);
+            pixels[i * PLANE + k] =
+                (uint8_t)((along == (i / 2) % SIDE ? 200 : 30) + (i * 31 + k * 17) % 23);
         }
     }
-    return (fac_dataset){ .count = N, .item = fac_shape(1, SIDE, SIDE), .classes = 2, .bytes = pixels, .labels = labels_of };
+    return (fac_dataset){ .count = N,
+                          .item = fac_shape(1, SIDE, SIDE),
+                          .classes = 2,
+                          .bytes = pixels,
+                          .labels = labels_of };
 }
 
 static fac_value *stage(fac_value *x, const char *name, int channels, int kernel, int stride) {
     char bn[32];
     snprintf(bn, sizeof bn, "%s.bn", name);
-    x = fac_nn_conv2d(x, name, channels, kernel, &(fac_nn_conv2d_opts){ .stride = stride, .pad = kernel / 2, .no_bias = true });
+    x = fac_nn_conv2d(
+        x, name, channels, kernel,
+        &(fac_nn_conv2d_opts){ .stride = stride, .pad = kernel / 2, .no_bias = true });
     return fac_relu(fac_nn_batch_norm(x, bn, 0));
 }
 
@@ -66,11 +74,18 @@ typedef struct training {
 
 static training start(int threads, double mixup) {
     training r = { .data = bars(), .g = network() };
-    const fac_trainer_opts o = { .optimizer = "adam", .soft_labels = mixup > 0, .label_smoothing = 0.1 };
+    const fac_trainer_opts o = { .optimizer = "adam",
+                                 .soft_labels = mixup > 0,
+                                 .label_smoothing = 0.1 };
     OK(fac_device_open("cpu", &(fac_device_opts){ .threads = threads }, &r.device, err));
     OK(fac_trainer_new(r.g, r.device, &o, &r.t, err));
-    r.opts = (fac_train_opts){ .epochs = 6, .schedule = { .kind = FAC_SCHEDULE_ONE_CYCLE, .lr = 0.01 }, .batches = {
-        .size = 16, .shuffle = true, .seed = 4, .augment = { .crop = 1, .flip = true, .mixup = mixup } } };
+    r.opts =
+        (fac_train_opts){ .epochs = 6,
+                          .schedule = { .kind = FAC_SCHEDULE_ONE_CYCLE, .lr = 0.01 },
+                          .batches = { .size = 16,
+                                       .shuffle = true,
+                                       .seed = 4,
+                                       .augment = { .crop = 1, .flip = true, .mixup = mixup } } };
     return r;
 }
 
@@ -88,7 +103,8 @@ static void same_weights(const training *a, const training *b) {
         const fac_value *p = fac_graph_param(a->g, i);
         const fac_tensor *x = fac_value_tensor(p), *y = fac_value_tensor(fac_graph_param(b->g, i));
         const fac_type type = fac_tensor_type(x);
-        if (memcmp(fac_tensor_data(x), fac_tensor_data(y), fac_type_bytes(&type))) fail_msg("%s differs", fac_value_name(p));
+        if (memcmp(fac_tensor_data(x), fac_tensor_data(y), fac_type_bytes(&type)))
+            fail_msg("%s differs", fac_value_name(p));
     }
     assert_true(a->result.test.loss == b->result.test.loss);
 }
@@ -113,12 +129,16 @@ static void bars_are_told_apart(void **state) {
         training a = start(2, k ? 0.2 : 0);
         a.opts.epochs = 25;
         run(&a);
-        if (!(a.result.test.accuracy >= 0.95)) fail_msg("mixup %d: accuracy %g", k, a.result.test.accuracy);
+        if (!(a.result.test.accuracy >= 0.95))
+            fail_msg("mixup %d: accuracy %g", k, a.result.test.accuracy);
         finish(&a);
     }
 }
 
-typedef struct seen { int64_t epochs[16], stop; int n; } seen;
+typedef struct seen {
+    int64_t epochs[16], stop;
+    int n;
+} seen;
 
 static bool look(void *self, const fac_progress *p) {
     seen *s = self;
@@ -128,8 +148,14 @@ static bool look(void *self, const fac_progress *p) {
 
 static void the_test_set_is_looked_at_every_few_epochs(void **state) {
     (void)state;
-    static const struct { int64_t every; int n; int64_t epochs[6]; } cases[] = {
-        { 0, 6, { 1, 2, 3, 4, 5, 6 } }, { 1, 6, { 1, 2, 3, 4, 5, 6 } }, { 4, 2, { 4, 6 } }, { 100, 1, { 6 } } };
+    static const struct {
+        int64_t every;
+        int n;
+        int64_t epochs[6];
+    } cases[] = { { 0, 6, { 1, 2, 3, 4, 5, 6 } },
+                  { 1, 6, { 1, 2, 3, 4, 5, 6 } },
+                  { 4, 2, { 4, 6 } },
+                  { 100, 1, { 6 } } };
     for (int k = 0; k < 4; k++) {
         seen s = { .n = 0 };
         training a = start(1, 0);
@@ -192,18 +218,21 @@ static void a_bad_label_is_named(void **state) {
     finish(&a);
 }
 
-/* A schedule that says nothing has the optimizer's usual rate; numbers that cannot be are refused. */
+/* A schedule that says nothing has the optimizer's usual rate; numbers that cannot be are refused.
+ */
 static void a_schedule_without_a_rate(void **state) {
     (void)state;
     training usual = start(1, 0), given = start(1, 0);
     usual.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_CONSTANT };
-    given.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_CONSTANT,
-                                         .lr = fac_optim_find("adam")->lr };
+    given.opts.schedule =
+        (fac_schedule){ .kind = FAC_SCHEDULE_CONSTANT, .lr = fac_optim_find("adam")->lr };
     run(&usual);
     run(&given);
     same_weights(&usual, &given);
-    const fac_schedule wrong[] = { { .lr = -0.1 }, { .lr = NAN }, { .lr = INFINITY },
-                                  { .kind = FAC_SCHEDULE_STEP, .lr = 0.1 },
+    const fac_schedule wrong[] = { { .lr = -0.1 },
+                                   { .lr = NAN },
+                                   { .lr = INFINITY },
+                                   { .kind = FAC_SCHEDULE_STEP, .lr = 0.1 },
                                    { .kind = FAC_SCHEDULE_RESTARTS, .lr = 0.1 } };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         fac_error e = { 0 };

@@ -1,4 +1,5 @@
-/* Tuning once more: solvers that were fast by luck, more variants than anybody tries, and a limit on how many are tried. */
+/* Tuning once more: solvers that were fast by luck, more variants than anybody tries, and a limit
+ * on how many are tried. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,13 +13,19 @@
 enum { VARIANTS = 90, QUICK = 83 };
 
 static double milliseconds[VARIANTS + 1];
-static int runs[VARIANTS + 1], made[VARIANTS + 1], lucky;       /* lucky: a variant that is fast when it is made first; 0: none */
+static int runs[VARIANTS + 1], made[VARIANTS + 1],
+    lucky; /* lucky: a variant that is fast when it is made first; 0: none */
 
-typedef struct plan { void *inner; int variant; bool luck; } plan;
+typedef struct plan {
+    void *inner;
+    int variant;
+    bool luck;
+} plan;
 
 /* The estimates of variants grow with their number. */
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (p->variant > VARIANTS || !offer_softmax(d, p, o, 1e-4 * (1 + 0.01 * p->variant))) return false;
+    if (p->variant > VARIANTS || !offer_softmax(d, p, o, 1e-4 * (1 + 0.01 * p->variant)))
+        return false;
     o->variants = VARIANTS;
     return true;
 }
@@ -29,13 +36,16 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = s;
     return fac_cpu_softmax.make(d, p, &s->inner, e);
 }
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *e) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *e) {
     const plan *s = arg;
     runs[s->variant]++;
     now += s->luck ? 1e-3 : 1e-3 * milliseconds[s->variant];
     return fac_cpu_softmax.run(s->inner, d, in, out, work, e);
 }
-static const fac_solver many = { .name = "softmax/many", .offer = offer, .make = make, .done = done_softmax, .run = run };
+static const fac_solver many = {
+    .name = "softmax/many", .offer = offer, .make = make, .done = done_softmax, .run = run
+};
 
 static fac_tune_stat tune(int most, int *variant) {
     static const fac_solver *const all[] = { &many, NULL };
@@ -50,7 +60,8 @@ static fac_tune_stat tune(int most, int *variant) {
     memset(made, 0, sizeof made);
     OK(fac_program_new(g, device, NULL, &p, err));
     OK(fac_wisdom_new(&w, err));
-    OK(fac_program_tune(p, &x, &(fac_tune_opts){ .seconds = 0.02, .rounds = 1, .most = most }, w, &stat, err));
+    OK(fac_program_tune(p, &x, &(fac_tune_opts){ .seconds = 0.02, .rounds = 1, .most = most }, w,
+                        &stat, err));
     assert_true(fac_wisdom_find(w, fac_device_key(device), problem_text, &e));
     assert_string_equal(e.solver, "softmax/many");
     *variant = e.variant;
@@ -65,7 +76,7 @@ static void all_take(double ms) {
     for (int i = 0; i <= VARIANTS; i++) milliseconds[i] = ms;
 }
 
-/* A variant behind the first 64. */
+/* A variant after the first 64. */
 static void test_all_are_tried(void **state) {
     (void)state;
     int variant;
@@ -123,12 +134,18 @@ static void test_noise(void **state) {
     assert_int_equal(variant, 0);
 }
 
-/* Contents that make results numbers: variances are positive.  What is NaN nearly everywhere proves nothing. */
+/* Contents that make results numbers: variances are positive.  What is NaN nearly everywhere proves
+ * nothing. */
 static void test_proofs(void **state) {
     (void)state;
-    static const struct { const char *problem; bool right; } cases[] = {
+    static const struct {
+        const char *problem;
+        bool right;
+    } cases[] = {
         { "batch_norm(f32[2,4,3,3], f32[4], f32[4], f32[4], f32[4]) !run=1,2,3,4", true },
-        { "batch_norm(f32[2,4,3,3], f32[4], f32[4], f32[4], f32[4]) epsilon=-9 !run=1,2,3,4", false } };
+        { "batch_norm(f32[2,4,3,3], f32[4], f32[4], f32[4], f32[4]) epsilon=-9 !run=1,2,3,4",
+          false }
+    };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bool right = !cases[k].right;
         OK(fac_tune_check(device, NULL, cases[k].problem, "ref", 0, 0, &right, err));
@@ -142,6 +159,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_most, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_luck, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_noise, open_device, close_device),
-        cmocka_unit_test_setup_teardown(test_proofs, open_device, close_device) };
+        cmocka_unit_test_setup_teardown(test_proofs, open_device, close_device)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,11 @@
 static const fac_wisdom_entry first = { "cpu, a", "relu(f32[3])", "relu/x", 0, 1, 2e-6, 4e-6 };
 static const fac_wisdom_entry other = { "cpu, b", "relu(f32[3])", "relu/y", 7, 2, 3e-6, 3e-6 };
 static const fac_wisdom_entry third = {
-    "cpu, a", "conv2d(f32[1,2,3,3], f32[2,2,1,1]) {add(_, x1) relu} !highest !run=1,2", "conv2d/z", 0, 0, 0, 1 };
+    "cpu, a",   "conv2d(f32[1,2,3,3], f32[2,2,1,1]) {add(_, x1) relu} !highest !run=1,2",
+    "conv2d/z", 0,
+    0,          0,
+    1
+};
 
 static fac_wisdom *wisdom_of(const fac_wisdom_entry *const *e, int n) {
     fac_wisdom *w;
@@ -52,7 +56,7 @@ static void test_put_replaces(void **state) {
     OK(fac_wisdom_put(w, &e, err));
     assert_int_equal(fac_wisdom_count(w), 1);
     assert_entry(w, &e);
-    for (int k = 0; k < 6; k++) {           /* what could not be read back */
+    for (int k = 0; k < 6; k++) { /* what could not be read back */
         fac_wisdom_entry bad = first;
         if (k == 0) bad.device = "";
         if (k == 1) bad.problem = "two\nlines";
@@ -75,7 +79,8 @@ static void test_merge(void **state) {
     newer.version = 5, newer.seconds = 1, newer.solver = "relu/newer";
     quicker.seconds = 1e-6, quicker.solver = "relu/quicker";
     slower.seconds = 1, slower.otherwise = 0.5, slower.solver = "conv2d/slower";
-    const fac_wisdom_entry *const a[] = { &first, &other, &third }, *const b[] = { &newer, &quicker, &slower };
+    const fac_wisdom_entry *const a[] = { &first, &other, &third }, *const b[] = { &newer, &quicker,
+                                                                                   &slower };
     for (int turn = 0; turn < 2; turn++) {
         fac_wisdom *x = wisdom_of(turn ? b : a, 3), *y = wisdom_of(turn ? a : b, 3);
         OK(fac_wisdom_merge(x, y, err));
@@ -99,7 +104,9 @@ static void write_file(const char *path, const char *text, size_t n) {
 #define DEVICE TOP "device cpu, a\n"
 static void test_malformed(void **state) {
     (void)state;
-    static const struct { const char *text, *words; } cases[] = {
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
         { "hello\n", "first line" },
         { "facula wisdom 2\n", "first line" },
         { TOP "relu 1 2 3 relu(f32[3])\n", ":2: expected a line \"device ...\"" },
@@ -114,14 +121,16 @@ static void test_malformed(void **state) {
         { DEVICE "relu 1 2\n", ":3: expected two times" },
         { DEVICE "relu 1 nan 3 relu(f32[3])\n", ":3: expected two times" },
         { DEVICE "relu 1 2 -3 relu(f32[3])\n", ":3: expected two times" },
-        { DEVICE "relu 1 2 3 \n", ":3: expected a problem" } };
+        { DEVICE "relu 1 2 3 \n", ":3: expected a problem" }
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fac_wisdom *w = NULL;
         fac_error said = { 0 };
         write_file(path_of("bad"), cases[i].text, strlen(cases[i].text));
         assert_int_equal(fac_wisdom_load(path_of("bad"), &w, &said), FAC_E_FORMAT);
         assert_null(w);
-        if (!strstr(said.text, cases[i].words)) fail_msg("\"%s\" lacks \"%s\"", said.text, cases[i].words);
+        if (!strstr(said.text, cases[i].words))
+            fail_msg("\"%s\" lacks \"%s\"", said.text, cases[i].words);
         if (!strstr(said.text, "/bad")) fail_msg("\"%s\" lacks the path", said.text);
     }
     fac_wisdom *w = NULL;
@@ -129,7 +138,8 @@ static void test_malformed(void **state) {
     write_file(path_of("zero"), TOP "a\0b\n", sizeof TOP "a\0b\n" - 1);
     assert_int_equal(fac_wisdom_load(path_of("zero"), &w, &said), FAC_E_FORMAT);
     assert_int_equal(fac_wisdom_load(path_of("not there"), &w, &said), FAC_E_IO);
-    static const char windows[] = "facula wisdom 1\r\ndevice cpu, a\r\nrelu/x 1 2 4 relu(f32[3])\r\n";
+    static const char windows[] =
+        "facula wisdom 1\r\ndevice cpu, a\r\nrelu/x 1 2 4 relu(f32[3])\r\n";
     write_file(path_of("windows"), windows, sizeof windows - 1);
     OK(fac_wisdom_load(path_of("windows"), &w, err));
     assert_entry(w, &first);
@@ -154,8 +164,10 @@ static void test_mutated(void **state) {
         memcpy(text, good, n);
         for (uint64_t k = 0; k < 1 + r % 3; k++) {
             const uint64_t bits = fac_random_bits(42, r, k);
-            if (bits & 1) text[bits / 8 % size] = (char)(bits >> 32);
-            else size = 1 + bits / 8 % n;
+            if (bits & 1)
+                text[bits / 8 % size] = (char)(bits >> 32);
+            else
+                size = 1 + bits / 8 % n;
         }
         fac_error said = { 0 };
         write_file(path_of("mutant"), text, size);
@@ -172,7 +184,8 @@ static void test_mutated(void **state) {
 
 static fac_status open_with(const char *path, fac_error *said) {
     fac_device *d = NULL;
-    fac_status status = fac_device_open("cpu", &(fac_device_opts){ .threads = 1, .wisdom = path }, &d, said);
+    fac_status status =
+        fac_device_open("cpu", &(fac_device_opts){ .threads = 1, .wisdom = path }, &d, said);
     if (!status) fac_device_free(d);
     return status;
 }
@@ -188,7 +201,7 @@ static void test_device_reads(void **state) {
     setenv("FACULA_WISDOM", path_of("broken"), 1);
     assert_int_equal(open_with(NULL, &said), FAC_E_FORMAT);
     assert_int_equal(open_with("", &said), FAC_OK);
-    setenv("FACULA_WISDOM", path_of("missing"), 1);         /* nobody has tuned yet */
+    setenv("FACULA_WISDOM", path_of("missing"), 1); /* nobody has tuned yet */
     assert_int_equal(open_with(NULL, &said), FAC_OK);
     setenv("FACULA_WISDOM", "", 1);
     assert_int_equal(open_with(NULL, &said), FAC_OK);
@@ -236,8 +249,10 @@ static void test_key(void **state) {
 /* Wisdom that comes with the library: by the whole key, or by some of its parts in their order. */
 static void test_pick(void **state) {
     (void)state;
-    static const char text[] = "facula wisdom 1\n\ndevice gpu, big\nrelu/x:3 1 2 4 relu(f32[3])\n# remark\n\ndevice gpu, bigger, 2\n"
-                               "relu/y 1 2 4 relu(f32[3])\n\ndevice gpu, big, driver 7\nrelu/z 2 2 4 relu(f32[4])";
+    static const char text[] =
+        "facula wisdom 1\n\ndevice gpu, big\nrelu/x:3 1 2 4 relu(f32[3])\n# remark\n\ndevice gpu, "
+        "bigger, 2\n"
+        "relu/y 1 2 4 relu(f32[3])\n\ndevice gpu, big, driver 7\nrelu/z 2 2 4 relu(f32[4])";
     fac_wisdom *w = NULL;
     fac_wisdom_entry e;
     fac_error said = { 0 };
@@ -249,14 +264,21 @@ static void test_pick(void **state) {
     assert_true(fac_wisdom_find(w, "gpu, big, driver 7", "relu(f32[4])", &e));
     fac_wisdom_free(w);
     w = NULL;
-    OK(fac_wisdom_pick(text, "gpu, bigger", &w, err));          /* the 2 is part of what was measured */
+    OK(fac_wisdom_pick(text, "gpu, bigger", &w, err)); /* the 2 is part of what was measured */
     assert_null(w);
-    static const struct { const char *device, *key; bool serves; } rules[] = {
-        { "gpu", "gpu, big", true },                    { "gpu, 132 units, sm_90", "gpu, big, 132 units, 99 GB, sm_90", true },
-        { "gpu, sm_90", "gpu, big, sm_90", true },      { "gpu, sm_9", "gpu, big, sm_90", false },
-        { "gpu, sm_90", "gpu, big, sm_9", false },      { "gpu, sm_90, big", "gpu, big, sm_90", false },
-        { "sm_90", "gpu, big, sm_90", false },          { "gpu, big, big", "gpu, big", false },
-        { "gpu, big", "gpu", false },                   { "", "gpu", false } };
+    static const struct {
+        const char *device, *key;
+        bool serves;
+    } rules[] = { { "gpu", "gpu, big", true },
+                  { "gpu, 132 units, sm_90", "gpu, big, 132 units, 99 GB, sm_90", true },
+                  { "gpu, sm_90", "gpu, big, sm_90", true },
+                  { "gpu, sm_9", "gpu, big, sm_90", false },
+                  { "gpu, sm_90", "gpu, big, sm_9", false },
+                  { "gpu, sm_90, big", "gpu, big, sm_90", false },
+                  { "sm_90", "gpu, big, sm_90", false },
+                  { "gpu, big, big", "gpu, big", false },
+                  { "gpu, big", "gpu", false },
+                  { "", "gpu", false } };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         char own[128];
         snprintf(own, sizeof own, "device %s\nrelu/x 1 2 4 relu(f32[3])\n", rules[i].device);
@@ -278,10 +300,12 @@ static void test_pick(void **state) {
     assert_null(w);
 }
 
-/* What the library brings along names solvers that there are, and serves no other device than it says. */
+/* What the library brings along names solvers that there are, and serves no other device than it
+ * says. */
 static void test_shipped(void **state) {
     (void)state;
-    static const char *const foreign[] = { "cpu, avx512, 132 units, sm_90", "opencl, cpu-znver4, 2 units, 25.0 GB, driver 3.1",
+    static const char *const foreign[] = { "cpu, avx512, 132 units, sm_90",
+                                           "opencl, cpu-znver4, 2 units, 25.0 GB, driver 3.1",
                                            "opencl, Some Card, 132 units, sm_80" };
     fac_wisdom *w = NULL;
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
@@ -289,7 +313,7 @@ static void test_shipped(void **state) {
         assert_null(w);
     }
     assert_memory_equal(fac_shipped_wisdom, FAC_WISDOM_HEADING "\n", sizeof FAC_WISDOM_HEADING);
-    for (const char *line = fac_shipped_wisdom; (line = strstr(line, "\ndevice ")); ) {
+    for (const char *line = fac_shipped_wisdom; (line = strstr(line, "\ndevice "));) {
         char key[256];
         line += strlen("\ndevice ");
         snprintf(key, sizeof key, "%.*s", (int)strcspn(line, "\n"), line);
@@ -297,7 +321,7 @@ static void test_shipped(void **state) {
         assert_non_null(w);
         const fac_backend *const *b = fac_backends;
         while (*b && strncmp((*b)->name, key, strlen((*b)->name))) b++;
-        for (size_t i = 0; *b && i < fac_wisdom_count(w); i++) {        /* of a backend in this build */
+        for (size_t i = 0; *b && i < fac_wisdom_count(w); i++) { /* of a backend in this build */
             const fac_wisdom_entry e = fac_wisdom_at(w, i);
             const fac_solver *const *s = (*b)->solvers;
             while (*s && strcmp((*s)->name, e.solver)) s++;
@@ -310,8 +334,11 @@ static void test_shipped(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_put_replaces), cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_malformed), cmocka_unit_test(test_mutated), cmocka_unit_test(test_device_reads),
-        cmocka_unit_test(test_path), cmocka_unit_test(test_key), cmocka_unit_test(test_pick), cmocka_unit_test(test_shipped) };
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_put_replaces),
+        cmocka_unit_test(test_merge),      cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_mutated),    cmocka_unit_test(test_device_reads),
+        cmocka_unit_test(test_path),       cmocka_unit_test(test_key),
+        cmocka_unit_test(test_pick),       cmocka_unit_test(test_shipped)
+    };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -13,16 +13,23 @@
 #include "facula/facula.h"
 #include "view/axis.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 static char folder[] = "/tmp/facula-chart-XXXXXX";
 
-static int make_folder(void **state) { (void)state; return mkdtemp(folder) ? 0 : -1; }
-static int remove_folder(void **state) { (void)state; return rmdir(folder); }       /* fails if a test left something */
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+static int remove_folder(void **state) {
+    (void)state;
+    return rmdir(folder);
+} /* fails if a test left something */
 
 static const char *in_folder(const char *name) {
     static char path[200];
@@ -34,7 +41,13 @@ static const char *in_folder(const char *name) {
 
 static void ticks_are_sensible(void **state) {
     (void)state;
-    static const struct { double lo, hi; fac_scale scale; int want; bool grow; const char *labels; } cases[] = {
+    static const struct {
+        double lo, hi;
+        fac_scale scale;
+        int want;
+        bool grow;
+        const char *labels;
+    } cases[] = {
         { 0, 10, FAC_SCALE_LINEAR, 5, false, "0 2 4 6 8 10" },
         { 1, 10, FAC_SCALE_LINEAR, 5, false, "2 4 6 8 10" },
         { 0.03, 2.31, FAC_SCALE_LINEAR, 5, true, "0 0.5 1.0 1.5 2.0 2.5" },
@@ -52,18 +65,22 @@ static void ticks_are_sensible(void **state) {
         { NAN, INFINITY, FAC_SCALE_LINEAR, 2, true, "0 0.5 1.0" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fac_chart_axis a = fac_axis_fit(cases[i].lo, cases[i].hi, cases[i].scale, cases[i].want, cases[i].grow);
+        fac_chart_axis a =
+            fac_axis_fit(cases[i].lo, cases[i].hi, cases[i].scale, cases[i].want, cases[i].grow);
         char all[512] = "", one[FAC_NUMBER_TEXT];
         for (int k = 0; k < a.n; k++) {
-            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? " " : "", fac_axis_label(&a, a.tick[k], one));
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? " " : "",
+                     fac_axis_label(&a, a.tick[k], one));
             double at = fac_axis_place(&a, a.tick[k]);
             assert_true(at >= 0 && at <= 1 && (!k || at > fac_axis_place(&a, a.tick[k - 1])));
         }
         if (strcmp(all, cases[i].labels))
-            fail_msg("%g..%g: \"%s\" instead of \"%s\"", cases[i].lo, cases[i].hi, all, cases[i].labels);
+            fail_msg("%g..%g: \"%s\" instead of \"%s\"", cases[i].lo, cases[i].hi, all,
+                     cases[i].labels);
     }
     fac_chart_axis a = fac_axis_fit(1, 3, FAC_SCALE_LINEAR, 2, false);
-    assert_true(fac_axis_place(&a, 0) == 0 && fac_axis_place(&a, 9) == 1 && fac_axis_place(&a, 2) == 0.5);
+    assert_true(fac_axis_place(&a, 0) == 0 && fac_axis_place(&a, 9) == 1 &&
+                fac_axis_place(&a, 2) == 0.5);
     a = fac_axis_fit(0.01, 1, FAC_SCALE_LOG, 2, true);
     assert_true(fabs(fac_axis_place(&a, 0.1) - 0.5) < 1e-12 && fac_axis_place(&a, -1) == 0);
 }
@@ -80,25 +97,34 @@ static void numbers_have_their_digits(void **state) {
 
 /* ---- pictures ---- */
 
-static const double epoch[6] = { 0, 1, 2, 3, 4, 5 }, train_loss[6] = { 2.3, 1.1, 0.7, 0.5, 0.4, 0.3 },
+static const double epoch[6] = { 0, 1, 2, 3, 4, 5 },
+                    train_loss[6] = { 2.3, 1.1, 0.7, 0.5, 0.4, 0.3 },
                     test_loss[6] = { 2.2, 1.2, NAN, 0.7, 0.68, 0.66 };
-static const fac_series lines[2] = { { "train <&\"a\">", 6, epoch, train_loss, 0, FAC_STROKE_SOLID },
-                                     { "test \xff\x01 \xc3\xa9", 6, epoch, test_loss, 1, FAC_STROKE_DASHED } };
+static const fac_series lines[2] = {
+    { "train <&\"a\">", 6, epoch, train_loss, 0, FAC_STROKE_SOLID },
+    { "test \xff\x01 \xc3\xa9", 6, epoch, test_loss, 1, FAC_STROKE_DASHED }
+};
 static const int64_t counts[9] = { 50, 3, 0, 4, 44, 9, 0, 0, 0 };
 static const char *const classes[3] = { "cat", "a dog with a long name", "\xe9\xbe\x8d" };
 static const fac_confusion confusion = { 3, classes, counts };
 static const fac_panel panels[3] = { { "loss", "epoch", FAC_SCALE_LINEAR, 2, lines, NULL },
                                      { "empty", NULL, FAC_SCALE_LOG, 0, NULL, NULL },
                                      { .title = "confusion", .confusion = &confusion } };
-static const fac_chart chart = { .title = "a < b", .subtitle = "what it is", .width = 640, .height = 480, .n = 3,
+static const fac_chart chart = { .title = "a < b",
+                                 .subtitle = "what it is",
+                                 .width = 640,
+                                 .height = 480,
+                                 .n = 3,
                                  .panels = panels };
 
-/* Well-formed as far as a chart can be: every tag is closed, and nothing is in it that XML forbids. */
+/* Well-formed as far as a chart can be: every tag is closed, and nothing is in it that XML forbids.
+ */
 static void check_xml(const char *s) {
     int open = 0;
     for (const char *p = s; *p; p++) {
         assert_true((unsigned char)*p >= ' ' || *p == '\n');
-        bool known = !strncmp(p, "&lt;", 4) || !strncmp(p, "&gt;", 4) || !strncmp(p, "&amp;", 5) || !strncmp(p, "&quot;", 6);
+        bool known = !strncmp(p, "&lt;", 4) || !strncmp(p, "&gt;", 4) || !strncmp(p, "&amp;", 5) ||
+                     !strncmp(p, "&quot;", 6);
         if (*p == '&') assert_true(known);
         if (*p != '<' || p[1] == '?') continue;
         const char *end = strchr(p, '>');
@@ -120,7 +146,8 @@ static void charts_are_written_as_svg(void **state) {
     assert_non_null(strstr(text, "width=\"640\" height=\"480\""));
     assert_non_null(strstr(text, ">a &lt; b<"));
     assert_non_null(strstr(text, ">train &lt;&amp;&quot;a&quot;&gt;<"));
-    assert_non_null(strstr(text, ">test \xef\xbf\xbd \xc3\xa9<"));          /* a byte that is no UTF-8, a control character */
+    assert_non_null(strstr(
+        text, ">test \xef\xbf\xbd \xc3\xa9<")); /* a byte that is no UTF-8, a control character */
     assert_non_null(strstr(text, ">no data<"));
     assert_non_null(strstr(text, ">a dog with a\xe2\x80\xa6<"));
     assert_non_null(strstr(text, ">44<"));
@@ -141,7 +168,7 @@ static void charts_are_written_as_png(void **state) {
     OK(fac_chart_save(&chart, in_folder("a.png"), err));
     OK(fac_image_load(in_folder("a.png"), &image, err));
     assert_true(image.width == 640 && image.height == 480);
-    long blue = 0, orange = 0, white = 0;                   /* the two lines, and the paper */
+    long blue = 0, orange = 0, white = 0; /* the two lines, and the paper */
     for (int i = 0; i < 640 * 480; i++) {
         const uint8_t *p = image.rgb + 3 * i;
         blue += p[0] == 0x0B && p[1] == 0x65 && p[2] == 0xB0;
@@ -161,7 +188,7 @@ static void what_cannot_be_drawn_is_refused(void **state) {
     assert_int_equal(fac_chart_save(&chart, "/nowhere/a.svg", &e), FAC_E_IO);
     bad.width = -5;
     assert_int_equal(fac_chart_save(&bad, in_folder("a.svg"), &e), FAC_E_ARGUMENT);
-    bad.width = 3;                                          /* no room for any panel: an empty picture, no crash */
+    bad.width = 3; /* no room for any panel: an empty picture, no crash */
     bad.height = 2;
     OK(fac_chart_save(&bad, in_folder("a.svg"), err));
     unlink(in_folder("a.svg"));
@@ -200,26 +227,24 @@ static void same_text(const char *got, const char *want) {
     if (strcmp(got, want)) fail_msg("\n%s\ninstead of\n%s", got, want);
 }
 
-static const char golden_letters[] =
-    "  loss   ** train   oo test\n"
-    " 3 +\n"
-    "   |*\n"
-    " 2 +oooo\n"
-    "   |    ooooo\n"
-    " 1 +       *oooooooooooooooo\n"
-    "   |               ********ooooooooooooooooooo\n"
-    " 0 +\n"
-    "   ++---------------+----------------+--------\n"
-    "    0               2                4   epoch\n";
-static const char golden_braille[] =
-    "  loss   ── train   ── test\n"
-    " 3 ┤\n"
-    " 2 ┤⠳⢤⣀\n"
-    "   │  ⠈⠙⠲⢤⣀\n"
-    " 1 ┤      ⠈⠉⠛⠛⠭⠶⢖⣒⣒⣤⣤⡤⠤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀\n"
-    " 0 ┤                 ⠈⠉⠉⠉⠉⠉⠉⠉⠑⠒⠒⠒⠒⠒⠒\n"
-    "   └┬──────────────────────────────┬\n"
-    "    0                              5   epoch\n";
+static const char golden_letters[] = "  loss   ** train   oo test\n"
+                                     " 3 +\n"
+                                     "   |*\n"
+                                     " 2 +oooo\n"
+                                     "   |    ooooo\n"
+                                     " 1 +       *oooooooooooooooo\n"
+                                     "   |               ********ooooooooooooooooooo\n"
+                                     " 0 +\n"
+                                     "   ++---------------+----------------+--------\n"
+                                     "    0               2                4   epoch\n";
+static const char golden_braille[] = "  loss   ── train   ── test\n"
+                                     " 3 ┤\n"
+                                     " 2 ┤⠳⢤⣀\n"
+                                     "   │  ⠈⠙⠲⢤⣀\n"
+                                     " 1 ┤      ⠈⠉⠛⠛⠭⠶⢖⣒⣒⣤⣤⡤⠤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀\n"
+                                     " 0 ┤                 ⠈⠉⠉⠉⠉⠉⠉⠉⠑⠒⠒⠒⠒⠒⠒\n"
+                                     "   └┬──────────────────────────────┬\n"
+                                     "    0                              5   epoch\n";
 
 static void curves_are_drawn_in_letters(void **state) {
     (void)state;
@@ -240,10 +265,12 @@ static void curves_are_drawn_in_letters(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ticks_are_sensible), cmocka_unit_test(numbers_have_their_digits),
-        cmocka_unit_test(charts_are_written_as_svg), cmocka_unit_test(charts_are_written_as_png),
-        cmocka_unit_test(what_cannot_be_drawn_is_refused), cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(curves_are_drawn_in_letters) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(ticks_are_sensible),
+                                        cmocka_unit_test(numbers_have_their_digits),
+                                        cmocka_unit_test(charts_are_written_as_svg),
+                                        cmocka_unit_test(charts_are_written_as_png),
+                                        cmocka_unit_test(what_cannot_be_drawn_is_refused),
+                                        cmocka_unit_test(every_allocation_may_fail),
+                                        cmocka_unit_test(curves_are_drawn_in_letters) };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
-/* Mosaics of feature maps: where pictures and their numbers lie, colours by sign and size, dead channels, what is refused. */
+/* Mosaics of feature maps: where pictures and their numbers lie, colours by sign and size, dead
+ * channels, what is refused. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -8,7 +9,7 @@
 #include <cmocka.h>
 #include "facula/view.h"
 
-enum { EDGE = 4, HEAD = 8 };            /* margin, and the line with the number */
+enum { EDGE = 4, HEAD = 8 }; /* margin, and the line with the number */
 
 static fac_tensor *tensor_of(fac_dims d, const float *x) {
     fac_error err = { 0 };
@@ -48,10 +49,14 @@ static void channels_are_pictures(void **state) {
     const int top = EDGE + HEAD, right = EDGE + 20 + EDGE, second = top + 20 + EDGE + HEAD;
     assert_int_equal(brightness(at(&image, EDGE + 1, top + 1)), 0);
     assert_true(brightness(at(&image, EDGE + 11, top + 1)) > 0);
-    assert_true(brightness(at(&image, EDGE + 11, top + 11)) > brightness(at(&image, EDGE + 1, top + 11)));
-    assert_true(brightness(at(&image, EDGE + 1, top + 11)) > brightness(at(&image, EDGE + 11, top + 1)));
-    assert_true(at(&image, EDGE + 11, top + 1)[0] > at(&image, EDGE + 11, top + 1)[2]);        /* positive is warm */
-    assert_true(at(&image, right + 11, top + 1)[0] < at(&image, right + 11, top + 1)[2]);      /* negative is cold */
+    assert_true(brightness(at(&image, EDGE + 11, top + 11)) >
+                brightness(at(&image, EDGE + 1, top + 11)));
+    assert_true(brightness(at(&image, EDGE + 1, top + 11)) >
+                brightness(at(&image, EDGE + 11, top + 1)));
+    assert_true(at(&image, EDGE + 11, top + 1)[0] >
+                at(&image, EDGE + 11, top + 1)[2]); /* positive is warm */
+    assert_true(at(&image, right + 11, top + 1)[0] <
+                at(&image, right + 11, top + 1)[2]); /* negative is cold */
     assert_int_equal(brightness(at(&image, EDGE + 15, second + 15)), 0);
     assert_true(has_red(&image, EDGE, second - HEAD, 20, HEAD - 1));
     assert_false(has_red(&image, EDGE, EDGE, 20, HEAD - 1));
@@ -68,11 +73,13 @@ static void numbers_can_be_read(void **state) {
     fac_tensor *t = tensor_of(fac_shape(1, 11, 2, 2), &x[0][0]);
     fac_error err = { 0 };
     fac_image image = { 0 };
-    assert_int_equal(fac_image_mosaic(t, &(fac_mosaic){ .columns = 1, .zoom = 8 }, &image, &err), FAC_OK);
+    assert_int_equal(fac_image_mosaic(t, &(fac_mosaic){ .columns = 1, .zoom = 8 }, &image, &err),
+                     FAC_OK);
     const int top = EDGE + 10 * (16 + HEAD + EDGE);
     for (int row = 0; row < 5; row++)
         for (int column = 0; column < 7; column++)
-            assert_int_equal(brightness(at(&image, EDGE + column, top + row)) > 300, ten[row][column] == '#');
+            assert_int_equal(brightness(at(&image, EDGE + column, top + row)) > 300,
+                             ten[row][column] == '#');
     fac_image_free(&image);
     fac_tensor_free(t);
 }
@@ -84,19 +91,22 @@ static void sizes_are_checked(void **state) {
     fac_error err = { 0 };
     fac_image image = { 0 };
     assert_int_equal(fac_image_mosaic(two, NULL, &image, &err), FAC_E_SHAPE);
-    assert_int_equal(fac_image_mosaic(three, &(fac_mosaic){ .sample = 1 }, &image, &err), FAC_E_SHAPE);
-    assert_int_equal(fac_image_mosaic(three, &(fac_mosaic){ .zoom = 8000 }, &image, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_image_mosaic(three, &(fac_mosaic){ .sample = 1 }, &image, &err),
+                     FAC_E_SHAPE);
+    assert_int_equal(fac_image_mosaic(three, &(fac_mosaic){ .zoom = 8000 }, &image, &err),
+                     FAC_E_ARGUMENT);
     assert_null(image.rgb);
     assert_int_equal(fac_image_mosaic(three, &(fac_mosaic){ .zoom = 4 }, &image, &err), FAC_OK);
-    assert_true(image.width == 16 && image.height == 16);              /* no number above a picture of rows */
-    assert_true(has_red(&image, EDGE + 4, EDGE, 4, 4));                /* NaN */
+    assert_true(image.width == 16 && image.height == 16); /* no number above a picture of rows */
+    assert_true(has_red(&image, EDGE + 4, EDGE, 4, 4));   /* NaN */
     fac_image_free(&image);
     fac_tensor_free(two);
     fac_tensor_free(three);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(channels_are_pictures), cmocka_unit_test(numbers_can_be_read),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(channels_are_pictures),
+                                        cmocka_unit_test(numbers_can_be_read),
                                         cmocka_unit_test(sizes_are_checked) };
     return cmocka_run_group_tests_name("mosaic", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* src/view: event files record by record, histograms, grids of pictures, axes, charts as SVG, PNG and text. */
+/* src/view: event files record by record, histograms, grids of pictures, axes, charts as SVG, PNG
+ * and text. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -17,15 +18,19 @@
 #include "view/axis.h"
 #include "view/view_internal.h"
 
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        fac_error ok_err = { 0 };                                                                  \
+        if (call) fail_msg("%s: %s", #call, ok_err.text);                                          \
+    } while (0)
 #define err (&ok_err)
 
 static char folder[] = "/tmp/facula-view-XXXXXX";
 
-static int make_folder(void **state) { (void)state; return mkdtemp(folder) ? 0 : -1; }
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
 
 static int remove_folder(void **state) {
     (void)state;
@@ -34,7 +39,7 @@ static int remove_folder(void **state) {
     return system(command);
 }
 
-/* All of a file, with a zero behind it. */
+/* All of a file, with a zero after it. */
 static char *contents(const char *path, size_t *n) {
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
@@ -66,9 +71,10 @@ static void checksums_are_those_of_the_standard(void **state) {
 /* The first record of a file at time 1.0, as TensorFlow writes it. */
 static void records_are_framed(void **state) {
     (void)state;
-    static const uint8_t want[] = {
-        0x18, 0, 0, 0, 0, 0, 0, 0, 0xa3, 0x7f, 0x4b, 0x22, 0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x1a, 0x0d,
-        'b', 'r', 'a', 'i', 'n', '.', 'E', 'v', 'e', 'n', 't', ':', '2', 0x86, 0xbf, 0x57, 0x7a };
+    static const uint8_t want[] = { 0x18, 0,    0,    0,   0,   0,   0,    0,    0xa3, 0x7f,
+                                    0x4b, 0x22, 0x09, 0,   0,   0,   0,    0,    0,    0xf0,
+                                    0x3f, 0x1a, 0x0d, 'b', 'r', 'a', 'i',  'n',  '.',  'E',
+                                    'v',  'e',  'n',  't', ':', '2', 0x86, 0xbf, 0x57, 0x7a };
     fac_proto event = { 0 };
     fac_text record = { 0 };
     fac_put_double(&event, 1, 1.0);
@@ -80,12 +86,15 @@ static void records_are_framed(void **state) {
     fac_text_free(&record);
 }
 
-/* Protobuf's own examples (https://protobuf.dev/programming-guides/encoding): 150 in field 1, "testing" in field 2. */
+/* Protobuf's own examples (https://protobuf.dev/programming-guides/encoding): 150 in field 1,
+ * "testing" in field 2. */
 static void fields_are_encoded(void **state) {
     (void)state;
-    static const uint8_t want[] = { 0x08, 0x96, 0x01, 0x12, 0x07, 't', 'e', 's', 't', 'i', 'n', 'g', 0x1a, 0x03, 0x08, 0x96, 0x01,
-                                    0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
-                                    0x2d, 0, 0, 0x80, 0x3f, 0x32, 0x08, 0, 0, 0, 0, 0, 0, 0, 0xc0 };
+    static const uint8_t want[] = { 0x08, 0x96, 0x01, 0x12, 0x07, 't',  'e',  's',  't',
+                                    'i',  'n',  'g',  0x1a, 0x03, 0x08, 0x96, 0x01, 0x20,
+                                    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                    0x01, 0x2d, 0,    0,    0x80, 0x3f, 0x32, 0x08, 0,
+                                    0,    0,    0,    0,    0,    0,    0xc0 };
     fac_proto m = { 0 }, inner = { 0 };
     fac_put_int(&m, 1, 150);
     fac_put_text(&m, 2, "testing");
@@ -106,7 +115,8 @@ static uint64_t little_endian(const char *p, int bytes) {
     return x;
 }
 
-/* How many records a file holds; all of them must be sound, and `last` is the payload of the last one. */
+/* How many records a file holds; all of them must be sound, and `last` is the payload of the last
+ * one. */
 static int records(const char *data, size_t n, fac_bytes *last) {
     int count = 0;
     for (size_t at = 0; at < n; count++) {
@@ -114,7 +124,8 @@ static int records(const char *data, size_t n, fac_bytes *last) {
         assert_int_equal(little_endian(data + at + 8, 4), fac_crc32c_masked(data + at, 8));
         assert_true(length <= n - at - 16);
         *last = (fac_bytes){ (const uint8_t *)data + at + 12, length };
-        assert_int_equal(little_endian(data + at + 12 + length, 4), fac_crc32c_masked(data + at + 12, length));
+        assert_int_equal(little_endian(data + at + 12 + length, 4),
+                         fac_crc32c_masked(data + at + 12, length));
         at += 16 + length;
     }
     return count;
@@ -131,7 +142,7 @@ static void files_are_appended_to(void **state) {
     snprintf(path, sizeof path, "%s", fac_events_path(a));
     assert_non_null(strstr(path, "/events.out.tfevents."));
     char *data = contents(path, &n);
-    assert_int_equal(records(data, n, &last), 1);                   /* the version is there at once */
+    assert_int_equal(records(data, n, &last), 1); /* the version is there at once */
     free(data);
     OK(fac_events_scalar(a, "loss", 7, 0.5, err));
     OK(fac_events_text(a, "note", 0, "*hello*", err));
@@ -139,10 +150,12 @@ static void files_are_appended_to(void **state) {
     OK(fac_events_flush(a, err));
     data = contents(path, &n);
     assert_int_equal(records(data, n, &last), 4);
-    static const uint8_t tail[] = { 0x10, 8, 0x2a, 13, 0x0a, 11, 0x0a, 4, 'l', 'o', 's', 's', 0x15, 0, 0, 0x80, 0x3e };
-    assert_memory_equal(last.p + last.n - sizeof tail, tail, sizeof tail);      /* step 8, summary { value { tag, 0.25f } } */
+    static const uint8_t tail[] = { 0x10, 8,   0x2a, 13,   0x0a, 11, 0x0a, 4,   'l',
+                                    'o',  's', 's',  0x15, 0,    0,  0x80, 0x3e };
+    assert_memory_equal(last.p + last.n - sizeof tail, tail,
+                        sizeof tail); /* step 8, summary { value { tag, 0.25f } } */
     free(data);
-    OK(fac_events_open(deep, &b, err));                             /* the same second, the same process: another file */
+    OK(fac_events_open(deep, &b, err)); /* the same second, the same process: another file */
     assert_string_not_equal(path, fac_events_path(b));
     OK(fac_events_close(a, err));
     OK(fac_events_close(b, err));
@@ -152,7 +165,11 @@ static void files_are_appended_to(void **state) {
 }
 
 /* Every name of a GraphDef is its own, and every input is one of them. */
-typedef struct names { char text[64][64]; int n; bool inputs; } names;
+typedef struct names {
+    char text[64][64];
+    int n;
+    bool inputs;
+} names;
 
 static bool take_name(void *self, uint64_t bits, fac_bytes b) {
     names *s = self;
@@ -162,7 +179,8 @@ static bool take_name(void *self, uint64_t bits, fac_bytes b) {
     if (s->inputs) name[strcspn(name, ":")] = 0;
     bool known = false;
     for (int k = 0; k < s->n; k++) known |= !strcmp(s->text[k], name);
-    if (known != s->inputs) fail_msg("%s %s", name, known ? "is there twice" : "is an input, and is no node");
+    if (known != s->inputs)
+        fail_msg("%s %s", name, known ? "is there twice" : "is an input, and is no node");
     if (!s->inputs) strcpy(s->text[s->n++], name);
     return true;
 }
@@ -178,7 +196,8 @@ static void graphs_have_one_name_a_node(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 1, 8, 8));
-    for (int k = 0; k < 2; k++) {               /* the same scope twice, and a parameter that is called like a node */
+    for (int k = 0; k < 2;
+         k++) { /* the same scope twice, and a parameter that is called like a node */
         fac_graph_push(g, "block.a");
         x = fac_relu(fac_add(x, fac_number(g, FAC_F32, 1)));
         fac_graph_pop(g);
@@ -210,11 +229,13 @@ static void histograms_count(void **state) {
     (void)state;
     fac_histogram h;
     float x[61];
-    for (int i = 0; i <= 60; i++) x[i] = (float)i;              /* two in each bucket, three in the last, closed one */
+    for (int i = 0; i <= 60; i++)
+        x[i] = (float)i; /* two in each bucket, three in the last, closed one */
     fac_tensor *t = floats(fac_shape(61), x);
     OK(fac_histogram_of(t, &h, err));
     assert_int_equal(h.buckets, FAC_BUCKETS);
-    assert_true(h.min == 0 && h.max == 60 && h.sum == 1830 && h.sum_squares == 73810 && h.count == 61 && !h.others);
+    assert_true(h.min == 0 && h.max == 60 && h.sum == 1830 && h.sum_squares == 73810 &&
+                h.count == 61 && !h.others);
     for (int k = 0; k < FAC_BUCKETS; k++) {
         assert_true(h.limit[k] == 2 * (k + 1));
         assert_int_equal(h.in[k], k + 1 < FAC_BUCKETS ? 2 : 3);
@@ -239,7 +260,7 @@ static void histograms_count(void **state) {
     assert_true(h.buckets == 0 && !h.others);
     fac_tensor_free(t);
 
-    const double far[4] = { -1.7e308, 1.7e308, 0, 1 };         /* the span is infinite */
+    const double far[4] = { -1.7e308, 1.7e308, 0, 1 }; /* the span is infinite */
     OK(fac_tensor_borrow(FAC_F64, fac_shape(4), NULL, far, NULL, NULL, &t, err));
     OK(fac_histogram_of(t, &h, err));
     assert_true(h.buckets == 1 && h.in[0] == 4);
@@ -255,7 +276,9 @@ static void histograms_lose_nothing(void **state) {
     float *x = malloc(N * sizeof *x);
     for (int scale = -20; scale <= 20; scale += 10) {
         fac_histogram h;
-        for (int i = 0; i < N; i++) x[i] = (float)ldexp(fac_random_normal(seed, (uint64_t)(scale + 100), (uint64_t)i), scale);
+        for (int i = 0; i < N; i++)
+            x[i] =
+                (float)ldexp(fac_random_normal(seed, (uint64_t)(scale + 100), (uint64_t)i), scale);
         fac_tensor *t = floats(fac_shape(N), x);
         OK(fac_histogram_of(t, &h, err));
         int64_t total = 0;
@@ -277,25 +300,32 @@ static void histograms_lose_nothing(void **state) {
 
 static void grids_show_every_picture(void **state) {
     (void)state;
-    const float x[] = { 0, 1, 2, 3,   4, 5, 6, 7,   8, 9, 10, 10.2f };      /* [3,1,2,2], least 0, largest 10.2: 25 a unit */
+    const float x[] = {
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10.2f
+    }; /* [3,1,2,2], least 0, largest 10.2: 25 a unit */
     const uint8_t paper = 255;
     fac_image image = { 0 };
     fac_tensor *t = floats(fac_shape(3, 1, 2, 2), x);
     OK(fac_image_grid(t, &(fac_grid){ .columns = 2, .zoom = 3 }, &image, err));
     assert_true(image.width == 2 + 2 * (6 + 2) && image.height == 2 + 2 * (6 + 2));
-    const struct { int x, y, level; } want[] = {
-        { 0, 0, paper }, { 2, 2, 0 }, { 4, 4, 0 }, { 5, 2, 25 }, { 2, 5, 50 }, { 7, 7, 75 }, { 8, 2, paper }, { 10, 2, 100 },
-        { 2, 10, 200 }, { 7, 15, 255 }, { 10, 10, paper } };
+    const struct {
+        int x, y, level;
+    } want[] = { { 0, 0, paper }, { 2, 2, 0 },    { 4, 4, 0 },      { 5, 2, 25 },
+                 { 2, 5, 50 },    { 7, 7, 75 },   { 8, 2, paper },  { 10, 2, 100 },
+                 { 2, 10, 200 },  { 7, 15, 255 }, { 10, 10, paper } };
     for (size_t k = 0; k < sizeof want / sizeof *want; k++)
-        for (int c = 0; c < 3; c++) assert_int_equal(image.rgb[3 * (want[k].y * image.width + want[k].x) + c], want[k].level);
+        for (int c = 0; c < 3; c++)
+            assert_int_equal(image.rgb[3 * (want[k].y * image.width + want[k].x) + c],
+                             want[k].level);
     fac_image_free(&image);
-    OK(fac_image_grid(t, &(fac_grid){ .most = 1, .std = { 0.05 }, .mean = { 0.1 } }, &image, err));     /* x 12.75 + 25.5 */
+    OK(fac_image_grid(t, &(fac_grid){ .most = 1, .std = { 0.05 }, .mean = { 0.1 } }, &image,
+                      err)); /* x 12.75 + 25.5 */
     assert_true(image.width == 6 && image.height == 6);
     assert_int_equal(image.rgb[3 * (3 * 6 + 3)], 64);
     fac_image_free(&image);
     fac_tensor_free(t);
 
-    t = floats(fac_shape(1, 3, 2, 2), x);                       /* three channels are one picture in colour */
+    t = floats(fac_shape(1, 3, 2, 2), x); /* three channels are one picture in colour */
     OK(fac_image_grid(t, NULL, &image, err));
     assert_true(image.width == 6);
     const uint8_t *p = image.rgb + 3 * (2 * 6 + 2);
@@ -317,9 +347,10 @@ static fac_status everything(fac_graph *g, fac_tensor *t, fac_error *e) {
     fac_status status = fac_events_open(folder, &f, e);
     if (status) return status;
     const fac_setting settings[] = { { "lr", NULL, 0.1 }, { "model", "mlp", 0 } };
-    if ((status = fac_events_graph(f, g, e)) || (status = fac_events_histogram(f, "h", 1, t, e))
-        || (status = fac_events_start(f, 2, settings, e)) || (status = fac_events_text(f, "t", 1, "text", e))
-        || (status = fac_image_grid(t, NULL, &image, e)) || (status = fac_events_end(f, true, e))) {
+    if ((status = fac_events_graph(f, g, e)) || (status = fac_events_histogram(f, "h", 1, t, e)) ||
+        (status = fac_events_start(f, 2, settings, e)) ||
+        (status = fac_events_text(f, "t", 1, "text", e)) ||
+        (status = fac_image_grid(t, NULL, &image, e)) || (status = fac_events_end(f, true, e))) {
         fac_events_close(f, NULL);
         fac_image_free(&image);
         return status;
@@ -350,11 +381,14 @@ static void every_allocation_may_fail(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checksums_are_those_of_the_standard), cmocka_unit_test(records_are_framed),
-        cmocka_unit_test(fields_are_encoded), cmocka_unit_test(files_are_appended_to),
-        cmocka_unit_test(graphs_have_one_name_a_node), cmocka_unit_test(histograms_count),
-        cmocka_unit_test(histograms_lose_nothing), cmocka_unit_test(grids_show_every_picture),
-        cmocka_unit_test(every_allocation_may_fail) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(checksums_are_those_of_the_standard),
+                                        cmocka_unit_test(records_are_framed),
+                                        cmocka_unit_test(fields_are_encoded),
+                                        cmocka_unit_test(files_are_appended_to),
+                                        cmocka_unit_test(graphs_have_one_name_a_node),
+                                        cmocka_unit_test(histograms_count),
+                                        cmocka_unit_test(histograms_lose_nothing),
+                                        cmocka_unit_test(grids_show_every_picture),
+                                        cmocka_unit_test(every_allocation_may_fail) };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
-/* Colour jitter, as torchvision's ColorJitter computes it, always in the order brightness, contrast, saturation, hue. */
+/* Colour jitter, as torchvision's ColorJitter computes it, always in the order brightness,
+ * contrast, saturation, hue. */
 #include <math.h>
 #include "data/image/augment.h"
 
@@ -32,7 +33,8 @@ static double mean_grey(const float *x, int64_t channels, int64_t plane) {
 static void saturate(float *x, int64_t plane, double k) {
     for (int64_t i = 0; i < plane; i++) {
         const double g = grey(x + i, plane);
-        for (int64_t c = 0; c < 3; c++) x[c * plane + i] = byte(k * (double)x[c * plane + i] + (1 - k) * g);
+        for (int64_t c = 0; c < 3; c++)
+            x[c * plane + i] = byte(k * (double)x[c * plane + i] + (1 - k) * g);
     }
 }
 
@@ -50,16 +52,22 @@ static void turn(float *x, int64_t plane, double by) {
         const double r = (double)p[0], g = (double)p[plane], b = (double)p[2 * plane];
         const double most = fmax(r, fmax(g, b)), span = most - fmin(r, fmin(g, b));
         if (!(span > 0)) continue;
-        const double h = most == r ? (g - b) / span : most == g ? 2 + (b - r) / span : 4 + (r - g) / span;
-        const double next = h / 6 + by + 1;         /* above 0 for fmod */
-        for (int c = 0; c < 3; c++) p[c * plane] = byte(channel(5 - 2 * c, next, span / most, most));
+        const double h = most == r   ? (g - b) / span
+                         : most == g ? 2 + (b - r) / span
+                                     : 4 + (r - g) / span;
+        const double next = h / 6 + by + 1; /* above 0 for fmod */
+        for (int c = 0; c < 3; c++)
+            p[c * plane] = byte(channel(5 - 2 * c, next, span / most, most));
     }
 }
 
-void fac_augment_colour(const fac_augment *a, const fac_drawn *s, int64_t channels, int64_t plane, float *x) {
-    if (a->brightness > 0) blend(x, channels * plane, factor(a->brightness, s, FAC_DRAW_BRIGHTNESS), 0);
+void fac_augment_colour(const fac_augment *a, const fac_drawn *s, int64_t channels, int64_t plane,
+                        float *x) {
+    if (a->brightness > 0)
+        blend(x, channels * plane, factor(a->brightness, s, FAC_DRAW_BRIGHTNESS), 0);
     if (a->contrast > 0)
-        blend(x, channels * plane, factor(a->contrast, s, FAC_DRAW_CONTRAST), mean_grey(x, channels, plane));
+        blend(x, channels * plane, factor(a->contrast, s, FAC_DRAW_CONTRAST),
+              mean_grey(x, channels, plane));
     if (channels != 3) return;
     if (a->saturation > 0) saturate(x, plane, factor(a->saturation, s, FAC_DRAW_SATURATION));
     if (a->hue > 0) turn(x, plane, a->hue * (2 * fac_sample_draw(s, FAC_DRAW_HUE) - 1));

@@ -1,19 +1,27 @@
-/* EXIF orientation: a camera stores rows as its sensor reads them and notes in a TIFF tag how it was held. */
+/* EXIF orientation: a camera stores rows as its sensor reads them and notes in a TIFF tag how it
+ * was held. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/image/image_internal.h"
 
-typedef struct tiff { const uint8_t *p; size_t n; bool big; } tiff;     /* big: Motorola byte order */
+typedef struct tiff {
+    const uint8_t *p;
+    size_t n;
+    bool big;
+} tiff; /* big: Motorola byte order */
 
 static unsigned u16(const tiff *t, size_t at) {
-    return t->big ? (unsigned)(t->p[at] << 8 | t->p[at + 1]) : (unsigned)(t->p[at + 1] << 8 | t->p[at]);
+    return t->big ? (unsigned)(t->p[at] << 8 | t->p[at + 1])
+                  : (unsigned)(t->p[at + 1] << 8 | t->p[at]);
 }
 
 static size_t u32(const tiff *t, size_t at) {
-    return t->big ? (size_t)u16(t, at) << 16 | u16(t, at + 2) : (size_t)u16(t, at + 2) << 16 | u16(t, at);
+    return t->big ? (size_t)u16(t, at) << 16 | u16(t, at + 2)
+                  : (size_t)u16(t, at + 2) << 16 | u16(t, at);
 }
 
-/* TIFF 6.0: "II" or "MM", 42, the offset of directory 0; there a count and entries of 12 bytes: tag, type, count, value. */
+/* TIFF 6.0: "II" or "MM", 42, the offset of directory 0; there a count and entries of 12 bytes:
+ * tag, type, count, value. */
 int fac_exif_orientation(const uint8_t *data, size_t bytes) {
     enum { ORIENTATION = 0x0112, SHORT = 3 };
     tiff t = { data, bytes, false };
@@ -33,8 +41,9 @@ int fac_exif_orientation(const uint8_t *data, size_t bytes) {
     return 1;
 }
 
-/* Where row 0 and column 0 of the file belong: 1 top left, 2 top right, 3 bottom right, 4 bottom left;
- * 5..8 the same with rows and columns exchanged: left top, right top, right bottom, left bottom. */
+/* Where row 0 and column 0 of the file belong: 1 top left, 2 top right, 3 bottom right, 4 bottom
+ * left; 5..8 the same with rows and columns exchanged: left top, right top, right bottom, left
+ * bottom. */
 fac_status fac_image_orient(fac_image *image, int orientation, const char *name, fac_error *err) {
     if (orientation <= 1 || orientation > 8) return FAC_OK;
     int w = image->width, h = image->height;

@@ -1,6 +1,7 @@
-/* JPEG through TurboJPEG: baseline and progressive; grey, YCbCr, RGB, and the inverted CMYK / YCCK of Adobe.  A few markers
- * are read here, because TurboJPEG does not tell: the EXIF orientation, whether the file ends too early, and the size where
- * its channels are sampled in an unusual way. */
+/* JPEG through TurboJPEG: baseline and progressive; grey, YCbCr, RGB, and the inverted CMYK / YCCK
+ * of Adobe.  A few markers are read here, because TurboJPEG does not tell: the EXIF orientation,
+ * whether the file ends too early, and the size where its channels are sampled in an unusual way.
+ */
 #include "base/error.h"
 #include "data/image/image_internal.h"
 
@@ -8,7 +9,9 @@
 
 fac_status fac_jpeg_decode(const fac_image_file *file, fac_image *image, fac_error *err) {
     (void)image;
-    return fac_raise(err, FAC_E_UNSUPPORTED, "%s: this build reads no JPEG: install libturbojpeg0-dev, build again", file->name);
+    return fac_raise(err, FAC_E_UNSUPPORTED,
+                     "%s: this build reads no JPEG: install libturbojpeg0-dev, build again",
+                     file->name);
 }
 
 #else
@@ -17,11 +20,15 @@ fac_status fac_jpeg_decode(const fac_image_file *file, fac_image *image, fac_err
 #include <turbojpeg.h>
 #include "base/memory.h"
 
-/* What stands before the first scan (ITU-T T.81, B.1.1): FF, marker, and for most a big-endian length that counts itself. */
-typedef struct jpeg_marks { int width, height, channels, orientation, most; bool complete; } jpeg_marks;
+/* What stands before the first scan (ITU-T T.81, B.1.1): FF, marker, and for most a big-endian
+ * length that counts itself. */
+typedef struct jpeg_marks {
+    int width, height, channels, orientation, most;
+    bool complete;
+} jpeg_marks;
 
-/* Pixels that one byte can give.  Huffman codes: every block of 64 takes a bit at least, twice that for the oddest sampling
- * of channels.  Arithmetic codes can make a bit of a thousand blocks. */
+/* Pixels that one byte can give.  Huffman codes: every block of 64 takes a bit at least, twice that
+ * for the oddest sampling of channels.  Arithmetic codes can make a bit of a thousand blocks. */
 enum { HUFFMAN = 64 * 8 * 2, ARITHMETIC = HUFFMAN * 1024 };
 
 /* C0..CF begin a frame, but for the tables DHT and DAC and the reserved JPG. */
@@ -34,7 +41,8 @@ static jpeg_marks read_marks(const uint8_t *p, size_t n) {
     jpeg_marks marks = { .orientation = 1, .most = HUFFMAN };
     size_t at = 2;
     while (at + 4 <= n) {
-        if (p[at] != 0xff || p[at + 1] == 0xff) {       /* garbage or fill bytes: decoders look for the next marker */
+        if (p[at] != 0xff ||
+            p[at + 1] == 0xff) { /* garbage or fill bytes: decoders look for the next marker */
             at++;
             continue;
         }
@@ -54,7 +62,8 @@ static jpeg_marks read_marks(const uint8_t *p, size_t n) {
             marks.most = marker < 0xc8 ? HUFFMAN : ARITHMETIC;
         }
         at += 2 + length;
-        if (marker == SOS) {        /* inside a scan FF D9 cannot be data: there FF is followed by 00 or a restart marker */
+        if (marker == SOS) { /* inside a scan FF D9 cannot be data: there FF is followed by 00 or a
+                                restart marker */
             marks.complete = memmem(p + at, n - at, "\xff\xd9", 2) != NULL;
             break;
         }
@@ -62,7 +71,8 @@ static jpeg_marks read_marks(const uint8_t *p, size_t n) {
     return marks;
 }
 
-/* Adobe's files hold 255 - ink, and all CMYK files are taken for Adobe's: R = K - K (255 - C) / 255. */
+/* Adobe's files hold 255 - ink, and all CMYK files are taken for Adobe's: R = K - K (255 - C) /
+ * 255. */
 static void cmyk_to_rgb(const uint8_t *cmyk, size_t pixels, uint8_t *rgb) {
     for (size_t i = 0; i < pixels; i++, cmyk += 4, rgb += 3)
         for (int c = 0; c < 3; c++) {
@@ -75,24 +85,32 @@ static fac_status raise_turbo(tjhandle tj, const char *name, fac_error *err) {
     return fac_raise(err, FAC_E_FORMAT, "%s: JPEG: %s", name, tjGetErrorStr2(tj));
 }
 
-/* Damage inside a scan is only a warning: the picture shows it, as in every viewer.  A missing end is an error. */
+/* Damage inside a scan is only a warning: the picture shows it, as in every viewer.  A missing end
+ * is an error. */
 static bool fatal(tjhandle tj, int result) { return result && tjGetErrorCode(tj) != TJERR_WARNING; }
 
-static fac_status decode(tjhandle tj, const fac_image_file *file, fac_image *image, fac_error *err) {
+static fac_status decode(tjhandle tj, const fac_image_file *file, fac_image *image,
+                         fac_error *err) {
     const jpeg_marks marks = read_marks(file->data, file->bytes);
-    const int width = marks.width, height = marks.height, flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
+    const int width = marks.width, height = marks.height,
+              flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
     unsigned long bytes = (unsigned long)file->bytes;
     if (!marks.complete)
-        return fac_raise(err, FAC_E_FORMAT, "%s: JPEG: the file ends in the middle: it has no end marker", file->name);
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%s: JPEG: the file ends in the middle: it has no end marker", file->name);
     FAC_TRY(fac_image_new_in(file, width, height, marks.most, image, err));
 
     if (marks.channels != 4) {
-        if (fatal(tj, tjDecompress2(tj, file->data, bytes, image->rgb, width, 0, height, TJPF_RGB, flags)))
+        if (fatal(tj, tjDecompress2(tj, file->data, bytes, image->rgb, width, 0, height, TJPF_RGB,
+                                    flags)))
             return raise_turbo(tj, file->name, err);
     } else {
         uint8_t *cmyk = fac_alloc((size_t)width * (size_t)height, 4);
-        if (!cmyk) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %d x %d CMYK pixels", file->name, width, height);
-        bool failed = fatal(tj, tjDecompress2(tj, file->data, bytes, cmyk, width, 0, height, TJPF_CMYK, flags));
+        if (!cmyk)
+            return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %d x %d CMYK pixels", file->name,
+                             width, height);
+        bool failed = fatal(
+            tj, tjDecompress2(tj, file->data, bytes, cmyk, width, 0, height, TJPF_CMYK, flags));
         if (!failed) cmyk_to_rgb(cmyk, (size_t)width * (size_t)height, image->rgb);
         fac_release(cmyk);
         if (failed) return raise_turbo(tj, file->name, err);

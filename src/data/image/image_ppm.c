@@ -1,15 +1,19 @@
-/* PPM and PGM (netpbm): P2 and P5 grey, P3 and P6 colour, plain (numbers as text) and raw (1 or 2 bytes, big endian).
- * Values are scaled from 0..maxval to 0..255.  Written as P6. */
+/* PPM and PGM (netpbm): P2 and P5 grey, P3 and P6 colour, plain (numbers as text) and raw (1 or 2
+ * bytes, big endian). Values are scaled from 0..maxval to 0..255.  Written as P6. */
 #include <stdio.h>
 #include "base/error.h"
 #include "base/file.h"
 #include "data/image/image_internal.h"
 
-typedef struct ppm { const fac_image_file *file; size_t at; } ppm;
+typedef struct ppm {
+    const fac_image_file *file;
+    size_t at;
+} ppm;
 
 static bool is_space(int c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* The next number; -1 when there is none or it is above limit.  Space and comments (# to the end of the line) before it go. */
+/* The next number; -1 when there is none or it is above limit.  Space and comments (# to the end of
+ * the line) before it go. */
 static int64_t number(ppm *p, int64_t limit) {
     const uint8_t *s = p->file->data;
     size_t n = p->file->bytes;
@@ -24,7 +28,8 @@ static int64_t number(ppm *p, int64_t limit) {
     return x;
 }
 
-/* The next of maxval's range, as text or as 1 or 2 bytes; -1 when it is above or the file is at its end. */
+/* The next of maxval's range, as text or as 1 or 2 bytes; -1 when it is above or the file is at its
+ * end. */
 static int64_t sample(ppm *p, bool plain, int64_t maxval) {
     if (plain) return number(p, maxval);
     const uint8_t *s = p->file->data + p->at;
@@ -39,17 +44,22 @@ fac_status fac_ppm_decode(const fac_image_file *file, fac_image *image, fac_erro
     ppm p = { file, 2 };
     int kind = file->data[1];
     bool plain = kind == '2' || kind == '3', grey = kind == '2' || kind == '5';
-    int64_t width = number(&p, FAC_PIXELS), height = number(&p, FAC_PIXELS), maxval = number(&p, 65535);
+    int64_t width = number(&p, FAC_PIXELS), height = number(&p, FAC_PIXELS),
+            maxval = number(&p, 65535);
     if (width < 1 || height < 1 || maxval < 1 || p.at >= file->bytes || !is_space(file->data[p.at]))
-        return fac_raise(err, FAC_E_FORMAT, "%s: P%c: expected width, height and a maximum of 1 to 65535, then a space",
-                         file->name, kind);
+        return fac_raise(
+            err, FAC_E_FORMAT,
+            "%s: P%c: expected width, height and a maximum of 1 to 65535, then a space", file->name,
+            kind);
     p.at++;
 
-    /* a sample takes at least a byte (a digit and a space, if text): nothing is allocated for sizes that cannot be true */
-    int64_t room = (int64_t)(file->bytes - p.at), row = width * (grey ? 1 : 3) * (plain || maxval > 255 ? 2 : 1);
+    /* a sample takes at least a byte (a digit and a space, if text): nothing is allocated for sizes
+     * that cannot be true */
+    int64_t room = (int64_t)(file->bytes - p.at),
+            row = width * (grey ? 1 : 3) * (plain || maxval > 255 ? 2 : 1);
     if (height > (room + plain) / row)
-        return fac_raise(err, FAC_E_FORMAT, "%s: P%c: the file is too short for %lld x %lld pixels", file->name, kind,
-                         (long long)width, (long long)height);
+        return fac_raise(err, FAC_E_FORMAT, "%s: P%c: the file is too short for %lld x %lld pixels",
+                         file->name, kind, (long long)width, (long long)height);
     FAC_TRY(fac_image_new(width, height, file->name, image, err));
 
     uint8_t *to = image->rgb;
@@ -61,8 +71,10 @@ fac_status fac_ppm_decode(const fac_image_file *file, fac_image *image, fac_erro
             }
             int64_t x = sample(&p, plain, maxval);
             if (x < 0)
-                return fac_raise(err, FAC_E_FORMAT, "%s: P%c: pixel %lld of %lld: expected a value from 0 to %lld", file->name,
-                                 kind, (long long)i, (long long)(width * height), (long long)maxval);
+                return fac_raise(err, FAC_E_FORMAT,
+                                 "%s: P%c: pixel %lld of %lld: expected a value from 0 to %lld",
+                                 file->name, kind, (long long)i, (long long)(width * height),
+                                 (long long)maxval);
             to[c] = (uint8_t)((x * 255 + maxval / 2) / maxval);
         }
     return FAC_OK;
@@ -74,7 +86,9 @@ fac_status fac_ppm_save(const fac_image *image, const char *path, fac_error *err
     fac_writer *writer = NULL;
     FAC_TRY(fac_writer_open(path, &writer, err));
     fac_status status = fac_writer_put(writer, head, (size_t)n, err);
-    if (!status) status = fac_writer_put(writer, image->rgb, 3 * (size_t)image->width * (size_t)image->height, err);
+    if (!status)
+        status = fac_writer_put(writer, image->rgb,
+                                3 * (size_t)image->width * (size_t)image->height, err);
     if (status) {
         fac_writer_cancel(writer);
         return status;

@@ -16,7 +16,10 @@ static const char *const interpolations[] = { "nearest", "bilinear", "bicubic" }
 
 /* What is known while a text is read: the range -1..1 is a scale and a mean, to which the text's
  * own mean is added. */
-typedef struct reading { fac_preprocess how; bool minus_one; } reading;
+typedef struct reading {
+    fac_preprocess how;
+    bool minus_one;
+} reading;
 
 /* ---- values ---- */
 
@@ -107,8 +110,10 @@ static bool set_order(reading *r, const char *text) {
 }
 
 static bool set_range(reading *r, const char *text) {
-    static const struct { const char *name; double scale; } ranges[] = {
-        { "0..1", 1 / 255.0 }, { "0..255", 1 }, { "-1..1", 1 / 127.5 } };
+    static const struct {
+        const char *name;
+        double scale;
+    } ranges[] = { { "0..1", 1 / 255.0 }, { "0..255", 1 }, { "-1..1", 1 / 127.5 } };
     for (int k = 0; k < 3; k++) {
         if (strcmp(text, ranges[k].name)) continue;
         r->how.scale = ranges[k].scale;
@@ -126,8 +131,8 @@ static bool set_scale(reading *r, const char *text) {
 static bool set_mean(reading *r, const char *text) { return three(text, r->how.mean); }
 
 static bool set_std(reading *r, const char *text) {
-    return three(text, r->how.std) && r->how.std[0] != 0 && r->how.std[1] != 0
-        && r->how.std[2] != 0;
+    return three(text, r->how.std) && r->how.std[0] != 0 && r->how.std[1] != 0 &&
+           r->how.std[2] != 0;
 }
 
 static bool set_layout(reading *r, const char *text) {
@@ -136,16 +141,18 @@ static bool set_layout(reading *r, const char *text) {
 }
 
 typedef bool setter(reading *r, const char *text);
-static const struct { const char *key, *wanted; setter *set; } items[] = {
-    { "size", "N, HxW (at most 65536) or keep", set_size },
-    { "crop", "N or HxW (at most 65536)", set_crop },
-    { "interpolation", "nearest, bilinear or bicubic", set_interpolation },
-    { "order", "rgb, bgr or grey", set_order },
-    { "range", "0..1, 0..255 or -1..1", set_range },
-    { "scale", "a number other than 0, such as 1/255", set_scale },
-    { "mean", "one or three numbers", set_mean },
-    { "std", "one or three numbers other than 0", set_std },
-    { "layout", "nchw or nhwc", set_layout } };
+static const struct {
+    const char *key, *wanted;
+    setter *set;
+} items[] = { { "size", "N, HxW (at most 65536) or keep", set_size },
+              { "crop", "N or HxW (at most 65536)", set_crop },
+              { "interpolation", "nearest, bilinear or bicubic", set_interpolation },
+              { "order", "rgb, bgr or grey", set_order },
+              { "range", "0..1, 0..255 or -1..1", set_range },
+              { "scale", "a number other than 0, such as 1/255", set_scale },
+              { "mean", "one or three numbers", set_mean },
+              { "std", "one or three numbers other than 0", set_std },
+              { "layout", "nchw or nhwc", set_layout } };
 enum { ITEMS = sizeof items / sizeof *items };
 
 static fac_status unknown(const char *key, fac_error *err) {
@@ -177,8 +184,10 @@ static bool next_piece(const char **text, char *to, size_t size) {
     if (!*p) return false;
     size_t n = 0;
     while (p[n] && !between(p[n])) n++;
-    if (n < size) snprintf(to, size, "%.*s", (int)n, p);
-    else snprintf(to, size, "...");
+    if (n < size)
+        snprintf(to, size, "%.*s", (int)n, p);
+    else
+        snprintf(to, size, "...");
     *text = p + n;
     return true;
 }
@@ -264,15 +273,20 @@ static void put_three(fac_text *t, const char *key, const double x[3]) {
 }
 
 static void put_sides(fac_text *t, const char *key, int height, int width, bool square) {
-    if (square && height == width) fac_text_print(t, "%s=%d", key, height);
-    else fac_text_print(t, "%s=%dx%d", key, height, width);
+    if (square && height == width)
+        fac_text_print(t, "%s=%d", key, height);
+    else
+        fac_text_print(t, "%s=%dx%d", key, height, width);
 }
 
 static void put_geometry(fac_text *t, const fac_preprocess *h) {
     const bool sized = h->height || h->width;
-    if (h->resize) fac_text_print(t, "size=%d", h->resize);
-    else if (sized) put_sides(t, "size", h->height, h->width, false);
-    else fac_text_add(t, "size=keep");
+    if (h->resize)
+        fac_text_print(t, "size=%d", h->resize);
+    else if (sized)
+        put_sides(t, "size", h->height, h->width, false);
+    else
+        fac_text_add(t, "size=keep");
     if (h->resize && sized) put_sides(t, ",crop", h->height, h->width, h->height > 0);
     const char *colours = h->bgr ? "bgr" : "rgb", *order = h->grey ? "grey" : colours;
     fac_text_print(t, ",interpolation=%s,order=%s", interpolations[h->how], order);
@@ -285,9 +299,12 @@ static void put_values(fac_text *t, const fac_preprocess *h) {
     double std[3];
     for (int c = 0; c < 3; c++) std[c] = h->std[c] != 0 ? h->std[c] : 1;
     const bool signed_range = scale == 1 / 127.5 && all(h->mean, 1);
-    if (signed_range) fac_text_add(t, ",range=-1..1");
-    else if (scale == 1 / 255.0) fac_text_add(t, ",range=0..1");
-    else if (scale == 1) fac_text_add(t, ",range=0..255");
+    if (signed_range)
+        fac_text_add(t, ",range=-1..1");
+    else if (scale == 1 / 255.0)
+        fac_text_add(t, ",range=0..1");
+    else if (scale == 1)
+        fac_text_add(t, ",range=0..255");
     else {
         fac_text_add(t, ",scale=");
         put_number(t, scale);

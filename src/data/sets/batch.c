@@ -8,8 +8,9 @@
 #include "data/sets/dataset_internal.h"
 #include "tensor/tensor_internal.h"
 
-/* A Feistel network is a permutation of the numbers of 2 `half` bits whatever its round function (Luby & Rackoff 1988); walking
- * on until the number is below n makes it one of 0..n-1 (Black & Rogaway 2002).  So no table is needed. */
+/* A Feistel network is a permutation of the numbers of 2 `half` bits whatever its round function
+ * (Luby & Rackoff 1988); walking on until the number is below n makes it one of 0..n-1 (Black &
+ * Rogaway 2002).  So no table is needed. */
 int64_t fac_permute(uint64_t seed, uint64_t stream, int64_t n, int64_t i) {
     enum { ROUNDS = 6 };
     int half = 1;
@@ -59,7 +60,8 @@ static int64_t used_length(const fac_dataset *d, int64_t sample) {
 }
 
 /* How long the samples of a batch of texts are. */
-static int64_t text_length(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t first, int64_t n) {
+static int64_t text_length(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t first,
+                           int64_t n) {
     const int64_t length = d->item.d[0];
     int64_t longest = 1;
     if (!b->trim) return length;
@@ -75,18 +77,20 @@ static int64_t text_length(const fac_dataset *d, const fac_batches *b, int64_t e
 typedef struct job {
     const fac_dataset *d;
     const fac_batches *b;
-    int64_t epoch, first, n;        /* places of the epoch */
+    int64_t epoch, first, n; /* places of the epoch */
     fac_error *err;
 } job;
 
 static fac_drawn sample_at(const job *j, int64_t i) {
-    return (fac_drawn){ j->b->seed, j->epoch, fac_batches_sample(j->d, j->b, j->epoch, j->first + i) };
+    return (fac_drawn){ j->b->seed, j->epoch,
+                        fac_batches_sample(j->d, j->b, j->epoch, j->first + i) };
 }
 
 static fac_status check_label(const job *j, int64_t sample) {
     const int64_t label = j->d->labels[sample];
     if (label >= 0 && label < j->d->classes) return FAC_OK;
-    return fac_raise(j->err, FAC_E_FORMAT, "sample %lld has label %lld, the data set has %d classes", (long long)sample,
+    return fac_raise(j->err, FAC_E_FORMAT,
+                     "sample %lld has label %lld, the data set has %d classes", (long long)sample,
                      (long long)label, j->d->classes);
 }
 
@@ -95,11 +99,16 @@ static void copy_wave(const job *j, const fac_drawn *s, int64_t size, float *to)
     fac_augment_sound(&j->b->augment, s, size, &w, to);
 }
 
-static void copy_sample(const job *j, const fac_byte_tables *t, const fac_drawn *s, int64_t size, float *to) {
-    if (j->d->bytes && j->d->item.n == 3) fac_augment_image(j->d, t, &j->b->augment, s, to);
-    else if (j->d->bytes) for (int64_t i = 0; i < size; i++) to[i] = t->value[0][j->d->bytes[s->sample * size + i]];
-    else if (j->d->item.n == 1) copy_wave(j, s, size, to);
-    else memcpy(to, j->d->values + s->sample * size, (size_t)size * sizeof *to);
+static void copy_sample(const job *j, const fac_byte_tables *t, const fac_drawn *s, int64_t size,
+                        float *to) {
+    if (j->d->bytes && j->d->item.n == 3)
+        fac_augment_image(j->d, t, &j->b->augment, s, to);
+    else if (j->d->bytes)
+        for (int64_t i = 0; i < size; i++) to[i] = t->value[0][j->d->bytes[s->sample * size + i]];
+    else if (j->d->item.n == 1)
+        copy_wave(j, s, size, to);
+    else
+        memcpy(to, j->d->values + s->sample * size, (size_t)size * sizeof *to);
 }
 
 static fac_status fill(const job *j, float *x, int64_t *labels) {
@@ -121,7 +130,8 @@ static fac_status fill_mixed(const job *j, float *x, float *labels, float *other
     fac_byte_tables t;
     if (j->d->bytes) fac_augment_tables(j->d, &t);
     for (int64_t i = 0; i < j->n; i++, x += size, labels += classes) {
-        const fac_drawn s = sample_at(j, i), with = { s.seed, s.epoch, fac_mixup_partner(j->d, &s) };
+        const fac_drawn s = sample_at(j, i),
+                        with = { s.seed, s.epoch, fac_mixup_partner(j->d, &s) };
         const float share = (float)fac_mixup_share(j->b->augment.mixup, &s);
         FAC_TRY(check_label(j, s.sample));
         FAC_TRY(check_label(j, with.sample));
@@ -178,8 +188,8 @@ static fac_status fill_tokens(const job *j, int64_t length, int64_t *x, int64_t 
 
 /* ---- tensors ---- */
 
-/* The tensor of a batch before takes this type if nobody else holds it and there is room; else a new one with room for `most`
- * samples takes its place.  *data: where to write. */
+/* The tensor of a batch before takes this type if nobody else holds it and there is room; else a
+ * new one with room for `most` samples takes its place.  *data: where to write. */
 static fac_status reuse(fac_tensor **t, fac_type type, int64_t most, void **data, fac_error *err) {
     const size_t need = fac_type_bytes(&type);
     fac_tensor *old = *t;
@@ -200,7 +210,9 @@ static fac_status reuse(fac_tensor **t, fac_type type, int64_t most, void **data
 static fac_status scratch(fac_batch_memory *m, int64_t floats, fac_error *err) {
     if (m->other) return FAC_OK;
     m->other = fac_alloc((size_t)floats + 1, sizeof *m->other);
-    return m->other ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a sample of %lld numbers", (long long)floats);
+    return m->other ? FAC_OK
+                    : fac_raise(err, FAC_E_NOMEM, "no memory for a sample of %lld numbers",
+                                (long long)floats);
 }
 
 fac_status fac_batches_check(const fac_dataset *d, const fac_batches *b, fac_error *err) {
@@ -215,12 +227,14 @@ fac_status fac_batches_check(const fac_dataset *d, const fac_batches *b, fac_err
     return FAC_OK;
 }
 
-fac_status fac_batch_into(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_batch_memory *m,
-                          fac_error *err) {
+fac_status fac_batch_into(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index,
+                          fac_batch_memory *m, fac_error *err) {
     if (index < 0 || index >= fac_batches_count(d, b))
-        return fac_raise(err, FAC_E_ARGUMENT, "batch %lld of %lld", (long long)index, (long long)fac_batches_count(d, b));
+        return fac_raise(err, FAC_E_ARGUMENT, "batch %lld of %lld", (long long)index,
+                         (long long)fac_batches_count(d, b));
     FAC_TRY(fac_batches_check(d, b, err));
-    const int64_t first = index * b->size, n = d->count - first < b->size ? d->count - first : b->size;
+    const int64_t first = index * b->size,
+                  n = d->count - first < b->size ? d->count - first : b->size;
     const int64_t most = d->count < b->size ? d->count : b->size;
     const job j = { d, b, epoch, first, n, err };
     const bool mixed = b->augment.mixup > 0;
@@ -246,8 +260,8 @@ void fac_batch_memory_free(fac_batch_memory *m) {
     *m = (fac_batch_memory){ 0 };
 }
 
-fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_tensor **x,
-                     fac_tensor **labels, fac_error *err) {
+fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index,
+                     fac_tensor **x, fac_tensor **labels, fac_error *err) {
     fac_batch_memory m = { 0 };
     fac_status status = fac_batch_into(d, b, epoch, index, &m, err);
     if (!status) {

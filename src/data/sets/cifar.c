@@ -1,7 +1,8 @@
 /* CIFAR-10 and CIFAR-100 (https://www.cs.toronto.edu/~kriz/cifar.html), binary and python versions.
  *
- * A binary record is a byte for the label (CIFAR-100: for the superclass, then for the class) and 3072 for the image, its red,
- * green and blue plane of 32 x 32.  A python file is a pickled dict with the images as an array and the labels as a list. */
+ * A binary record is a byte for the label (CIFAR-100: for the superclass, then for the class) and
+ * 3072 for the image, its red, green and blue plane of 32 x 32.  A python file is a pickled dict
+ * with the images as an array and the labels as a list. */
 #include <string.h>
 #include <unistd.h>
 #include "base/error.h"
@@ -12,41 +13,53 @@
 
 enum { IMAGE = 3 * 32 * 32, FILES = 5 };
 
-static const char *const ten[] = {
-    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"
-};
+static const char *const ten[] = { "airplane", "automobile", "bird",  "cat",  "deer",
+                                   "dog",      "frog",       "horse", "ship", "truck" };
 static const char *const hundred[] = {
-    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle", "bowl", "boy", "bridge",
-    "bus", "butterfly", "camel", "can", "castle", "caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach",
-    "couch", "crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox", "girl", "hamster",
-    "house", "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion", "lizard", "lobster", "man", "maple_tree",
-    "motorcycle", "mountain", "mouse", "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck",
-    "pine_tree", "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road", "rocket", "rose", "sea",
-    "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake", "spider", "squirrel", "streetcar", "sunflower",
-    "sweet_pepper", "table", "tank", "telephone", "television", "tiger", "tractor", "train", "trout", "tulip", "turtle",
-    "wardrobe", "whale", "willow_tree", "wolf", "woman", "worm"
+    "apple",       "aquarium_fish", "baby",      "bear",       "beaver",       "bed",
+    "bee",         "beetle",        "bicycle",   "bottle",     "bowl",         "boy",
+    "bridge",      "bus",           "butterfly", "camel",      "can",          "castle",
+    "caterpillar", "cattle",        "chair",     "chimpanzee", "clock",        "cloud",
+    "cockroach",   "couch",         "crab",      "crocodile",  "cup",          "dinosaur",
+    "dolphin",     "elephant",      "flatfish",  "forest",     "fox",          "girl",
+    "hamster",     "house",         "kangaroo",  "keyboard",   "lamp",         "lawn_mower",
+    "leopard",     "lion",          "lizard",    "lobster",    "man",          "maple_tree",
+    "motorcycle",  "mountain",      "mouse",     "mushroom",   "oak_tree",     "orange",
+    "orchid",      "otter",         "palm_tree", "pear",       "pickup_truck", "pine_tree",
+    "plain",       "plate",         "poppy",     "porcupine",  "possum",       "rabbit",
+    "raccoon",     "ray",           "road",      "rocket",     "rose",         "sea",
+    "seal",        "shark",         "shrew",     "skunk",      "skyscraper",   "snail",
+    "snake",       "spider",        "squirrel",  "streetcar",  "sunflower",    "sweet_pepper",
+    "table",       "tank",          "telephone", "television", "tiger",        "tractor",
+    "train",       "trout",         "tulip",     "turtle",     "wardrobe",     "whale",
+    "willow_tree", "wolf",          "woman",     "worm"
 };
 
 typedef struct version {
-    int         classes, label_at, head;        /* where the label is in a binary record, and where its image begins */
+    int classes, label_at,
+        head; /* where the label is in a binary record, and where its image begins */
     const char *const *names;
-    const char *labels;                         /* key of the python version */
+    const char *labels; /* key of the python version */
     const char *train[FILES], *test;
 } version;
-static const version cifar10 = { 10, 0, 1, ten, "labels",
-    { "data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5" }, "test_batch" };
+static const version cifar10 = {
+    10,          0,
+    1,           ten,
+    "labels",    { "data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5" },
+    "test_batch"
+};
 static const version cifar100 = { 100, 1, 2, hundred, "fine_labels", { "train" }, "test" };
 
 /* One file of a data set. */
 typedef struct part {
     const version *v;
-    fac_text       path;
-    fac_file      *file;
-    bool           python;
-    fac_arena      arena;
-    int64_t        count;
-    const unsigned char *images;                /* python: one behind the other; binary: records */
-    const fac_pickle_value *labels;             /* python */
+    fac_text path;
+    fac_file *file;
+    bool python;
+    fac_arena arena;
+    int64_t count;
+    const unsigned char *images;    /* python: one after the other; binary: records */
+    const fac_pickle_value *labels; /* python */
 } part;
 
 static fac_status read_binary(part *p, fac_error *err) {
@@ -54,26 +67,31 @@ static fac_status read_binary(part *p, fac_error *err) {
     p->count = (int64_t)(bytes / record);
     p->images = fac_file_data(p->file);
     if (bytes % record == 0) return FAC_OK;
-    return fac_raise(err, FAC_E_FORMAT, "%s: record %lld is cut off: %zu of its %zu bytes are there", p->path.s,
+    return fac_raise(err, FAC_E_FORMAT,
+                     "%s: record %lld is cut off: %zu of its %zu bytes are there", p->path.s,
                      (long long)p->count, bytes % record, record);
 }
 
 static fac_status read_python(part *p, fac_error *err) {
     fac_pickle pickle;
-    FAC_TRY(fac_pickle_read(&p->arena, fac_file_data(p->file), fac_file_size(p->file), &pickle, err));
+    FAC_TRY(
+        fac_pickle_read(&p->arena, fac_file_data(p->file), fac_file_size(p->file), &pickle, err));
     const bool dict = pickle.value->kind == FAC_PICKLE_DICT;
     const fac_pickle_value *data = dict ? fac_pickle_get(pickle.value, "data") : NULL;
     p->labels = dict ? fac_pickle_get(pickle.value, p->v->labels) : NULL;
     if (data && data->kind == FAC_PICKLE_OTHER)
         return fac_raise(err, FAC_E_UNSUPPORTED, "its \"data\" is %s", data->text);
-    if (!data || data->kind != FAC_PICKLE_ARRAY || !data->tensor || data->dtype != FAC_U8 || data->tensor->dims.n != 2
-        || data->tensor->dims.d[1] != IMAGE || !p->labels || p->labels->kind != FAC_PICKLE_LIST)
-        return fac_raise(err, FAC_E_FORMAT, "it is no dict with \"data\", an array u8[N,%d], and \"%s\", a list", IMAGE,
-                         p->v->labels);
+    if (!data || data->kind != FAC_PICKLE_ARRAY || !data->tensor || data->dtype != FAC_U8 ||
+        data->tensor->dims.n != 2 || data->tensor->dims.d[1] != IMAGE || !p->labels ||
+        p->labels->kind != FAC_PICKLE_LIST)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "it is no dict with \"data\", an array u8[N,%d], and \"%s\", a list",
+                         IMAGE, p->v->labels);
     p->count = data->tensor->dims.d[0];
     p->images = (const unsigned char *)data->tensor->storage->text;
     if (p->labels->n == (size_t)p->count) return FAC_OK;
-    return fac_raise(err, FAC_E_FORMAT, "it has %lld images and %zu labels", (long long)p->count, p->labels->n);
+    return fac_raise(err, FAC_E_FORMAT, "it has %lld images and %zu labels", (long long)p->count,
+                     p->labels->n);
 }
 
 /* NAME.bin or, if only that is there, NAME. */
@@ -110,17 +128,21 @@ static fac_status take(const part *p, fac_dataset *d, int64_t at, fac_error *err
     const unsigned char *from = p->images;
     for (int64_t i = 0; i < p->count; i++, from += each) {
         const fac_pickle_value *given = p->python ? p->labels->item[i] : NULL;
-        const int64_t label = !given ? from[p->v->label_at] : given->kind == FAC_PICKLE_INT ? given->i : -1;
+        const int64_t label = !given                          ? from[p->v->label_at]
+                              : given->kind == FAC_PICKLE_INT ? given->i
+                                                              : -1;
         if (label < 0 || label >= p->v->classes)
-            return fac_raise(err, FAC_E_FORMAT, "%s: record %lld has label %lld, which is not 0 to %d", p->path.s, (long long)i,
-                             (long long)label, p->v->classes - 1);
+            return fac_raise(err, FAC_E_FORMAT,
+                             "%s: record %lld has label %lld, which is not 0 to %d", p->path.s,
+                             (long long)i, (long long)label, p->v->classes - 1);
         fac_dataset_labels(d)[at + i] = label;
         memcpy(fac_dataset_bytes(d) + (at + i) * IMAGE, from + (p->python ? 0 : p->v->head), IMAGE);
     }
     return FAC_OK;
 }
 
-static fac_status read_all(const version *v, const char *folder, bool train, fac_dataset *out, fac_error *err) {
+static fac_status read_all(const version *v, const char *folder, bool train, fac_dataset *out,
+                           fac_error *err) {
     part parts[FILES] = { { .v = v }, { .v = v }, { .v = v }, { .v = v }, { .v = v } };
     fac_dataset d = { 0 };
     fac_status status = FAC_OK;
@@ -142,7 +164,8 @@ static fac_status read_all(const version *v, const char *folder, bool train, fac
     }
     d.classes = v->classes;
     d.class_names = v->names;
-    static const double mean[3] = { 0.485, 0.456, 0.406 }, std[3] = { 0.229, 0.224, 0.225 };    /* as the preset "cifar10" */
+    static const double mean[3] = { 0.485, 0.456, 0.406 },
+                        std[3] = { 0.229, 0.224, 0.225 }; /* as the preset "cifar10" */
     memcpy(d.mean, mean, sizeof mean);
     memcpy(d.std, std, sizeof std);
     *out = d;

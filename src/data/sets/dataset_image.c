@@ -18,12 +18,14 @@ static fac_status check_images(const fac_dataset *d, fac_error *err) {
 fac_status fac_dataset_image(const fac_dataset *d, int64_t sample, fac_image *out, fac_error *err) {
     FAC_TRY(check_images(d, err));
     if (sample < 0 || sample >= d->count)
-        return fac_raise(err, FAC_E_ARGUMENT, "sample %lld of %lld", (long long)sample, (long long)d->count);
+        return fac_raise(err, FAC_E_ARGUMENT, "sample %lld of %lld", (long long)sample,
+                         (long long)d->count);
     const int64_t channels = d->item.d[0], plane = d->item.d[1] * d->item.d[2];
     FAC_TRY(fac_image_new(d->item.d[2], d->item.d[1], "a sample", out, err));
     const uint8_t *from = d->bytes + sample * channels * plane;
     for (int64_t i = 0; i < plane; i++)
-        for (int64_t c = 0; c < 3; c++) out->rgb[3 * i + c] = from[(channels == 3 ? c * plane : 0) + i];
+        for (int64_t c = 0; c < 3; c++)
+            out->rgb[3 * i + c] = from[(channels == 3 ? c * plane : 0) + i];
     return FAC_OK;
 }
 
@@ -32,8 +34,11 @@ static fac_status resize_all(const fac_dataset *d, fac_dataset *to, fac_error *e
     for (int64_t i = 0; i < d->count; i++) {
         fac_image image = { 0 }, sized = { 0 };
         fac_status status = fac_dataset_image(d, i, &image, err);
-        if (!status) status = fac_image_resize(&image, (int)width, (int)height, FAC_BILINEAR, &sized, err);
-        if (!status) fac_image_planes(&sized, (int)channels, fac_dataset_bytes(to) + i * channels * height * width);
+        if (!status)
+            status = fac_image_resize(&image, (int)width, (int)height, FAC_BILINEAR, &sized, err);
+        if (!status)
+            fac_image_planes(&sized, (int)channels,
+                             fac_dataset_bytes(to) + i * channels * height * width);
         fac_image_free(&image);
         fac_image_free(&sized);
         FAC_TRY(status);
@@ -42,19 +47,25 @@ static fac_status resize_all(const fac_dataset *d, fac_dataset *to, fac_error *e
     return FAC_OK;
 }
 
-fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, int width, fac_dataset *out, fac_error *err) {
+fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, int width,
+                              fac_dataset *out, fac_error *err) {
     FAC_TRY(check_images(d, err));
-    if (height < 1 || width < 1) return fac_raise(err, FAC_E_ARGUMENT, "images cannot become %d x %d", height, width);
+    if (height < 1 || width < 1)
+        return fac_raise(err, FAC_E_ARGUMENT, "images cannot become %d x %d", height, width);
     const int64_t has = d->item.d[0];
     if (channels != has && channels != 3)
-        return fac_raise(err, FAC_E_ARGUMENT, "images of %lld channels cannot become those of %d", (long long)has, channels);
+        return fac_raise(err, FAC_E_ARGUMENT, "images of %lld channels cannot become those of %d",
+                         (long long)has, channels);
     fac_dataset to = { 0 };
-    fac_status status = fac_dataset_new(&to, d->count, fac_shape(channels, height, width), false, "images in another size", err);
+    fac_status status = fac_dataset_new(&to, d->count, fac_shape(channels, height, width), false,
+                                        "images in another size", err);
     if (!status) status = fac_dataset_like(d, &to, err);
     for (int c = 1; c < 3 && has == 1; c++) to.mean[c] = to.mean[0], to.std[c] = to.std[0];
     if (!status) status = resize_all(d, &to, err);
-    if (status) fac_dataset_free(&to);
-    else *out = to;
+    if (status)
+        fac_dataset_free(&to);
+    else
+        *out = to;
     return status;
 }
 

@@ -1,6 +1,7 @@
-/* Files that may be packed: .gz by RFC 1952, recognized by its first two bytes.  A file is one member after the other, as
- * `cat a.gz b.gz`, bgzip and pigz make it, and means their contents one after the other.  Zeros may follow, to fill a block of
- * a tape; anything else is an error, as it is for Python, while gzip warns and leaves it out. */
+/* Files that may be packed: .gz by RFC 1952, recognized by its first two bytes.  A file is one
+ * member after the other, as `cat a.gz b.gz`, bgzip and pigz make it, and means their contents one
+ * after the other.  Zeros may follow, to fill a block of a tape; anything else is an error, as it
+ * is for Python, while gzip warns and leaves it out. */
 #include <limits.h>
 #include <string.h>
 #ifdef FAC_HAVE_ZLIB
@@ -16,12 +17,12 @@ static bool member_here(const unsigned char *p, size_t n) {
 }
 
 #ifdef FAC_HAVE_ZLIB
-enum { GZIP = 16 };                 /* zlib: expect a gzip head, check its CRC and length */
+enum { GZIP = 16 }; /* zlib: expect a gzip head, check its CRC and length */
 
-/* Appends the contents of the member that z->next_in points to; *in: bytes from there on, before and after. */
+/* Appends the contents of the member that z->next_in points to; *in: bytes from there on, before
+ * and after. */
 static fac_status unpack_member(z_stream *z, const char *path, size_t *in, unsigned char **out,
-                                size_t *bytes, size_t *room,
-                                fac_error *err) {
+                                size_t *bytes, size_t *room, fac_error *err) {
     int code = Z_OK;
     while (code == Z_OK) {
         if (!fac_reserve(out, room, *bytes + 65536, 1))
@@ -36,7 +37,9 @@ static fac_status unpack_member(z_stream *z, const char *path, size_t *in, unsig
         *bytes += given - z->avail_out;
     }
     if (code == Z_MEM_ERROR) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
-    return code == Z_STREAM_END ? FAC_OK : fac_raise(err, FAC_E_FORMAT, "%s: its compressed data is broken or cut off", path);
+    return code == Z_STREAM_END
+               ? FAC_OK
+               : fac_raise(err, FAC_E_FORMAT, "%s: its compressed data is broken or cut off", path);
 }
 
 static fac_status unpack(z_stream *z, const char *path, size_t size, unsigned char **out,
@@ -48,16 +51,19 @@ static fac_status unpack(z_stream *z, const char *path, size_t size, unsigned ch
             return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
     } while (member_here(z->next_in, in));
     while (zeros < in && !z->next_in[zeros]) zeros++;
-    return zeros == in ? FAC_OK
-        : fac_raise(err, FAC_E_FORMAT, "%s: byte %zu and those after it are no gzip data", path,
-                                            size - in + zeros);
+    return zeros == in
+               ? FAC_OK
+               : fac_raise(err, FAC_E_FORMAT, "%s: byte %zu and those after it are no gzip data",
+                           path, size - in + zeros);
 }
 
-static fac_status inflated(const char *path, const fac_file *f, unsigned char **out, size_t *bytes, fac_error *err) {
+static fac_status inflated(const char *path, const fac_file *f, unsigned char **out, size_t *bytes,
+                           fac_error *err) {
     z_stream z = { 0 };
     unsigned char *to = NULL;
     size_t n = 0;
-    if (inflateInit2(&z, MAX_WBITS + GZIP) != Z_OK) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
+    if (inflateInit2(&z, MAX_WBITS + GZIP) != Z_OK)
+        return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
     z.next_in = (unsigned char *)(uintptr_t)fac_file_data(f);
     fac_status status = unpack(&z, path, fac_file_size(f), &to, &n, err);
     inflateEnd(&z);
@@ -70,7 +76,8 @@ static fac_status inflated(const char *path, const fac_file *f, unsigned char **
     return FAC_OK;
 }
 #else
-static fac_status inflated(const char *path, const fac_file *f, unsigned char **out, size_t *bytes, fac_error *err) {
+static fac_status inflated(const char *path, const fac_file *f, unsigned char **out, size_t *bytes,
+                           fac_error *err) {
     (void)f, (void)out, (void)bytes;
     return fac_raise(err, FAC_E_UNSUPPORTED, "%s: this build has no zlib to unpack it", path);
 }

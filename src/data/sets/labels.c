@@ -8,7 +8,11 @@
 enum { LONGEST = 64 << 20 };
 
 /* text as it is written into models; the names are copies of its lines in one piece of memory. */
-struct fac_labels { char *text, *lines; const char **names; int n; };
+struct fac_labels {
+    char *text, *lines;
+    const char **names;
+    int n;
+};
 
 void fac_labels_free(fac_labels *l) {
     if (!l) return;
@@ -18,7 +22,7 @@ void fac_labels_free(fac_labels *l) {
     fac_release(l);
 }
 
-int         fac_labels_count(const fac_labels *l) { return l ? l->n : 0; }
+int fac_labels_count(const fac_labels *l) { return l ? l->n : 0; }
 const char *fac_labels_text(const fac_labels *l) { return l->text; }
 const char *fac_labels_get(const fac_labels *l, int64_t index) {
     return l && index >= 0 && index < l->n && *l->names[index] ? l->names[index] : NULL;
@@ -71,8 +75,8 @@ static fac_status no_names(const char *name, fac_error *err) {
 fac_status fac_labels_parse(const char *text, size_t bytes, const char *name, fac_labels **out,
                             fac_error *err) {
     if (bytes > LONGEST)
-        return fac_raise(err, FAC_E_ARGUMENT, "%s: %zu bytes of names; there may be %d",
-                         name, bytes, LONGEST);
+        return fac_raise(err, FAC_E_ARGUMENT, "%s: %zu bytes of names; there may be %d", name,
+                         bytes, LONGEST);
     if (memchr(text, 0, bytes))
         return fac_raise(err, FAC_E_FORMAT, "%s: holds no names: there is a zero byte in it", name);
     fac_labels *l = fac_alloc(1, sizeof *l);
@@ -83,8 +87,10 @@ fac_status fac_labels_parse(const char *text, size_t bytes, const char *name, fa
     }
     const size_t n = clean(text, bytes, l->text);
     fac_status status = n ? cut(l, n, err) : no_names(name, err);
-    if (status) fac_labels_free(l);
-    else *out = l;
+    if (status)
+        fac_labels_free(l);
+    else
+        *out = l;
     return status;
 }
 

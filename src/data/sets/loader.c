@@ -1,27 +1,33 @@
-/* The loader: a thread makes the batches to come, in a ring of buffers that are used again and again.
+/* The loader: a thread makes the batches to come, in a ring of buffers that are used again and
+ * again.
  *
- * Batch k lies in slot k modulo the number of slots.  The maker may be `ahead` batches ahead of the one in use, so there is one
- * slot more than that.  An error waits in its slot for its turn, and nothing is made behind it. */
+ * Batch k lies in slot k modulo the number of slots.  The maker may be `ahead` batches ahead of the
+ * one in use, so there is one slot more than that.  An error waits in its slot for its turn, and
+ * nothing is made after it. */
 #include <pthread.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/sets/batch.h"
 
-typedef struct slot { fac_batch_memory batch; fac_status status; fac_error err; } slot;
+typedef struct slot {
+    fac_batch_memory batch;
+    fac_status status;
+    fac_error err;
+} slot;
 
 struct fac_loader {
     const fac_dataset *d;
-    fac_batches     b;
-    int64_t         in_epoch, end;
-    slot           *slots;
-    int64_t         count;          /* of slots */
-    int64_t         next;           /* the batch to hand out */
-    bool            threaded;
-    pthread_t       thread;
-    pthread_mutex_t lock;           /* of what follows */
-    pthread_cond_t  moved;          /* made, used or stop changed */
-    int64_t         made, used;     /* batches below made are there; those below used are no more */
-    bool            stop;
+    fac_batches b;
+    int64_t in_epoch, end;
+    slot *slots;
+    int64_t count; /* of slots */
+    int64_t next;  /* the batch to hand out */
+    bool threaded;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t moved; /* made, used or stop changed */
+    int64_t made, used;   /* batches below made are there; those below used are no more */
+    bool stop;
 };
 
 static slot *slot_of(fac_loader *l, int64_t k) { return &l->slots[k % l->count]; }
@@ -35,7 +41,8 @@ static void *work(void *self) {
     fac_loader *l = self;
     for (bool more = true; more;) {
         pthread_mutex_lock(&l->lock);
-        while (!l->stop && l->made < l->end && l->made - l->used >= l->count) pthread_cond_wait(&l->moved, &l->lock);
+        while (!l->stop && l->made < l->end && l->made - l->used >= l->count)
+            pthread_cond_wait(&l->moved, &l->lock);
         const int64_t k = l->made;
         more = !l->stop && k < l->end;
         pthread_mutex_unlock(&l->lock);
@@ -55,7 +62,8 @@ static fac_status start(fac_loader *l, int ahead, fac_error *err) {
     l->slots = fac_alloc((size_t)l->count, sizeof *l->slots);
     if (!l->slots) return fac_raise(err, FAC_E_NOMEM, "no memory for a loader");
     if (!ahead || l->used >= l->end) return FAC_OK;
-    if (pthread_mutex_init(&l->lock, NULL)) return FAC_OK;      /* without a thread batches are made when they are asked for */
+    if (pthread_mutex_init(&l->lock, NULL))
+        return FAC_OK; /* without a thread batches are made when they are asked for */
     if (pthread_cond_init(&l->moved, NULL)) {
         pthread_mutex_destroy(&l->lock);
         return FAC_OK;
@@ -68,20 +76,29 @@ static fac_status start(fac_loader *l, int ahead, fac_error *err) {
     return FAC_OK;
 }
 
-fac_status fac_loader_new(const fac_dataset *d, const fac_batches *b, int64_t first, int64_t end, int ahead, fac_loader **out,
-                          fac_error *err) {
+fac_status fac_loader_new(const fac_dataset *d, const fac_batches *b, int64_t first, int64_t end,
+                          int ahead, fac_loader **out, fac_error *err) {
     enum { MOST = 1024 };
     const int64_t in_epoch = fac_batches_count(d, b);
     if (in_epoch < 1 || first < 0 || end < first || ahead < 0 || ahead > MOST)
-        return fac_raise(err, FAC_E_ARGUMENT, "a loader of batches %lld to %lld of %lld samples, %d ahead (0 to %d)",
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "a loader of batches %lld to %lld of %lld samples, %d ahead (0 to %d)",
                          (long long)first, (long long)end, (long long)b->size, ahead, MOST);
     FAC_TRY(fac_batches_check(d, b, err));
     fac_loader *l = fac_alloc(1, sizeof *l);
     if (!l) return fac_raise(err, FAC_E_NOMEM, "no memory for a loader");
-    *l = (fac_loader){ .d = d, .b = *b, .in_epoch = in_epoch, .end = end, .next = first, .made = first, .used = first };
+    *l = (fac_loader){ .d = d,
+                       .b = *b,
+                       .in_epoch = in_epoch,
+                       .end = end,
+                       .next = first,
+                       .made = first,
+                       .used = first };
     fac_status status = start(l, ahead, err);
-    if (status) fac_loader_free(l);
-    else *out = l;
+    if (status)
+        fac_loader_free(l);
+    else
+        *out = l;
     return status;
 }
 
@@ -96,9 +113,13 @@ static void wait_for(fac_loader *l, int64_t k) {
 
 fac_status fac_loader_next(fac_loader *l, fac_tensor **x, fac_tensor **labels, fac_error *err) {
     const int64_t k = l->next;
-    if (k >= l->end) return fac_raise(err, FAC_E_ARGUMENT, "a loader has no batch %lld: it ends there", (long long)k);
-    if (l->threaded) wait_for(l, k);
-    else if (l->made == k) make(l, l->made++);
+    if (k >= l->end)
+        return fac_raise(err, FAC_E_ARGUMENT, "a loader has no batch %lld: it ends there",
+                         (long long)k);
+    if (l->threaded)
+        wait_for(l, k);
+    else if (l->made == k)
+        make(l, l->made++);
     const slot *s = slot_of(l, k);
     if (s->status) {
         if (err) *err = s->err;

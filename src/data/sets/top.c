@@ -14,8 +14,10 @@ static bool shape_of(const fac_dims *d, int64_t *rows, int64_t *classes) {
         if (d->d[k] > 1) wide++;
         if (d->d[k] > 1 && !(d->n > 1 && k == 0)) *classes = d->d[k];
     }
-    if (d->n > 1 && (wide > 1 || *classes > 1)) *rows = d->d[0];
-    else *classes = fac_dims_count(d);
+    if (d->n > 1 && (wide > 1 || *classes > 1))
+        *rows = d->d[0];
+    else
+        *classes = fac_dims_count(d);
     return d->n > 0 && *classes > 0 && fac_dims_count(d) == *rows * *classes;
 }
 

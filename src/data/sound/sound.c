@@ -94,7 +94,9 @@ fac_status fac_sound_windows(const fac_sound *s, int rate, int64_t length, int64
                (size_t)n * sizeof(float));
     }
     fac_tensor_free(mono);
-    if (status) fac_tensor_free(y);
-    else *out = y;
+    if (status)
+        fac_tensor_free(y);
+    else
+        *out = y;
     return status;
 }

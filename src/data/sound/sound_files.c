@@ -1,7 +1,7 @@
 /* Which sounds a path means, for those who want to hear all of them. */
 #include <string.h>
-#include <sys/stat.h>
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "data/sound/recordings.h"
 
@@ -10,11 +10,6 @@ struct fac_sound_files_memory {
     const char **path;
     double *start, *end;
 };
-
-static bool is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
 
 /* The sounds of a folder, after those of the folders in it. */
 static fac_status walk(fac_recordings *r) {
@@ -31,7 +26,7 @@ static fac_status walk(fac_recordings *r) {
 }
 
 static fac_status find(fac_recordings *r) {
-    if (is_folder(r->from)) return walk(r);
+    if (fac_is_folder(r->from)) return walk(r);
     if (!fac_is_sound(r->from)) return fac_recordings_table(r);
     const char *path = fac_arena_print(&r->arena, "%s", r->from);
     return path ? fac_recordings_add(r, (fac_recording){ .path = path })
@@ -65,8 +60,7 @@ fac_status fac_sound_files_find(const char *path, fac_sound_files *out, fac_erro
     static const fac_sounds_opts any = { 0 };
     fac_recordings r = { .from = path, .opts = &any, .err = err };
     fac_status status = find(&r);
-    if (!status && !r.n)
-        status = fac_raise(err, FAC_E_FORMAT, "%s: there is no sound in it", path);
+    if (!status && !r.n) status = fac_raise(err, FAC_E_FORMAT, "%s: there is no sound in it", path);
     if (!status) status = list(&r, out);
     fac_release(r.classes.at);
     fac_release(r.groups.at);

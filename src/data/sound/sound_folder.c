@@ -140,8 +140,7 @@ static fac_status draw_parts(fac_recordings *r) {
     const double part = r->opts->test > 0 ? r->opts->test : 0.1;
     const int64_t n = count_groups(r), most = (int64_t)((double)n * part + 0.5);
     bool *chosen = fac_alloc((size_t)n + 1, sizeof *chosen);
-    if (!chosen)
-        return fac_raise(r->err, FAC_E_NOMEM, "%s: no memory for its parts", r->from);
+    if (!chosen) return fac_raise(r->err, FAC_E_NOMEM, "%s: no memory for its parts", r->from);
     for (int64_t k = 0; k < (most ? most : 1) && k < n; k++)
         chosen[fac_permute(r->opts->seed, 0, n, k)] = true;
     for (size_t i = 0; i < r->n; i++) r->all[i].test = chosen[r->all[i].group];

@@ -110,8 +110,9 @@ fac_status fac_recordings_table(fac_recordings *r) {
     FAC_TRY(fac_read_text(r->from, LONGEST, FAC_READ_FILE_OR_PIPE, &text, &bytes, r->err));
     t.folder = fac_arena_print(&r->arena, "%.*s", slash ? (int)(slash - r->from + 1) : 0, r->from);
     const char separator = ends_with(r->from, ".tsv") ? '\t' : ',';
-    t.t = (fac_records){ .at = text, .end = text + bytes, .name = r->from, .line = 1,
-                         .separator = separator };
+    t.t = (fac_records){
+        .at = text, .end = text + bytes, .name = r->from, .line = 1, .separator = separator
+    };
     const fac_status status =
         t.folder ? read_records(&t) : fac_raise(r->err, FAC_E_NOMEM, "no memory for a table");
     fac_read_free(text);

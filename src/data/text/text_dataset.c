@@ -10,12 +10,16 @@ static fac_status take_names(const fac_texts *t, fac_dataset *d, fac_error *err)
     d->classes = t->classes;
     if (!t->class_names) return FAC_OK;
     d->class_names = fac_arena_texts(&d->memory->arena, t->class_names, (size_t)t->classes);
-    return d->class_names ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", t->classes);
+    return d->class_names
+               ? FAC_OK
+               : fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", t->classes);
 }
 
-fac_status fac_dataset_texts(const fac_texts *t, const fac_vocab *v, int64_t length, fac_dataset *out, fac_error *err) {
+fac_status fac_dataset_texts(const fac_texts *t, const fac_vocab *v, int64_t length,
+                             fac_dataset *out, fac_error *err) {
     fac_dataset d = { 0 };
-    if (length < 0) return fac_raise(err, FAC_E_ARGUMENT, "texts of %lld tokens", (long long)length);
+    if (length < 0)
+        return fac_raise(err, FAC_E_ARGUMENT, "texts of %lld tokens", (long long)length);
     for (int64_t i = 0; !length && i < t->count; i++) {
         int64_t n = fac_vocab_encode(v, t->text[i], NULL, 0);
         if (n > d.item.d[0]) d.item.d[0] = n;
@@ -23,12 +27,14 @@ fac_status fac_dataset_texts(const fac_texts *t, const fac_vocab *v, int64_t len
     if (!length) length = d.item.d[0] ? d.item.d[0] : 1;
     fac_status status = fac_dataset_new_of(&d, t->count, fac_shape(length), FAC_I32, "texts", err);
     if (!status) status = take_names(t, &d, err);
-    for (int64_t i = 0; !status && i < t->count; i++) {         /* memory is zero: FAC_PAD */
+    for (int64_t i = 0; !status && i < t->count; i++) { /* memory is zero: FAC_PAD */
         fac_vocab_encode(v, t->text[i], fac_dataset_tokens(&d) + i * length, length);
         fac_dataset_labels(&d)[i] = t->labels[i];
     }
-    if (status) fac_dataset_free(&d);
-    else *out = d;
+    if (status)
+        fac_dataset_free(&d);
+    else
+        *out = d;
     return status;
 }
 
@@ -44,11 +50,15 @@ fac_status fac_texts_sst2(const char *folder, const char *part, fac_texts *out, 
     fac_text path = { 0 };
     fac_file *f = NULL;
     fac_text_print(&path, "%s/%s.tsv", folder, part);
-    fac_status status = path.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for a path") : fac_file_map(path.s, &f, err);
+    fac_status status = path.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for a path")
+                                    : fac_file_map(path.s, &f, err);
     if (!status) {
         const bool glue = begins_with(f, "sentence\t") || begins_with(f, "sentence \t");
-        const fac_texts_opts o = { .separator = '\t', .header = glue, .text = glue ? "sentence" : NULL,
-                                   .label = glue ? "label" : NULL, .like = &two };
+        const fac_texts_opts o = { .separator = '\t',
+                                   .header = glue,
+                                   .text = glue ? "sentence" : NULL,
+                                   .label = glue ? "label" : NULL,
+                                   .like = &two };
         status = fac_texts_scan(fac_file_data(f), fac_file_size(f), path.s, &o, out, err);
         if (!status) out->class_names = names;
     }

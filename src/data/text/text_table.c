@@ -13,7 +13,9 @@ enum { CLASSES = 1 << 20, SHOWN = 40 };
 
 /* ---- columns ---- */
 
-static bool field_is(const fac_field *f, const char *name) { return strlen(name) == f->n && !memcmp(f->s, name, f->n); }
+static bool field_is(const fac_field *f, const char *name) {
+    return strlen(name) == f->n && !memcmp(f->s, name, f->n);
+}
 
 static bool whole_number(const char *s, size_t n, int64_t most, int64_t *out) {
     int64_t x = 0;
@@ -26,18 +28,22 @@ static bool whole_number(const char *s, size_t n, int64_t most, int64_t *out) {
     return n > 0;
 }
 
-static fac_status column(const fac_records *t, const char *name, bool header, int *out, fac_error *err) {
+static fac_status column(const fac_records *t, const char *name, bool header, int *out,
+                         fac_error *err) {
     int64_t number;
     for (int k = 0; header && k < t->nfields; k++) {
         fac_field f = t->fields[k];
-        while (f.n && f.s[f.n - 1] == ' ') f.n--;               /* GLUE's are "sentence \tlabel" in places */
+        while (f.n && f.s[f.n - 1] == ' ') f.n--; /* GLUE's are "sentence \tlabel" in places */
         if (!field_is(&f, name)) continue;
         *out = k;
         return FAC_OK;
     }
     if (!whole_number(name, strlen(name), FAC_COLUMNS - 1, &number))
-        return fac_raise(err, FAC_E_ARGUMENT, header ? "%s: has no column \"%s\"" : "%s: columns are numbers where there is no "
-                         "header, not \"%s\"", t->name, name);
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         header ? "%s: has no column \"%s\""
+                                : "%s: columns are numbers where there is no "
+                                  "header, not \"%s\"",
+                         t->name, name);
     *out = (int)number;
     return FAC_OK;
 }
@@ -59,18 +65,20 @@ static const char *clean(fac_arena *arena, const fac_field *f) {
         broken += fac_utf8_next(&p) == 0xfffd && (p - from != 3 || memcmp(from, "\xef\xbf\xbd", 3));
     }
     if (!broken) return (const char *)s;
-    char *good = broken > (SIZE_MAX - 1 - n) / 3 ? NULL : fac_arena_alloc(arena, n + 3 * broken + 1, 1), *to = good;
+    char *good =
+             broken > (SIZE_MAX - 1 - n) / 3 ? NULL : fac_arena_alloc(arena, n + 3 * broken + 1, 1),
+         *to = good;
     for (const unsigned char *p = s; good && *p;) to = fac_utf8_put(to, fac_utf8_next(&p));
     return good;
 }
 
 typedef struct reader {
     fac_records t;
-    int         text, label;
-    size_t      room_text, room_label, room_line;
+    int text, label;
+    size_t room_text, room_label, room_line;
     fac_field *labels;
-    int64_t   *lines;
-    fac_texts  out;
+    int64_t *lines;
+    fac_texts out;
 } reader;
 
 static fac_status keep_record(reader *r, int64_t line, fac_error *err) {
@@ -79,17 +87,20 @@ static fac_status keep_record(reader *r, int64_t line, fac_error *err) {
     const size_t n = (size_t)r->out.count + 1;
     const int need = r->text > r->label ? r->text : r->label;
     if (t->nfields <= need)
-        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: %d columns where %d are needed", t->name, (long long)line, t->nfields,
-                         need + 1);
+        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: %d columns where %d are needed", t->name,
+                         (long long)line, t->nfields, need + 1);
     const fac_field *text = &t->fields[r->text];
     if (memchr(text->s, 0, text->n))
-        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a NUL byte: this is no text", t->name, (long long)line);
-    if (!fac_reserve(&m->text, &r->room_text, n, sizeof *m->text)
-        || !fac_reserve(&r->labels, &r->room_label, n, sizeof *r->labels)
-        || !fac_reserve(&r->lines, &r->room_line, n, sizeof *r->lines) || !(m->text[n - 1] = clean(&m->arena, text)))
+        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a NUL byte: this is no text", t->name,
+                         (long long)line);
+    if (!fac_reserve(&m->text, &r->room_text, n, sizeof *m->text) ||
+        !fac_reserve(&r->labels, &r->room_label, n, sizeof *r->labels) ||
+        !fac_reserve(&r->lines, &r->room_line, n, sizeof *r->lines) ||
+        !(m->text[n - 1] = clean(&m->arena, text)))
         return fac_raise(err, FAC_E_NOMEM, "%s: no memory for its texts", t->name);
     r->labels[n - 1] = t->fields[r->label];
-    while (r->labels[n - 1].n && r->labels[n - 1].s[r->labels[n - 1].n - 1] == ' ') r->labels[n - 1].n--;
+    while (r->labels[n - 1].n && r->labels[n - 1].s[r->labels[n - 1].n - 1] == ' ')
+        r->labels[n - 1].n--;
     r->lines[n - 1] = line;
     r->out.count++;
     return FAC_OK;
@@ -113,8 +124,8 @@ static fac_status read_records(reader *r, const fac_texts_opts *o, fac_error *er
 
 static fac_status bad_label(const reader *r, int64_t i, const char *what, fac_error *err) {
     const fac_field *f = &r->labels[i];
-    return fac_raise(err, FAC_E_FORMAT, "%s:%lld: the label \"%.*s\" %s", r->t.name, (long long)r->lines[i],
-                     f->n < SHOWN ? (int)f->n : SHOWN, f->s, what);
+    return fac_raise(err, FAC_E_FORMAT, "%s:%lld: the label \"%.*s\" %s", r->t.name,
+                     (long long)r->lines[i], f->n < SHOWN ? (int)f->n : SHOWN, f->s, what);
 }
 
 /* Are all labels numbers?  Then the classes are 0 .. the largest. */
@@ -136,8 +147,10 @@ static int64_t find_name(const char *const *names, int64_t n, const fac_field *f
         const int64_t middle = low + (high - low) / 2;
         const size_t length = strlen(names[middle]);
         const int order = memcmp(names[middle], f->s, length < f->n ? length : f->n);
-        if (order < 0 || (!order && length < f->n)) low = middle + 1;
-        else high = middle;
+        if (order < 0 || (!order && length < f->n))
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low < n && field_is(f, names[low]) ? low : -1;
 }
@@ -154,7 +167,9 @@ static fac_status known_labels(reader *r, const fac_texts *like, fac_error *err)
     return FAC_OK;
 }
 
-static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 /* The distinct labels, sorted, in the arena of the texts. */
 static fac_status collect_names(reader *r, const char ***names, int64_t *n, fac_error *err) {
@@ -167,10 +182,13 @@ static fac_status collect_names(reader *r, const char ***names, int64_t *n, fac_
         if (!f->n || memchr(f->s, 0, f->n)) status = bad_label(r, i, "is no name of a class", err);
         const char *name = status ? NULL : clean(arena, f);
         if (status || (name && fac_table_get(&seen, name))) continue;
-        if (!name || !fac_reserve(names, &room, (size_t)*n + 1, sizeof **names) || !fac_table_put(&seen, name, arena))
+        if (!name || !fac_reserve(names, &room, (size_t)*n + 1, sizeof **names) ||
+            !fac_table_put(&seen, name, arena))
             status = fac_raise(err, FAC_E_NOMEM, "%s: no memory for its classes", r->t.name);
-        else if (*n == CLASSES) status = bad_label(r, i, "is one class too many", err);
-        else (*names)[(*n)++] = name;
+        else if (*n == CLASSES)
+            status = bad_label(r, i, "is one class too many", err);
+        else
+            (*names)[(*n)++] = name;
     }
     fac_table_free(&seen);
     if (!status) qsort(*names, (size_t)*n, sizeof **names, by_bytes);
@@ -212,8 +230,8 @@ static bool ends_in(const char *name, const char *ending) {
     return n >= m && !strcasecmp(name + n - m, ending);
 }
 
-fac_status fac_texts_scan(const char *data, size_t bytes, const char *name, const fac_texts_opts *opts, fac_texts *out,
-                           fac_error *err) {
+fac_status fac_texts_scan(const char *data, size_t bytes, const char *name,
+                          const fac_texts_opts *opts, fac_texts *out, fac_error *err) {
     static const fac_texts_opts usual;
     const fac_texts_opts *o = opts ? opts : &usual;
     reader *r = fac_alloc(1, sizeof *r);
@@ -221,22 +239,31 @@ fac_status fac_texts_scan(const char *data, size_t bytes, const char *name, cons
         fac_release(r);
         return fac_raise(err, FAC_E_NOMEM, "%s: no memory", name);
     }
-    const size_t mark = bytes >= 3 && !memcmp(data, "\xef\xbb\xbf", 3) ? 3 : 0;         /* a byte order mark */
-    r->t = (fac_records){ .at = data + mark, .end = data + bytes, .name = name, .line = 1,
-                    .separator = o->separator ? o->separator : ends_in(name, ".csv") ? ',' : '\t' };
+    const size_t mark =
+        bytes >= 3 && !memcmp(data, "\xef\xbb\xbf", 3) ? 3 : 0; /* a byte order mark */
+    r->t = (fac_records){ .at = data + mark,
+                          .end = data + bytes,
+                          .name = name,
+                          .line = 1,
+                          .separator = o->separator            ? o->separator
+                                       : ends_in(name, ".csv") ? ','
+                                                               : '\t' };
     fac_status status = read_records(r, o, err);
     if (!status) status = classes(r, o->like, err);
     r->out.text = r->out.memory->text;
     r->out.labels = r->out.memory->labels;
     fac_release(r->labels);
     fac_release(r->lines);
-    if (status) fac_texts_free(&r->out);
-    else *out = r->out;
+    if (status)
+        fac_texts_free(&r->out);
+    else
+        *out = r->out;
     fac_release(r);
     return status;
 }
 
-fac_status fac_texts_load(const char *path, const fac_texts_opts *opts, fac_texts *out, fac_error *err) {
+fac_status fac_texts_load(const char *path, const fac_texts_opts *opts, fac_texts *out,
+                          fac_error *err) {
     fac_file *f;
     FAC_TRY(fac_file_map(path, &f, err));
     fac_status status = fac_texts_scan(fac_file_data(f), fac_file_size(f), path, opts, out, err);

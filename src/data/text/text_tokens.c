@@ -1,4 +1,5 @@
-/* How a text is cut into tokens.  The input is UTF-8 that ends in a NUL; what is malformed in it counts as U+FFFD. */
+/* How a text is cut into tokens.  The input is UTF-8 that ends in a NUL; what is malformed in it
+ * counts as U+FFFD. */
 #include "data/text/text_internal.h"
 #include "tensor/utf.h"
 
@@ -7,7 +8,11 @@ enum { APOSTROPHE = '\'', TYPOGRAPHIC_APOSTROPHE = 0x2019, LONGEST_CHARACTER = 4
 typedef const unsigned char *cursor;
 
 /* A token while it is written; too_long: nothing more is. */
-typedef struct spelling { char *to; size_t n; bool keep_case, too_long; } spelling;
+typedef struct spelling {
+    char *to;
+    size_t n;
+    bool keep_case, too_long;
+} spelling;
 
 static void spell(spelling *s, uint32_t c) {
     if (s->n + LONGEST_CHARACTER >= FAC_TOKEN_ROOM) s->too_long = true;
@@ -19,19 +24,23 @@ static void spell(spelling *s, uint32_t c) {
 static uint32_t take(cursor *p) { return **p ? fac_utf8_next(p) : 0; }
 static uint32_t peek(cursor p) { return take(&p); }
 
-static bool in_word(uint32_t c) { return fac_unicode_is_letter(c) || fac_unicode_is_number(c) || fac_unicode_is_mark(c); }
+static bool in_word(uint32_t c) {
+    return fac_unicode_is_letter(c) || fac_unicode_is_number(c) || fac_unicode_is_mark(c);
+}
 static bool is_apostrophe(uint32_t c) { return c == APOSTROPHE || c == TYPOGRAPHIC_APOSTROPHE; }
 
-/* Does this ending (small letters) stand at p, and a word end behind it? */
+/* Does this ending (small letters) stand at p, and a word end after it? */
 static bool ends_with(cursor p, const char *ending) {
     for (; *ending; ending++) {
         uint32_t c = take(&p);
-        if (*ending == APOSTROPHE ? !is_apostrophe(c) : fac_unicode_lower(c) != (uint32_t)*ending) return false;
+        if (*ending == APOSTROPHE ? !is_apostrophe(c) : fac_unicode_lower(c) != (uint32_t)*ending)
+            return false;
     }
     return !in_word(peek(p));
 }
 
-/* Letters that the Penn Treebank cuts off together with their apostrophe at p: it 's, they 're, is n't. */
+/* Letters that the Penn Treebank cuts off together with their apostrophe at p: it 's, they 're, is
+ * n't. */
 static size_t ending_at(cursor p) {
     static const char *const endings[] = { "'s", "'d", "'m", "'t", "'re", "'ve", "'ll", NULL };
     for (const char *const *e = endings; *e; e++)
@@ -62,13 +71,17 @@ static void skip_spaces(cursor *p) {
     for (cursor next = *p; fac_unicode_is_space(take(&next));) *p = next;
 }
 
-bool fac_token_next(fac_token_kind kind, bool keep_case, const unsigned char **p, char token[FAC_TOKEN_ROOM]) {
+bool fac_token_next(fac_token_kind kind, bool keep_case, const unsigned char **p,
+                    char token[FAC_TOKEN_ROOM]) {
     spelling s = { token, 0, keep_case, false };
     if (kind != FAC_TOKENS_CHAR) skip_spaces(p);
     if (!**p) return false;
-    if (kind == FAC_TOKENS_WORD) word(p, &s);
-    else if (kind == FAC_TOKENS_CHAR) spell(&s, take(p));
-    else while (**p && !fac_unicode_is_space(peek(*p))) spell(&s, take(p));
+    if (kind == FAC_TOKENS_WORD)
+        word(p, &s);
+    else if (kind == FAC_TOKENS_CHAR)
+        spell(&s, take(p));
+    else
+        while (**p && !fac_unicode_is_space(peek(*p))) spell(&s, take(p));
     token[s.too_long ? 0 : s.n] = 0;
     return true;
 }

@@ -1,5 +1,6 @@
-/* A vocabulary as a text file: "facula-vocab 1 word lower", then a line for each word in the order of their numbers, <pad> and
- * <unk> included.  Backslash, tab and line ends inside words (of characters) are written \\ \t \n \r. */
+/* A vocabulary as a text file: "facula-vocab 1 word lower", then a line for each word in the order
+ * of their numbers, <pad> and <unk> included.  Backslash, tab and line ends inside words (of
+ * characters) are written \\ \t \n \r. */
 #include <string.h>
 #include "base/error.h"
 #include "base/file.h"
@@ -10,14 +11,16 @@
 enum { LONGEST = 256 << 20 };
 
 static const char first_words[] = "facula-vocab 1 ";
-static const char *const kinds[] = { "word", "space", "char" };        /* as fac_token_kind */
+static const char *const kinds[] = { "word", "space", "char" }; /* as fac_token_kind */
 static const char escaped[] = "\\\t\n\r", letters[] = "\\tnr";
 
 static void add_word(fac_text *t, const char *word) {
     for (; *word; word++) {
         const char *at = strchr(escaped, *word);
-        if (at) fac_text_add_bytes(t, (char[]){ '\\', letters[at - escaped] }, 2);
-        else fac_text_add_bytes(t, word, 1);
+        if (at)
+            fac_text_add_bytes(t, (char[]){ '\\', letters[at - escaped] }, 2);
+        else
+            fac_text_add_bytes(t, word, 1);
     }
     fac_text_add(t, "\n");
 }
@@ -31,8 +34,10 @@ fac_status fac_vocab_save(const fac_vocab *v, const char *path, fac_error *err) 
                                  : fac_writer_open(path, &w, err);
     if (!status) {
         status = fac_writer_put(w, t.s, t.n, err);
-        if (status) fac_writer_cancel(w);
-        else status = fac_writer_close(w, err);
+        if (status)
+            fac_writer_cancel(w);
+        else
+            status = fac_writer_close(w, err);
     }
     fac_text_free(&t);
     return status;
@@ -40,7 +45,10 @@ fac_status fac_vocab_save(const fac_vocab *v, const char *path, fac_error *err) 
 
 /* ---- reading ---- */
 
-typedef struct lines { const char *at, *end; int64_t number; } lines;
+typedef struct lines {
+    const char *at, *end;
+    int64_t number;
+} lines;
 
 /* The next line without its end; false when there is none. */
 static bool next_line(lines *l, const char **s, size_t *n) {
@@ -77,7 +85,9 @@ static bool read_head(const char *s, size_t n, fac_token_kind *kind, bool *keep_
         for (int keep = 0; keep < 2; keep++) {
             const char *ending = keep ? " case" : " lower";
             const size_t a = strlen(kinds[k]), b = strlen(ending);
-            if (n - first != a + b || memcmp(s + first, kinds[k], a) || memcmp(s + first + a, ending, b)) continue;
+            if (n - first != a + b || memcmp(s + first, kinds[k], a) ||
+                memcmp(s + first + a, ending, b))
+                continue;
             *kind = (fac_token_kind)k;
             *keep_case = keep;
             return true;
@@ -91,12 +101,12 @@ static fac_status add_words(lines *l, const char *name, fac_vocab *v, fac_error 
     char word[FAC_TOKEN_ROOM];
     for (int64_t id = 0; next_line(l, &s, &n); id++) {
         if (!read_word(s, n, word))
-            return fac_raise(err, FAC_E_FORMAT, "%s:%lld: is no word of 1 to %d bytes", name, (long long)l->number,
-                             FAC_TOKEN_ROOM - 1);
+            return fac_raise(err, FAC_E_FORMAT, "%s:%lld: is no word of 1 to %d bytes", name,
+                             (long long)l->number, FAC_TOKEN_ROOM - 1);
         if (id < v->count && id <= FAC_UNK) {
             if (strcmp(word, v->words[id]))
-                return fac_raise(err, FAC_E_FORMAT, "%s:%lld: \"%s\" where %s belongs", name, (long long)l->number, word,
-                                 v->words[id]);
+                return fac_raise(err, FAC_E_FORMAT, "%s:%lld: \"%s\" where %s belongs", name,
+                                 (long long)l->number, word, v->words[id]);
             continue;
         }
         fac_status status = fac_vocab_add(v, word, err);
@@ -105,21 +115,27 @@ static fac_status add_words(lines *l, const char *name, fac_vocab *v, fac_error 
     return FAC_OK;
 }
 
-fac_status fac_vocab_parse(const char *data, size_t bytes, const char *name, fac_vocab **out, fac_error *err) {
+fac_status fac_vocab_parse(const char *data, size_t bytes, const char *name, fac_vocab **out,
+                           fac_error *err) {
     lines l = { data, data + bytes, 0 };
     const char *s;
     size_t n, count = 1;
     fac_token_kind kind;
     bool keep_case;
     if (!next_line(&l, &s, &n) || !read_head(s, n, &kind, &keep_case))
-        return fac_raise(err, FAC_E_FORMAT, "%s: is no vocabulary: its first line must be like \"%sword lower\"", name,
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%s: is no vocabulary: its first line must be like \"%sword lower\"", name,
                          first_words);
     for (size_t i = 0; i < bytes; i++) count += data[i] == '\n';
-    if (count > INT32_MAX) return fac_raise(err, FAC_E_FORMAT, "%s: holds more than %d words", name, INT32_MAX);
+    if (count > INT32_MAX)
+        return fac_raise(err, FAC_E_FORMAT, "%s: holds more than %d words", name, INT32_MAX);
     fac_vocab *v = fac_vocab_begin(kind, keep_case, (int64_t)count);
-    fac_status status = v ? add_words(&l, name, v, err) : fac_raise(err, FAC_E_NOMEM, "%s: no memory", name);
-    if (status) fac_vocab_free(v);
-    else *out = v;
+    fac_status status =
+        v ? add_words(&l, name, v, err) : fac_raise(err, FAC_E_NOMEM, "%s: no memory", name);
+    if (status)
+        fac_vocab_free(v);
+    else
+        *out = v;
     return status;
 }
 

@@ -6,9 +6,12 @@
 #include "nn/low_bits/low_bits.h"
 
 enum { BASES = 8 };
-static const double ridge = 1e-3;       /* bases coincide where a filter has few elements */
+static const double ridge = 1e-3; /* bases coincide where a filter has few elements */
 
-typedef struct small { int n; fac_value *a[BASES][BASES], *b[BASES]; } small;
+typedef struct small {
+    int n;
+    fac_value *a[BASES][BASES], *b[BASES];
+} small;
 
 /* The solution of a x = b by Cholesky's factors, number by number. */
 static void solve(small *s) {

@@ -5,16 +5,22 @@
 #include "nn/nn_internal.h"
 
 typedef enum fac_quantizer {
-    FAC_Q_NONE, FAC_Q_LQ, FAC_Q_DOREFA, FAC_Q_LSQ, FAC_Q_ABC, FAC_Q_SIGN, FAC_Q_SCALED
+    FAC_Q_NONE,
+    FAC_Q_LQ,
+    FAC_Q_DOREFA,
+    FAC_Q_LSQ,
+    FAC_Q_ABC,
+    FAC_Q_SIGN,
+    FAC_Q_SCALED
 } fac_quantizer;
 
 /* What a scheme makes of the weights and of what a layer reads. */
 typedef struct fac_scheme {
     fac_quantizer weights, inputs;
-    int           weight_bits, input_bits;
-    fac_sign_path path;             /* of signs */
-    bool          signs;            /* inputs are signs: a relu before them would leave only ones */
-    bool          shifted;          /* ReActNet: thresholds and activations are learned           */
+    int weight_bits, input_bits;
+    fac_sign_path path; /* of signs */
+    bool signs;         /* inputs are signs: a relu before them would leave only ones */
+    bool shifted;       /* ReActNet: thresholds and activations are learned           */
 } fac_scheme;
 
 /* NULL, or what is wrong. */

@@ -9,23 +9,23 @@
 
 /* A layer that may be quantized, in the order of the network. */
 typedef struct layer {
-    const fac_node   *node;
-    const fac_scheme *scheme;       /* NULL: it stays as it is */
+    const fac_node *node;
+    const fac_scheme *scheme; /* NULL: it stays as it is */
 } layer;
 typedef struct work {
-    layer      *of;
-    int         n, changed;
+    layer *of;
+    int n, changed;
     fac_scheme *schemes;
 } work;
 
 /* A convolution or a linear layer whose weight is a parameter that nobody else reads. */
 static bool is_layer(const fac_node *n) {
-    if (!FAC_IS(n, conv2d) && !FAC_IS(n, linear) && !(FAC_IS(n, gemm) && fac_attr_flag(n,
-                                                                                       "trans_b")))
+    if (!FAC_IS(n, conv2d) && !FAC_IS(n, linear) &&
+        !(FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b")))
         return false;
     const fac_value *w = n->in[1];
-    return w->leaf == FAC_PARAM && w->type.dtype == FAC_F32 && w->name && !n->body[0]
-        && w->uses && !w->uses->next && fac_dims_count(&w->type.dims) > 0;
+    return w->leaf == FAC_PARAM && w->type.dtype == FAC_F32 && w->name && !n->body[0] && w->uses &&
+           !w->uses->next && fac_dims_count(&w->type.dims) > 0;
 }
 
 static const layer *find(const work *k, const fac_node *n) {
@@ -45,8 +45,13 @@ static void name_of(const fac_value *w, char *to, size_t size) {
 
 /* What moves or picks numbers, and leaves their signs alone. */
 static bool passes_on(const fac_node *n) {
-    static const fac_op *const ops[] = { &fac_op_max_pool2d, &fac_op_flatten, &fac_op_reshape,
-                                         &fac_op_squeeze, &fac_op_identity, &fac_op_dropout, NULL };
+    static const fac_op *const ops[] = { &fac_op_max_pool2d,
+                                         &fac_op_flatten,
+                                         &fac_op_reshape,
+                                         &fac_op_squeeze,
+                                         &fac_op_identity,
+                                         &fac_op_dropout,
+                                         NULL };
     return fac_op_is_one_of(n->op, ops);
 }
 
@@ -120,11 +125,13 @@ static fac_status choose(const fac_quantizing *how, work *k, fac_error *err) {
             any = true;
         }
         if (!any)
-            return fac_raise(err, FAC_E_ARGUMENT, "scheme \"%s\" matches no layer: of %d "
-                                                               "convolutions and "
-                             "linear layers%s %s", how->schemes[i], k->n,
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "scheme \"%s\" matches no layer: of %d "
+                             "convolutions and "
+                             "linear layers%s %s",
+                             how->schemes[i], k->n,
                              skip ? ", but for the first and the last one," : "",
-                                 "none has such a name");
+                             "none has such a name");
     }
     return FAC_OK;
 }
@@ -139,20 +146,22 @@ static fac_status gather(const fac_graph *model, work *k, int schemes, fac_error
 }
 
 fac_status fac_graph_quantize(const fac_graph *model, const fac_quantizing *how, fac_graph **out,
-                              int *changed,
-                              fac_error *err) {
+                              int *changed, fac_error *err) {
     work k = { 0 };
     FAC_TRY(fac_graph_usable(model, "fac_graph_quantize", err));
     fac_status status = gather(model, &k, how->n, err);
     if (!status) status = choose(how, &k, err);
-    fac_graph *g = status ? NULL : fac_graph_rebuild(model, &(fac_rebuild){ .self = &k,
-                                                                            .visit = visit }, NULL);
+    fac_graph *g =
+        status ? NULL
+               : fac_graph_rebuild(model, &(fac_rebuild){ .self = &k, .visit = visit }, NULL);
     if (!status && !g) status = fac_raise(err, FAC_E_NOMEM, "no memory for a quantized copy");
     if (!status) status = fac_graph_check(g, err);
     fac_release(k.of);
     fac_release(k.schemes);
-    if (status) fac_graph_free(g);
-    else *out = g;
+    if (status)
+        fac_graph_free(g);
+    else
+        *out = g;
     if (!status && changed) *changed = k.changed;
     return status;
 }

@@ -7,21 +7,28 @@
 #include "nn/low_bits/low_bits.h"
 
 enum { FLOATS = 32, BITS = 4, ABC_BASES = 8 };
-static const double normal_quartile = 0.6745;   /* LQ-Nets: of the standard normal distribution */
+static const double normal_quartile = 0.6745; /* LQ-Nets: of the standard normal distribution */
 
 /* ---- names ---- */
 
-static const struct { const char *name; fac_quantizer kind; int most; } families[] = {
-    { "lq", FAC_Q_LQ, BITS }, { "dorefa", FAC_Q_DOREFA, BITS }, { "lsq", FAC_Q_LSQ, 8 },
-    { "abc", FAC_Q_ABC, ABC_BASES } };
+static const struct {
+    const char *name;
+    fac_quantizer kind;
+    int most;
+} families[] = { { "lq", FAC_Q_LQ, BITS },
+                 { "dorefa", FAC_Q_DOREFA, BITS },
+                 { "lsq", FAC_Q_LSQ, 8 },
+                 { "abc", FAC_Q_ABC, ABC_BASES } };
 enum { FAMILIES = sizeof families / sizeof *families };
 
-static const struct { const char *name; fac_scheme is; } singles[] = {
-    { "bnn", { FAC_Q_SIGN, FAC_Q_SIGN, 1, 1, FAC_SIGN_CLIP, true, false } },
-    { "xnor", { FAC_Q_SCALED, FAC_Q_SIGN, 1, 1, FAC_SIGN_CLIP, true, false } },
-    { "bwn", { FAC_Q_SCALED, FAC_Q_NONE, 1, FLOATS, FAC_SIGN_CLIP, false, false } },
-    { "bireal", { FAC_Q_SCALED, FAC_Q_SIGN, 1, 1, FAC_SIGN_APPROX, true, false } },
-    { "reactnet", { FAC_Q_SCALED, FAC_Q_SIGN, 1, 1, FAC_SIGN_APPROX, true, true } } };
+static const struct {
+    const char *name;
+    fac_scheme is;
+} singles[] = { { "bnn", { FAC_Q_SIGN, FAC_Q_SIGN, 1, 1, FAC_SIGN_CLIP, true, false } },
+                { "xnor", { FAC_Q_SCALED, FAC_Q_SIGN, 1, 1, FAC_SIGN_CLIP, true, false } },
+                { "bwn", { FAC_Q_SCALED, FAC_Q_NONE, 1, FLOATS, FAC_SIGN_CLIP, false, false } },
+                { "bireal", { FAC_Q_SCALED, FAC_Q_SIGN, 1, 1, FAC_SIGN_APPROX, true, false } },
+                { "reactnet", { FAC_Q_SCALED, FAC_Q_SIGN, 1, 1, FAC_SIGN_APPROX, true, true } } };
 enum { SINGLES = sizeof singles / sizeof *singles };
 
 static bool in_range(int bits, int most) { return (bits >= 1 && bits <= most) || bits == FLOATS; }
@@ -33,13 +40,12 @@ static const char *parse_bits(const char *text, int family, fac_scheme *to) {
     const int most = families[family].most;
     if (!in_range(w, most) || !in_range(a, most))
         return "bits are out of range (lq and dorefa: 1 to 4, "
-                                                         "lsq and abc: 1 to 8; 32: floats)";
+               "lsq and abc: 1 to 8; 32: floats)";
     if (families[family].kind == FAC_Q_LSQ && w == 1) return "lsq has no weights of one bit";
     const fac_quantizer kind = families[family].kind;
     const fac_quantizer weights = w == FLOATS ? FAC_Q_NONE : kind;
     const fac_quantizer inputs = a == FLOATS ? FAC_Q_NONE : kind;
-    *to = (fac_scheme){ weights, inputs, w, a,
-                        FAC_SIGN_CLIP, false, false };
+    *to = (fac_scheme){ weights, inputs, w, a, FAC_SIGN_CLIP, false, false };
     return NULL;
 }
 
@@ -80,8 +86,7 @@ static fac_status fill(fac_tensor *t, const double first[], fac_error *err) {
 
 /* A leaf "<layer>.<name>". */
 static fac_value *leaf(fac_graph *g, fac_leaf kind, const char *layer, const char *name,
-                       fac_dims dims,
-                       const double first[]) {
+                       fac_dims dims, const double first[]) {
     char full[256];
     fac_tensor *t = NULL;
     fac_error err = { 0 };
@@ -90,8 +95,10 @@ static fac_value *leaf(fac_graph *g, fac_leaf kind, const char *layer, const cha
     snprintf(full, sizeof full, "%s.%s", layer, name);
     fac_status status = fac_tensor_new(NULL, FAC_F32, dims, &t, &err);
     if (!status) status = fill(t, first, &err);
-    if (status) fac_graph_raise(g, status, "%s: %s", full, err.text);
-    else v = kind == FAC_STATE ? fac_state(g, full, t) : fac_param(g, full, t);
+    if (status)
+        fac_graph_raise(g, status, "%s: %s", full, err.text);
+    else
+        v = kind == FAC_STATE ? fac_state(g, full, t) : fac_param(g, full, t);
     fac_tensor_free(t);
     return v;
 }
@@ -125,8 +132,8 @@ static void spread_of(const fac_tensor *t, double *std, double *mean) {
 static fac_value *lq_weight(int bits, const char *layer, fac_value *w, double std) {
     double first[BITS];
     for (int j = 0; j < bits; j++) first[j] = normal_quartile * std * ldexp(1, j - bits + 1);
-    fac_value *v = leaf(w->graph, FAC_STATE, layer, "weight.basis", fac_shape(bits,
-            w->type.dims.d[0]), first);
+    fac_value *v =
+        leaf(w->graph, FAC_STATE, layer, "weight.basis", fac_shape(bits, w->type.dims.d[0]), first);
     return fac_quantize_lq(w, v, NULL);
 }
 
@@ -136,17 +143,23 @@ fac_value *fac_scheme_weight(const fac_scheme *s, const char *layer, fac_value *
     if (w->graph->error.status) return w->graph->poison;
     spread_of(now, &std, &mean);
     switch (s->weights) {
-    case FAC_Q_LQ:     return lq_weight(s->weight_bits, layer, w, std > 0 ? std : 1);
-    case FAC_Q_DOREFA: return fac_quantize_dorefa_weight(w, s->weight_bits);
-    case FAC_Q_ABC:    return fac_quantize_abc_weight(w, s->weight_bits);
-    case FAC_Q_SIGN:   return fac_binarize_through(w, s->path);
-    case FAC_Q_SCALED: return fac_binarize_scaled(w, s->path);
+    case FAC_Q_LQ:
+        return lq_weight(s->weight_bits, layer, w, std > 0 ? std : 1);
+    case FAC_Q_DOREFA:
+        return fac_quantize_dorefa_weight(w, s->weight_bits);
+    case FAC_Q_ABC:
+        return fac_quantize_abc_weight(w, s->weight_bits);
+    case FAC_Q_SIGN:
+        return fac_binarize_through(w, s->path);
+    case FAC_Q_SCALED:
+        return fac_binarize_scaled(w, s->path);
     case FAC_Q_LSQ:
         first = 2 * (mean > 0 ? mean : 1) / sqrt(ldexp(1, s->weight_bits - 1) - 1);
-        return fac_quantize_lsq(w, leaf(w->graph, FAC_PARAM, layer, "weight.step", fac_shape(1),
-                                        &first),
-                                s->weight_bits, false);
-    default: return w;
+        return fac_quantize_lsq(
+            w, leaf(w->graph, FAC_PARAM, layer, "weight.step", fac_shape(1), &first),
+            s->weight_bits, false);
+    default:
+        return w;
     }
 }
 
@@ -168,8 +181,8 @@ static fac_value *abc_input(int bases, const char *layer, fac_value *x) {
         scale[i] = 1.0 / bases;
     }
     fac_value *v = leaf(x->graph, FAC_PARAM, layer, "input.shift", fac_shape(bases), shift);
-    return fac_quantize_abc(x, v, leaf(x->graph, FAC_PARAM, layer, "input.scale", fac_shape(bases),
-                                       scale));
+    return fac_quantize_abc(
+        x, v, leaf(x->graph, FAC_PARAM, layer, "input.scale", fac_shape(bases), scale));
 }
 
 /* One number for each channel of x, so that it broadcasts. */
@@ -180,8 +193,10 @@ static fac_value *channels(fac_value *x, const char *layer, const char *name, do
     for (int k = 0; k < row.n; k++) row.d[k] = 1;
     row.d[0] = d->d[axis];
     if (row.d[0] < 0)
-        return fac_graph_raise(x->graph, FAC_E_SHAPE, "%s: the channels of its input are not "
-                                                      "known", layer);
+        return fac_graph_raise(x->graph, FAC_E_SHAPE,
+                               "%s: the channels of its input are not "
+                               "known",
+                               layer);
     fac_value *v = leaf(x->graph, FAC_PARAM, layer, name, fac_shape(1, row.d[0]), &first);
     return fac_reshape_sizes(v, row);
 }
@@ -190,17 +205,21 @@ fac_value *fac_scheme_input(const fac_scheme *s, const char *layer, fac_value *x
     if (x->graph->error.status) return x->graph->poison;
     double first = 2 * 0.4 / sqrt(ldexp(1, s->input_bits < 9 ? s->input_bits : 8) - 1);
     switch (s->inputs) {
-    case FAC_Q_LQ:     return lq_input(s->input_bits, layer, x);
-    case FAC_Q_DOREFA: return fac_quantize_dorefa(x, s->input_bits);
-    case FAC_Q_ABC:    return abc_input(s->input_bits, layer, x);
+    case FAC_Q_LQ:
+        return lq_input(s->input_bits, layer, x);
+    case FAC_Q_DOREFA:
+        return fac_quantize_dorefa(x, s->input_bits);
+    case FAC_Q_ABC:
+        return abc_input(s->input_bits, layer, x);
     case FAC_Q_LSQ:
-        return fac_quantize_lsq(x, leaf(x->graph, FAC_PARAM, layer, "input.step", fac_shape(1),
-                                        &first),
-                                s->input_bits, true);
+        return fac_quantize_lsq(
+            x, leaf(x->graph, FAC_PARAM, layer, "input.step", fac_shape(1), &first), s->input_bits,
+            true);
     case FAC_Q_SIGN:
         if (s->shifted) x = fac_add(x, channels(x, layer, "input.shift", 0));
         return fac_binarize_through(x, s->path);
-    default: return x;
+    default:
+        return x;
     }
 }
 

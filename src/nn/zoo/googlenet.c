@@ -9,18 +9,24 @@
 static fac_value *conv(fac_value *x, const char *name, int channels, int kernel, int stride) {
     fac_graph *g = fac_value_graph(x);
     fac_graph_push_module(g, name, "BasicConv2d");
-    x = fac_nn_conv2d(x, "conv", channels, kernel, &(fac_nn_conv2d_opts){ .stride = stride, .pad = kernel / 2, .no_bias = true });
+    x = fac_nn_conv2d(
+        x, "conv", channels, kernel,
+        &(fac_nn_conv2d_opts){ .stride = stride, .pad = kernel / 2, .no_bias = true });
     x = fac_relu(fac_nn_batch_norm(x, "bn", 1e-3));
     fac_graph_pop(g);
     return x;
 }
 
 static fac_value *halve(fac_value *x, const char *name, int kernel) {
-    return fac_zoo_max_pool(x, name, kernel, &(fac_pool2d_opts){ .stride = { 2, 2 }, .ceil_mode = true });
+    return fac_zoo_max_pool(x, name, kernel,
+                            &(fac_pool2d_opts){ .stride = { 2, 2 }, .ceil_mode = true });
 }
 
 /* Four branches side by side: 1 x 1; 1 x 1 then 3 x 3, twice; pooling then 1 x 1. */
-typedef struct inception { const char *name; int one, reduce3, three, reduce5, five, pool; } inception;
+typedef struct inception {
+    const char *name;
+    int one, reduce3, three, reduce5, five, pool;
+} inception;
 
 static fac_value *inception_block(fac_value *x, const inception *b) {
     fac_graph *g = fac_value_graph(x);
@@ -31,7 +37,8 @@ static fac_value *inception_block(fac_value *x, const inception *b) {
     branch[0] = conv(x, "branch1", b->one, 1, 1);
     branch[1] = conv(conv(x, "branch2.0", b->reduce3, 1, 1), "branch2.1", b->three, 3, 1);
     branch[2] = conv(conv(x, "branch3.0", b->reduce5, 1, 1), "branch3.1", b->five, 3, 1);
-    branch[3] = fac_zoo_max_pool(x, "branch4.0", 3, &(fac_pool2d_opts){ .stride = { 1, 1 }, .pad = { 1, 1, 1, 1 } });
+    branch[3] = fac_zoo_max_pool(x, "branch4.0", 3,
+                                 &(fac_pool2d_opts){ .stride = { 1, 1 }, .pad = { 1, 1, 1, 1 } });
     branch[3] = conv(branch[3], "branch4.1", b->pool, 1, 1);
     x = fac_concat(branch, 4, 1);
     fac_graph_pop(g);
@@ -40,10 +47,14 @@ static fac_value *inception_block(fac_value *x, const inception *b) {
 
 fac_value *fac_zoo_googlenet(fac_value *x) {
     static const inception blocks[] = {
-        { "inception3a", 64, 96, 128, 16, 32, 32 },     { "inception3b", 128, 128, 192, 32, 96, 64 },
-        { "inception4a", 192, 96, 208, 16, 48, 64 },    { "inception4b", 160, 112, 224, 24, 64, 64 },
-        { "inception4c", 128, 128, 256, 24, 64, 64 },   { "inception4d", 112, 144, 288, 32, 64, 64 },
-        { "inception4e", 256, 160, 320, 32, 128, 128 }, { "inception5a", 256, 160, 320, 32, 128, 128 },
+        { "inception3a", 64, 96, 128, 16, 32, 32 },
+        { "inception3b", 128, 128, 192, 32, 96, 64 },
+        { "inception4a", 192, 96, 208, 16, 48, 64 },
+        { "inception4b", 160, 112, 224, 24, 64, 64 },
+        { "inception4c", 128, 128, 256, 24, 64, 64 },
+        { "inception4d", 112, 144, 288, 32, 64, 64 },
+        { "inception4e", 256, 160, 320, 32, 128, 128 },
+        { "inception5a", 256, 160, 320, 32, 128, 128 },
         { "inception5b", 384, 192, 384, 48, 128, 128 },
     };
     fac_zoo_class(x, "", "GoogLeNet");

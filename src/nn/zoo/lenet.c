@@ -1,5 +1,5 @@
-/* LeNet-5 (LeCun et al. 1998, "Gradient-based learning applied to document recognition"), with ReLU and maximum pooling as it
- * is taught today.  x N,1,28,28 -> N,10. */
+/* LeNet-5 (LeCun et al. 1998, "Gradient-based learning applied to document recognition"), with ReLU
+ * and maximum pooling as it is taught today.  x N,1,28,28 -> N,10. */
 #include "nn/zoo/zoo_internal.h"
 
 fac_value *fac_zoo_lenet(fac_value *x) {

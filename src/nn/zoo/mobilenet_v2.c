@@ -1,19 +1,23 @@
-/* MobileNetV2 (Sandler et al. 2018, "Inverted residuals and linear bottlenecks").  x N,3,224,224 -> N,1000. */
+/* MobileNetV2 (Sandler et al. 2018, "Inverted residuals and linear bottlenecks").  x N,3,224,224 ->
+ * N,1000. */
 #include <stdio.h>
 #include "nn/zoo/zoo_internal.h"
 
-/* Convolution "<name>.0" and batch normalization "<name>.1" with ReLU6 behind. */
-static fac_value *conv_bn_relu6(fac_value *x, const char *name, int channels, int kernel, int stride, int groups) {
+/* Convolution "<name>.0" and batch normalization "<name>.1" with ReLU6 after. */
+static fac_value *conv_bn_relu6(fac_value *x, const char *name, int channels, int kernel,
+                                int stride, int groups) {
     fac_graph *g = fac_value_graph(x);
     fac_graph_push_module(g, name, "Conv2dNormActivation");
-    x = fac_nn_conv2d(x, "0", channels, kernel, &(fac_nn_conv2d_opts){ .stride = stride, .pad = kernel / 2, .groups = groups,
-                                                                       .no_bias = true });
+    x = fac_nn_conv2d(x, "0", channels, kernel,
+                      &(fac_nn_conv2d_opts){
+                          .stride = stride, .pad = kernel / 2, .groups = groups, .no_bias = true });
     x = fac_zoo_relu6(fac_nn_batch_norm(x, "1", 0), "2");
     fac_graph_pop(g);
     return x;
 }
 
-/* Widen by 1 x 1, filter each channel by 3 x 3, narrow by 1 x 1; the sum with x where the shape stays. */
+/* Widen by 1 x 1, filter each channel by 3 x 3, narrow by 1 x 1; the sum with x where the shape
+ * stays. */
 static fac_value *inverted_residual(fac_value *x, int in, int out, int expand, int stride) {
     fac_value *y = x;
     int wide = in * expand;
@@ -25,8 +29,12 @@ static fac_value *inverted_residual(fac_value *x, int in, int out, int expand, i
 }
 
 fac_value *fac_zoo_mobilenet_v2(fac_value *x) {
-    static const struct { int expand, channels, repeat, stride; } stages[] = {      /* table 2 of the paper */
-        { 1, 16, 1, 1 }, { 6, 24, 2, 2 }, { 6, 32, 3, 2 }, { 6, 64, 4, 2 }, { 6, 96, 3, 1 }, { 6, 160, 3, 2 }, { 6, 320, 1, 1 },
+    static const struct {
+        int expand, channels, repeat, stride;
+    } stages[] = {
+        /* table 2 of the paper */
+        { 1, 16, 1, 1 }, { 6, 24, 2, 2 },  { 6, 32, 3, 2 },  { 6, 64, 4, 2 },
+        { 6, 96, 3, 1 }, { 6, 160, 3, 2 }, { 6, 320, 1, 1 },
     };
     fac_graph *g = fac_value_graph(x);
     int index = 1, channels = 32;
@@ -40,7 +48,8 @@ fac_value *fac_zoo_mobilenet_v2(fac_value *x) {
             fac_zoo_class(x, name, "InvertedResidual");
             snprintf(name, sizeof name, "features.%d.conv", index);
             fac_graph_push_module(g, name, "Sequential");
-            x = inverted_residual(x, channels, stages[s].channels, stages[s].expand, k == 0 ? stages[s].stride : 1);
+            x = inverted_residual(x, channels, stages[s].channels, stages[s].expand,
+                                  k == 0 ? stages[s].stride : 1);
             fac_graph_pop(g);
             channels = stages[s].channels;
         }

@@ -1,5 +1,6 @@
 /* VGG-16 (Simonyan and Zisserman 2014, configuration D).  x N,3,224,224 -> N,1000.
- * At this size torchvision's adaptive pooling to 7 x 7 changes nothing, and no plan has it; dropout is for training. */
+ * At this size torchvision's adaptive pooling to 7 x 7 changes nothing, and no plan has it; dropout
+ * is for training. */
 #include <stdio.h>
 #include "nn/zoo/zoo_internal.h"
 
@@ -10,14 +11,17 @@ static const char *next(char name[32], int *index) {
 }
 
 fac_value *fac_zoo_vgg16(fac_value *x) {
-    static const struct { int layers, channels; } stages[] = { { 2, 64 }, { 2, 128 }, { 3, 256 }, { 3, 512 }, { 3, 512 } };
+    static const struct {
+        int layers, channels;
+    } stages[] = { { 2, 64 }, { 2, 128 }, { 3, 256 }, { 3, 512 }, { 3, 512 } };
     char name[32];
     int index = 0;
     fac_zoo_class(x, "", "VGG");
     fac_zoo_class(x, "features", "Sequential");
     for (size_t s = 0; s < sizeof stages / sizeof *stages; s++) {
         for (int k = 0; k < stages[s].layers; k++) {
-            x = fac_nn_conv2d(x, next(name, &index), stages[s].channels, 3, &(fac_nn_conv2d_opts){ .pad = 1 });
+            x = fac_nn_conv2d(x, next(name, &index), stages[s].channels, 3,
+                              &(fac_nn_conv2d_opts){ .pad = 1 });
             x = fac_zoo_relu(x, next(name, &index));
         }
         x = fac_zoo_max_pool(x, next(name, &index), 2, NULL);

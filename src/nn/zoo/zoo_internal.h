@@ -3,10 +3,12 @@
 #define FACULA_NN_ZOO_INTERNAL_H
 #include "facula/nn.h"
 
-/* Layers without parameters under the names that they have in torchvision, where those who count layers look for them. */
+/* Layers without parameters under the names that they have in torchvision, where those who count
+ * layers look for them. */
 fac_value *fac_zoo_relu(fac_value *x, const char *name);
 fac_value *fac_zoo_relu6(fac_value *x, const char *name);
-fac_value *fac_zoo_max_pool(fac_value *x, const char *name, int64_t kernel, const fac_pool2d_opts *opts);
+fac_value *fac_zoo_max_pool(fac_value *x, const char *name, int64_t kernel,
+                            const fac_pool2d_opts *opts);
 /* AdaptiveAvgPool2d to side x side, of planes that it divides; to one, and flat: N,C,H,W -> N,C */
 fac_value *fac_zoo_adaptive_avg_pool(fac_value *x, const char *name, int64_t side);
 

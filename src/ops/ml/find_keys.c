@@ -11,7 +11,7 @@
 
 #if FAC_INTERFACE
 /* i64, dims of x: the place of each element of x in keys, a list of x's dtype; of equal keys the
- * first one.  NaN is equal to NaN.  An element that is no key has the place n behind all of them;
+ * first one.  NaN is equal to NaN.  An element that is no key has the place n after all of them;
  * must: it is an error. */
 fac_value *fac_find_keys(fac_value *x, fac_value *keys, bool must);
 #endif
@@ -119,27 +119,27 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = {
-    { "find_keys(i64[7], i64{2,0,-1,0})", -2, 3, 0 },
-    { "find_keys(f32[2,3]{1,0,1,1,0,1}, f32{0})", 0, 0, 0 },
-    { "find_keys(text{\"b\",\"a\",\"\",\"c\"}, text{\"a\",\"b\"})", 0, 0, 0 },
-    { "find_keys(i64[0], i64{1})", 0, 0, 0 },
-    { "find_keys(i32[], i32{1,2})", 0, 3, 0 },
-    { 0 }
-};
+static const fac_case cases[] = { { "find_keys(i64[7], i64{2,0,-1,0})", -2, 3, 0 },
+                                  { "find_keys(f32[2,3]{1,0,1,1,0,1}, f32{0})", 0, 0, 0 },
+                                  { "find_keys(text{\"b\",\"a\",\"\",\"c\"}, text{\"a\",\"b\"})", 0,
+                                    0, 0 },
+                                  { "find_keys(i64[0], i64{1})", 0, 0, 0 },
+                                  { "find_keys(i32[], i32{1,2})", 0, 3, 0 },
+                                  { 0 } };
 
 extern const fac_op fac_op_find_keys;
-const fac_op fac_op_find_keys = { .name = "find_keys",
-                                  .doc = "the places of elements in a list of keys",
-                                  .in = in,
-                                  .out = fac_ports_y,
-                                  .attrs = table,
-                                  .attrs_size = sizeof(attrs),
-                                  .is = FAC_OP_NO_GRAD | FAC_OP_PICKS | FAC_OP_TEXTS,
-                                  .infer = infer,
-                                  .ref = ref,
-                                  .save = save,
-                                  .cases = cases,
+const fac_op fac_op_find_keys = {
+    .name = "find_keys",
+    .doc = "the places of elements in a list of keys",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD | FAC_OP_PICKS | FAC_OP_TEXTS,
+    .infer = infer,
+    .ref = ref,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

@@ -92,14 +92,15 @@ static const fac_case cases[] = { { "pairwise_coupling(f32[2,3,3])", 0.05, 0.95,
                                   { 0 } };
 
 extern const fac_op fac_op_pairwise_coupling;
-const fac_op fac_op_pairwise_coupling = { .name = "pairwise_coupling",
-                                          .doc = "probabilities of classes from those of pairs",
-                                          .in = fac_ports_x,
-                                          .out = fac_ports_y,
-                                          .is = FAC_OP_NO_GRAD,
-                                          .infer = infer,
-                                          .ref = ref,
-                                          .cases = cases,
+const fac_op fac_op_pairwise_coupling = {
+    .name = "pairwise_coupling",
+    .doc = "probabilities of classes from those of pairs",
+    .in = fac_ports_x,
+    .out = fac_ports_y,
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .ref = ref,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

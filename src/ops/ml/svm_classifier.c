@@ -62,7 +62,7 @@ static fac_value *votes_of(const machine *m, fac_value *scores) {
     return fac_add(fac_matmul(first, members(m, false)), fac_matmul(second, members(m, true)));
 }
 
-/* [N,C,C] of the pairs' probabilities [N,pairs]: places of pairs, and of their opposites behind
+/* [N,C,C] of the pairs' probabilities [N,pairs]: places of pairs, and of their opposites after
  * them, in a list. */
 static fac_value *table_of(const machine *m, fac_value *p) {
     const int64_t c = m->nclasses;

@@ -310,17 +310,18 @@ static const fac_case cases[] = {
 };
 
 extern const fac_op fac_op_tree_ensemble;
-const fac_op fac_op_tree_ensemble = { .name = "tree_ensemble",
-                                      .doc = "decision trees, whose leaves' weights are added",
-                                      .in = in,
-                                      .out = fac_ports_y,
-                                      .attrs = table,
-                                      .attrs_size = sizeof(attrs),
-                                      .is = FAC_OP_NO_GRAD,
-                                      .infer = infer,
-                                      .ref = ref,
-                                      .cost = cost,
-                                      .save = save,
-                                      .cases = cases,
+const fac_op fac_op_tree_ensemble = {
+    .name = "tree_ensemble",
+    .doc = "decision trees, whose leaves' weights are added",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD,
+    .infer = infer,
+    .ref = ref,
+    .cost = cost,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

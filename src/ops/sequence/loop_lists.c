@@ -17,8 +17,7 @@ bool fac_loop_has_lists(const fac_onnx_node *n, fac_value *const in[]) {
 typedef struct unrolled {
     const fac_onnx_node *n;
     fac_graph *g;
-    fac_value **args, **made,
-        **rows; /* rows: of results that are collected, one behind the other */
+    fac_value **args, **made, **rows; /* rows: of results that are collected, one after the other */
     int formal, results, carried;
 } unrolled;
 

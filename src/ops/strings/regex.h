@@ -1,12 +1,13 @@
 /* Regular expressions in the syntax of RE2, matched against whole texts in time linear in their
  * length.
  *
- * Repetitions:  x* x+ x? x{n} x{n,} x{n,m}, at most 1000 times; a ? behind them changes nothing here.
+ * Repetitions:  x* x+ x? x{n} x{n,} x{n,m}, at most 1000 times; a ? after them changes nothing
+ * here.
  *
  * Groups:  xy, x|y, (x), (?:x), (?P<name>x), (?<name>x), (?flags), (?flags:x) with i, m, s, U.
  *
- * Characters:  . [abc] [^a-z] [[:alpha:]] \d \D \s \S \w \W, \pL and its like of the categories L, M
- * and N, \a \f \n \r \t \v \123 \x7F \x{10FFFF} \Q...\E, and every escaped punctuation mark.
+ * Characters:  . [abc] [^a-z] [[:alpha:]] \d \D \s \S \w \W, \pL and its like of the categories L,
+ * M and N, \a \f \n \r \t \v \123 \x7F \x{10FFFF} \Q...\E, and every escaped punctuation mark.
  *
  * Places:  ^ $ \A \z \b \B.
  *

@@ -52,17 +52,18 @@ static const fac_case cases[] = {
 };
 
 extern const fac_op fac_op_regex_full_match;
-const fac_op fac_op_regex_full_match = { .name = "regex_full_match",
-                                         .doc = "whether whole texts match a regular expression",
-                                         .in = in,
-                                         .out = fac_ports_y,
-                                         .attrs = table,
-                                         .attrs_size = sizeof(attrs),
-                                         .is = FAC_OP_NO_GRAD | FAC_OP_TEXTS | FAC_OP_PICKS,
-                                         .infer = infer,
-                                         .ref = ref,
-                                         .onnx = onnx,
-                                         .cases = cases,
+const fac_op fac_op_regex_full_match = {
+    .name = "regex_full_match",
+    .doc = "whether whole texts match a regular expression",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD | FAC_OP_TEXTS | FAC_OP_PICKS,
+    .infer = infer,
+    .ref = ref,
+    .onnx = onnx,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

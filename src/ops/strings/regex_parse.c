@@ -136,7 +136,7 @@ static bool add_escaped_class(parser *s, fac_set *set) {
 
 static fac_re *with_repetitions(parser *s, fac_re *r);
 
-/* Of what is repeated behind the end only the last character is. */
+/* Of what is repeated after the end only the last character is. */
 static fac_re *quoted(parser *s) {
     fac_re *all = made(s, (fac_re){ .kind = FAC_RE_EMPTY });
     for (bool end = takes(s, "\\E"); all && *s->p && !end;) {

@@ -5,8 +5,7 @@
 #include "ops/strings/strings.h"
 
 #if FAC_INTERFACE
-fac_value *fac_string_concat(fac_value *a,
-                             fac_value *b); /* texts, b behind a; NumPy broadcasting */
+fac_value *fac_string_concat(fac_value *a, fac_value *b); /* texts, b after a; NumPy broadcasting */
 #endif
 
 static const fac_port in[] = { { "a", FAC_TEXTS, 0 }, { "b", FAC_TEXTS, 0 }, { 0 } };
@@ -70,15 +69,16 @@ static const fac_case cases[] = { { "string_concat(text{\"a\",\"\",\"c\"}, text(
                                   { 0 } };
 
 extern const fac_op fac_op_string_concat;
-const fac_op fac_op_string_concat = { .name = "string_concat",
-                                      .doc = "texts, one behind the other",
-                                      .in = in,
-                                      .out = fac_ports_y,
-                                      .is = FAC_OP_NO_GRAD,
-                                      .infer = fac_infer_broadcast,
-                                      .host = host,
-                                      .onnx = onnx,
-                                      .cases = cases,
+const fac_op fac_op_string_concat = {
+    .name = "string_concat",
+    .doc = "texts, one behind the other",
+    .in = in,
+    .out = fac_ports_y,
+    .is = FAC_OP_NO_GRAD,
+    .infer = fac_infer_broadcast,
+    .host = host,
+    .onnx = onnx,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

@@ -145,18 +145,19 @@ static const fac_case cases[] = {
 };
 
 extern const fac_op fac_op_string_normalizer;
-const fac_op fac_op_string_normalizer = { .name = "string_normalizer",
-                                          .doc = "texts without stop words, in letters of one case",
-                                          .in = in,
-                                          .out = fac_ports_y,
-                                          .attrs = table,
-                                          .attrs_size = sizeof(attrs),
-                                          .is = FAC_OP_NO_GRAD | FAC_OP_DYNAMIC,
-                                          .infer = infer,
-                                          .host = host,
-                                          .onnx = onnx,
-                                          .save = save,
-                                          .cases = cases,
+const fac_op fac_op_string_normalizer = {
+    .name = "string_normalizer",
+    .doc = "texts without stop words, in letters of one case",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD | FAC_OP_DYNAMIC,
+    .infer = infer,
+    .host = host,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

@@ -62,7 +62,7 @@ static void add(parts *p, const char *from, size_t n) {
     p->text[p->n++] = copy;
 }
 
-/* The first white space in it, or its end; *behind: what comes behind that. */
+/* The first white space in it, or its end; *after: what comes after that. */
 static const char *space_in(const char *s, const char **behind) {
     const unsigned char *p = (const unsigned char *)s;
     while (*p) {
@@ -183,18 +183,19 @@ static const fac_case cases[] = { { "string_split(text{\"a b  c\",\"\",\" d\"})"
                                   { 0 } };
 
 extern const fac_op fac_op_string_split;
-const fac_op fac_op_string_split = { .name = "string_split",
-                                     .doc = "texts cut into parts",
-                                     .in = in,
-                                     .out = out,
-                                     .attrs = table,
-                                     .attrs_size = sizeof(attrs),
-                                     .is = FAC_OP_NO_GRAD | FAC_OP_DYNAMIC,
-                                     .infer = infer,
-                                     .host = host,
-                                     .onnx = onnx,
-                                     .save = save,
-                                     .cases = cases,
+const fac_op fac_op_string_split = {
+    .name = "string_split",
+    .doc = "texts cut into parts",
+    .in = in,
+    .out = out,
+    .attrs = table,
+    .attrs_size = sizeof(attrs),
+    .is = FAC_OP_NO_GRAD | FAC_OP_DYNAMIC,
+    .infer = infer,
+    .host = host,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

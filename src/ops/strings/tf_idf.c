@@ -11,9 +11,9 @@
 #if FAC_INTERFACE
 /* Counts of n-grams, f32 [.., width], in x [n] or [rows, n], integers or texts.
  *
- * The pool, a list of x's dtype, has all 1-grams, then all 2-grams and so on; starts, i64, says where
- * each of these begins in it.  places, i64, one for each n-gram: where in y its count is added.
- * weights, f32, one for each; NULL: 1.
+ * The pool, a list of x's dtype, has all 1-grams, then all 2-grams and so on; starts, i64, says
+ * where each of these begins in it.  places, i64, one for each n-gram: where in y its count is
+ * added. weights, f32, one for each; NULL: 1.
  *
  * Counted are n-grams of least..most elements that stand 1..skip+1 apart.  IDF: the weight instead
  * of the count, where it is not 0; TFIDF: their product. */
@@ -163,7 +163,7 @@ static fac_status all_rows(const fac_ref *r, const ngrams *p, double *counts, fa
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const size_t ids = (size_t)r->in[PLACES].type.dims.d[0] + 1;
     ngrams p = { fac_alloc(ids, sizeof *p.all),
-               fac_alloc((size_t)((const fac_tf_opts *)r->attrs)->most + 1, sizeof *p.of_size) };
+                 fac_alloc((size_t)((const fac_tf_opts *)r->attrs)->most + 1, sizeof *p.of_size) };
     double *counts = fac_alloc(ids, sizeof *counts);
     fac_status status = p.all && p.of_size && counts
                             ? fill(r, &p, err)
@@ -259,18 +259,19 @@ static const fac_case cases[] = {
 };
 
 extern const fac_op fac_op_tf_idf;
-const fac_op fac_op_tf_idf = { .name = "tf_idf",
-                               .doc = "how often n-grams stand in lists",
-                               .in = in,
-                               .out = fac_ports_y,
-                               .attrs = table,
-                               .attrs_size = sizeof(fac_tf_opts),
-                               .is = FAC_OP_NO_GRAD | FAC_OP_TEXTS,
-                               .infer = infer,
-                               .ref = ref,
-                               .onnx = onnx,
-                               .save = save,
-                               .cases = cases,
+const fac_op fac_op_tf_idf = {
+    .name = "tf_idf",
+    .doc = "how often n-grams stand in lists",
+    .in = in,
+    .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(fac_tf_opts),
+    .is = FAC_OP_NO_GRAD | FAC_OP_TEXTS,
+    .infer = infer,
+    .ref = ref,
+    .onnx = onnx,
+    .save = save,
+    .cases = cases,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 

@@ -1,5 +1,5 @@
 /* One step of Adam.  Source: Kingma, Ba, arXiv 1412.6980, in ONNX's form: the rate is corrected,
- * not the moments, and only behind the first step. */
+ * not the moments, and only after the first step. */
 #include "ops/training/training.h"
 
 static fac_value *corrected(const fac_step_of *s, double alpha, double beta) {

@@ -1,4 +1,5 @@
-/* From a graph to its layers and totals: sizes are bound, then every node that runs is asked what it costs. */
+/* From a graph to its layers and totals: sizes are bound, then every node that runs is asked what
+ * it costs. */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -10,8 +11,9 @@
 
 /* ---- sizes ---- */
 
-/* Layers stand in the bodies of calls, and of loops that are not too long: each iteration counts.  A longer loop, or one whose
- * trip count is data, is one layer, and costs what its body costs, times the trips that are known. */
+/* Layers stand in the bodies of calls, and of loops that are not too long: each iteration counts.
+ * A longer loop, or one whose trip count is data, is one layer, and costs what its body costs,
+ * times the trips that are known. */
 static bool stays(void *self, const fac_node *n) {
     (void)self;
     return !(n->op->is & FAC_OP_FLOW);
@@ -37,7 +39,8 @@ static void note_decided(fac_analysis *a, const fac_graph *g) {
     a->decided = fac_arena_text(&a->memory, name ? name : fac_node_label(n, label, sizeof label));
 }
 
-/* The graph with its sizes; as it is, with the reason in a->open, when they contradict each other or cannot be known. */
+/* The graph with its sizes; as it is, with the reason in a->open, when they contradict each other
+ * or cannot be known. */
 static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch, fac_error *err) {
     fac_error why = { 0 };
     a->graph = fac_pass_sizes(g, batch);
@@ -51,11 +54,13 @@ static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch,
         note_decided(a, g);
         return FAC_OK;
     }
-    if (status == FAC_E_NOMEM) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+    if (status == FAC_E_NOMEM)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
     fac_graph_free(a->graph);
     a->open = fac_arena_text(&a->memory, why.text);
     a->graph = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = false }, NULL);
-    if (!a->graph || !a->open) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+    if (!a->graph || !a->open)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
     return fac_graph_check(a->graph, err);
 }
 
@@ -75,9 +80,14 @@ static bool settled(const fac_node *n) {
 static bool runs(const fac_node *n) { return n->out[0]->time == FAC_RUN && !settled(n); }
 
 /* ---- parameters ----
- * What a layer reads that is no data of the run: parameters, also behind ops that only prepare them, and tensors of floats that
- * the file computes from constants (ConstantOfShape), which are weights by another name. */
-typedef struct owner { fac_analysis *a; fac_layer *l; uint8_t *seen; } owner;
+ * What a layer reads that is no data of the run: parameters, also after ops that only prepare
+ * them, and tensors of floats that the file computes from constants (ConstantOfShape), which are
+ * weights by another name. */
+typedef struct owner {
+    fac_analysis *a;
+    fac_layer *l;
+    uint8_t *seen;
+} owner;
 enum { COUNTED = 1, HERE = 2 };
 
 static double elements(const fac_value *v) {
@@ -87,25 +97,29 @@ static double elements(const fac_value *v) {
 
 static void count_once(owner *o, const fac_value *v, double *to) {
     if (o->seen[v->id] & HERE) return;
-    if (o->seen[v->id] & COUNTED) o->l->shared += elements(v);
+    if (o->seen[v->id] & COUNTED)
+        o->l->shared += elements(v);
     else {
         *to += elements(v);
-        *(to == &o->l->params ? &o->a->totals.param_bytes
-                              : &o->a->totals.buffer_bytes) += fac_data_bytes(v);
+        *(to == &o->l->params ? &o->a->totals.param_bytes : &o->a->totals.buffer_bytes) +=
+            fac_data_bytes(v);
     }
     o->seen[v->id] |= COUNTED | HERE;
 }
 
 static bool is_weight_constant(const fac_value *v) {
     if (fac_is_fill(v)) return false;
-    return v->time == FAC_COMPILE && v->type.dims.n > 0 && strchr("f", fac_dtype_get(v->type.dtype)->kind);
+    return v->time == FAC_COMPILE && v->type.dims.n > 0 &&
+           strchr("f", fac_dtype_get(v->type.dtype)->kind);
 }
 
 /* statistic: running mean or variance, which files store like any weight. */
 static void count_parameters(owner *o, const fac_value *v, bool statistic) {
     if (!v || fac_is_data(v) || v->leaf == FAC_INPUT) return;
-    if (v->leaf == FAC_STATE || statistic) count_once(o, v, &o->l->buffers);
-    else if (v->leaf == FAC_PARAM || is_weight_constant(v)) count_once(o, v, &o->l->params);
+    if (v->leaf == FAC_STATE || statistic)
+        count_once(o, v, &o->l->buffers);
+    else if (v->leaf == FAC_PARAM || is_weight_constant(v))
+        count_once(o, v, &o->l->params);
     else if (v->node)
         for (int i = 0; i < v->node->nin; i++) count_parameters(o, v->node->in[i], statistic);
 }
@@ -120,7 +134,8 @@ static void forget_here(owner *o, const fac_value *v) {
 static const char *attrs_text(fac_arena *a, const fac_node *n) {
     fac_text text = { 0 };
     fac_attrs_print(n->op, n->attrs, &text);
-    const char *copy = text.failed ? NULL : fac_arena_text(a, text.s ? text.s + (text.s[0] == ' ') : "");
+    const char *copy =
+        text.failed ? NULL : fac_arena_text(a, text.s ? text.s + (text.s[0] == ' ') : "");
     fac_text_free(&text);
     return copy;
 }
@@ -142,7 +157,8 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     for (int k = n->nin - 1; k >= 0; k--)
         if (n->in[k] && fac_is_data(n->in[k])) l->in = n->in[k]->type;
     if (!fac_is_unknown(n->out[0])) l->out = n->out[0]->type;
-    if (n->nin > 1 && n->in[1] && !fac_is_data(n->in[1]) && n->in[1]->type.dims.n > 1) l->kernel = n->in[1]->type.dims;
+    if (n->nin > 1 && n->in[1] && !fac_is_data(n->in[1]) && n->in[1]->type.dims.n > 1)
+        l->kernel = n->in[1]->type.dims;
     if (n->op->cost && fac_node_guess(n) != FAC_RANKLESS) n->op->cost(n, &cost);
     l->macs = cost.macs;
     l->other = cost.other;
@@ -153,7 +169,8 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     return fac_take_operands(a, n, l, err);
 }
 
-/* A module that holds others, or several nodes, is no layer itself: what stands in it directly is a call of its code. */
+/* A module that holds others, or several nodes, is no layer itself: what stands in it directly is a
+ * call of its code. */
 static fac_status find_modules(fac_analysis *a, fac_error *err) {
     fac_table inner = { 0 };
     bool good = true;
@@ -166,9 +183,11 @@ static fac_status find_modules(fac_analysis *a, fac_error *err) {
         }
     }
     for (int i = 0; i < a->totals.layers; i++)
-        a->layers[i].is_module = *a->layers[i].module && !fac_table_get(&inner, a->layers[i].module);
+        a->layers[i].is_module =
+            *a->layers[i].module && !fac_table_get(&inner, a->layers[i].module);
     fac_table_free(&inner);
-    return good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d modules", a->totals.layers);
+    return good ? FAC_OK
+                : fac_raise(err, FAC_E_NOMEM, "no memory for %d modules", a->totals.layers);
 }
 
 /* Sizes that nodes of the model compute and that are known here: integers of one dim or more. */
@@ -197,7 +216,7 @@ static void sum(fac_analysis *a) {
     for (const fac_node *n = a->graph->first; n; n = n->next) t->shapes += shape_bytes(n);
 }
 
-/* Sizes are unknown behind nodes that are not ours, unless the file declares them. */
+/* Sizes are unknown after nodes that are not ours, unless the file declares them. */
 static fac_status find_unknown(fac_analysis *a, fac_error *err) {
     const fac_node *first = NULL;
     int count = 0;
@@ -208,9 +227,9 @@ static fac_status find_unknown(fac_analysis *a, fac_error *err) {
     if (!count || a->open) return FAC_OK;
     char label[256];
     fac_node_label(first, label, sizeof label);
-    a->open = fac_arena_print(
-        &a->memory, "the file does not say what %s (%s) makes; %d layers without a shape", label,
-        fac_kind_of(first, FAC_CLASS_OTHER), count);
+    a->open = fac_arena_print(&a->memory,
+                              "the file does not say what %s (%s) makes; %d layers without a shape",
+                              label, fac_kind_of(first, FAC_CLASS_OTHER), count);
     return a->open ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
 }
 
@@ -225,7 +244,8 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
     a->classes = fac_arena_alloc(&a->memory, (size_t)a->totals.layers + 1, sizeof *a->classes);
     uint8_t *seen = fac_alloc((size_t)g->ids + 1, 1);
     const bool there = a->layers && a->classes && seen;
-    fac_status status = there ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", g->nodes);
+    fac_status status =
+        there ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", g->nodes);
     for (int i = 0; i < a->totals.layers && !status; i++) status = take_layer(a, i, seen, err);
     fac_release(seen);
     FAC_TRY(status);
@@ -242,8 +262,10 @@ fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fa
     if (!a) return fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
     fac_status status = take_graph(a, g, batch, err);
     if (!status) status = take_layers(a, err);
-    if (status) fac_analysis_free(a);
-    else *out = a;
+    if (status)
+        fac_analysis_free(a);
+    else
+        *out = a;
     return status;
 }
 
@@ -259,10 +281,10 @@ bool fac_analysis_selects(const fac_analysis *a, int i, const char *pattern) {
     return i >= 0 && i < a->totals.layers && fac_select(a->nodes[i], pattern) != FAC_NOT_SELECTED;
 }
 
-fac_totals       fac_analysis_totals(const fac_analysis *a) { return a->totals; }
+fac_totals fac_analysis_totals(const fac_analysis *a) { return a->totals; }
 const fac_graph *fac_analysis_graph(const fac_analysis *a) { return a->graph; }
-const char      *fac_analysis_open(const fac_analysis *a) { return a->open; }
-const char      *fac_analysis_decided(const fac_analysis *a) { return a->decided; }
+const char *fac_analysis_open(const fac_analysis *a) { return a->open; }
+const char *fac_analysis_decided(const fac_analysis *a) { return a->decided; }
 const fac_layer *fac_analysis_layer(const fac_analysis *a, int i) {
     return i >= 0 && i < a->totals.layers ? &a->layers[i] : NULL;
 }

@@ -1,8 +1,9 @@
 /* Which axis of a value counts channels: 1 in the order N,C,H,W, the last one in N,H,W,C.
  *
- * Tensors do not say, but some ops do: convolutions, pools and batch norms have their channels at axis 1, linear layers and layer
- * norms at the last.  Between them elementwise ops leave axes alone and a transpose says where each goes, so we walk back
- * along first inputs to the next op that knows, or ahead along first readers. */
+ * Tensors do not say, but some ops do: convolutions, pools and batch norms have their channels at
+ * axis 1, linear layers and layer norms at the last.  Between them elementwise ops leave axes alone
+ * and a transpose says where each goes, so we walk back along first inputs to the next op that
+ * knows, or ahead along first readers. */
 #include <string.h>
 #include "graph/graph_internal.h"
 #include "graph/attr.h"
@@ -14,18 +15,37 @@ enum { FAR = 64, UNKNOWN = -1 };
 
 /* The axis of the channels of input 0 and output 0 of an op that knows. */
 static int known_by(const fac_node *n, int rank) {
-    static const fac_op *const last[] = { &fac_op_linear, &fac_op_layer_norm, &fac_op_rms_norm, NULL };
-    static const fac_op *const first[] = {
-        &fac_op_avg_pool1d, &fac_op_avg_pool2d, &fac_op_avg_pool2d_grad, &fac_op_avg_pool3d,
-        &fac_op_avg_pool3d_grad, &fac_op_batch_norm, &fac_op_batch_norm_act_grad,
-        &fac_op_batch_norm_given, &fac_op_batch_norm_given_relu, &fac_op_batch_norm_grad,
-        &fac_op_batch_norm_grad_given, &fac_op_batch_norm_grad_pair, &fac_op_batch_norm_pair,
-        &fac_op_batch_norm_pair_relu, &fac_op_batch_norm_sums, &fac_op_depth_to_space,
-        &fac_op_fused_conv, &fac_op_group_norm, &fac_op_instance_norm, &fac_op_lrn,
-        &fac_op_max_pool1d, &fac_op_max_pool2d, &fac_op_max_pool2d_grad,
-        &fac_op_max_pool2d_relu_grad, &fac_op_max_pool3d, &fac_op_max_pool3d_grad, &fac_op_prelu,
-        &fac_op_space_to_depth, NULL
-    };
+    static const fac_op *const last[] = { &fac_op_linear, &fac_op_layer_norm, &fac_op_rms_norm,
+                                          NULL };
+    static const fac_op *const first[] = { &fac_op_avg_pool1d,
+                                           &fac_op_avg_pool2d,
+                                           &fac_op_avg_pool2d_grad,
+                                           &fac_op_avg_pool3d,
+                                           &fac_op_avg_pool3d_grad,
+                                           &fac_op_batch_norm,
+                                           &fac_op_batch_norm_act_grad,
+                                           &fac_op_batch_norm_given,
+                                           &fac_op_batch_norm_given_relu,
+                                           &fac_op_batch_norm_grad,
+                                           &fac_op_batch_norm_grad_given,
+                                           &fac_op_batch_norm_grad_pair,
+                                           &fac_op_batch_norm_pair,
+                                           &fac_op_batch_norm_pair_relu,
+                                           &fac_op_batch_norm_sums,
+                                           &fac_op_depth_to_space,
+                                           &fac_op_fused_conv,
+                                           &fac_op_group_norm,
+                                           &fac_op_instance_norm,
+                                           &fac_op_lrn,
+                                           &fac_op_max_pool1d,
+                                           &fac_op_max_pool2d,
+                                           &fac_op_max_pool2d_grad,
+                                           &fac_op_max_pool2d_relu_grad,
+                                           &fac_op_max_pool3d,
+                                           &fac_op_max_pool3d_grad,
+                                           &fac_op_prelu,
+                                           &fac_op_space_to_depth,
+                                           NULL };
     if (fac_op_convolves(n->op) || fac_op_is_one_of(n->op, first)) return 1;
     return fac_op_is_one_of(n->op, last) ? rank - 1 : UNKNOWN;
 }
@@ -39,7 +59,8 @@ static int source(const fac_node *n, int k) {
     return (int)perm->d[k] + (perm->d[k] < 0 ? rank : 0);
 }
 
-/* Axis k of x is still axis k of y: one for one, or a reshape that leaves all before it, or all behind it, as it was. */
+/* Axis k of x is still axis k of y: one for one, or a reshape that leaves all before it, or all
+ * after it, as it was. */
 static bool keeps(const fac_node *n, const fac_dims *x, const fac_dims *y, int k) {
     if (x->n != y->n && k >= y->n) return false;
     if (x->n == y->n && !FAC_IS(n, reshape)) return true;
@@ -54,7 +75,8 @@ static int back(const fac_value *v, int far) {
     if (!n || !far) return UNKNOWN;
     const int own = known_by(n, rank);
     const fac_value *x = n->nin ? n->in[0] : NULL;
-    for (int i = 1; i < n->nin && x && (!x->node || x->type.dims.n != rank) && n->op->map; i++)    /* a broadcast, a constant */
+    for (int i = 1; i < n->nin && x && (!x->node || x->type.dims.n != rank) && n->op->map;
+         i++) /* a broadcast, a constant */
         if (n->in[i] && n->in[i]->node && n->in[i]->type.dims.n == rank) x = n->in[i];
     if (own != UNKNOWN || !x) return own;
     const int k = back(x, far - 1);
@@ -64,7 +86,9 @@ static int back(const fac_value *v, int far) {
             if (source(n, j) == k) return j;
         return UNKNOWN;
     }
-    if (k == x->type.dims.n - 1 && x->type.dims.n != rank && x->type.dims.d[k] == v->type.dims.d[rank - 1]) return rank - 1;
+    if (k == x->type.dims.n - 1 && x->type.dims.n != rank &&
+        x->type.dims.d[k] == v->type.dims.d[rank - 1])
+        return rank - 1;
     return keeps(n, &x->type.dims, &v->type.dims, k) ? k : UNKNOWN;
 }
 
@@ -77,7 +101,8 @@ static int ahead(const fac_value *v, int far) {
         const fac_value *y = n->out[0];
         if (y->type.dims.n != v->type.dims.n) continue;
         const int k = ahead(y, far - 1);
-        if (k == UNKNOWN) return UNKNOWN;                       /* the first that goes on: all of them would take too long */
+        if (k == UNKNOWN)
+            return UNKNOWN; /* the first that goes on: all of them would take too long */
         if (FAC_IS(n, transpose)) return source(n, k);
         return keeps(n, &v->type.dims, &y->type.dims, k) ? k : UNKNOWN;
     }

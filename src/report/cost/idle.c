@@ -12,19 +12,20 @@
 
 typedef struct search {
     fac_analysis *a;
-    fac_table     used;             /* path -> anything: a layer stands in it, or it is idle */
-    fac_table     next;             /* path -> the number that its next child has            */
-    int           said;             /* modules of the graph up to `said` are judged          */
-    size_t        room;
+    fac_table used; /* path -> anything: a layer stands in it, or it is idle */
+    fac_table next; /* path -> the number that its next child has            */
+    int said;       /* modules of the graph up to `said` are judged          */
+    size_t room;
 } search;
 
-enum { MOST_MISSING = 16 };         /* more in a row: a name that happens to be a number */
+enum { MOST_MISSING = 16 }; /* more in a row: a name that happens to be a number */
 
 static bool add(search *s, const char *path, int before) {
     fac_analysis *a = s->a;
     if (fac_table_get(&s->used, path)) return true;
-    if (!fac_table_put(&s->used, path, s)
-        || !fac_reserve(&a->idle, &s->room, (size_t)a->nidle + 1, sizeof *a->idle)) return false;
+    if (!fac_table_put(&s->used, path, s) ||
+        !fac_reserve(&a->idle, &s->room, (size_t)a->nidle + 1, sizeof *a->idle))
+        return false;
     fac_idle *idle = &a->idle[a->nidle++];
     *idle = (fac_idle){ .module = path, .before = before };
     idle->kind = fac_graph_class(a->graph, path);
@@ -89,8 +90,8 @@ static bool take_missing(search *s, const char *module, int before) {
     const char *dot;
     for (const char *from = module; (dot = strchr(from, '.')); from = dot + 1) {
         const long at = number_of(dot + 1, dot + 1 + strcspn(dot + 1, "."));
-        const char *parent = at < 0 ? NULL
-            : fac_arena_print(&s->a->memory, "%.*s", (int)(dot - module), module);
+        const char *parent =
+            at < 0 ? NULL : fac_arena_print(&s->a->memory, "%.*s", (int)(dot - module), module);
         if (at < 0) continue;
         if (!parent) return false;
         if (may_lack(s->a->graph, parent) && !take_below(s, parent, at, before)) return false;

@@ -1,6 +1,7 @@
-/* Memory over time: which results are alive while a layer runs, under an ideal allocator that reuses every byte at once and
- * with nothing in place.  Inputs of the graph are there from the beginning until they were read for the last time, its results
- * until the end; parameters are counted apart. */
+/* Memory over time: which results are alive while a layer runs, under an ideal allocator that
+ * reuses every byte at once and with nothing in place.  Inputs of the graph are there from the
+ * beginning until they were read for the last time, its results until the end; parameters are
+ * counted apart. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
@@ -25,13 +26,13 @@ static int last_read(const fac_value *v, const int *layer_of, int end) {
 
 static void enter(fac_analysis *a, const fac_value *v, int first, const int *layer_of) {
     const int last = last_read(v, layer_of, a->totals.layers);
-    if (last < 0 && first < 0) return;                      /* an input that nobody reads */
-    if (last < 0 && v->index > 0) return;                   /* an optional result that nobody asked for */
+    if (last < 0 && first < 0) return;    /* an input that nobody reads */
+    if (last < 0 && v->index > 0) return; /* an optional result that nobody asked for */
     a->lives[a->nlives++] = (fac_life){ v, first, last < first ? first : last, fac_data_bytes(v) };
 }
 
-/* Bytes of everything that a layer reads, each value once, and makes: whatever runs before it, that much must be there.
- * seen[id]: one more than the last layer that was found to read the value. */
+/* Bytes of everything that a layer reads, each value once, and makes: whatever runs before it, that
+ * much must be there. seen[id]: one more than the last layer that was found to read the value. */
 static double needs(const fac_node *n, int layer, int *seen) {
     double sum = 0;
     for (int i = 0; i < n->nin; i++) {
@@ -83,12 +84,14 @@ fac_status fac_find_lives(fac_analysis *a, fac_error *err) {
     }
     fac_release(layer_of);
     fac_release(change);
-    return there ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the lives of %zu values", values);
+    return there ? FAC_OK
+                 : fac_raise(err, FAC_E_NOMEM, "no memory for the lives of %zu values", values);
 }
 
 static int larger_first(const void *x, const void *y) {
     const fac_alive *a = x, *b = y;
-    return a->bytes != b->bytes ? (a->bytes < b->bytes) - (a->bytes > b->bytes) : (a->layer > b->layer) - (a->layer < b->layer);
+    return a->bytes != b->bytes ? (a->bytes < b->bytes) - (a->bytes > b->bytes)
+                                : (a->layer > b->layer) - (a->layer < b->layer);
 }
 
 int fac_analysis_alive(const fac_analysis *a, int i, fac_alive *to, int max) {
@@ -96,10 +99,11 @@ int fac_analysis_alive(const fac_analysis *a, int i, fac_alive *to, int max) {
     for (int k = 0; k < a->nlives; k++) {
         const fac_life *l = &a->lives[k];
         if (l->first > i || l->last < i) continue;
-        const fac_alive own = { l->first, l->first < 0 ? l->value->name : a->layers[l->first].name, l->bytes };
+        const fac_alive own = { l->first, l->first < 0 ? l->value->name : a->layers[l->first].name,
+                                l->bytes };
         if (n < max) {
             to[n] = own;
-        } else if (max > 0) {           /* full: the smallest gives way */
+        } else if (max > 0) { /* full: the smallest gives way */
             int least = 0;
             for (int j = 1; j < max; j++)
                 if (to[j].bytes < to[least].bytes) least = j;

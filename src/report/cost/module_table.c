@@ -7,14 +7,14 @@
 enum { NAME_WIDTH = 40, COLUMN = 25, INDENT = 5, USUAL_DEPTH = 3 };
 
 typedef struct sheet {
-    const fac_analysis   *a;
+    const fac_analysis *a;
     const fac_module_rows *rows;
-    int                    depth, width;
-    bool                   names;
-    fac_text               line;
-    fac_table_line        *put;
-    void                  *self;
-    fac_error             *err;
+    int depth, width;
+    bool names;
+    fac_text line;
+    fac_table_line *put;
+    void *self;
+    fac_error *err;
 } sheet;
 
 /* ---- texts ---- */
@@ -34,9 +34,12 @@ static const char *digits(double x, char to[40]) {
 
 /* "Conv2d (conv): 2-1"; what has no class has its name in brackets. */
 static void title(const sheet *s, const fac_module_row *r, char *to, size_t size) {
-    if (!r->class) snprintf(to, size, "(%s): %d-%d", r->name, r->depth, r->index);
-    else if (s->names) snprintf(to, size, "%s (%s): %d-%d", r->class, r->name, r->depth, r->index);
-    else snprintf(to, size, "%s: %d-%d", r->class, r->depth, r->index);
+    if (!r->class)
+        snprintf(to, size, "(%s): %d-%d", r->name, r->depth, r->index);
+    else if (s->names)
+        snprintf(to, size, "%s (%s): %d-%d", r->class, r->name, r->depth, r->index);
+    else
+        snprintf(to, size, "%s: %d-%d", r->class, r->depth, r->index);
 }
 
 static void shape(const sheet *s, const fac_type *t, char *to, size_t size) {
@@ -49,8 +52,10 @@ static void shape(const sheet *s, const fac_type *t, char *to, size_t size) {
     for (int k = 0; k < t->dims.n && n < size; k++) {
         const int64_t d = t->dims.d[k];
         const char *comma = k ? ", " : "", *name = d < 0 ? fac_symbol_name(s->a->graph, d) : NULL;
-        if (d < 0) n += (size_t)snprintf(to + n, size - n, "%s%s", comma, name ? name : "?");
-        else n += (size_t)snprintf(to + n, size - n, "%s%lld", comma, (long long)d);
+        if (d < 0)
+            n += (size_t)snprintf(to + n, size - n, "%s%s", comma, name ? name : "?");
+        else
+            n += (size_t)snprintf(to + n, size - n, "%s%lld", comma, (long long)d);
     }
     if (n < size) snprintf(to + n, size - n, "]");
 }
@@ -90,10 +95,14 @@ static fac_status row(sheet *s, const char *name, const char *out, const char *p
 static void params_text(const sheet *s, const fac_module_row *r, char to[40]) {
     const bool whole = r->leaf || r->depth == s->depth;
     const double n = whole ? r->params : r->left;
-    if (r->params <= 0) snprintf(to, 40, "--");
-    else if (r->again) snprintf(to, 40, "(recursive)");
-    else if (n <= 0) snprintf(to, 40, "--");
-    else digits(n, to);
+    if (r->params <= 0)
+        snprintf(to, 40, "--");
+    else if (r->again)
+        snprintf(to, 40, "(recursive)");
+    else if (n <= 0)
+        snprintf(to, 40, "--");
+    else
+        digits(n, to);
 }
 
 static fac_status module_row(sheet *s, const fac_module_row *r) {
@@ -120,7 +129,9 @@ static void find_width(sheet *s) {
 
 /* ---- totals ---- */
 
-typedef struct sums { double params, bytes, results; } sums;
+typedef struct sums {
+    double params, bytes, results;
+} sums;
 
 /* torchinfo counts the results of modules with parameters, twice: forward and backward. */
 static sums add_up(const sheet *s) {
@@ -149,8 +160,10 @@ static fac_status megabytes(sheet *s, const char *what, double bytes) {
 }
 
 static fac_status mult_adds(sheet *s) {
-    static const struct { double unit; const char *name; } units[] = {
-        { 1e12, "TERABYTES" }, { 1e9, "GIGABYTES" }, { 1e6, "MEGABYTES" } };
+    static const struct {
+        double unit;
+        const char *name;
+    } units[] = { { 1e12, "TERABYTES" }, { 1e9, "GIGABYTES" }, { 1e6, "MEGABYTES" } };
     const double n = fac_analysis_count(s->a, FAC_COUNT_TORCHINFO);
     int k = 0;
     while (k < 2 && n < units[k].unit) k++;

@@ -11,12 +11,12 @@
 
 typedef struct walk {
     const fac_analysis *a;
-    fac_module_rows    *to;
-    fac_table           seen;       /* path -> anything: it has a row */
-    int                 open[FAC_MODULE_DEPTH];     /* rows, by depth */
-    int nopen, idle;                /* idle modules up to `idle` have their rows */
-    int                 counts[FAC_MODULE_DEPTH + 1];
-    fac_error          *err;
+    fac_module_rows *to;
+    fac_table seen;             /* path -> anything: it has a row */
+    int open[FAC_MODULE_DEPTH]; /* rows, by depth */
+    int nopen, idle;            /* idle modules up to `idle` have their rows */
+    int counts[FAC_MODULE_DEPTH + 1];
+    fac_error *err;
 } walk;
 
 static fac_status no_memory(fac_error *err) {
@@ -130,8 +130,10 @@ static fac_status take_layer(walk *w, int i) {
     const fac_layer *l = fac_analysis_layer(w->a, i);
     const int depth = depth_of(l->module);
     FAC_TRY(say_idle(w, i));
-    if (l->is_module) FAC_TRY(open_path(w, l->module, l));
-    else if (common(w, l->module) < depth) FAC_TRY(open_path(w, l->module, NULL));
+    if (l->is_module)
+        FAC_TRY(open_path(w, l->module, l));
+    else if (common(w, l->module) < depth)
+        FAC_TRY(open_path(w, l->module, NULL));
     take_result(w, depth, l);
     if (!l->is_module) return FAC_OK;
     const double n = weights_of(l);

@@ -33,7 +33,7 @@ bool fac_is_fill(const fac_value *v) {
     return number->type.dims.n == 0 && number->name;
 }
 
-/* The parameter or state behind ops that only prepare it; NULL: there is none. */
+/* The parameter or state after ops that only prepare it; NULL: there is none. */
 static const fac_value *stored(const fac_value *v) {
     while (v && v->leaf == FAC_NOT_LEAF && v->node && v->node->nin && v->time != FAC_RUN)
         v = v->node->in[0];
@@ -106,8 +106,10 @@ void fac_take_bytes(fac_layer *l, const fac_node *n) {
         const fac_value *v = n->in[i];
         if (!v || fac_is_unread(n, i)) continue;
         const fac_role role = fac_role_of(n, i);
-        if (role == FAC_ROLE_DATA) l->read += fac_data_bytes(v);
-        else if (role != FAC_ROLE_SETTING) l->weights += fac_data_bytes(v);
+        if (role == FAC_ROLE_DATA)
+            l->read += fac_data_bytes(v);
+        else if (role != FAC_ROLE_SETTING)
+            l->weights += fac_data_bytes(v);
     }
     for (int k = 0; k < n->nout; k++)
         if (is_result(n->out[k])) l->written += fac_data_bytes(n->out[k]);

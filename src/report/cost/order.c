@@ -1,12 +1,14 @@
 /* An order of execution that needs less memory.
  *
- * The layers fall into stretches: a stretch ends where every result that is read later comes from its last layer, so what is
- * alive there is the same in any order, and stretches can be searched one by one.  (Not so if a result of the graph is made in
- * the middle of one and read by nobody: it might wait.  The answer is not called exact then.)  In a stretch of up to 64 layers the states
- * are sets of layers that have run (closed under what they need); what is alive follows from the set alone.  Level by level,
- * with one more layer each, the least peak that leads to each set is kept, and sets that cannot beat the order known so far are
- * dropped.  Where there are more sets than STATES, or more layers than bits, a greedy order is tried instead: the layer
- * that leaves the least memory behind goes first. */
+ * The layers fall into stretches: a stretch ends where every result that is read later comes from
+ * its last layer, so what is alive there is the same in any order, and stretches can be searched
+ * one by one.  (Not so if a result of the graph is made in the middle of one and read by nobody: it
+ * might wait.  The answer is not called exact then.)  In a stretch of up to 64 layers the states
+ * are sets of layers that have run (closed under what they need); what is alive follows from the
+ * set alone.  Level by level, with one more layer each, the least peak that leads to each set is
+ * kept, and sets that cannot beat the order known so far are dropped.  Where there are more sets
+ * than STATES, or more layers than bits, a greedy order is tried instead: the layer that leaves the
+ * least memory after goes first. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -15,17 +17,22 @@
 enum { BITS = 64, STATES = 1 << 16 };
 
 /* A value as the search sees it. */
-typedef struct item { double bytes; int reads, left, *readers; bool stays; } item;
+typedef struct item {
+    double bytes;
+    int reads, left, *readers;
+    bool stays;
+} item;
 
 typedef struct search {
     const fac_analysis *a;
     fac_arena memory;
-    item     *items;                    /* of each life */
-    int     **uses, *nuses;             /* by layer: lives that it reads, each once */
-    int      *made, *first_made;        /* by layer: how many lives it makes, and the first (they lie together) */
-    int      *order;
-    double    base, peak;
-    bool      exact;
+    item *items;        /* of each life */
+    int **uses, *nuses; /* by layer: lives that it reads, each once */
+    int *made,
+        *first_made; /* by layer: how many lives it makes, and the first (they lie together) */
+    int *order;
+    double base, peak;
+    bool exact;
 } search;
 
 /* ---- what layers read and make ---- */
@@ -41,7 +48,8 @@ static bool mark_reads(search *s, const int *layer_of, int *read, int life) {
     for (const fac_use *u = v->uses; u; u = u->next) {
         const int at = layer_of[u->node->id];
         const unsigned is = fac_port_flags(u->node, u->input);
-        if (at < 0 || (is & FAC_SHAPE_ONLY) || ((is & FAC_HOST) && v->known) || read[at] == life) continue;
+        if (at < 0 || (is & FAC_SHAPE_ONLY) || ((is & FAC_HOST) && v->known) || read[at] == life)
+            continue;
         read[at] = life;
         it->readers[it->reads++] = at;
     }
@@ -61,7 +69,8 @@ static bool prepare(search *s) {
     s->nuses = fac_arena_alloc(&s->memory, n, sizeof *s->nuses);
     s->made = fac_arena_alloc(&s->memory, n, sizeof *s->made);
     s->first_made = fac_arena_alloc(&s->memory, n, sizeof *s->first_made);
-    if (!layer_of || !read || !s->items || !s->uses || !s->nuses || !s->made || !s->first_made) return false;
+    if (!layer_of || !read || !s->items || !s->uses || !s->nuses || !s->made || !s->first_made)
+        return false;
     for (uint32_t k = 0; k <= a->graph->ids; k++) layer_of[k] = -1;
     for (int i = 0; i < a->totals.layers; i++) layer_of[a->nodes[i]->id] = i, read[i] = -1;
     for (int k = 0; k < a->nlives; k++) {
@@ -71,11 +80,13 @@ static bool prepare(search *s) {
         if (by >= 0 && !s->made[by]++) s->first_made[by] = k;
     }
     for (int i = 0; i < a->totals.layers; i++) {
-        if (!(s->uses[i] = fac_arena_alloc(&s->memory, (size_t)s->nuses[i] + 1, sizeof **s->uses))) return false;
+        if (!(s->uses[i] = fac_arena_alloc(&s->memory, (size_t)s->nuses[i] + 1, sizeof **s->uses)))
+            return false;
         s->nuses[i] = 0;
     }
     for (int k = 0; k < a->nlives; k++)
-        for (int r = 0; r < s->items[k].reads; r++) s->uses[s->items[k].readers[r]][s->nuses[s->items[k].readers[r]]++] = k;
+        for (int r = 0; r < s->items[k].reads; r++)
+            s->uses[s->items[k].readers[r]][s->nuses[s->items[k].readers[r]]++] = k;
     return true;
 }
 
@@ -97,9 +108,14 @@ static double wasted(const search *s, int layer) {
 
 /* ---- one stretch: layers first..last ---- */
 
-typedef struct stretch { int first, n; uint64_t needs[BITS]; double start; } stretch;
+typedef struct stretch {
+    int first, n;
+    uint64_t needs[BITS];
+    double start;
+} stretch;
 
-/* Bytes that come free when a layer runs behind those of `done` (bits; NULL: by the counters of the items). */
+/* Bytes that come free when a layer runs after those of `done` (bits; NULL: by the counters of the
+ * items). */
 static double freed(const search *s, const stretch *r, int layer, const uint64_t *done) {
     double sum = wasted(s, layer);
     for (int k = 0; k < s->nuses[layer]; k++) {
@@ -115,7 +131,12 @@ static double freed(const search *s, const stretch *r, int layer, const uint64_t
     return sum;
 }
 
-typedef struct state { uint64_t done; double live, peak; int from; uint8_t layer; } state;
+typedef struct state {
+    uint64_t done;
+    double live, peak;
+    int from;
+    uint8_t layer;
+} state;
 
 /* The state of this set, or where it belongs. */
 static int *slot_of(int *table, size_t room, const state *states, uint64_t done) {
@@ -125,9 +146,10 @@ static int *slot_of(int *table, size_t room, const state *states, uint64_t done)
     return &table[i];
 }
 
-/* Writes the best order of the stretch that stays below `limit`; false: there is none, or too many sets. */
+/* Writes the best order of the stretch that stays below `limit`; false: there is none, or too many
+ * sets. */
 static bool best_order(search *s, const stretch *r, double limit, int *order, double *peak) {
-    const int most = r->n < 16 ? 1 << r->n : STATES;            /* sets of r->n layers */
+    const int most = r->n < 16 ? 1 << r->n : STATES; /* sets of r->n layers */
     const size_t room = 2 * (size_t)most;
     state *states = fac_alloc((size_t)most, sizeof *states);
     int *table = fac_alloc(room, sizeof *table), n = 0, level = 0, end = 0;
@@ -147,24 +169,29 @@ static bool best_order(search *s, const stretch *r, double limit, int *order, do
                 int *at = slot_of(table, room, states, done);
                 if (*at && states[*at - 1].peak <= top) continue;
                 if (!*at) {
-                    if (n == most) fits = false;
-                    else *at = ++n;
+                    if (n == most)
+                        fits = false;
+                    else
+                        *at = ++n;
                 }
-                if (fits) states[*at - 1] = (state){ done, during - freed(s, r, r->first + j, &now.done), top, k, (uint8_t)j };
+                if (fits)
+                    states[*at - 1] = (state){ done, during - freed(s, r, r->first + j, &now.done),
+                                               top, k, (uint8_t)j };
             }
         }
         level = end;
     }
     const bool found = fits && n > end;
     if (found) *peak = states[end].peak;
-    for (int k = end, i = r->n - 1; found && i >= 0; k = states[k].from) order[i--] = r->first + states[k].layer;
+    for (int k = end, i = r->n - 1; found && i >= 0; k = states[k].from)
+        order[i--] = r->first + states[k].layer;
     if (!fits) s->exact = false;
     fac_release(states);
     fac_release(table);
     return found;
 }
 
-/* Runs the layers of an order through the counters: its peak, and what is alive behind it. */
+/* Runs the layers of an order through the counters: its peak, and what is alive after it. */
 static double replay(search *s, const int *order, int n, double live, double *after) {
     double peak = 0;
     for (int i = 0; i < n; i++) {
@@ -182,10 +209,17 @@ static void undo(search *s, const int *order, int n) {
         for (int k = 0; k < s->nuses[order[i]]; k++) s->items[s->uses[order[i]][k]].left++;
 }
 
-/* Layers that are ready, the one that leaves the least behind on top, then the one that stood first.  What a layer frees grows
- * when it becomes the last reader of a value: it enters again then, and its older entries count no more. */
-typedef struct entry { double change; int layer; } entry;
-typedef struct heap { entry *at; size_t n, room; } heap;
+/* Layers that are ready, the one that leaves the least after on top, then the one that stood
+ * first.  What a layer frees grows when it becomes the last reader of a value: it enters again
+ * then, and its older entries count no more. */
+typedef struct entry {
+    double change;
+    int layer;
+} entry;
+typedef struct heap {
+    entry *at;
+    size_t n, room;
+} heap;
 
 static bool before(const entry *x, const entry *y) {
     return x->change < y->change || (x->change <= y->change && x->layer < y->layer);
@@ -213,10 +247,15 @@ static entry heap_take(heap *h) {
 }
 
 /* waits: by layer, values that are still to be made; -1: it ran. */
-typedef struct greedy { search *s; heap ready; int first, n, *waits; } greedy;
+typedef struct greedy {
+    search *s;
+    heap ready;
+    int first, n, *waits;
+} greedy;
 
 static bool make_ready(greedy *g, int layer) {
-    return heap_put(&g->ready, (entry){ made_bytes(g->s, layer) - freed(g->s, NULL, layer, NULL), layer });
+    return heap_put(&g->ready,
+                    (entry){ made_bytes(g->s, layer) - freed(g->s, NULL, layer, NULL), layer });
 }
 
 static bool run_layer(greedy *g, int layer) {
@@ -226,7 +265,8 @@ static bool run_layer(greedy *g, int layer) {
     for (int k = 0; k < s->nuses[layer]; k++) {
         item *it = &s->items[s->uses[layer][k]];
         if (--it->left != 1) continue;
-        for (int r = 0; r < it->reads && good; r++) {           /* the last one that reads it, where it is ready */
+        for (int r = 0; r < it->reads && good;
+             r++) { /* the last one that reads it, where it is ready */
             const int at = it->readers[r] - g->first;
             if (at < g->n && g->waits[at] == 0) good = make_ready(g, it->readers[r]);
         }
@@ -234,7 +274,8 @@ static bool run_layer(greedy *g, int layer) {
     for (int k = 0; k < s->made[layer]; k++) {
         const item *it = &s->items[s->first_made[layer] + k];
         for (int r = 0; r < it->reads && good; r++)
-            if (it->readers[r] < g->first + g->n && !--g->waits[it->readers[r] - g->first]) good = make_ready(g, it->readers[r]);
+            if (it->readers[r] < g->first + g->n && !--g->waits[it->readers[r] - g->first])
+                good = make_ready(g, it->readers[r]);
     }
     return good;
 }
@@ -244,7 +285,8 @@ static bool greedy_order(search *s, int first, int n, int *order) {
     int done = 0;
     bool good = g.waits != NULL;
     for (int j = 0; good && j < n; j++)
-        for (int k = 0; k < s->nuses[first + j]; k++) g.waits[j] += s->a->lives[s->uses[first + j][k]].first >= first;
+        for (int k = 0; k < s->nuses[first + j]; k++)
+            g.waits[j] += s->a->lives[s->uses[first + j][k]].first >= first;
     for (int j = 0; good && j < n; j++)
         if (!g.waits[j]) good = make_ready(&g, first + j);
     while (good && g.ready.n) {
@@ -296,7 +338,8 @@ static fac_status search_stretch(search *s, int first, int n, fac_error *err) {
             s->exact = false;
         } else {
             needs_of(s, &r);
-            if (best_order(s, &r, peak, trial, &other)) peak = other, memcpy(order, trial, (size_t)n * sizeof *trial);
+            if (best_order(s, &r, peak, trial, &other))
+                peak = other, memcpy(order, trial, (size_t)n * sizeof *trial);
         }
     }
     peak = replay(s, order, n, s->base, &s->base);
@@ -305,7 +348,8 @@ static fac_status search_stretch(search *s, int first, int n, fac_error *err) {
     return FAC_OK;
 }
 
-/* A stretch ends behind layer i when no later layer reads any value but those that layer i makes. */
+/* A stretch ends after layer i when no later layer reads any value but those that layer i makes.
+ */
 static fac_status search_all(search *s, fac_error *err) {
     const fac_analysis *a = s->a;
     int first = 0, life = 0, reach = -1;
@@ -325,13 +369,17 @@ static fac_status search_all(search *s, fac_error *err) {
                 if (it->readers[r] > reach) reach = it->readers[r];
         }
     }
-    return first < a->totals.layers ? search_stretch(s, first, a->totals.layers - first, err) : FAC_OK;
+    return first < a->totals.layers ? search_stretch(s, first, a->totals.layers - first, err)
+                                    : FAC_OK;
 }
 
-fac_status fac_analysis_order(const fac_analysis *a, int *order, double *peak, bool *exact, fac_error *err) {
+fac_status fac_analysis_order(const fac_analysis *a, int *order, double *peak, bool *exact,
+                              fac_error *err) {
     search s = { .a = a, .order = order, .exact = true };
-    fac_status status = prepare(&s) ? search_all(&s, err)
-                                    : fac_raise(err, FAC_E_NOMEM, "no memory for the orders of %d layers", a->totals.layers);
+    fac_status status = prepare(&s)
+                            ? search_all(&s, err)
+                            : fac_raise(err, FAC_E_NOMEM, "no memory for the orders of %d layers",
+                                        a->totals.layers);
     fac_arena_free(&s.memory);
     if (status) return status;
     *peak = s.peak;

@@ -1,12 +1,17 @@
-/* Tells how two models differ, from the pairs of match.c: see facula/diff.h.  The whole comparison, and nodes. */
+/* Tells how two models differ, from the pairs of match.c: see facula/diff.h.  The whole comparison,
+ * and nodes. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "report/diff/diff.h"
 
-fac_status fac_diff_no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models"); }
+fac_status fac_diff_no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models");
+}
 
-/* ---- changes -------------------------------------------------------------------------------------------------------- */
+/* ---- changes
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
     fac_differences *d = t->d;
@@ -14,8 +19,8 @@ fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
     c.a = fac_arena_text(&d->memory, c.a);
     c.b = fac_arena_text(&d->memory, c.b);
     c.text = fac_arena_text(&d->memory, text->s ? text->s : "");
-    const bool room = !text->failed && c.text && (two ? c.a && c.b : c.a || c.b)
-                      && fac_reserve(&d->changes, &d->room, d->n + 1, sizeof *d->changes);
+    const bool room = !text->failed && c.text && (two ? c.a && c.b : c.a || c.b) &&
+                      fac_reserve(&d->changes, &d->room, d->n + 1, sizeof *d->changes);
     fac_text_free(text);
     if (!room) return fac_diff_no_memory(t->err);
     d->changes[d->n++] = c;
@@ -23,7 +28,9 @@ fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
     return FAC_OK;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* "conv2d(x, conv1.weight) stride=2,2 -> f32[1,64,112,112]" */
 static void describe(const fac_node *n, fac_text *to) {
@@ -43,8 +50,12 @@ static fac_status tell_alone(fac_teller *t, const fac_node *n, bool added) {
     fac_text text = { 0 };
     fac_node_label(n, label, sizeof label);
     describe(n, &text);
-    return fac_tell(t, (fac_change){ .of = FAC_OF_NODE, .kind = added ? FAC_ADDED : FAC_REMOVED, .a = added ? NULL : label,
-                                 .b = added ? label : NULL }, &text);
+    return fac_tell(t,
+                    (fac_change){ .of = FAC_OF_NODE,
+                                  .kind = added ? FAC_ADDED : FAC_REMOVED,
+                                  .a = added ? NULL : label,
+                                  .b = added ? label : NULL },
+                    &text);
 }
 
 /* Bodies are compared as models of their own; the first thing that differs in them is told. */
@@ -74,18 +85,21 @@ static void say_literal(const fac_value *v, fac_text *to) {
     const int64_t n = fac_dims_count(&v->type.dims);
     const bool small = v->tensor && n >= 0 && n <= FEW && v->type.dtype != FAC_TEXT;
     if (small && !fac_tensor_convert(v->tensor, FAC_F64, &wide, NULL))
-        for (int64_t i = 0; i < n; i++) fac_text_print(to, i ? ",%.9g" : "%.9g", ((const double *)fac_tensor_data(wide))[i]);
+        for (int64_t i = 0; i < n; i++)
+            fac_text_print(to, i ? ",%.9g" : "%.9g", ((const double *)fac_tensor_data(wide))[i]);
     else if (v->known)
-        for (int i = 0; i < v->known->n; i++) fac_text_print(to, i ? ",%lld" : "%lld", (long long)v->known->v[i]);
-    else fac_type_print(v->graph, &v->type, to);
+        for (int i = 0; i < v->known->n; i++)
+            fac_text_print(to, i ? ",%lld" : "%lld", (long long)v->known->v[i]);
+    else
+        fac_type_print(v->graph, &v->type, to);
     fac_tensor_free(wide);
 }
 
 static bool is_const(const fac_value *v) { return v && !v->node && v->leaf == FAC_CONST; }
 
 /* Inputs: constants that changed are like attributes; other sources are another wiring. */
-static fac_status tell_inputs(fac_teller *t, const fac_node *x, const fac_node *y, fac_text *changed, fac_text *rewired,
-                              fac_change *c) {
+static fac_status tell_inputs(fac_teller *t, const fac_node *x, const fac_node *y,
+                              fac_text *changed, fac_text *rewired, fac_change *c) {
     const int n = x->nin > y->nin ? x->nin : y->nin;
     for (int i = 0; i < n; i++) {
         const fac_value *u = i < x->nin ? x->in[i] : NULL, *v = i < y->nin ? y->in[i] : NULL;
@@ -96,7 +110,8 @@ static fac_status tell_inputs(fac_teller *t, const fac_node *x, const fac_node *
             say_literal(u, changed);
             fac_text_add(changed, " -> ");
             say_literal(v, changed);
-            if (u->tensor && v->tensor && fac_dims_count(&u->type.dims) > 1) FAC_TRY(fac_tell_contents(t, u, v, changed, c));
+            if (u->tensor && v->tensor && fac_dims_count(&u->type.dims) > 1)
+                FAC_TRY(fac_tell_contents(t, u, v, changed, c));
         } else {
             fac_say(rewired, "");
             fac_text_print(rewired, "input %d ", i);
@@ -106,14 +121,19 @@ static fac_status tell_inputs(fac_teller *t, const fac_node *x, const fac_node *
     return FAC_OK;
 }
 
-/* A type that is another although nothing that it follows from is another is news; else it is counted. */
-static void tell_types(fac_teller *t, const fac_node *x, const fac_node *y, bool other, fac_text *to) {
+/* A type that is another although nothing that it follows from is another is news; else it is
+ * counted. */
+static void tell_types(fac_teller *t, const fac_node *x, const fac_node *y, bool other,
+                       fac_text *to) {
     bool inputs = true;
-    for (int i = 0; i < x->nin && i < y->nin; i++) inputs &= !x->in[i] || !y->in[i] || fac_same_type(x->in[i], y->in[i]);
+    for (int i = 0; i < x->nin && i < y->nin; i++)
+        inputs &= !x->in[i] || !y->in[i] || fac_same_type(x->in[i], y->in[i]);
     for (int k = 0; k < x->nout && k < y->nout; k++) {
         if (fac_same_type(x->out[k], y->out[k])) continue;
-        if (other || inputs) fac_say_types(to, x->out[k], y->out[k]);
-        else t->d->totals.sizes++;
+        if (other || inputs)
+            fac_say_types(to, x->out[k], y->out[k]);
+        else
+            t->d->totals.sizes++;
     }
 }
 
@@ -121,21 +141,28 @@ static bool same_name(const char *x, const char *y) { return x == y || (x && y &
 
 static bool is_renamed(const fac_node *x, const fac_node *y) {
     bool renamed = !same_name(x->name, y->name) || (!x->name && !same_name(x->scope, y->scope));
-    for (int k = 0; k < x->nout && k < y->nout; k++) renamed |= !same_name(x->out[k]->name, y->out[k]->name);
+    for (int k = 0; k < x->nout && k < y->nout; k++)
+        renamed |= !same_name(x->out[k]->name, y->out[k]->name);
     return renamed;
 }
 
 static fac_status tell_pair(fac_teller *t, const fac_node *x, const fac_node *y) {
     char p[200], q[200];
     fac_text changed = { 0 }, rewired = { 0 };
-    fac_change c = { .of = FAC_OF_NODE, .a = fac_node_label(x, p, sizeof p), .b = fac_node_label(y, q, sizeof q) };
+    fac_change c = { .of = FAC_OF_NODE,
+                     .a = fac_node_label(x, p, sizeof p),
+                     .b = fac_node_label(y, q, sizeof q) };
     fac_diff_attrs(x, y, &changed);
     fac_status status = tell_bodies(t, x, y, &changed);
     if (!status) status = tell_inputs(t, x, y, &changed, &rewired, &c);
     if (!status) tell_types(t, x, y, changed.n || rewired.n, &changed);
-    c.kind = rewired.n ? FAC_REWIRED : changed.n ? FAC_CHANGED : is_renamed(x, y) ? FAC_RENAMED : FAC_MOVED;
+    c.kind = rewired.n          ? FAC_REWIRED
+             : changed.n        ? FAC_CHANGED
+             : is_renamed(x, y) ? FAC_RENAMED
+                                : FAC_MOVED;
     if (rewired.n && changed.n) fac_say(&rewired, changed.s);
-    const bool news = rewired.n || changed.n || c.kind == FAC_RENAMED || t->moved[t->m.b.place[y->id]];
+    const bool news =
+        rewired.n || changed.n || c.kind == FAC_RENAMED || t->moved[t->m.b.place[y->id]];
     fac_text *text = rewired.n ? &rewired : &changed;
     if (!status && changed.failed) status = fac_diff_no_memory(t->err);
     if (!status && news) status = fac_tell(t, c, text);
@@ -150,26 +177,31 @@ static fac_status tell_removed(fac_teller *t, int *next, int behind) {
     return FAC_OK;
 }
 
-/* As in a listing of code: what was removed stands where it was, and before what was added there. */
+/* As in a listing of code: what was removed stands where it was, and before what was added there.
+ */
 static fac_status tell_nodes(fac_teller *t) {
     const fac_side *b = &t->m.b;
-    int removed = 0, paired = 0;                        /* paired: the first node from q on that has a mate */
+    int removed = 0, paired = 0; /* paired: the first node from q on that has a mate */
     for (int q = 0; q < b->n; q++) {
         if (paired < q) paired = q;
         while (paired < b->n && b->mate[paired] < 0) paired++;
         FAC_TRY(tell_removed(t, &removed, paired < b->n ? b->mate[paired] : t->m.a.n));
-        FAC_TRY(b->mate[q] < 0 ? tell_alone(t, b->nodes[q], true) : tell_pair(t, t->m.a.nodes[b->mate[q]], b->nodes[q]));
+        FAC_TRY(b->mate[q] < 0 ? tell_alone(t, b->nodes[q], true)
+                               : tell_pair(t, t->m.a.nodes[b->mate[q]], b->nodes[q]));
     }
     return tell_removed(t, &removed, t->m.a.n);
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------------------ */
+/* ---- the calls
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static void settle(fac_teller *t) {
     fac_diff_totals *s = &t->d->totals;
     int real = 0;
     for (int k = 0; k < FAC_CHANGE_KINDS; k++)
-        if ((k != FAC_RENAMED || t->o.names) && (k != FAC_MOVED || t->o.order)) real += s->nodes[k] + s->leaves[k];
+        if ((k != FAC_RENAMED || t->o.names) && (k != FAC_MOVED || t->o.order))
+            real += s->nodes[k] + s->leaves[k];
     s->same = !real;
     s->nodes_a = t->m.a.n;
     s->nodes_b = t->m.b.n;
@@ -182,7 +214,8 @@ static fac_status tell_all(fac_teller *t) {
     t->real[0] = fac_alloc((size_t)a->ids + 1, sizeof *t->real[0]);
     t->real[1] = fac_alloc((size_t)b->ids + 1, sizeof *t->real[1]);
     t->moved = fac_alloc((size_t)b->nodes + 1, sizeof *t->moved);
-    if (!t->real[0] || !t->real[1] || !t->moved || !fac_diff_moved(&t->m, t->moved)) return fac_diff_no_memory(t->err);
+    if (!t->real[0] || !t->real[1] || !t->moved || !fac_diff_moved(&t->m, t->moved))
+        return fac_diff_no_memory(t->err);
     fac_find_real(&t->m.a, t->real[0]);
     fac_find_real(&t->m.b, t->real[1]);
     FAC_TRY(fac_tell_leaves(t, FAC_OF_INPUT, a->ninputs, a->inputs, b->ninputs, b->inputs));
@@ -193,7 +226,8 @@ static fac_status tell_all(fac_teller *t) {
     return FAC_OK;
 }
 
-fac_status fac_diff(const fac_graph *a, const fac_graph *b, const fac_diff_opts *opts, fac_differences **out, fac_error *err) {
+fac_status fac_diff(const fac_graph *a, const fac_graph *b, const fac_diff_opts *opts,
+                    fac_differences **out, fac_error *err) {
     FAC_TRY(fac_graph_usable(a, "fac_diff", err));
     FAC_TRY(fac_graph_usable(b, "fac_diff", err));
     fac_teller t = { .d = fac_alloc(1, sizeof *t.d), .err = err };
@@ -205,8 +239,10 @@ fac_status fac_diff(const fac_graph *a, const fac_graph *b, const fac_diff_opts 
     fac_release(t.real[0]);
     fac_release(t.real[1]);
     fac_release(t.moved);
-    if (status) fac_differences_free(t.d);
-    else *out = t.d;
+    if (status)
+        fac_differences_free(t.d);
+    else
+        *out = t.d;
     return status;
 }
 

@@ -4,10 +4,13 @@
 #include "base/memory.h"
 #include "report/diff/diff.h"
 
-/* ---- leaves ---------------------------------------------------------------------------------------------------------- */
+/* ---- leaves
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* A leaf with its mate, or alone on one side. */
-static fac_status tell_leaf(fac_teller *t, fac_change_of of, const fac_value *x, const fac_value *y) {
+static fac_status tell_leaf(fac_teller *t, fac_change_of of, const fac_value *x,
+                            const fac_value *y) {
     fac_text text = { 0 };
     fac_change c = { .of = of, .a = x ? x->name : NULL, .b = y ? y->name : NULL };
     c.kind = !x ? FAC_ADDED : !y ? FAC_REMOVED : FAC_CHANGED;
@@ -16,8 +19,10 @@ static fac_status tell_leaf(fac_teller *t, fac_change_of of, const fac_value *x,
         return fac_tell(t, c, &text);
     }
     if (!fac_same_type(x, y)) fac_say_types(&text, x, y);
-    if (x->leaf != y->leaf) fac_say(&text, x->leaf == FAC_PARAM ? "trained -> a state" : "a state -> trained");
-    if (!x->next != !y->next) fac_say(&text, x->next ? "no longer updated" : "updated now");
+    if (x->leaf != y->leaf)
+        fac_say(&text, x->leaf == FAC_PARAM ? "trained -> a state" : "a state -> trained");
+    if (!x->next != !y->next)
+        fac_say(&text, x->next ? "no longer updated" : "updated now");
     else if (x->next && !fac_same_source(t, x->next, y->next)) {
         fac_say(&text, "updated ");
         fac_say_source(&text, x->next, y->next);
@@ -30,14 +35,17 @@ static fac_status tell_leaf(fac_teller *t, fac_change_of of, const fac_value *x,
     return status;
 }
 
-fac_status fac_tell_leaves(fac_teller *t, fac_change_of of, size_t na, fac_value *const *a, size_t nb, fac_value *const *b) {
+fac_status fac_tell_leaves(fac_teller *t, fac_change_of of, size_t na, fac_value *const *a,
+                           size_t nb, fac_value *const *b) {
     for (size_t i = 0; i < na; i++) FAC_TRY(tell_leaf(t, of, a[i], t->m.a.leaf[a[i]->id]));
     for (size_t i = 0; i < nb; i++)
         if (!t->m.b.leaf[b[i]->id]) FAC_TRY(tell_leaf(t, of, NULL, b[i]));
     return FAC_OK;
 }
 
-/* ---- outputs -------------------------------------------------------------------------------------------------------- */
+/* ---- outputs
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static bool name_outputs(const fac_graph *g, fac_table *to) {
     for (size_t i = 0; i < g->noutputs; i++)
@@ -45,8 +53,10 @@ static bool name_outputs(const fac_graph *g, fac_table *to) {
     return true;
 }
 
-/* Of output i of a: that of the same name, else at the same place when neither name is anywhere in the other model. */
-static const fac_graph_out *output_mate(const fac_teller *t, size_t i, const fac_table *of_a, const fac_table *of_b) {
+/* Of output i of a: that of the same name, else at the same place when neither name is anywhere in
+ * the other model. */
+static const fac_graph_out *output_mate(const fac_teller *t, size_t i, const fac_table *of_a,
+                                        const fac_table *of_b) {
     const fac_graph *b = t->m.b.g;
     const fac_graph_out *named = fac_table_get(of_b, t->m.a.g->outputs[i].name);
     if (named || i >= b->noutputs || fac_table_get(of_a, b->outputs[i].name)) return named;
@@ -55,14 +65,19 @@ static const fac_graph_out *output_mate(const fac_teller *t, size_t i, const fac
 
 static fac_status tell_output(fac_teller *t, const fac_graph_out *x, const fac_graph_out *y) {
     fac_text text = { 0 };
-    fac_change c = { .of = FAC_OF_OUTPUT, .kind = !x ? FAC_ADDED : !y ? FAC_REMOVED : FAC_CHANGED, .a = x ? x->name : NULL,
+    fac_change c = { .of = FAC_OF_OUTPUT,
+                     .kind = !x   ? FAC_ADDED
+                             : !y ? FAC_REMOVED
+                                  : FAC_CHANGED,
+                     .a = x ? x->name : NULL,
                      .b = y ? y->name : NULL };
     if (!x || !y) {
         const fac_value *v = (x ? x : y)->value;
         fac_type_print(v->graph, &v->type, &text);
         return fac_tell(t, c, &text);
     }
-    if (!fac_same_source(t, x->value, y->value)) {          /* else its type is that of its value, which was told */
+    if (!fac_same_source(t, x->value,
+                         y->value)) { /* else its type is that of its value, which was told */
         c.kind = FAC_REWIRED;
         if (!fac_same_type(x->value, y->value)) fac_say_types(&text, x->value, y->value);
         fac_say(&text, "");

@@ -5,7 +5,10 @@
 
 /* ---- attributes, as their text has them ---- */
 
-typedef struct word { const char *s; size_t n, name; } word;        /* name: letters before '=' */
+typedef struct word {
+    const char *s;
+    size_t n, name;
+} word; /* name: letters before '=' */
 
 /* The next of words separated by spaces; spaces in quotes are letters. */
 static bool next_word(const char **at, word *out) {
@@ -35,11 +38,15 @@ static void separate(fac_text *to) {
 
 static void put_change(fac_text *to, const word *from, const word *into) {
     separate(to);
-    if (from) fac_text_add_bytes(to, from->s, from->n);
-    else fac_text_add(to, "default");
+    if (from)
+        fac_text_add_bytes(to, from->s, from->n);
+    else
+        fac_text_add(to, "default");
     fac_text_add(to, " -> ");
-    if (into) fac_text_add_bytes(to, into->s, into->n);
-    else fac_text_add(to, "default");
+    if (into)
+        fac_text_add_bytes(to, into->s, into->n);
+    else
+        fac_text_add(to, "default");
 }
 
 void fac_diff_attrs(const fac_node *x, const fac_node *y, fac_text *to) {
@@ -68,15 +75,18 @@ static int pile_for(const int *ends, int piles, const int *mate, int place) {
     int lo = 0, hi = piles;
     while (lo < hi) {
         const int mid = (lo + hi) / 2;
-        if (mate[ends[mid]] < place) lo = mid + 1;
-        else hi = mid;
+        if (mate[ends[mid]] < place)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo;
 }
 
 bool fac_diff_moved(const fac_match *m, bool *moved) {
     const fac_side *b = &m->b;
-    int *ends = fac_alloc((size_t)b->n + 1, sizeof *ends), *before = fac_alloc((size_t)b->n + 1, sizeof *before), piles = 0;
+    int *ends = fac_alloc((size_t)b->n + 1, sizeof *ends),
+        *before = fac_alloc((size_t)b->n + 1, sizeof *before), piles = 0;
     if (ends && before) {
         for (int q = 0; q < b->n; q++) {
             if (b->mate[q] < 0) continue;

@@ -8,7 +8,9 @@ void fac_say(fac_text *to, const char *what) {
     fac_text_add(to, what);
 }
 
-/* ---- types ---------------------------------------------------------------------------------------------------------- */
+/* ---- types
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Symbols are the same when their names are; nameless ones always. */
 static bool same_size(const fac_graph *a, int64_t x, const fac_graph *b, int64_t y) {
@@ -31,7 +33,8 @@ void fac_say_types(fac_text *to, const fac_value *x, const fac_value *y) {
     fac_type_print(y->graph, &y->type, to);
 }
 
-/* ---- where a value comes from, added and removed nodes left out ------------------------------------------------------ */
+/* ---- where a value comes from, added and removed nodes left out
+ * ------------------------------------------------------ */
 
 static const fac_value *first_data(const fac_node *n) {
     for (int i = 0; i < n->nin; i++)
@@ -54,16 +57,21 @@ static const fac_value *really(const fac_teller *t, int side, const fac_value *v
 
 void fac_say_value(const fac_value *v, fac_text *to) {
     char label[200];
-    if (!v) fac_text_add(to, "nothing");
-    else if (!v->node && v->leaf == FAC_CONST) fac_text_add(to, "a constant");
-    else if (!v->node) fac_text_add(to, v->name);
-    else fac_text_add(to, fac_node_label(v->node, label, sizeof label));
+    if (!v)
+        fac_text_add(to, "nothing");
+    else if (!v->node && v->leaf == FAC_CONST)
+        fac_text_add(to, "a constant");
+    else if (!v->node)
+        fac_text_add(to, v->name);
+    else
+        fac_text_add(to, fac_node_label(v->node, label, sizeof label));
     if (v && v->node && v->index) fac_text_print(to, ".%d", v->index);
 }
 
 bool fac_same_source(const fac_teller *t, const fac_value *x, const fac_value *y) {
     if (fac_match_same(&t->m, x, y)) return true;
-    if (!x || !y || (!x->node && x->leaf == FAC_CONST) || (!y->node && y->leaf == FAC_CONST)) return false;
+    if (!x || !y || (!x->node && x->leaf == FAC_CONST) || (!y->node && y->leaf == FAC_CONST))
+        return false;
     const fac_value *p = really(t, 0, x), *q = really(t, 1, y);
     return (p != x || q != y) && fac_match_same(&t->m, p, q);
 }
@@ -75,15 +83,19 @@ void fac_say_source(fac_text *to, const fac_value *x, const fac_value *y) {
     fac_say_value(y, to);
 }
 
-/* ---- contents -------------------------------------------------------------------------------------------------------- */
+/* ---- contents
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void say_contents(fac_text *to, double largest, double share) {
     fac_say(to, "");
     fac_text_print(to, "%.3g %% of its numbers differ, by at most %.3g", 100 * share, largest);
 }
 
-fac_status fac_tell_contents(const fac_teller *t, const fac_value *x, const fac_value *y, fac_text *to, fac_change *c) {
-    if (t->o.structure || !x->tensor || !y->tensor || !fac_dims_equal(&x->type.dims, &y->type.dims)) return FAC_OK;
+fac_status fac_tell_contents(const fac_teller *t, const fac_value *x, const fac_value *y,
+                             fac_text *to, fac_change *c) {
+    if (t->o.structure || !x->tensor || !y->tensor || !fac_dims_equal(&x->type.dims, &y->type.dims))
+        return FAC_OK;
     FAC_TRY(fac_contents_compare(x->tensor, y->tensor, &c->largest, &c->share, t->err));
     if (c->share > 0) say_contents(to, c->largest, c->share);
     return FAC_OK;

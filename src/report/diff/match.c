@@ -1,10 +1,10 @@
 /* Pairs the nodes of two graphs, surest evidence first:
- *   1  the same cone of ops above, down from the inputs, then the same cone below, up from the outputs
- *   2  an op of one kind that reads the same parameter
- *   3  names that somebody gave, then the module and what it is there; numbered names ("Relu_12") shift with every insertion
- *      and come last
+ *   1  the same cone of ops above, down from the inputs, then the same cone below, up from the
+ * outputs 2  an op of one kind that reads the same parameter 3  names that somebody gave, then the
+ * module and what it is there; numbered names ("Relu_12") shift with every insertion and come last
  *   4  neighbours of pairs: what makes the same input of both, what reads the same output of both
- * Each step gives every open node a key; equal keys are found by sorting, so all of it takes n log n. */
+ * Each step gives every open node a key; equal keys are found by sorting, so all of it takes n log
+ * n. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,18 @@
 #include "report/diff/match.h"
 #include "report/cost/report.h"
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models");
+}
 
-/* ---- equal keys ----------------------------------------------------------------------------------------------------- */
+/* ---- equal keys
+ * -----------------------------------------------------------------------------------------------------
+ */
 
-typedef struct keyed { fac_hash key; int at; } keyed;
+typedef struct keyed {
+    fac_hash key;
+    int at;
+} keyed;
 
 static int by_key(const void *p, const void *q) {
     const keyed *x = p, *y = q;
@@ -32,14 +39,17 @@ static int run_of(const keyed *k, int n) {
     return i;
 }
 
-/* Calls pair(self, a, b) for the first of equal keys, the second and so on; if strict only where both sides have as many. */
-static void pair_equal(keyed *a, int na, keyed *b, int nb, bool strict, void (*pair)(void *self, int a, int b), void *self) {
+/* Calls pair(self, a, b) for the first of equal keys, the second and so on; if strict only where
+ * both sides have as many. */
+static void pair_equal(keyed *a, int na, keyed *b, int nb, bool strict,
+                       void (*pair)(void *self, int a, int b), void *self) {
     qsort(a, (size_t)na, sizeof *a, by_key);
     qsort(b, (size_t)nb, sizeof *b, by_key);
     for (int i = 0, j = 0; i < na && j < nb;) {
         const int ra = run_of(a + i, na - i), rb = run_of(b + j, nb - j);
         if (fac_hash_equal(a[i].key, b[j].key)) {
-            for (int k = 0; k < ra && k < rb && (ra == rb || !strict); k++) pair(self, a[i + k].at, b[j + k].at);
+            for (int k = 0; k < ra && k < rb && (ra == rb || !strict); k++)
+                pair(self, a[i + k].at, b[j + k].at);
             i += ra;
             j += rb;
         } else if (by_key(&(keyed){ a[i].key, 0 }, &(keyed){ b[j].key, 0 }) < 0) {
@@ -50,7 +60,9 @@ static void pair_equal(keyed *a, int na, keyed *b, int nb, bool strict, void (*p
     }
 }
 
-/* ---- leaves --------------------------------------------------------------------------------------------------------- */
+/* ---- leaves
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void pair_leaves(fac_match *m, fac_value *x, fac_value *y) {
     m->a.leaf[x->id] = y;
@@ -64,7 +76,9 @@ static void pair_params(void *self, int i, int j) {
 
 static fac_value *leaf_called(const fac_graph *g, const char *name, bool input) {
     fac_value *v = fac_table_get(&g->names, name);
-    return v && v->leaf != FAC_NOT_LEAF && v->leaf != FAC_CONST && (v->leaf == FAC_INPUT) == input ? v : NULL;
+    return v && v->leaf != FAC_NOT_LEAF && v->leaf != FAC_CONST && (v->leaf == FAC_INPUT) == input
+               ? v
+               : NULL;
 }
 
 static void match_inputs(fac_match *m) {
@@ -73,16 +87,18 @@ static void match_inputs(fac_match *m) {
         fac_value *y = leaf_called(b, a->inputs[i]->name, true);
         if (y) pair_leaves(m, a->inputs[i], y);
     }
-    for (size_t i = 0; i < a->ninputs && i < b->ninputs; i++) {        /* the others by their place */
+    for (size_t i = 0; i < a->ninputs && i < b->ninputs; i++) { /* the others by their place */
         fac_value *x = a->inputs[i], *y = b->inputs[i];
-        if (!m->a.leaf[x->id] && !m->b.leaf[y->id] && x->type.dtype == y->type.dtype) pair_leaves(m, x, y);
+        if (!m->a.leaf[x->id] && !m->b.leaf[y->id] && x->type.dtype == y->type.dtype)
+            pair_leaves(m, x, y);
     }
 }
 
 static int open_params(const fac_side *s, keyed *to) {
     int n = 0;
     for (size_t i = 0; i < s->g->nparams; i++)
-        if (!s->leaf[s->g->params[i]->id]) to[n++] = (keyed){ fac_contents_hash(fac_hash_start(3), s->g->params[i]), (int)i };
+        if (!s->leaf[s->g->params[i]->id])
+            to[n++] = (keyed){ fac_contents_hash(fac_hash_start(3), s->g->params[i]), (int)i };
     return n;
 }
 
@@ -92,7 +108,8 @@ static fac_status match_params(fac_match *m, fac_error *err) {
         if (y) pair_leaves(m, m->a.g->params[i], y);
     }
     if (m->structure) return FAC_OK;
-    keyed *a = fac_alloc(m->a.g->nparams + 1, sizeof *a), *b = fac_alloc(m->b.g->nparams + 1, sizeof *b);
+    keyed *a = fac_alloc(m->a.g->nparams + 1, sizeof *a),
+          *b = fac_alloc(m->b.g->nparams + 1, sizeof *b);
     if (a && b) {
         const int na = open_params(&m->a, a), nb = na ? open_params(&m->b, b) : 0;
         pair_equal(a, na, b, nb, false, pair_params, m);
@@ -103,14 +120,17 @@ static fac_status match_params(fac_match *m, fac_error *err) {
     return room ? FAC_OK : no_memory(err);
 }
 
-/* ---- keys of nodes -------------------------------------------------------------------------------------------------- */
+/* ---- keys of nodes
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* Of what it computes, bodies aside (they may hold constants by their address). */
 static fac_hash own_hash(uint64_t seed, const fac_node *n) {
     fac_hash h = fac_hash_text(fac_hash_start(seed), n->op->name);
     h = fac_attrs_hash(h, n->op, n->attrs);
     h = fac_hash_int(h, (uint64_t)n->nin << 32 | (uint64_t)n->nout);
-    for (int k = 0; k < 2; k++) h = fac_hash_int(h, n->body[k] ? (uint64_t)n->body[k]->nodes + 1 : 0);
+    for (int k = 0; k < 2; k++)
+        h = fac_hash_int(h, n->body[k] ? (uint64_t)n->body[k]->nodes + 1 : 0);
     return h;
 }
 
@@ -118,7 +138,8 @@ static fac_hash own_hash(uint64_t seed, const fac_node *n) {
 static fac_hash leaf_hash(const fac_side *s, bool second, const fac_value *v, fac_hash h) {
     if (v->leaf == FAC_CONST) return fac_contents_hash(fac_hash_int(h, 1), v);
     const fac_value *of_a = second ? s->leaf[v->id] : v;
-    if (second ? of_a != NULL : s->leaf[v->id] != NULL) return fac_hash_int(fac_hash_int(h, 2), of_a->id);
+    if (second ? of_a != NULL : s->leaf[v->id] != NULL)
+        return fac_hash_int(fac_hash_int(h, 2), of_a->id);
     return fac_hash_int(fac_hash_int(h, second ? 4 : 3), v->id);
 }
 
@@ -129,9 +150,12 @@ static void hash_down(const fac_side *s, bool second, fac_hash *to) {
         fac_hash h = own_hash(11, n);
         for (int i = 0; i < n->nin; i++) {
             const fac_value *v = n->in[i];
-            if (!v) h = fac_hash_int(h, 0);
-            else if (v->node) h = fac_hash_int(fac_hash_join(h, to[s->place[v->node->id]]), (uint64_t)v->index);
-            else h = leaf_hash(s, second, v, h);
+            if (!v)
+                h = fac_hash_int(h, 0);
+            else if (v->node)
+                h = fac_hash_int(fac_hash_join(h, to[s->place[v->node->id]]), (uint64_t)v->index);
+            else
+                h = leaf_hash(s, second, v, h);
         }
         to[p] = h;
     }
@@ -148,7 +172,8 @@ static void hash_up(const fac_side *s, bool second, fac_hash *to) {
         const fac_node *n = s->nodes[p];
         fac_hash h = own_hash(13, n), readers = to[p];
         for (int i = 0; i < n->nin; i++)
-            if (n->in[i] && !n->in[i]->node) h = leaf_hash(s, second, n->in[i], fac_hash_int(h, (uint64_t)i));
+            if (n->in[i] && !n->in[i]->node)
+                h = leaf_hash(s, second, n->in[i], fac_hash_int(h, (uint64_t)i));
         for (int k = 0; k < n->nout; k++)
             for (const fac_use *u = n->out[k]->uses; u; u = u->next) {
                 const fac_hash user = fac_hash_join(fac_hash_start(17), to[s->place[u->node->id]]);
@@ -163,11 +188,15 @@ static void hash_ends(const fac_side *s, bool second, fac_hash *to) {
     for (int p = 0; p < s->n; p++) to[p] = (fac_hash){ 0, 0 };
     for (size_t i = 0; i < s->g->noutputs; i++) {
         const fac_value *v = s->g->outputs[i].value;
-        if (v->node) add_hash(&to[s->place[v->node->id]], fac_hash_int(fac_hash_int(fac_hash_start(19), i), (uint64_t)v->index));
+        if (v->node)
+            add_hash(&to[s->place[v->node->id]],
+                     fac_hash_int(fac_hash_int(fac_hash_start(19), i), (uint64_t)v->index));
     }
     for (size_t i = 0; i < s->g->nparams; i++) {
         const fac_value *v = s->g->params[i]->next;
-        if (v && v->node) add_hash(&to[s->place[v->node->id]], leaf_hash(s, second, s->g->params[i], fac_hash_start(23)));
+        if (v && v->node)
+            add_hash(&to[s->place[v->node->id]],
+                     leaf_hash(s, second, s->g->params[i], fac_hash_start(23)));
     }
 }
 
@@ -179,7 +208,8 @@ static void hash_params(const fac_side *s, bool second, fac_hash *to) {
         bool any = false;
         for (int i = 0; i < n->nin; i++) {
             const fac_value *v = n->in[i];
-            if (!v || v->node || v->leaf == FAC_CONST || v->leaf == FAC_INPUT || !s->leaf[v->id]) continue;
+            if (!v || v->node || v->leaf == FAC_CONST || v->leaf == FAC_INPUT || !s->leaf[v->id])
+                continue;
             h = leaf_hash(s, second, v, fac_hash_int(h, (uint64_t)i));
             any = true;
         }
@@ -200,10 +230,11 @@ static fac_hash name_hash(const fac_node *n, const char *name, size_t length) {
     return fac_hash_text(fac_hash_bytes(fac_hash_start(31), name, length), n->op->name);
 }
 
-/* Its module; our own files have the op behind it. */
+/* Its module; our own files have the op after it. */
 static size_t module_length(const char *path, const char *op) {
     const size_t length = strlen(path), tail = strlen(op);
-    const bool ends = length > tail + 1 && path[length - tail - 1] == '.' && !strcmp(path + length - tail, op);
+    const bool ends =
+        length > tail + 1 && path[length - tail - 1] == '.' && !strcmp(path + length - tail, op);
     return ends ? length - tail - 1 : length;
 }
 
@@ -219,7 +250,9 @@ static bool hash_names(const fac_side *s, naming by, fac_arena *memory, fac_hash
     return true;
 }
 
-/* ---- pairing nodes -------------------------------------------------------------------------------------------------- */
+/* ---- pairing nodes
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static void pair_nodes(void *self, int x, int y) {
     fac_match *m = self;
@@ -237,14 +270,15 @@ static int open_nodes(const fac_side *s, const fac_hash *keys, keyed *to) {
 
 /* A neighbour pair is one op in both. */
 static bool may_pair(const fac_match *m, const fac_node *x, const fac_node *y) {
-    return x && y && x->op == y->op && m->a.mate[m->a.place[x->id]] < 0 && m->b.mate[m->b.place[y->id]] < 0;
+    return x && y && x->op == y->op && m->a.mate[m->a.place[x->id]] < 0 &&
+           m->b.mate[m->b.place[y->id]] < 0;
 }
 
 /* The only open reader of v of this op, or NULL. */
 static const fac_node *one_reader(const fac_side *s, const fac_value *v, const fac_op *op) {
     const fac_node *found = NULL;
     int looked = 0;
-    enum { MANY = 8 };          /* a value that everybody reads tells nothing */
+    enum { MANY = 8 }; /* a value that everybody reads tells nothing */
     for (const fac_use *u = v->uses; u; u = u->next) {
         if (++looked > MANY) return NULL;
         if (u->node->op != op || s->mate[s->place[u->node->id]] >= 0 || u->node == found) continue;
@@ -262,7 +296,8 @@ static void add_pair(fac_match *m, const fac_node *x, const fac_node *y, int *wo
 static void pair_makers(fac_match *m, const fac_node *x, const fac_node *y, int *work, int *n) {
     for (int i = 0; i < x->nin && i < y->nin; i++) {
         const fac_value *u = x->in[i], *v = y->in[i];
-        if (u && v && u->index == v->index && may_pair(m, u->node, v->node)) add_pair(m, u->node, v->node, work, n);
+        if (u && v && u->index == v->index && may_pair(m, u->node, v->node))
+            add_pair(m, u->node, v->node, work, n);
     }
 }
 
@@ -290,7 +325,11 @@ static void spread(fac_match *m, int *work) {
     }
 }
 
-typedef struct desk { fac_hash *ha, *hb; keyed *ka, *kb; int *work; } desk;      /* for keys of both sides */
+typedef struct desk {
+    fac_hash *ha, *hb;
+    keyed *ka, *kb;
+    int *work;
+} desk; /* for keys of both sides */
 
 static void pair_up(fac_match *m, const desk *r, bool strict) {
     const int na = open_nodes(&m->a, r->ha, r->ka), nb = open_nodes(&m->b, r->hb, r->kb);
@@ -312,7 +351,8 @@ static fac_status match_nodes(fac_match *m, const desk *r, fac_error *err) {
     fac_arena memory = { 0 };
     bool room = true;
     for (int by = 0; by < NAMINGS && room; by++) {
-        room = hash_names(&m->a, (naming)by, &memory, r->ha) && hash_names(&m->b, (naming)by, &memory, r->hb);
+        room = hash_names(&m->a, (naming)by, &memory, r->ha) &&
+               hash_names(&m->b, (naming)by, &memory, r->hb);
         if (room) pair_up(m, r, true);
         spread(m, r->work);
     }
@@ -320,7 +360,9 @@ static fac_status match_nodes(fac_match *m, const desk *r, fac_error *err) {
     return room ? FAC_OK : no_memory(err);
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------------------ */
+/* ---- the calls
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static bool take_side(fac_side *s, const fac_graph *g) {
     s->g = g;
@@ -337,12 +379,14 @@ static bool take_side(fac_side *s, const fac_graph *g) {
     return true;
 }
 
-fac_status fac_match_graphs(const fac_graph *a, const fac_graph *b, bool structure, fac_match *out, fac_error *err) {
+fac_status fac_match_graphs(const fac_graph *a, const fac_graph *b, bool structure, fac_match *out,
+                            fac_error *err) {
     *out = (fac_match){ .structure = structure };
     if (!take_side(&out->a, a) || !take_side(&out->b, b)) return no_memory(err);
     const size_t na = (size_t)out->a.n + 1, nb = (size_t)out->b.n + 1;
-    const desk r = { fac_alloc(na, sizeof *r.ha), fac_alloc(nb, sizeof *r.hb), fac_alloc(na, sizeof *r.ka),
-                     fac_alloc(nb, sizeof *r.kb), fac_alloc(na, sizeof *r.work) };
+    const desk r = { fac_alloc(na, sizeof *r.ha), fac_alloc(nb, sizeof *r.hb),
+                     fac_alloc(na, sizeof *r.ka), fac_alloc(nb, sizeof *r.kb),
+                     fac_alloc(na, sizeof *r.work) };
     const bool there = r.ha && r.hb && r.ka && r.kb && r.work;
     match_inputs(out);
     fac_status status = there ? match_params(out, err) : no_memory(err);
@@ -369,8 +413,12 @@ void fac_match_free(fac_match *m) {
 
 bool fac_match_same(const fac_match *m, const fac_value *x, const fac_value *y) {
     if (!x || !y || !x->node != !y->node) return x == y;
-    if (x->node) return x->index == y->index && m->a.mate[m->a.place[x->node->id]] == m->b.place[y->node->id];
-    if (x->leaf != FAC_CONST || y->leaf != FAC_CONST) return x->leaf == y->leaf && m->a.leaf[x->id] == y;
+    if (x->node)
+        return x->index == y->index &&
+               m->a.mate[m->a.place[x->node->id]] == m->b.place[y->node->id];
+    if (x->leaf != FAC_CONST || y->leaf != FAC_CONST)
+        return x->leaf == y->leaf && m->a.leaf[x->id] == y;
     if (x->tensor && y->tensor) return fac_contents_equal(x->tensor, y->tensor);
-    return !x->tensor == !y->tensor && fac_hash_equal(fac_const_hash(fac_hash_start(1), x), fac_const_hash(fac_hash_start(1), y));
+    return !x->tensor == !y->tensor && fac_hash_equal(fac_const_hash(fac_hash_start(1), x),
+                                                      fac_const_hash(fac_hash_start(1), y));
 }

@@ -1,4 +1,5 @@
-/* Every tensor of a model through a hook: what is asked for goes into a tally and is forgotten.  See facula/activations.h. */
+/* Every tensor of a model through a hook: what is asked for goes into a tally and is forgotten. See
+ * facula/activations.h. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 
 typedef struct row {
     fac_activation a;
-    fac_tally     *tally;
-    int            run;             /* the last one that it was seen in, and by which node */
+    fac_tally *tally;
+    int run; /* the last one that it was seen in, and by which node */
     const fac_node *node;
 } row;
 
@@ -26,26 +27,31 @@ typedef struct label {
 } label;
 
 struct fac_activations {
-    fac_graph   *graph;             /* every value of a node has a name */
+    fac_graph *graph; /* every value of a node has a name */
     fac_program *program;
-    fac_arena    memory;
-    fac_table    labels;            /* name of a value -> label */
-    fac_table    index;             /* name of a row -> row */
-    row        **rows;
-    size_t       nrows, room;
-    int          runs, patterns;
+    fac_arena memory;
+    fac_table labels; /* name of a value -> label */
+    fac_table index;  /* name of a row -> row */
+    row **rows;
+    size_t nrows, room;
+    int runs, patterns;
     fac_channels channels;
     const char **at;
-    bool        *matched;
+    bool *matched;
     fac_status (*see)(void *self, const fac_activation *a, const fac_tensor *t, fac_error *err);
-    void        *see_self;
+    void *see_self;
 };
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for statistics of a model"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for statistics of a model");
+}
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
-/* The passes to come may take nodes apart but leave the names of values: those lead back to the node as it was. */
+/* The passes to come may take nodes apart but leave the names of values: those lead back to the
+ * node as it was. */
 static fac_status label_outputs(fac_activations *a, fac_node *n, fac_error *err) {
     char text[256];
     const char *module = fac_module_path(&a->memory, n);
@@ -53,19 +59,21 @@ static fac_status label_outputs(fac_activations *a, fac_node *n, fac_error *err)
     for (int k = 0; k < n->nout; k++) {
         const char *own = n->out[k]->name;
         label *l = fac_arena_alloc(&a->memory, 1, sizeof *l);
-        char *shown = k ? fac_arena_print(&a->memory, "%s.%d", text, k) : fac_arena_text(&a->memory, text);
+        char *shown =
+            k ? fac_arena_print(&a->memory, "%s.%d", text, k) : fac_arena_text(&a->memory, text);
         if (!l || !shown || !module) return no_memory(err);
         fac_value_name_set(n->out[k], shown);
         *l = (label){ shown, module, own ? own : shown, shown, fac_channel_axis(n->out[k]), n };
-        if (n->out[k]->name && !fac_table_put(&a->labels, n->out[k]->name, l)) return no_memory(err);
+        if (n->out[k]->name && !fac_table_put(&a->labels, n->out[k]->name, l))
+            return no_memory(err);
     }
     return fac_graph_check(a->graph, err);
 }
 
 /* By what is shown of it, or as a node of the model: see fac_analysis_selects. */
 static bool means(const label *l, const char *pattern) {
-    return fac_select_name(l->shown, pattern) || fac_select_name(l->module, pattern)
-           || fac_select_name(l->own, pattern) || (l->node && fac_select(l->node, pattern));
+    return fac_select_name(l->shown, pattern) || fac_select_name(l->module, pattern) ||
+           fac_select_name(l->own, pattern) || (l->node && fac_select(l->node, pattern));
 }
 
 /* What it is to be called; NULL: it is not wanted. */
@@ -73,32 +81,38 @@ static const char *wanted(fac_activations *a, const label *l) {
     const char *as = a->patterns ? NULL : l->shown;
     for (int i = 0; i < a->patterns; i++) {
         const bool here = means(l, a->at[i]);
-        const bool once = !here && !fnmatch(a->at[i], l->path, 0);      /* [1-3]: of iterations */
+        const bool once = !here && !fnmatch(a->at[i], l->path, 0); /* [1-3]: of iterations */
         a->matched[i] |= here || once;
-        if (here) as = l->shown;
-        else if (once && !as) as = l->path;
+        if (here)
+            as = l->shown;
+        else if (once && !as)
+            as = l->path;
     }
     return as;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
-static fac_status row_new(fac_activations *a, const char *name, const char *op, row **out, fac_error *err) {
+static fac_status row_new(fac_activations *a, const char *name, const char *op, row **out,
+                          fac_error *err) {
     if (!fac_reserve(&a->rows, &a->room, a->nrows + 1, sizeof *a->rows)) return no_memory(err);
     row *r = fac_arena_alloc(&a->memory, 1, sizeof *r);
     char *copy = fac_arena_text(&a->memory, name);
     if (!r || !copy || !fac_table_put(&a->index, copy, r)) return no_memory(err);
     FAC_TRY(fac_tally_new(&r->tally, err));
-    r->a = (fac_activation){ .name = copy, .op = op, .path = copy, .channels = -1, .tally = r->tally };
+    r->a =
+        (fac_activation){ .name = copy, .op = op, .path = copy, .channels = -1, .tally = r->tally };
     a->rows[a->nrows++] = r;
     *out = r;
     return FAC_OK;
 }
 
-/* The row of this name; of the next such name when another node has filled that in this run.  In a loop it is the same node, or
- * that of another plan for other sizes. */
-static fac_status row_of(fac_activations *a, const char *name, const char *op, const fac_node *n, bool loops, row **out,
-                         fac_error *err) {
+/* The row of this name; of the next such name when another node has filled that in this run.  In a
+ * loop it is the same node, or that of another plan for other sizes. */
+static fac_status row_of(fac_activations *a, const char *name, const char *op, const fac_node *n,
+                         bool loops, row **out, fac_error *err) {
     char text[300];
     row *r = fac_table_get(&a->index, name);
     for (int k = 2; r && !loops && r->run == a->runs && r->node != n; k++) {
@@ -117,7 +131,8 @@ static int chosen_axis(const fac_activations *a, const label *l, int rank) {
 }
 
 /* n NULL: an input. */
-static fac_status take(fac_activations *a, const char *name, const label *l, const fac_node *n, const fac_tensor *t, fac_error *err) {
+static fac_status take(fac_activations *a, const char *name, const label *l, const fac_node *n,
+                       const fac_tensor *t, fac_error *err) {
     row *r;
     const bool loops = strcmp(l->shown, l->path) != 0;
     const fac_type type = fac_tensor_type(t);
@@ -134,11 +149,15 @@ static fac_status take(fac_activations *a, const char *name, const label *l, con
     return status;
 }
 
-/* ---- the hook ------------------------------------------------------------------------------------------------------- */
+/* ---- the hook
+ * -------------------------------------------------------------------------------------------------------
+ */
 
-/* Result k of the node at hand: a value of the model, or one inside of a body or of what an op without a kernel was taken apart
- * into, which has no label of its own.  text, path: room for what that is called. */
-static label label_of(const fac_activations *a, const fac_hooked *h, int k, char text[300], char path[300]) {
+/* Result k of the node at hand: a value of the model, or one inside of a body or of what an op
+ * without a kernel was taken apart into, which has no label of its own.  text, path: room for what
+ * that is called. */
+static label label_of(const fac_activations *a, const fac_hooked *h, int k, char text[300],
+                      char path[300]) {
     const fac_node *n = fac_hooked_node(h);
     const char *own = n->out[k]->name, *name = fac_hooked_name(h), *whole = fac_hooked_path(h);
     char alone[200];
@@ -175,7 +194,9 @@ static fac_status see_inputs(fac_activations *a, fac_tensor *const in[], fac_err
     return FAC_OK;
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------------------ */
+/* ---- the calls
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static fac_status take_options(fac_activations *a, const fac_activations_opts *o, fac_error *err) {
     if (!o) return FAC_OK;
@@ -190,24 +211,29 @@ static fac_status take_options(fac_activations *a, const fac_activations_opts *o
     return FAC_OK;
 }
 
-static fac_status start(fac_activations *a, const fac_graph *g, fac_device *device, const fac_activations_opts *o,
-                        fac_error *err) {
+static fac_status start(fac_activations *a, const fac_graph *g, fac_device *device,
+                        const fac_activations_opts *o, fac_error *err) {
     FAC_TRY(take_options(a, o, err));
     FAC_TRY(fac_graph_usable(g, "fac_activations_new", err));
     if (!(a->graph = fac_graph_inference(g))) return no_memory(err);
     FAC_TRY(fac_graph_check(a->graph, err));
     for (fac_node *n = a->graph->first; n; n = n->next) FAC_TRY(label_outputs(a, n, err));
-    if (!fac_name_nodes(a->graph)) return no_memory(err);       /* bodies are known by what holds them */
-    return fac_program_new(a->graph, device, &(fac_program_opts){ .hook = see_node, .hook_self = a }, &a->program, err);
+    if (!fac_name_nodes(a->graph)) return no_memory(err); /* bodies are known by what holds them */
+    return fac_program_new(a->graph, device,
+                           &(fac_program_opts){ .hook = see_node, .hook_self = a }, &a->program,
+                           err);
 }
 
-fac_status fac_activations_new(const fac_graph *g, fac_device *device, const fac_activations_opts *opts, fac_activations **out,
+fac_status fac_activations_new(const fac_graph *g, fac_device *device,
+                               const fac_activations_opts *opts, fac_activations **out,
                                fac_error *err) {
     fac_activations *a = fac_alloc(1, sizeof *a);
     if (!a) return no_memory(err);
     fac_status status = start(a, g, device, opts, err);
-    if (status) fac_activations_free(a);
-    else *out = a;
+    if (status)
+        fac_activations_free(a);
+    else
+        *out = a;
     return status;
 }
 
@@ -223,12 +249,14 @@ void fac_activations_free(fac_activations *a) {
     fac_release(a);
 }
 
-static fac_status run(fac_activations *a, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+static fac_status run(fac_activations *a, fac_tensor *const in[], fac_tensor *out[],
+                      fac_error *err) {
     FAC_TRY(see_inputs(a, in, err));
     FAC_TRY(fac_program_run(a->program, in, out, err));
     for (int i = 0; i < a->patterns; i++)
         if (!a->matched[i])
-            return fac_raise(err, FAC_E_ARGUMENT, "no tensor that is computed from the inputs is called %s", a->at[i]);
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "no tensor that is computed from the inputs is called %s", a->at[i]);
     return FAC_OK;
 }
 

@@ -4,8 +4,8 @@
 #include "base/memory.h"
 #include "report/tensors/sketch.h"
 
-/* The upper bits of an IEEE 754 double are its sign, exponent and first mantissa bits: the cell.  Beyond the rows there are the
- * outermost cells. */
+/* The upper bits of an IEEE 754 double are its sign, exponent and first mantissa bits: the cell.
+ * Beyond the rows there are the outermost cells. */
 static int place_of(double x, int *cell) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -40,8 +40,8 @@ static fac_cell cell_at(int place, uint64_t n) {
 
 enum { SIDE = FAC_ROWS * FAC_CELLS };
 
-/* First the negative ones from the largest magnitude on, then zero, then the positive ones.  A row that is not there is passed
- * over whole: both directions come to it at its border. */
+/* First the negative ones from the largest magnitude on, then zero, then the positive ones.  A row
+ * that is not there is passed over whole: both directions come to it at its border. */
 bool fac_sketch_next(const fac_sketch *s, int *at, fac_cell *out) {
     while (*at <= 2 * SIDE) {
         const int k = *at, negative = k < SIDE, place = negative ? SIDE - 1 - k : k - SIDE - 1;
@@ -65,7 +65,8 @@ bool fac_sketch_next_size(const fac_sketch *s, int *at, fac_cell *out) {
             return true;
         }
         const uint64_t *plus = s->row[0][place / FAC_CELLS], *minus = s->row[1][place / FAC_CELLS];
-        const uint64_t n = (plus ? plus[place % FAC_CELLS] : 0) + (minus ? minus[place % FAC_CELLS] : 0);
+        const uint64_t n =
+            (plus ? plus[place % FAC_CELLS] : 0) + (minus ? minus[place % FAC_CELLS] : 0);
         if (!plus && !minus) *at += FAC_CELLS - 1;
         if (!n) continue;
         *out = cell_at(place, n);

@@ -1,7 +1,8 @@
 /* Tallies: statistics of tensors that are seen once and not kept.  See facula/activations.h.
  *
- * Numbers are taken in blocks that stay in the cache.  Mean and squares are those of the block, joined with what was there by
- * the formula of Chan, Golub and LeVeque (1979), so nothing cancels however far the mean is from zero. */
+ * Numbers are taken in blocks that stay in the cache.  Mean and squares are those of the block,
+ * joined with what was there by the formula of Chan, Golub and LeVeque (1979), so nothing cancels
+ * however far the mean is from zero. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -33,19 +34,27 @@ void fac_tally_free(fac_tally *t) {
     fac_release(t);
 }
 
-/* ---- taking in ------------------------------------------------------------------------------------------------------ */
+/* ---- taking in
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static double smallest_normal(fac_dtype d) {
-    return d == FAC_F16 ? 0x1p-14 : d == FAC_F32 || d == FAC_BF16 ? 0x1p-126 : d == FAC_F64 ? 0x1p-1022 : 0;
+    return d == FAC_F16                    ? 0x1p-14
+           : d == FAC_F32 || d == FAC_BF16 ? 0x1p-126
+           : d == FAC_F64                  ? 0x1p-1022
+                                           : 0;
 }
 
 /* The finite ones to the front; how many. */
 static int sift(fac_tally *t, double *x, int n) {
     int m = 0;
     for (int i = 0; i < n; i++) {
-        if (isfinite(x[i])) x[m++] = x[i];
-        else if (isnan(x[i])) t->s.nan++;
-        else t->s.infinite++;
+        if (isfinite(x[i]))
+            x[m++] = x[i];
+        else if (isnan(x[i]))
+            t->s.nan++;
+        else
+            t->s.infinite++;
     }
     return m;
 }
@@ -105,12 +114,15 @@ static fac_status settle_channels(fac_tally *t, const fac_dims *d, int axis, fac
     }
     t->channel = fac_alloc((size_t)n, sizeof *t->channel);
     t->of = fac_alloc((size_t)n, sizeof *t->of);
-    if (!t->channel || !t->of) return fac_raise(err, FAC_E_NOMEM, "no memory for statistics of %lld channels", (long long)n);
+    if (!t->channel || !t->of)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for statistics of %lld channels",
+                         (long long)n);
     t->s.channels = n;
     return FAC_OK;
 }
 
-static fac_status take(fac_tally *t, fac_dtype dtype, const char *from, const fac_dims *d, int axis, fac_error *err) {
+static fac_status take(fac_tally *t, fac_dtype dtype, const char *from, const fac_dims *d, int axis,
+                       fac_error *err) {
     const size_t size = (size_t)fac_dtype_get(dtype)->block_bytes;
     const double normal = smallest_normal(dtype);
     const int64_t n = fac_dims_count(d);
@@ -121,7 +133,8 @@ static fac_status take(fac_tally *t, fac_dtype dtype, const char *from, const fa
         const int now = n - at < BLOCK ? (int)(n - at) : BLOCK;
         fac_convert(FAC_F64, x, dtype, from + (size_t)at * size, (size_t)now);
         if (t->s.channels) take_channels(t, x, now, at, inner);
-        if (!take_block(t, x, now, normal)) return fac_raise(err, FAC_E_NOMEM, "no memory for statistics");
+        if (!take_block(t, x, now, normal))
+            return fac_raise(err, FAC_E_NOMEM, "no memory for statistics");
     }
     return FAC_OK;
 }
@@ -130,25 +143,30 @@ fac_status fac_tally_add(fac_tally *t, const fac_tensor *x, int axis, fac_error 
     const fac_type type = fac_tensor_type(x);
     fac_tensor *plain = NULL;
     fac_status status;
-    if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts have no statistics");
+    if (type.dtype == FAC_TEXT)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "texts have no statistics");
     FAC_TRY(settle_channels(t, &type.dims, axis, err));
     t->tensors++;
     const bool packed = fac_dtype_get(type.dtype)->block_elements > 1;
     if (!packed && fac_tensor_contiguous(x) && fac_tensor_data(x))
         return take(t, type.dtype, fac_tensor_data(x), &type.dims, axis, err);
-    FAC_TRY(packed ? fac_tensor_convert(x, FAC_U8, &plain, err) : fac_tensor_copy_contiguous(x, &plain, err));
+    FAC_TRY(packed ? fac_tensor_convert(x, FAC_U8, &plain, err)
+                   : fac_tensor_copy_contiguous(x, &plain, err));
     status = take(t, packed ? FAC_U8 : type.dtype, fac_tensor_data(plain), &type.dims, axis, err);
     fac_tensor_free(plain);
     return status;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 fac_stats fac_tally_stats(const fac_tally *t) {
     fac_stats s = t->s;
     s.abs_mean = t->finite ? t->magnitude / (double)t->finite : 0;
     s.std = t->finite ? sqrt(t->squares / (double)t->finite) : 0;
-    for (int64_t c = 0; c < s.channels; c++) s.dead += s.count && t->channel[c].zeros == s.count / s.channels;
+    for (int64_t c = 0; c < s.channels; c++)
+        s.dead += s.count && t->channel[c].zeros == s.count / s.channels;
     return s;
 }
 

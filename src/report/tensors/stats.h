@@ -5,11 +5,11 @@
 #include "report/tensors/sketch.h"
 
 struct fac_tally {
-    fac_stats  s;
-    double     squares, magnitude;      /* sums over the finite numbers: (x - mean)^2, |x| */
-    int64_t    finite, tensors;
+    fac_stats s;
+    double squares, magnitude; /* sums over the finite numbers: (x - mean)^2, |x| */
+    int64_t finite, tensors;
     fac_sketch sketch;
-    fac_channel *channel;               /* mean: the sum, until somebody asks */
-    int64_t    *of;                     /* finite numbers of each channel */
+    fac_channel *channel; /* mean: the sum, until somebody asks */
+    int64_t *of;          /* finite numbers of each channel */
 };
 #endif

@@ -2,7 +2,7 @@
  *
  * Weights and constants become their remainders, and every value is a whole number whose remainder
  * counts.  What adds and multiplies (FAC_OP_RING) keeps it whatever the order; where a sum might
- * leave what f32 holds exactly, its operands are reduced first.  What moves numbers moves them.  All
+ * leave what f32 holds exactly, its operands are reduced first.  What moves numbers moves them. All
  * else gets the one remainder around 0, and
  *   what compares and chooses (FAC_OP_PICKS) does so with these,
  *   1 / x is the inverse modulo p,
@@ -24,7 +24,12 @@ static const double MATRIX = 0x1p24, CONV = 0x1p22;
 enum { OPERANDS = 16 };
 
 /* bound: by id of a value of the new graph, of |numbers|; 0: not a float, or unknown. */
-typedef struct modular { int p; double *bound; size_t room; fac_abstract_stat *stat; } modular;
+typedef struct modular {
+    int p;
+    double *bound;
+    size_t room;
+    fac_abstract_stat *stat;
+} modular;
 
 static double half(const modular *m) { return m->p / 2; }
 static fac_value *number(fac_graph *g, double x) { return fac_number(g, FAC_F32, x); }
@@ -89,7 +94,7 @@ static double corner(const fac_node *n, const double *in) {
 static double terms(const fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims;
     const double from = (double)fac_dims_count(x),
-        to = (double)fac_dims_count(&n->out[0]->type.dims);
+                 to = (double)fac_dims_count(&n->out[0]->type.dims);
     double longest = 1;
     if (to > 0 && to < from) return from / to;
     for (int k = 0; k < x->n; k++) longest = fmax(longest, (double)x->d[k]);
@@ -152,8 +157,8 @@ static fac_value *function(modular *m, fac_value *x, fac_hash key) {
 
 /* A table of each operand that is not known, and one of the sum of these. */
 static void stand_in(modular *m, const fac_node *n, fac_value *const in[], fac_value *out[]) {
-    fac_hash key = fac_attrs_hash(fac_hash_text(fac_hash_start((uint64_t)m->p), n->op->name),
-                                  n->op, n->attrs);
+    fac_hash key =
+        fac_attrs_hash(fac_hash_text(fac_hash_start((uint64_t)m->p), n->op->name), n->op, n->attrs);
     fac_value *sum = NULL;
     double known;
     for (int i = 0; i < n->nin; i++)
@@ -168,8 +173,8 @@ static void stand_in(modular *m, const fac_node *n, fac_value *const in[], fac_v
     if (!sum) return;
     const bool several = sum->node && sum->node->op->is & FAC_OP_RING;
     out[0] = several ? function(m, sum, key) : sum;
-    if (!fac_is_float(n->out[0])) out[0] = fac_cast(fac_greater(out[0], number(out[0]->graph, 0)),
-                                                    n->out[0]->type.dtype);
+    if (!fac_is_float(n->out[0]))
+        out[0] = fac_cast(fac_greater(out[0], number(out[0]->graph, 0)), n->out[0]->type.dtype);
     else if (!fac_dims_equal(&out[0]->type.dims, &n->out[0]->type.dims)) {
         out[0] = fac_expand(out[0], n->out[0]->type.dims);
         remember(m, out[0], half(m));
@@ -244,11 +249,16 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         as_it_is(m, to, n, in, out, moves);
         return true;
     }
-    if (FAC_IS(n, cast)) cast(m, to, n, in, out);
-    else if (op->is & FAC_OP_RING) ring(m, to, n, in, out);
-    else if (op->is & FAC_OP_INVERSE) inverse(m, in, out);
-    else if (op->map && !(op->is & FAC_OP_PICKS)) stand_in(m, n, in, out);
-    else as_it_is(m, to, n, in, out, op->move || op->view);
+    if (FAC_IS(n, cast))
+        cast(m, to, n, in, out);
+    else if (op->is & FAC_OP_RING)
+        ring(m, to, n, in, out);
+    else if (op->is & FAC_OP_INVERSE)
+        inverse(m, in, out);
+    else if (op->map && !(op->is & FAC_OP_PICKS))
+        stand_in(m, n, in, out);
+    else
+        as_it_is(m, to, n, in, out, op->move || op->view);
     if (!out[0]) as_it_is(m, to, n, in, out, false);
     return true;
 }
@@ -287,17 +297,16 @@ static void reduce_outputs(modular *m, fac_graph *g) {
     memcpy(was, g->outputs, n * sizeof *was);
     fac_forget_outputs(g);
     for (size_t k = 0; k < n && !g->error.status; k++)
-        fac_output(g, was[k].name, fac_is_float(was[k].value) ? reduced(m, was[k].value)
-                   : was[k].value);
+        fac_output(g, was[k].name,
+                   fac_is_float(was[k].value) ? reduced(m, was[k].value) : was[k].value);
     fac_release(was);
 }
 
 fac_graph *fac_abstract(const fac_graph *g, int prime, fac_abstract_stat *stat) {
     modular m = { .p = prime, .stat = stat };
     *stat = (fac_abstract_stat){ .prime = prime };
-    fac_graph *to = fac_graph_rebuild(g,
-                                      &(fac_rebuild){ .self = &m, .visit = visit, .leaf = leaf },
-                                          NULL);
+    fac_graph *to =
+        fac_graph_rebuild(g, &(fac_rebuild){ .self = &m, .visit = visit, .leaf = leaf }, NULL);
     if (to && !to->error.status) reduce_outputs(&m, to);
     fac_release(m.bound);
     return to;

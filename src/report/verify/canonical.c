@@ -7,7 +7,9 @@
 
 enum { DEEPEST = 8 };
 
-typedef struct state { bool again; } state;
+typedef struct state {
+    bool again;
+} state;
 
 /* The node is made first, for define() reads types and attributes from one of the new graph. */
 static bool define(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
@@ -43,8 +45,8 @@ static bool good(const fac_graph *g) { return g && !g->error.status; }
 fac_graph *fac_define(fac_graph *g) {
     for (int k = 0; k < DEEPEST && good(g) && has_defined(g); k++) {
         state s = { false };
-        g = in_place_of(g, fac_graph_rebuild(g, &(fac_rebuild){ .self = &s, .visit = define },
-                                             NULL));
+        g = in_place_of(g,
+                        fac_graph_rebuild(g, &(fac_rebuild){ .self = &s, .visit = define }, NULL));
         if (!s.again) break;
     }
     return g;
@@ -71,8 +73,8 @@ static fac_graph *folded(const fac_graph *g, fac_form form) {
     if (form == FAC_FORM_EXACT) return fac_pass_fold(g, whole_numbers);
     if (form == FAC_FORM_FOLDED) return fac_pass_fold(g, fac_ref_evaluate);
     fac_graph *to = fac_pass_absorb(g);
-    if (good(to)) to = in_place_of(to,
-                                   fac_graph_rebuild(to, &(fac_rebuild){ .leaf = frozen }, NULL));
+    if (good(to))
+        to = in_place_of(to, fac_graph_rebuild(to, &(fac_rebuild){ .leaf = frozen }, NULL));
     return good(to) ? in_place_of(to, fac_pass_fold(to, fac_ref_evaluate)) : to;
 }
 

@@ -1,4 +1,5 @@
-/* Two tensors, element by element, as doubles; in pieces, so that nothing of their size is allocated. */
+/* Two tensors, element by element, as doubles; in pieces, so that nothing of their size is
+ * allocated. */
 #include <math.h>
 #include <stdio.h>
 #include "base/error.h"
@@ -10,7 +11,8 @@ enum { PIECE = 1024 };
 void fac_tensor_doubles(const fac_tensor *t, int64_t from, int64_t n, double *to) {
     const fac_dtype dtype = fac_tensor_type(t).dtype;
     const char *data = fac_tensor_data(t);
-    fac_convert(FAC_F64, to, dtype, data + (size_t)from * (size_t)fac_dtype_get(dtype)->block_bytes, (size_t)n);
+    fac_convert(FAC_F64, to, dtype, data + (size_t)from * (size_t)fac_dtype_get(dtype)->block_bytes,
+                (size_t)n);
 }
 
 static void compare_one(double a, double b, double room, int64_t at, fac_difference *d) {
@@ -30,7 +32,8 @@ static void compare_one(double a, double b, double room, int64_t at, fac_differe
 static void print_sizes(const fac_dims *d, char *to, size_t size) {
     size_t used = (size_t)snprintf(to, size, "[");
     for (int k = 0; k < d->n && used < size; k++)
-        used += (size_t)snprintf(to + used, size - used, "%s%lld", k ? "," : "", (long long)d->d[k]);
+        used +=
+            (size_t)snprintf(to + used, size - used, "%s%lld", k ? "," : "", (long long)d->d[k]);
     if (used < size) snprintf(to + used, size - used, "]");
 }
 
@@ -47,15 +50,17 @@ static bool other_sizes(const fac_dims *a, const fac_dims *b, fac_difference *d)
     return true;
 }
 
-fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tensor *ea, const fac_tensor *eb, double rtol,
-                       double atol, fac_difference *d, fac_error *err) {
+fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tensor *ea,
+                       const fac_tensor *eb, double rtol, double atol, fac_difference *d,
+                       fac_error *err) {
     const fac_tensor *t[4] = { a, b, ea, eb };
     double x[4][PIECE] = { { 0 } };
     const fac_type type = fac_tensor_type(a), other = fac_tensor_type(b);
     const int64_t n = fac_dims_count(&type.dims);
     if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts are not compared");
     for (int i = 0; i < 4; i++)
-        if (t[i] && !fac_tensor_data(t[i])) return fac_raise(err, FAC_E_NOMEM, "no memory for the results");
+        if (t[i] && !fac_tensor_data(t[i]))
+            return fac_raise(err, FAC_E_NOMEM, "no memory for the results");
     if (other_sizes(&type.dims, &other.dims, d)) return FAC_OK;
     for (int64_t from = 0; from < n; from += PIECE) {
         const int64_t count = n - from < PIECE ? n - from : PIECE;

@@ -15,19 +15,21 @@ enum { FEW_NODES = 20000, FEW_ROUNDS = 3, FEW_NUMBERS = 256, MANY_ROUNDS = 5 * F
 
 /* rtol |b| + atol (largest |b|): of f32; of f64; of a difference that rounding weights to f32
  * explains; and of models whose weights or constants have 16 bits. */
-typedef struct tolerance { double rtol, atol; } tolerance;
+typedef struct tolerance {
+    double rtol, atol;
+} tolerance;
 static const tolerance single = { 1e-4, 1e-5 }, real = { 1e-4, 1e-6 }, slight = { 1e-6, 1e-7 };
 static const tolerance half = { 4e-3, 4e-3 }, brain = { 2e-2, 2e-2 };
-static const double NOISE = 1e-10;          /* of f64, where numbers of a thousand cancel */
+static const double NOISE = 1e-10; /* of f64, where numbers of a thousand cancel */
 
 typedef struct data {
-    fac_trial   *t;
-    fac_data    *to;
-    fac_graph   *wide[2];
-    fac_reach   *reach[2];
-    fac_dtype    as;
-    bool         half, brain;           /* numbers of 16 bits */
-    bool         nonzero, varies;
+    fac_trial *t;
+    fac_data *to;
+    fac_graph *wide[2];
+    fac_reach *reach[2];
+    fac_dtype as;
+    bool half, brain; /* numbers of 16 bits */
+    bool nonzero, varies;
 } data;
 
 static fac_side *side_of(const data *d, int i) { return i ? &d->t->b : &d->t->a; }
@@ -86,13 +88,13 @@ static fac_status make(data *d, fac_dtype as) {
 
 static fac_status run_both(data *d, int first, int rounds) {
     fac_status status = FAC_OK;
-    for (int i = 0; i < 2 && !status; i++) status = fac_trial_rounds(d->t, side_of(d, i), first,
-        rounds);
+    for (int i = 0; i < 2 && !status; i++)
+        status = fac_trial_rounds(d->t, side_of(d, i), first, rounds);
     return status;
 }
 
-/* First all of one model, then all of the other.  Integers that turn out to be places, out of range,
- * are drawn small. */
+/* First all of one model, then all of the other.  Integers that turn out to be places, out of
+ * range, are drawn small. */
 static fac_status run(data *d, int first, int rounds) {
     static const int below[] = { 7, 2, 1 };
     fac_trial *t = d->t;
@@ -113,8 +115,8 @@ static void look_at_reach(data *d, int rounds) {
     for (int i = 0; i < 2; i++) {
         const fac_side *s = side_of(d, i);
         const size_t n = s->run->noutputs;
-        for (int r = 0; r < rounds && n > s->graph->noutputs; r++) fac_reach_look(d->reach[i],
-            s->out[(size_t)r * n + n - 1]);
+        for (int r = 0; r < rounds && n > s->graph->noutputs; r++)
+            fac_reach_look(d->reach[i], s->out[(size_t)r * n + n - 1]);
     }
 }
 
@@ -161,8 +163,8 @@ static void say(data *d, int round, size_t k, const fac_difference *x) {
     else
         fac_verdict_say(d->t->v, FAC_DIFFERENT,
                         "output %.100s: %lld of %.0f elements differ on %s; the first is element "
-                        "%lld, %.9g against %.9g", name, (long long)x->count, x->elements, on,
-                        (long long)x->at, x->a, x->b);
+                        "%lld, %.9g against %.9g",
+                        name, (long long)x->count, x->elements, on, (long long)x->at, x->a, x->b);
 }
 
 static tolerance allowed(const data *d) {
@@ -209,8 +211,8 @@ static fac_status look(data *d, int r) {
 /* ---- all of it ---- */
 
 static bool can_be_f64(const data *d, double macs) {
-    return fac_can_widen(d->t->a.graph) && fac_can_widen(d->t->b.graph) && macs < MOST
-        && !given_tolerance(d->t);
+    return fac_can_widen(d->t->a.graph) && fac_can_widen(d->t->b.graph) && macs < MOST &&
+           !given_tolerance(d->t);
 }
 
 /* Takes back what a round added to the verdict: it says nothing. */
@@ -286,10 +288,10 @@ static fac_status rounds_of(data *d, int rounds, double macs) {
     FAC_TRY(make(d, d->to->f64 ? FAC_F64 : FAC_F32));
     FAC_TRY(run(d, 0, rounds));
     look_at_reach(d, rounds);
-    for (int i = 0; i < 2; i++) fac_reach_say(d->reach[i], i ? "B" : "A", d->t->v->note,
-                                              sizeof d->t->v->note);
+    for (int i = 0; i < 2; i++)
+        fac_reach_say(d->reach[i], i ? "B" : "A", d->t->v->note, sizeof d->t->v->note);
     FAC_TRY(judge_all(d, rounds, d->to->f64 || !can, doubtful, &count, &differs));
-    if (rounds == 1) d->varies = true;                          /* nothing to compare with */
+    if (rounds == 1) d->varies = true; /* nothing to compare with */
     const bool decided = d->to->f64 || given_tolerance(d->t) || !fac_can_widen(d->t->a.graph);
     if (differs) return d->to->is = decided ? FAC_DATA_DIFFERS : FAC_DATA_UNCLEAR, FAC_OK;
     for (int k = 0; k < count && !differs; k++) FAC_TRY(ask_f64(d, doubtful[k], &differs));
@@ -313,8 +315,9 @@ fac_status fac_verify_data(fac_trial *t, fac_data *out) {
     data d = { .t = t, .to = out };
     find_short(&d);
     const double macs = fac_macs(t->a.graph) + fac_macs(t->b.graph);
-    const int usual = macs > LARGE ? FEW_ROUNDS : few_numbers(t->a.graph) ? MANY_ROUNDS
-        : FAC_INPUT_KINDS;
+    const int usual = macs > LARGE              ? FEW_ROUNDS
+                      : few_numbers(t->a.graph) ? MANY_ROUNDS
+                                                : FAC_INPUT_KINDS;
     *out = (fac_data){ .is = FAC_DATA_AGREES };
     fac_status status = rounds_of(&d, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : usual, macs);
     drop(&d);
@@ -366,7 +369,7 @@ static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
     fac_verdict_say(d->t->v, FAC_DIFFERENT,
                     "output %.100s: from %s to %s element %lld changes by %.9g against %.9g",
                     d->t->a.graph->outputs[k].name, fac_inputs_word(r), fac_inputs_word(s),
-                        (long long)at, by[0], by[1]);
+                    (long long)at, by[0], by[1]);
     return FAC_OK;
 }
 
@@ -401,8 +404,9 @@ fac_status fac_verify_closer(fac_trial *t, bool *differs) {
     data d = { .t = t, .to = &none };
     *differs = false;
     find_short(&d);
-    if (d.half || d.brain || t->o->n
-        || !can_be_f64(&d, fac_macs(t->a.graph) + fac_macs(t->b.graph))) return FAC_OK;
+    if (d.half || d.brain || t->o->n ||
+        !can_be_f64(&d, fac_macs(t->a.graph) + fac_macs(t->b.graph)))
+        return FAC_OK;
     const fac_status status = closer(&d, differs);
     drop(&d);
     return status;

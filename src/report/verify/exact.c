@@ -15,10 +15,10 @@ static const int primes[CLASSES][PRIMES] = { { 61, 59, 53 }, { 31, 29, 23 }, { 1
 
 typedef struct work {
     fac_trial *t;
-    fac_graph *form[2];                 /* canonical */
-    int        size;                    /* which class of primes */
-    char       lost[200];
-    bool       nonzero, varies;
+    fac_graph *form[2]; /* canonical */
+    int size;           /* which class of primes */
+    char lost[200];
+    bool nonzero, varies;
     fac_exact *to;
 } work;
 
@@ -61,11 +61,13 @@ static fac_status compare(work *w, int inputs, size_t k) {
     w->to->elements += d.elements;
     if (!d.count || w->to->is == FAC_EXACT_UNEQUAL) return FAC_OK;
     w->to->is = FAC_EXACT_UNEQUAL;
-    if (*d.sizes) snprintf(w->to->why, sizeof w->to->why, "output %.150s: other sizes, %s",
-                           a->graph->outputs[k].name, d.sizes);
-    else snprintf(w->to->why, sizeof w->to->why,
-                  "output %.150s: %lld of %.0f remainders modulo %d differ",
-                  a->graph->outputs[k].name, (long long)d.count, d.elements, w->t->prime);
+    if (*d.sizes)
+        snprintf(w->to->why, sizeof w->to->why, "output %.150s: other sizes, %s",
+                 a->graph->outputs[k].name, d.sizes);
+    else
+        snprintf(w->to->why, sizeof w->to->why,
+                 "output %.150s: %lld of %.0f remainders modulo %d differ",
+                 a->graph->outputs[k].name, (long long)d.count, d.elements, w->t->prime);
     return FAC_OK;
 }
 
@@ -120,13 +122,14 @@ static void judge(work *w) {
     if (to->is != FAC_EXACT_EQUAL) return;
     if (*w->lost) {
         to->is = FAC_EXACT_LOST;
-        snprintf(to->why, sizeof to->why,
-                 "the proof was lost at %.180s: its sums may be too large, or nothing is known of it",
-                 w->lost);
+        snprintf(
+            to->why, sizeof to->why,
+            "the proof was lost at %.180s: its sums may be too large, or nothing is known of it",
+            w->lost);
     } else if (!w->nonzero || (!w->varies && w->t->a.graph->ninputs)) {
         to->is = FAC_EXACT_EMPTY;
-        snprintf(to->why, sizeof to->why, w->nonzero ? "no output depends on the inputs"
-                 : "all outputs are 0");
+        snprintf(to->why, sizeof to->why,
+                 w->nonzero ? "no output depends on the inputs" : "all outputs are 0");
     }
 }
 

@@ -1,21 +1,24 @@
 /* The first value that differs.
  *
- * Values that both models name are probed (see probe.c) in one run of each model, whatever they need in memory; the first pair
- * whose numbers differ becomes an output of both and is compared element by element.  Where no names are shared, the pairs of
- * equal values say up to where the models agree. */
+ * Values that both models name are probed (see probe.c) in one run of each model, whatever they
+ * need in memory; the first pair whose numbers differ becomes an output of both and is compared
+ * element by element.  Where no names are shared, the pairs of equal values say up to where the
+ * models agree. */
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "report/verify/verify.h"
 
 static const double NEAR = 1e-3;
-enum { TRIES = 8 };             /* pairs whose numbers differ, but whose elements do not */
+enum { TRIES = 8 }; /* pairs whose numbers differ, but whose elements do not */
 
 static bool named_alike(const fac_trial *t, fac_value *b, fac_pair *to) {
-    fac_value *a = b->name && b->time == FAC_RUN ? fac_table_get(&t->a.graph->names, b->name)
-        : NULL;
-    if (!a || !a->node || a->time != FAC_RUN || a->type.dtype != b->type.dtype || !fac_is_float(a)) return false;
-    if (!fac_dims_equal(&a->type.dims, &b->type.dims) || fac_dims_count(&a->type.dims) < 1) return false;
+    fac_value *a =
+        b->name && b->time == FAC_RUN ? fac_table_get(&t->a.graph->names, b->name) : NULL;
+    if (!a || !a->node || a->time != FAC_RUN || a->type.dtype != b->type.dtype || !fac_is_float(a))
+        return false;
+    if (!fac_dims_equal(&a->type.dims, &b->type.dims) || fac_dims_count(&a->type.dims) < 1)
+        return false;
     *to = (fac_pair){ a, b };
     return true;
 }
@@ -27,13 +30,15 @@ static fac_status named_pairs(const fac_trial *t, fac_pair **out, size_t *n) {
         for (int k = 0; k < m->nout; k++) {
             fac_pair p;
             if (!named_alike(t, m->out[k], &p)) continue;
-            if (!fac_reserve(out, &room, *n + 1, sizeof **out)) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a search");
+            if (!fac_reserve(out, &room, *n + 1, sizeof **out))
+                return fac_raise(t->err, FAC_E_NOMEM, "no memory for a search");
             (*out)[(*n)++] = p;
         }
     return FAC_OK;
 }
 
-static fac_status probe_side(const fac_trial *t, const fac_graph *g, const fac_pair *p, size_t n, bool second, double **out) {
+static fac_status probe_side(const fac_trial *t, const fac_graph *g, const fac_pair *p, size_t n,
+                             bool second, double **out) {
     int64_t count = 0;
     fac_tensor *probed[1] = { NULL };
     fac_value **v = fac_alloc(n + 1, sizeof *v);
@@ -41,7 +46,8 @@ static fac_status probe_side(const fac_trial *t, const fac_graph *g, const fac_p
     fac_graph *g2 = v ? fac_probe(g, v, n, &count) : NULL;
     fac_release(v);
     *out = fac_alloc((size_t)count + 1, sizeof **out);
-    fac_status status = g2 && *out ? fac_graph_check(g2, t->err) : fac_raise(t->err, FAC_E_NOMEM, "no memory for a search");
+    fac_status status = g2 && *out ? fac_graph_check(g2, t->err)
+                                   : fac_raise(t->err, FAC_E_NOMEM, "no memory for a search");
     if (!status) status = fac_trial_once(t, g2, probed);
     if (!status) fac_tensor_doubles(probed[0], 0, count, *out);
     fac_drop_tensors(probed, 1);
@@ -49,7 +55,8 @@ static fac_status probe_side(const fac_trial *t, const fac_graph *g, const fac_p
     return status;
 }
 
-static fac_status one_value(const fac_trial *t, const fac_graph *g, const fac_value *v, fac_tensor **out) {
+static fac_status one_value(const fac_trial *t, const fac_graph *g, const fac_value *v,
+                            fac_tensor **out) {
     fac_value **map = NULL;
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, &map);
     if (!to) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a search");
@@ -88,7 +95,8 @@ static fac_status first_named(fac_trial *t, const fac_pair *p, size_t n, bool *f
     if (!status) status = probe_side(t, t->b.graph, p, n, true, &x[1]);
     int64_t at = 0;
     for (size_t k = 0, tries = 0; k < n && !status && !*found && tries < TRIES; k++) {
-        if (!alike(x[0] + at, x[1] + at, p[k].a->type.dims.n, room)) tries++, status = differ(t, &p[k], found);
+        if (!alike(x[0] + at, x[1] + at, p[k].a->type.dims.n, room))
+            tries++, status = differ(t, &p[k], found);
         at += fac_probe_size(p[k].a);
     }
     fac_release(x[0]);
@@ -103,7 +111,8 @@ static fac_status last_equal(fac_trial *t) {
     if (!status && n) {
         const fac_value *v = p[n - 1].a;
         char label[200];
-        snprintf(t->v->last, sizeof t->v->last, "%s", v->name ? v->name : fac_node_label(v->node, label, sizeof label));
+        snprintf(t->v->last, sizeof t->v->last, "%s",
+                 v->name ? v->name : fac_node_label(v->node, label, sizeof label));
     }
     fac_release(p);
     return status;

@@ -16,18 +16,26 @@ enum { MIXED = 1, TIED = 4 };
 static const double sizes[FAC_INPUT_KINDS] = { 1, 0, 1000, 1e-3, 0, 8, 0.03, 60 };
 
 const char *fac_inputs_word(int round) {
-    static const char *const words[FAC_INPUT_KINDS] = {
-        "inputs in [-1, 1)", "inputs of sizes from 1e-3 to 1e3", "inputs in [-1000, 1000)",
-            "inputs in [-0.001, 0.001)",
-        "inputs that are multiples of 1/2", "inputs in [-8, 8)", "inputs in [-0.03, 0.03)",
-            "inputs in [-60, 60)" };
+    static const char *const words[FAC_INPUT_KINDS] = { "inputs in [-1, 1)",
+                                                        "inputs of sizes from 1e-3 to 1e3",
+                                                        "inputs in [-1000, 1000)",
+                                                        "inputs in [-0.001, 0.001)",
+                                                        "inputs that are multiples of 1/2",
+                                                        "inputs in [-8, 8)",
+                                                        "inputs in [-0.03, 0.03)",
+                                                        "inputs in [-60, 60)" };
     return words[round % FAC_INPUT_KINDS];
 }
 
 /* ---- one number ---- */
 
 /* beside: the numbers that these are compared with, or NULL. */
-typedef struct draw { const fac_trial *t; int kind; uint64_t stream; const double *beside; } draw;
+typedef struct draw {
+    const fac_trial *t;
+    int kind;
+    uint64_t stream;
+    const double *beside;
+} draw;
 
 static double uniform(const draw *d, uint64_t k, int turn) {
     return fac_random_uniform(d->t->o->seed + (uint64_t)turn, d->stream, k);
@@ -36,7 +44,7 @@ static double uniform(const draw *d, uint64_t k, int turn) {
 /* One of the corners, or a little beside it. */
 static double near_corner(const draw *d, uint64_t k, bool exact) {
     const double x = d->t->at[(size_t)(uniform(d, k, 3) * (double)d->t->nat)],
-        by = uniform(d, k, 4) - 0.5;
+                 by = uniform(d, k, 4) - 0.5;
     return exact || !isfinite(x) ? x : x + by * (0.2 * fabs(x) + 0.2);
 }
 
@@ -67,8 +75,8 @@ static double drawn(const draw *d, uint64_t k, char kind) {
     if (kind == 'b') return (double)(fac_random_bits(d->t->o->seed, d->stream, k) & 1);
     if (kind != 'f') return whole(d, k, kind);
     if (!d->t->prime) return real(d, k);
-    return (double)(fac_random_bits(d->t->o->seed, d->stream,
-                                    k) % (uint64_t)d->t->prime) - d->t->prime / 2;
+    return (double)(fac_random_bits(d->t->o->seed, d->stream, k) % (uint64_t)d->t->prime) -
+           d->t->prime / 2;
 }
 
 /* ---- tensors ---- */
@@ -85,23 +93,24 @@ static fac_status random_input(const fac_trial *t, int round, size_t i, fac_tens
     const fac_type type = t->a.graph->inputs[i]->type, other = t->b.graph->inputs[i]->type;
     const int64_t n = fac_dims_count(&type.dims);
     const fac_tensor *beside = t->beside && t->beside[i] ? t->beside[i] : NULL;
-    draw d = { t, kind_of(t, round), (uint64_t)round * STREAMS + i, beside
-               ? fac_tensor_data(beside) : NULL };
+    draw d = { t, kind_of(t, round), (uint64_t)round * STREAMS + i,
+               beside ? fac_tensor_data(beside) : NULL };
     const char kind = fac_dtype_get(type.dtype)->kind;
     fac_tensor *wide = NULL, *narrow = NULL;
-    if (n < 0) return fac_raise(t->err, FAC_E_SHAPE, "the size of input %s is not known",
-                                t->a.graph->inputs[i]->name);
+    if (n < 0)
+        return fac_raise(t->err, FAC_E_SHAPE, "the size of input %s is not known",
+                         t->a.graph->inputs[i]->name);
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, type.dims, &wide, t->err));
     double *x = (double *)(uintptr_t)fac_tensor_data(wide);
     for (int64_t k = 0; k < n; k++) {
-        const bool tied = d.kind == TIED && !t->prime && k % 2 == 0;        /* inputs meet there */
+        const bool tied = d.kind == TIED && !t->prime && k % 2 == 0; /* inputs meet there */
         d.stream = (uint64_t)round * STREAMS + (tied ? 0 : i);
         x[k] = drawn(&d, (uint64_t)k, kind);
     }
     const bool other_is_narrower =
         fac_dtype_get(other.dtype)->block_bytes < fac_dtype_get(type.dtype)->block_bytes;
-    fac_status status = fac_tensor_convert(wide, other_is_narrower ? other.dtype : type.dtype,
-                                           &narrow, t->err);
+    fac_status status =
+        fac_tensor_convert(wide, other_is_narrower ? other.dtype : type.dtype, &narrow, t->err);
     if (!status) status = fac_tensor_convert(narrow, type.dtype, out, t->err);
     fac_tensor_free(wide);
     fac_tensor_free(narrow);
@@ -109,13 +118,15 @@ static fac_status random_input(const fac_trial *t, int round, size_t i, fac_tens
 }
 
 fac_status fac_trial_inputs(fac_trial *t, int round) {
-    if (t->a.graph->ninputs > STREAMS) return fac_raise(t->err, FAC_E_UNSUPPORTED,
-                                                        "more than %d inputs", STREAMS);
+    if (t->a.graph->ninputs > STREAMS)
+        return fac_raise(t->err, FAC_E_UNSUPPORTED, "more than %d inputs", STREAMS);
     for (size_t i = 0; i < t->a.graph->ninputs; i++) {
         fac_tensor_free(t->in[i]);
         t->in[i] = NULL;
-        if (t->o->n && !t->prime) t->in[i] = fac_tensor_retain(t->o->inputs[i]);
-        else FAC_TRY(random_input(t, round, i, &t->in[i]));
+        if (t->o->n && !t->prime)
+            t->in[i] = fac_tensor_retain(t->o->inputs[i]);
+        else
+            FAC_TRY(random_input(t, round, i, &t->in[i]));
     }
     return FAC_OK;
 }
@@ -159,8 +170,8 @@ static fac_status take(fac_trial *t, const fac_graph *g) {
         const int count = n->op->steps && n->in[0] ? n->op->steps(n, at) : 0;
         for (int k = 0; k < count; k++) add(t, at[k]);
         for (int i = 0; i < n->nin && n->op->map && n->nin == 2; i++)
-            if (fac_frozen(n->in[i])
-                && n->in[i]->type.dtype != FAC_TEXT) FAC_TRY(operand(t, g, n, i));
+            if (fac_frozen(n->in[i]) && n->in[i]->type.dtype != FAC_TEXT)
+                FAC_TRY(operand(t, g, n, i));
     }
     return FAC_OK;
 }

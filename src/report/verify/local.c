@@ -1,13 +1,14 @@
 /* Bounds from value to value.
  *
- * Where values of both models are known to be the same (pairs.c), both networks are cut: what reads such a value reads an input
- * instead, and gets the first model's numbers.  Each segment then starts from exact numbers in both models, so that only the
- * rounding of its own few layers counts, and bounds stay a small multiple of what really happens.  If every segment of b makes of
- * a's numbers what a makes of them, b is a but for rounding.  Numbers that are nearly equal may make a pair of what is none,
- * which shows as a difference: so a difference here is no proof of one.
+ * Where values of both models are known to be the same (pairs.c), both networks are cut: what reads
+ * such a value reads an input instead, and gets the first model's numbers.  Each segment then
+ * starts from exact numbers in both models, so that only the rounding of its own few layers counts,
+ * and bounds stay a small multiple of what really happens.  If every segment of b makes of a's
+ * numbers what a makes of them, b is a but for rounding.  Numbers that are nearly equal may make a
+ * pair of what is none, which shows as a difference: so a difference here is no proof of one.
  *
- * Segments go through in groups of limited size: programs and weights of one group are in memory at a time.  The first model's
- * own numbers are those of one run for each round, and stay. */
+ * Segments go through in groups of limited size: programs and weights of one group are in memory at
+ * a time.  The first model's own numbers are those of one run for each round, and stay. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,35 +18,54 @@
 #include "report/verify/verify.h"
 
 static const char CUT[] = "verify.cut.";
-static const double GROUP = 512e6, KEPT = 2e9;      /* bytes of a group's results and weights; of the first model's numbers */
-static const double NEAR = 1e-3, COARSE = 2e-2;     /* what rounding may do to values that are the same */
+static const double
+    GROUP = 512e6,
+    KEPT = 2e9; /* bytes of a group's results and weights; of the first model's numbers */
+static const double NEAR = 1e-3,
+                    COARSE = 2e-2; /* what rounding may do to values that are the same */
 
 /* An output that is no pair ends a segment too, but nobody reads on from it. */
-typedef struct end { fac_pair of; bool cut; double bytes; fac_verify_segment result; } end;
+typedef struct end {
+    fac_pair of;
+    bool cut;
+    double bytes;
+    fac_verify_segment result;
+} end;
 
 typedef struct local {
-    fac_trial   *t;
-    end         *ends;
-    size_t       n, npairs;
-    int          rounds;
-    fac_tensor **given;                     /* [rounds][inputs]: of the models */
-    fac_tensor **value;                     /* [rounds][n]: the first model's numbers of what is cut */
-    fac_graph   *cut[2];                    /* both models, cut at all pairs */
-    fac_value  **end_of[2];                 /* [n], in these */
-    const char  *unknown;
-    size_t       wrong, unbounded;
+    fac_trial *t;
+    end *ends;
+    size_t n, npairs;
+    int rounds;
+    fac_tensor **given;    /* [rounds][inputs]: of the models */
+    fac_tensor **value;    /* [rounds][n]: the first model's numbers of what is cut */
+    fac_graph *cut[2];     /* both models, cut at all pairs */
+    fac_value **end_of[2]; /* [n], in these */
+    const char *unknown;
+    size_t wrong, unbounded;
 } local;
 
 /* One group in one model. */
-typedef struct part { fac_graph *graph; fac_program *program; fac_tensor **out; int *error_at; } part;
+typedef struct part {
+    fac_graph *graph;
+    fac_program *program;
+    fac_tensor **out;
+    int *error_at;
+} part;
 
 /* ---- cutting ---- */
 
-typedef struct cutter { const local *l; bool second; int *pair_of; fac_value **real; } cutter;
+typedef struct cutter {
+    const local *l;
+    bool second;
+    int *pair_of;
+    fac_value **real;
+} cutter;
 
 static fac_value *of(const end *e, bool second) { return second ? e->of.b : e->of.a; }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     cutter *c = self;
     bool any = false;
     for (int k = 0; k < n->nout; k++) any |= c->pair_of[n->out[k]->id] >= 0;
@@ -57,8 +77,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         if (pair < 0) continue;
         c->real[pair] = out[k];
         snprintf(name, sizeof name, "%s%d", CUT, pair);
-        fac_value *given = fac_input(to, name, c->l->ends[pair].of.a->type.dtype, out[k]->type.dims);
-        out[k] = out[k]->type.dtype == given->type.dtype ? given : fac_cast(given, out[k]->type.dtype);
+        fac_value *given =
+            fac_input(to, name, c->l->ends[pair].of.a->type.dtype, out[k]->type.dims);
+        out[k] =
+            out[k]->type.dtype == given->type.dtype ? given : fac_cast(given, out[k]->type.dtype);
     }
     return true;
 }
@@ -66,14 +88,16 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 /* The graph cut at all pairs; output k is what ends there. */
 static fac_graph *cut_graph(const local *l, bool second) {
     const fac_graph *g = second ? l->t->b.graph : l->t->a.graph;
-    cutter c = { l, second, fac_alloc((size_t)g->ids + 1, sizeof *c.pair_of), fac_alloc(l->n + 1, sizeof *c.real) };
+    cutter c = { l, second, fac_alloc((size_t)g->ids + 1, sizeof *c.pair_of),
+                 fac_alloc(l->n + 1, sizeof *c.real) };
     fac_value **map = NULL;
     fac_graph *to = NULL;
     if (c.pair_of && c.real) {
         for (uint32_t k = 0; k <= g->ids; k++) c.pair_of[k] = -1;
         for (size_t k = 0; k < l->n; k++)
             if (l->ends[k].cut) c.pair_of[of(&l->ends[k], second)->id] = (int)k;
-        to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = visit, .keep_dead = true }, &map);
+        to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = visit, .keep_dead = true },
+                               &map);
     }
     if (to) fac_forget_outputs(to);
     for (size_t k = 0; to && k < l->n && !to->error.status; k++) {
@@ -117,9 +141,12 @@ static fac_status open_part(local *l, size_t first, size_t last, bool second, pa
     fac_trial *t = l->t;
     const char *unknown = NULL;
     fac_graph *cut = take_part(l, first, last, second);
-    fac_status status = cut ? fac_graph_check(cut, t->err) : fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
+    fac_status status = cut ? fac_graph_check(cut, t->err)
+                            : fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
     to->error_at = fac_alloc(last - first + 1, sizeof *to->error_at);
-    if (!status && to->error_at) to->graph = fac_error_bounds(cut, second ? t->b.coarse : t->a.coarse, to->error_at, &unknown);
+    if (!status && to->error_at)
+        to->graph =
+            fac_error_bounds(cut, second ? t->b.coarse : t->a.coarse, to->error_at, &unknown);
     fac_graph_free(cut);
     FAC_TRY(status);
     if (!to->graph) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
@@ -139,10 +166,12 @@ static void close_part(part *p) {
     fac_graph_free(p->graph);
 }
 
-/* What feeds an input of a part: the first model's number of a cut, or what the models were given. */
+/* What feeds an input of a part: the first model's number of a cut, or what the models were given.
+ */
 static fac_tensor *source_of(const local *l, const char *name, int round, bool second) {
     const fac_graph *g = second ? l->t->b.graph : l->t->a.graph;
-    if (!strncmp(name, CUT, sizeof CUT - 1)) return l->value[(size_t)round * l->n + strtoul(name + sizeof CUT - 1, NULL, 10)];
+    if (!strncmp(name, CUT, sizeof CUT - 1))
+        return l->value[(size_t)round * l->n + strtoul(name + sizeof CUT - 1, NULL, 10)];
     for (size_t i = 0; i < g->ninputs; i++)
         if (!strcmp(g->inputs[i]->name, name)) return l->given[(size_t)round * g->ninputs + i];
     return NULL;
@@ -156,9 +185,13 @@ static fac_status run_part(const local *l, part *p, int round, bool second) {
     for (size_t i = 0; i < n && !status; i++) {
         fac_tensor *from = source_of(l, p->graph->inputs[i]->name, round, second);
         const fac_dtype want = p->graph->inputs[i]->type.dtype;
-        if (!from) status = fac_raise(err, FAC_E_INTERNAL, "input %s of a segment has no source", p->graph->inputs[i]->name);
-        else if (fac_tensor_type(from).dtype == want) in[i] = fac_tensor_retain(from);
-        else status = fac_tensor_convert(from, want, &in[i], err);
+        if (!from)
+            status = fac_raise(err, FAC_E_INTERNAL, "input %s of a segment has no source",
+                               p->graph->inputs[i]->name);
+        else if (fac_tensor_type(from).dtype == want)
+            in[i] = fac_tensor_retain(from);
+        else
+            status = fac_tensor_convert(from, want, &in[i], err);
     }
     if (!status) status = fac_program_run(p->program, in, p->out, err);
     if (in) fac_drop_tensors(in, n);
@@ -166,12 +199,17 @@ static fac_status run_part(const local *l, part *p, int round, bool second) {
     return status;
 }
 
-static const fac_tensor *bound(const part *p, size_t k) { return p->error_at[k] >= 0 ? p->out[p->error_at[k]] : NULL; }
+static const fac_tensor *bound(const part *p, size_t k) {
+    return p->error_at[k] >= 0 ? p->out[p->error_at[k]] : NULL;
+}
 
 static const char *name_of(const fac_value *v, char *to, size_t size) {
-    if (v->name) snprintf(to, size, "%s", v->name);
-    else if (v->node) fac_node_label(v->node, to, size);
-    else snprintf(to, size, "a value");
+    if (v->name)
+        snprintf(to, size, "%s", v->name);
+    else if (v->node)
+        fac_node_label(v->node, to, size);
+    else
+        snprintf(to, size, "a value");
     return to;
 }
 
@@ -195,8 +233,11 @@ static void judge_end(local *l, size_t k, const fac_difference *d) {
     name_of(e->of.b, v->first, sizeof v->first);
     v->first_differing = (double)d->count;
     v->first_elements = d->elements;
-    fac_verdict_say(v, FAC_DIFFERENT, "%.120s from the numbers before it: %lld of %.0f elements differ; the first is element "
-                    "%lld, %.9g against %.9g", v->first, (long long)d->count, d->elements, (long long)d->at, d->a, d->b);
+    fac_verdict_say(
+        v, FAC_DIFFERENT,
+        "%.120s from the numbers before it: %lld of %.0f elements differ; the first is element "
+        "%lld, %.9g against %.9g",
+        v->first, (long long)d->count, d->elements, (long long)d->at, d->a, d->b);
 }
 
 static fac_status run_group(local *l, size_t first, size_t last) {
@@ -204,12 +245,14 @@ static fac_status run_group(local *l, size_t first, size_t last) {
     const size_t n = last - first;
     fac_trial *t = l->t;
     fac_status status = FAC_OK;
-    for (int i = 0; i < 2 && !status && !l->unknown; i++) status = open_part(l, first, last, i == 1, &p[i]);
+    for (int i = 0; i < 2 && !status && !l->unknown; i++)
+        status = open_part(l, first, last, i == 1, &p[i]);
     for (int r = 0; r < l->rounds && !status && !l->unknown; r++) {
         for (int i = 0; i < 2 && !status; i++) status = run_part(l, &p[i], r, i == 1);
         for (size_t k = 0; k < n && !status; k++) {
             fac_difference d = { 0 };
-            status = fac_compare(p[0].out[k], p[1].out[k], bound(&p[0], k), bound(&p[1], k), 0, FAC_UNDERFLOW, &d, t->err);
+            status = fac_compare(p[0].out[k], p[1].out[k], bound(&p[0], k), bound(&p[1], k), 0,
+                                 FAC_UNDERFLOW, &d, t->err);
             if (!status) judge_end(l, first + k, &d);
         }
         for (int i = 0; i < 2; i++)
@@ -260,7 +303,8 @@ static int larger_first(const void *x, const void *y) {
     return (a < b) - (a > b);
 }
 
-/* Too much to keep: the largest pairs go first, all that are larger than some size and some of that size. */
+/* Too much to keep: the largest pairs go first, all that are larger than some size and some of that
+ * size. */
 static fac_status drop_large(fac_pair *p, size_t *n, int rounds, fac_error *err) {
     double all = 0, least = INFINITY;
     size_t kept = 0, same = 0;
@@ -283,7 +327,8 @@ static fac_status drop_large(fac_pair *p, size_t *n, int rounds, fac_error *err)
     return FAC_OK;
 }
 
-/* Bytes of the weights that a reads up to each pair: a node's weights belong to the first pair behind it. */
+/* Bytes of the weights that a reads up to each pair: a node's weights belong to the first pair
+ * after it. */
 static bool add_weights(local *l) {
     const fac_graph *g = l->t->a.graph;
     uint8_t *seen = fac_alloc((size_t)g->ids + 1, 1);
@@ -293,7 +338,8 @@ static bool add_weights(local *l) {
             const fac_value *v = n->in[i];
             if (!v || (v->leaf != FAC_PARAM && v->leaf != FAC_STATE) || seen[v->id]) continue;
             seen[v->id] = 1;
-            l->ends[at < l->n ? at : l->n - 1].bytes += 8 * bytes_of(v);        /* two models; |w| too; packed and not */
+            l->ends[at < l->n ? at : l->n - 1].bytes +=
+                8 * bytes_of(v); /* two models; |w| too; packed and not */
         }
         for (int k = 0; k < n->nout; k++) at += at < l->npairs && n->out[k] == l->ends[at].of.a;
     }
@@ -307,7 +353,8 @@ static bool take_ends(local *l, const fac_pair *pairs, size_t n) {
     if (!l->ends) return false;
     for (size_t k = 0; k < n; k++) l->ends[l->n++] = (end){ .of = pairs[k], .cut = true };
     l->npairs = l->n;
-    for (size_t k = 0; k < a->noutputs; k++) l->ends[l->n++] = (end){ .of = { a->outputs[k].value, b->outputs[k].value } };
+    for (size_t k = 0; k < a->noutputs; k++)
+        l->ends[l->n++] = (end){ .of = { a->outputs[k].value, b->outputs[k].value } };
     for (size_t k = 0; k < l->n; k++) l->ends[k].bytes = 4 * bytes_of(l->ends[k].of.a);
     return true;
 }
@@ -329,7 +376,8 @@ static void close_local(local *l) {
 static fac_status run_groups(local *l) {
     for (size_t first = 0, last; first < l->n && !l->unknown; first = last) {
         double bytes = l->ends[first].bytes;
-        for (last = first + 1; last < l->n && bytes + l->ends[last].bytes < GROUP; last++) bytes += l->ends[last].bytes;
+        for (last = first + 1; last < l->n && bytes + l->ends[last].bytes < GROUP; last++)
+            bytes += l->ends[last].bytes;
         FAC_TRY(run_group(l, first, last));
     }
     return FAC_OK;
@@ -346,22 +394,25 @@ static void tell_segments(const local *l) {
     }
 }
 
-static fac_status from_pair_to_pair(fac_trial *t, const fac_pair *pairs, size_t n, int rounds, bool *can) {
+static fac_status from_pair_to_pair(fac_trial *t, const fac_pair *pairs, size_t n, int rounds,
+                                    bool *can) {
     local l = { .t = t, .rounds = rounds };
     bool good = take_ends(&l, pairs, n) && add_weights(&l);
     l.given = fac_alloc((size_t)rounds * t->a.graph->ninputs + 1, sizeof *l.given);
     l.value = fac_alloc((size_t)rounds * l.n + 1, sizeof *l.value);
     good = good && l.given && l.value;
-    fac_status status = good ? take_numbers(&l) : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu segments", n);
+    fac_status status =
+        good ? take_numbers(&l) : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu segments", n);
     if (!status) status = cut_both(&l);
     if (!status) status = run_groups(&l);
     *can = !status && !l.unknown;
     if (*can) tell_segments(&l);
     t->v->segments = *can ? (int)n : 0;
     if (*can && !l.wrong && !l.unbounded)
-        fac_verdict_say(t->v, FAC_NO_DIFFERENCE,
-                        "%zu segments and %.0f outputs of %d run%s: within the bounds of each segment", n,
-                        t->v->elements, rounds, rounds > 1 ? "s" : "");
+        fac_verdict_say(
+            t->v, FAC_NO_DIFFERENCE,
+            "%zu segments and %.0f outputs of %d run%s: within the bounds of each segment", n,
+            t->v->elements, rounds, rounds > 1 ? "s" : "");
     close_local(&l);
     return status;
 }
@@ -371,7 +422,8 @@ fac_status fac_verify_local(fac_trial *t, int rounds, bool *can) {
     size_t n = 0;
     *can = false;
     FAC_TRY(fac_trial_inputs(t, 0));
-    FAC_TRY(fac_find_pairs(t, t->a.graph, t->b.graph, t->a.coarse || t->b.coarse ? COARSE : NEAR, &pairs, &n));
+    FAC_TRY(fac_find_pairs(t, t->a.graph, t->b.graph, t->a.coarse || t->b.coarse ? COARSE : NEAR,
+                           &pairs, &n));
     fac_status status = drop_large(pairs, &n, rounds, t->err);
     if (!status && n) status = from_pair_to_pair(t, pairs, n, rounds, can);
     fac_release(pairs);

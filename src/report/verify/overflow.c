@@ -1,6 +1,6 @@
 /* Whether numbers of a run outgrew their type: a node gave an infinite number, or none at all, of
  * finite ones, by adding, multiplying or growing (FAC_OP_RING, FAC_OP_GROWS).  Two ways of writing
- * one function overflow at other places: log(1 + exp(1000)) is infinite, softplus(1000) is 1000.  So
+ * one function overflow at other places: log(1 + exp(1000)) is infinite, softplus(1000) is 1000. So
  * what differs there is no difference of the functions.  Poles are none of these: 1 / 0 is infinite
  * in all ways. */
 #include <stdio.h>
@@ -10,11 +10,15 @@
 #include "report/verify/verify.h"
 
 /* The nodes of g that are watched: number k is not 0 where what node k gave outgrew its type. */
-typedef struct watch { const fac_graph *g; const fac_node **node; size_t n; } watch;
+typedef struct watch {
+    const fac_graph *g;
+    const fac_node **node;
+    size_t n;
+} watch;
 
 static bool is_watched(const fac_node *n) {
-    return n->op->is & (FAC_OP_RING | FAC_OP_GROWS) && fac_is_float(n->out[0])
-        && n->out[0]->time == FAC_RUN && fac_dims_count(&n->out[0]->type.dims) != 0;
+    return n->op->is & (FAC_OP_RING | FAC_OP_GROWS) && fac_is_float(n->out[0]) &&
+           n->out[0]->time == FAC_RUN && fac_dims_count(&n->out[0]->type.dims) != 0;
 }
 
 static bool find(watch *w) {
@@ -69,7 +73,7 @@ static fac_status look(const fac_trial *t, const watch *w, char *what, size_t si
     fac_graph *g = watched(w);
     double *x = fac_alloc(w->n + 1, sizeof *x);
     fac_status status = g && x ? fac_graph_check(g, t->err)
-        : fac_raise(t->err, FAC_E_NOMEM, "no memory to look at numbers");
+                               : fac_raise(t->err, FAC_E_NOMEM, "no memory to look at numbers");
     if (!status) status = fac_trial_once(t, g, out);
     if (!status) fac_tensor_doubles(out[0], 0, (int64_t)w->n, x);
     for (size_t k = 0; !status && k < w->n && !*what; k++)
@@ -84,7 +88,8 @@ fac_status fac_find_overflow(const fac_trial *t, const fac_graph *g, char *what,
     watch w = { .g = g };
     *what = 0;
     fac_status status = !find(&w) ? fac_raise(t->err, FAC_E_NOMEM, "no memory to look at numbers")
-        : w.n ? look(t, &w, what, size) : FAC_OK;
+                        : w.n     ? look(t, &w, what, size)
+                                  : FAC_OK;
     fac_release(w.node);
     return status;
 }

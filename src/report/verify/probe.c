@@ -1,8 +1,10 @@
-/* Values known by a few numbers: mean(x^2), and for each axis mean(w x) with random weights w along it.
+/* Values known by a few numbers: mean(x^2), and for each axis mean(w x) with random weights w along
+ * it.
  *
- * Two values of the same dims that hold equal numbers have equal means; that others have them too would be a coincidence in each
- * of rank + 1 numbers, and exchanging two elements changes one of them.  All of it is computed by the network itself beside its
- * own work, so that no value has to be kept. */
+ * Two values of the same dims that hold equal numbers have equal means; that others have them too
+ * would be a coincidence in each of rank + 1 numbers, and exchanging two elements changes one of
+ * them.  All of it is computed by the network itself beside its own work, so that no value has to
+ * be kept. */
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -20,7 +22,8 @@ static fac_value *weights(fac_graph *g, int axis, int rank, int64_t size) {
     fac_error err = { 0 };
     fac_status status = fac_tensor_new(NULL, FAC_F32, dims, &t, &err);
     float *w = status ? NULL : (float *)(uintptr_t)fac_tensor_data(t);
-    for (int64_t i = 0; w && i < size; i++) w[i] = 0.5f + (float)fac_random_uniform(SEED, (uint64_t)axis, (uint64_t)i);
+    for (int64_t i = 0; w && i < size; i++)
+        w[i] = 0.5f + (float)fac_random_uniform(SEED, (uint64_t)axis, (uint64_t)i);
     fac_value *v = status ? fac_graph_raise(g, status, "%s", err.text) : fac_const(g, t);
     fac_tensor_free(t);
     return v;

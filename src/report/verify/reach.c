@@ -10,13 +10,20 @@
 
 enum { MOST = 512 };
 
-typedef struct watch { const fac_node *node; double at[FAC_STEPS], low, high; int count; } watch;
-struct fac_reach { watch *w; size_t n; };
+typedef struct watch {
+    const fac_node *node;
+    double at[FAC_STEPS], low, high;
+    int count;
+} watch;
+struct fac_reach {
+    watch *w;
+    size_t n;
+};
 
 /* Computed from inputs, with something to see. */
 static bool is_watched(const fac_node *n) {
-    return n->op->steps && n->in[0]->time == FAC_RUN && fac_dims_count(&n->in[0]->type.dims) > 0
-        && fac_dtype_get(n->in[0]->type.dtype)->kind != 't';
+    return n->op->steps && n->in[0]->time == FAC_RUN && fac_dims_count(&n->in[0]->type.dims) > 0 &&
+           fac_dtype_get(n->in[0]->type.dtype)->kind != 't';
 }
 
 static fac_status find(fac_reach *r, const fac_graph *g, fac_error *err) {
@@ -34,7 +41,7 @@ static fac_status find(fac_reach *r, const fac_graph *g, fac_error *err) {
 static fac_value *extreme(fac_value *v, fac_dtype as, bool largest) {
     if (v->type.dtype != as) v = fac_cast(v, as);
     v = largest ? fac_reduce_max(v, (fac_dims){ 0 }, false)
-        : fac_reduce_min(v, (fac_dims){ 0 }, false);
+                : fac_reduce_min(v, (fac_dims){ 0 }, false);
     return fac_reshape(v, fac_shape(1));
 }
 

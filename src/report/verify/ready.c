@@ -74,7 +74,9 @@ fac_status fac_trial_ready(const fac_trial *t, const fac_graph *g, fac_graph **o
     if (!status) status = step(to, bound(t, to), &to, t->err);
     if (!status) status = step(to, fac_pass_open(to, true), &to, t->err);
     if (!status) status = step(to, rounded(to), &to, t->err);
-    if (status) fac_graph_free(to);
-    else *out = to;
+    if (status)
+        fac_graph_free(to);
+    else
+        *out = to;
     return status;
 }

@@ -72,8 +72,8 @@ fac_status fac_residue_tensor(const fac_tensor *t, int p, fac_tensor **out, doub
 }
 
 void fac_residue_function(fac_hash key, int p, float to[FAC_PRIME_MOST]) {
-    for (int x = 0; x < p; x++) to[x] =
-        (float)((int)(fac_random_bits(key.a, key.b, (uint64_t)x) % (uint64_t)p) - p / 2);
+    for (int x = 0; x < p; x++)
+        to[x] = (float)((int)(fac_random_bits(key.a, key.b, (uint64_t)x) % (uint64_t)p) - p / 2);
 }
 
 /* x^(p - 2), for x^(p - 1) is 1 (Fermat). */

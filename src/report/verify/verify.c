@@ -12,8 +12,11 @@ const char *fac_sameness_word(fac_sameness same) {
 }
 
 void fac_verdict_unbounded(fac_verdict *v, const char *name, const fac_difference *d) {
-    fac_verdict_say(v, FAC_CANNOT_TELL, "%.150s: the rounding error of %lld of %.0f elements has no bound, for a divisor or the "
-                    "like may be 0", name, (long long)d->unbounded, d->elements);
+    fac_verdict_say(
+        v, FAC_CANNOT_TELL,
+        "%.150s: the rounding error of %lld of %.0f elements has no bound, for a divisor or the "
+        "like may be 0",
+        name, (long long)d->unbounded, d->elements);
 }
 
 void fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format, ...) {
@@ -46,16 +49,22 @@ static bool fits(const fac_value *x, const fac_value *y) {
 static bool same_ports(const fac_trial *t) {
     const fac_graph *a = t->a.graph, *b = t->b.graph;
     if (a->ninputs != b->ninputs || a->noutputs != b->noutputs)
-        return fac_verdict_say(t->v, FAC_DIFFERENT, "%zu inputs and %zu outputs against %zu and %zu", a->ninputs, a->noutputs,
-                               b->ninputs, b->noutputs), false;
+        return fac_verdict_say(t->v, FAC_DIFFERENT,
+                               "%zu inputs and %zu outputs against %zu and %zu", a->ninputs,
+                               a->noutputs, b->ninputs, b->noutputs),
+               false;
     for (size_t i = 0; i < a->ninputs; i++)
         if (!fits(a->inputs[i], b->inputs[i]))
-            return fac_verdict_say(t->v, FAC_DIFFERENT, "input %zu, %s against %s: another type or size", i, a->inputs[i]->name,
-                                   b->inputs[i]->name), false;
+            return fac_verdict_say(t->v, FAC_DIFFERENT,
+                                   "input %zu, %s against %s: another type or size", i,
+                                   a->inputs[i]->name, b->inputs[i]->name),
+                   false;
     for (size_t i = 0; i < a->noutputs; i++)
         if (!fits(a->outputs[i].value, b->outputs[i].value))
-            return fac_verdict_say(t->v, FAC_DIFFERENT, "output %zu, %s against %s: another type or size", i, a->outputs[i].name,
-                                   b->outputs[i].name), false;
+            return fac_verdict_say(t->v, FAC_DIFFERENT,
+                                   "output %zu, %s against %s: another type or size", i,
+                                   a->outputs[i].name, b->outputs[i].name),
+                   false;
     return true;
 }
 
@@ -73,15 +82,18 @@ fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program
     return fac_program_new(g, t->device, &opts, out, t->err);
 }
 
-/* The trial's inputs in the types of this graph; the model's own come first in every graph that is made of it. */
+/* The trial's inputs in the types of this graph; the model's own come first in every graph that is
+ * made of it. */
 fac_status fac_trial_run(const fac_trial *t, const fac_graph *g, fac_program *p,
                          fac_tensor *out[]) {
     const size_t n = g->ninputs;
     fac_tensor **in = fac_alloc(n + 1, sizeof *in);
     fac_status status = in ? FAC_OK : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu inputs", n);
     for (size_t i = 0; i < n && !status; i++) {
-        if (g->inputs[i]->type.dtype == fac_tensor_type(t->in[i]).dtype) in[i] = fac_tensor_retain(t->in[i]);
-        else status = fac_tensor_convert(t->in[i], g->inputs[i]->type.dtype, &in[i], t->err);
+        if (g->inputs[i]->type.dtype == fac_tensor_type(t->in[i]).dtype)
+            in[i] = fac_tensor_retain(t->in[i]);
+        else
+            status = fac_tensor_convert(t->in[i], g->inputs[i]->type.dtype, &in[i], t->err);
     }
     if (!status) status = fac_program_run(p, in, out, t->err);
     fac_drop_tensors(in, n);
@@ -98,7 +110,8 @@ fac_status fac_trial_once(const fac_trial *t, const fac_graph *g, fac_tensor *ou
 }
 
 /* ---- all rounds ----
- * First all of one model, then all of the other, so that one program and its packed weights are in memory at a time. */
+ * First all of one model, then all of the other, so that one program and its packed weights are in
+ * memory at a time. */
 
 fac_status fac_trial_rounds(fac_trial *t, fac_side *s, int first, int rounds) {
     fac_program *p = NULL;
@@ -128,13 +141,15 @@ void fac_side_done(fac_side *s) {
 /* ---- bounds of whole networks ---- */
 
 static const fac_tensor *bound_of(const fac_side *s, int round, size_t k) {
-    return s->error_at && s->error_at[k] >= 0 ? s->out[(size_t)round * s->run->noutputs + (size_t)s->error_at[k]] : NULL;
+    return s->error_at && s->error_at[k] >= 0
+               ? s->out[(size_t)round * s->run->noutputs + (size_t)s->error_at[k]]
+               : NULL;
 }
 
 static fac_status compare_output(const fac_trial *t, int round, size_t k, fac_difference *d) {
-    return fac_compare(t->a.out[(size_t)round * t->a.run->noutputs + k], t->b.out[(size_t)round * t->b.run->noutputs + k],
-                       bound_of(&t->a, round, k), bound_of(&t->b, round, k), 0, FAC_UNDERFLOW, d,
-                           t->err);
+    return fac_compare(t->a.out[(size_t)round * t->a.run->noutputs + k],
+                       t->b.out[(size_t)round * t->b.run->noutputs + k], bound_of(&t->a, round, k),
+                       bound_of(&t->b, round, k), 0, FAC_UNDERFLOW, d, t->err);
 }
 
 static void say_output(fac_verdict *v, const char *name, const fac_difference *d) {
@@ -143,8 +158,8 @@ static void say_output(fac_verdict *v, const char *name, const fac_difference *d
     else
         fac_verdict_say(v, FAC_DIFFERENT,
                         "output %.150s: %lld of %.0f elements differ; the first is element %lld, "
-                        "%.9g against %.9g", name, (long long)d->count, d->elements,
-                        (long long)d->at, d->a, d->b);
+                        "%.9g against %.9g",
+                        name, (long long)d->count, d->elements, (long long)d->at, d->a, d->b);
 }
 
 static fac_status compare_round(fac_trial *t, int round, bool *differs, bool *unbounded) {
@@ -173,7 +188,7 @@ static fac_status all_rounds(fac_trial *t, int n) {
     FAC_TRY(fac_trial_rounds(t, &t->b, 0, n));
     for (int r = 0; r < n && !differs; r++) {
         FAC_TRY(compare_round(t, r, &differs, &unbounded));
-        if (differs) FAC_TRY(fac_trial_inputs(t, r));           /* the search runs on these */
+        if (differs) FAC_TRY(fac_trial_inputs(t, r)); /* the search runs on these */
     }
     if (differs) return fac_find_first(t);
     if (unbounded) return FAC_OK;
@@ -184,7 +199,8 @@ static fac_status all_rounds(fac_trial *t, int n) {
 
 static bool has_coarse(const fac_graph *g) {
     for (size_t i = 0; i < g->nparams; i++)
-        if (g->params[i]->type.dtype == FAC_F16 || g->params[i]->type.dtype == FAC_BF16) return true;
+        if (g->params[i]->type.dtype == FAC_F16 || g->params[i]->type.dtype == FAC_BF16)
+            return true;
     return false;
 }
 
@@ -195,7 +211,8 @@ static fac_status make_ready(fac_trial *t, fac_side *s, bool *can) {
     s->run = s->error_at ? fac_error_bounds(s->graph, s->coarse, s->error_at, &unknown) : NULL;
     if (!s->run) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
     FAC_TRY(fac_graph_check(s->run, t->err));
-    if (unknown) *can = false,
+    if (unknown)
+        *can = false,
         fac_verdict_say(t->v, FAC_CANNOT_TELL, "the rounding error of %s is not known", unknown);
     return FAC_OK;
 }
@@ -207,8 +224,8 @@ static fac_status whole(fac_trial *t, int n) {
     return can ? all_rounds(t, n) : FAC_OK;
 }
 
-/* From value to value where that can be done; where something differs then, and the whole networks are within their far larger
- * bounds, there is no telling. */
+/* From value to value where that can be done; where something differs then, and the whole networks
+ * are within their far larger bounds, there is no telling. */
 static fac_status bounded(fac_trial *t, int n) {
     bool can = false;
     if (!t->o->whole) FAC_TRY(fac_verify_local(t, n, &can));
@@ -239,12 +256,13 @@ static fac_status differs(fac_trial *t) {
 
 static void say_data(fac_trial *t, const fac_data *d) {
     fac_verdict *v = t->v;
-    if (d->is == FAC_DATA_EMPTY) fac_verdict_say(v, FAC_CANNOT_TELL, "%s", EMPTY);
-    else if (d->is == FAC_DATA_UNCLEAR) v->same = FAC_CANNOT_TELL;
+    if (d->is == FAC_DATA_EMPTY)
+        fac_verdict_say(v, FAC_CANNOT_TELL, "%s", EMPTY);
+    else if (d->is == FAC_DATA_UNCLEAR)
+        v->same = FAC_CANNOT_TELL;
     else if (d->is == FAC_DATA_AGREES)
         fac_verdict_say(v, FAC_NO_DIFFERENCE, "%.0f numbers of %d run%s: within the tolerance",
-                        v->elements, d->rounds,
-                        d->rounds > 1 ? "s" : "");
+                        v->elements, d->rounds, d->rounds > 1 ? "s" : "");
 }
 
 static fac_status real_numbers(fac_trial *t, fac_data *d) {
@@ -260,24 +278,27 @@ static void say_exact(fac_trial *t, const fac_exact *x, const fac_data *d) {
     fac_verdict *v = t->v;
     const fac_sameness else_ = d ? FAC_NO_DIFFERENCE : FAC_CANNOT_TELL;
     if (x->is == FAC_EXACT_EQUAL && x->form == FAC_FORM_EXACT && d && d->slight)
-        fac_verdict_say(v, else_,
-                        "equal remainders, but real numbers differ by more than f64 explains (%.3g)", v->worst);
+        fac_verdict_say(
+            v, else_, "equal remainders, but real numbers differ by more than f64 explains (%.3g)",
+            v->worst);
     else if (x->is == FAC_EXACT_EQUAL)
         fac_verdict_say(v, FAC_SAME, "the same bits: %.0f remainders of %d run%s%s%s", x->elements,
-                        x->rounds,
-                        x->rounds > 1 ? "s" : "", forms[x->form], d ? ", and real numbers agree"
-                            : "");
-    else if (x->is == FAC_EXACT_EMPTY) fac_verdict_say(v, FAC_CANNOT_TELL, "%s", EMPTY);
+                        x->rounds, x->rounds > 1 ? "s" : "", forms[x->form],
+                        d ? ", and real numbers agree" : "");
+    else if (x->is == FAC_EXACT_EMPTY)
+        fac_verdict_say(v, FAC_CANNOT_TELL, "%s", EMPTY);
     else if (x->is == FAC_EXACT_LOST)
         fac_verdict_say(v, else_, "%s%.300s", d ? "real numbers agree; " : "", x->why);
     else
         fac_verdict_say(v, else_,
-                        "real numbers agree on %d kinds of inputs, but nothing proves it: the structure or a function "
-                        "differs (%.200s)", d ? d->rounds : 0, x->why);
+                        "real numbers agree on %d kinds of inputs, but nothing proves it: the "
+                        "structure or a function "
+                        "differs (%.200s)",
+                        d ? d->rounds : 0, x->why);
 }
 
 enum { EXACT_ROUNDS = 3 };
-static const double FEW = 2e8;              /* multiply-adds: larger models get one round */
+static const double FEW = 2e8; /* multiply-adds: larger models get one round */
 
 static int exact_rounds(const fac_trial *t) {
     if (t->o->rounds > 0) return t->o->rounds < EXACT_ROUNDS ? t->o->rounds : EXACT_ROUNDS;
@@ -297,8 +318,8 @@ static fac_status exact(fac_trial *t) {
     fac_exact x;
     fac_data d;
     FAC_TRY(fac_verify_exact(t, exact_rounds(t), &x));
-    if (x.is != FAC_EXACT_UNEQUAL) return t->v->elements = x.elements, say_exact(t, &x, NULL),
-        FAC_OK;
+    if (x.is != FAC_EXACT_UNEQUAL)
+        return t->v->elements = x.elements, say_exact(t, &x, NULL), FAC_OK;
     FAC_TRY(real_numbers(t, &d));
     if (t->v->same != FAC_NO_DIFFERENCE) return FAC_OK;
     FAC_TRY(ask_real(t, &x, &d));
@@ -326,11 +347,14 @@ static fac_status full(fac_trial *t) {
 static fac_status check_inputs(const fac_trial *t) {
     const fac_graph *a = t->a.graph;
     if (t->o->n && (size_t)t->o->n != a->ninputs)
-        return fac_raise(t->err, FAC_E_ARGUMENT, "%d inputs are given, the models have %zu", t->o->n, a->ninputs);
+        return fac_raise(t->err, FAC_E_ARGUMENT, "%d inputs are given, the models have %zu",
+                         t->o->n, a->ninputs);
     for (int i = 0; i < t->o->n; i++) {
         const fac_type have = fac_tensor_type(t->o->inputs[i]), *want = &a->inputs[i]->type;
         if (have.dtype != want->dtype || !fac_dims_equal(&have.dims, &want->dims))
-            return fac_raise(t->err, FAC_E_SHAPE, "input %d, %s: the tensor has another type or size", i, a->inputs[i]->name);
+            return fac_raise(t->err, FAC_E_SHAPE,
+                             "input %d, %s: the tensor has another type or size", i,
+                             a->inputs[i]->name);
     }
     return FAC_OK;
 }
@@ -343,20 +367,23 @@ static fac_status judge(fac_trial *t, const fac_graph *a, const fac_graph *b) {
     if (!same_ports(t)) return FAC_OK;
     FAC_TRY(check_inputs(t));
     t->in = fac_alloc(t->a.graph->ninputs + 1, sizeof *t->in);
-    if (!t->in) return fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu inputs", t->a.graph->ninputs);
+    if (!t->in)
+        return fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu inputs", t->a.graph->ninputs);
     const bool coarse[2] = { has_coarse(t->a.graph), has_coarse(t->b.graph) };
     t->a.coarse = coarse[0] && !coarse[1];
     t->b.coarse = coarse[1] && !coarse[0];
     FAC_TRY(fac_trial_steps(t));
     switch (t->o->mode) {
-    case FAC_VERIFY_EXACT: return exact(t);
-    case FAC_VERIFY_BOUND: return bounded(t, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds
-                                          : BOUND_ROUNDS);
+    case FAC_VERIFY_EXACT:
+        return exact(t);
+    case FAC_VERIFY_BOUND:
+        return bounded(t, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : BOUND_ROUNDS);
     case FAC_VERIFY_DATA: {
         fac_data d;
         return real_numbers(t, &d);
     }
-    default: return full(t);
+    default:
+        return full(t);
     }
 }
 
@@ -366,8 +393,8 @@ static void close_side(fac_side *s) {
     fac_graph_free(s->graph);
 }
 
-fac_status fac_verify(const fac_graph *a, const fac_graph *b, fac_device *device, const fac_verify_opts *opts, fac_verdict *out,
-                      fac_error *err) {
+fac_status fac_verify(const fac_graph *a, const fac_graph *b, fac_device *device,
+                      const fac_verify_opts *opts, fac_verdict *out, fac_error *err) {
     fac_verdict v = { 0 };
     fac_error own = { 0 };
     FAC_TRY(fac_graph_usable(a, "fac_verify", err));

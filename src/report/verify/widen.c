@@ -11,15 +11,15 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
     const fac_dtype want = *(const fac_dtype *)self;
     fac_tensor *t = NULL;
     fac_error err = { 0 };
-    const bool constant = v->leaf == FAC_CONST
-        || (v->leaf != FAC_INPUT && fac_dims_count(&v->type.dims) == 1 && !v->next);
-    if (!is_float(v->type.dtype)
-        || (v->type.dtype == want && (constant == (v->leaf == FAC_CONST)))) return NULL;
-    if (v->leaf == FAC_INPUT) return v->type.dtype == want ? NULL
-        : fac_input(to, v->name, want, v->type.dims);
+    const bool constant = v->leaf == FAC_CONST ||
+                          (v->leaf != FAC_INPUT && fac_dims_count(&v->type.dims) == 1 && !v->next);
+    if (!is_float(v->type.dtype) || (v->type.dtype == want && (constant == (v->leaf == FAC_CONST))))
+        return NULL;
+    if (v->leaf == FAC_INPUT)
+        return v->type.dtype == want ? NULL : fac_input(to, v->name, want, v->type.dims);
     if (!v->tensor) return NULL;
-    if (fac_tensor_convert(v->tensor, want, &t, &err)) return fac_graph_raise(to, err.status, "%s",
-        err.text);
+    if (fac_tensor_convert(v->tensor, want, &t, &err))
+        return fac_graph_raise(to, err.status, "%s", err.text);
     fac_value *made = constant ? fac_const(to, t) : fac_param(to, v->name, t);
     fac_tensor_free(t);
     return made;
@@ -28,8 +28,10 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
 static const fac_attr *type_attr(const fac_node *n) {
     const fac_attr *a = n->op->attrs;
     while (a && a->name && a->kind != FAC_A_DTYPE) a++;
-    return a && a->name && is_float(*(const fac_dtype *)(const void *)((const char *)n->attrs
-        + a->at)) ? a : NULL;
+    return a && a->name &&
+                   is_float(*(const fac_dtype *)(const void *)((const char *)n->attrs + a->at))
+               ? a
+               : NULL;
 }
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
@@ -54,7 +56,6 @@ bool fac_can_widen(const fac_graph *g) {
 }
 
 fac_graph *fac_widen(const fac_graph *g, fac_dtype to) {
-    return fac_graph_rebuild(g,
-                             &(fac_rebuild){ .self = &to, .visit = visit, .leaf = leaf,
-                                             .keep_dead = true }, NULL);
+    return fac_graph_rebuild(
+        g, &(fac_rebuild){ .self = &to, .visit = visit, .leaf = leaf, .keep_dead = true }, NULL);
 }

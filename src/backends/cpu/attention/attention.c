@@ -1,15 +1,17 @@
-/* Solver "attention": softmax(scale q k^T + mask) v of f32 in one pass, without the matrix of scores.
+/* Solver "attention": softmax(scale q k^T + mask) v of f32 in one pass, without the matrix of
+ * scores.
  *
- * An item is up to two vectors of queries of one head of k and v; with grouped queries the rows of all heads of q that share one
- * of k are one list of queries.  Block by block of keys
- *     s[key][query] = sum over d of k[key][d] q[query][d],  p = 2^(s - top),  o[e][query] += sum over keys of v[key][e] p[key]
- * Queries are the lanes of vectors all the way, so k and v are read where they lie, one number after the other; only q and y are
- * turned.  Where every key takes part, a score becomes a weight in the registers that its sum was made in: a block's first keys
- * say how large scores are, and where others are far above them the block is done again, scores first.
- * Scores are divided by ln 2, so that the weights are powers of 2.
+ * An item is up to two vectors of queries of one head of k and v; with grouped queries the rows of
+ * all heads of q that share one of k are one list of queries.  Block by block of keys s[key][query]
+ * = sum over d of k[key][d] q[query][d],  p = 2^(s - top),  o[e][query] += sum over keys of
+ * v[key][e] p[key] Queries are the lanes of vectors all the way, so k and v are read where they
+ * lie, one number after the other; only q and y are turned.  Where every key takes part, a score
+ * becomes a weight in the registers that its sum was made in: a block's first keys say how large
+ * scores are, and where others are far above them the block is done again, scores first. Scores are
+ * divided by ln 2, so that the weights are powers of 2.
  *
- * Takes what attention() takes but for the output `scores` and a softmax in f64.  k and v behind a past are joined first, in
- * the outputs present_key and present_value if these are asked for. */
+ * Takes what attention() takes but for the output `scores` and a softmax in f64.  k and v after a
+ * past are joined first, in the outputs present_key and present_value if these are asked for. */
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/attention/attention_rows.h"
@@ -24,29 +26,36 @@
 #include "op_list.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
-enum { KEYS = 256, SHARES = 8 };            /* of a block; shares of the work for a thread */
+enum { KEYS = 256, SHARES = 8 }; /* of a block; shares of the work for a thread */
 
 /* What stands before k or v, and where both are joined. */
-typedef struct join { bool wanted, needed; fac_copy past, now; size_t at; } join;
+typedef struct join {
+    bool wanted, needed;
+    fac_copy past, now;
+    size_t at;
+} join;
 
 typedef struct plan {
-    const fac_problem  *problem;
-    const fac_cpu      *cpu;
+    const fac_problem *problem;
+    const fac_cpu *cpu;
     fac_attention_shape shape;
-    int64_t blocks;                         /* of queries, in one group */
+    int64_t blocks; /* of queries, in one group */
     fac_attention_place q, k, v, y;
-    join    join[2];                        /* of k, of v */
-    double  softcap;
-    float   factor;                         /* of what the masks are added to, in units of ln 2: of q, or behind a softcap */
-    size_t  share, joined;                  /* floats of scratch of one thread; bytes of the joined k and v */
+    join join[2]; /* of k, of v */
+    double softcap;
+    float factor; /* of what the masks are added to, in units of ln 2: of q, or after a softcap */
+    size_t share, joined; /* floats of scratch of one thread; bytes of the joined k and v */
 } plan;
 
 /* ---- shapes ---- */
 
-static bool same_type(const fac_operand *o, fac_dtype t) { return o->type.dtype == FAC_NONE || o->type.dtype == t; }
+static bool same_type(const fac_operand *o, fac_dtype t) {
+    return o->type.dtype == FAC_NONE || o->type.dtype == t;
+}
 
 static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
-    const int64_t wide = 2 * cpu->simd->lanes, past = p->in[PAST_KEY].type.dtype ? p->in[PAST_KEY].type.dims.d[2] : 0;
+    const int64_t wide = 2 * cpu->simd->lanes,
+                  past = p->in[PAST_KEY].type.dtype ? p->in[PAST_KEY].type.dims.d[2] : 0;
     const fac_attention_shape *s = &a->shape;
     a->problem = p, a->cpu = cpu;
     if (!fac_attention_shape_of(p, cpu, &p->in[MASK], past, &a->shape)) return false;
@@ -59,7 +68,8 @@ static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
         a->join[i].wanted = p->out[1 + i].type.dtype != FAC_NONE;
         a->join[i].needed = s->past && !a->join[i].wanted;
         const int64_t size = i ? s->E : s->D;
-        if (!fac_size_mul((size_t)(s->B * s->G * size), (size_t)s->T * sizeof(float), &bytes[i])) return false;
+        if (!fac_size_mul((size_t)(s->B * s->G * size), (size_t)s->T * sizeof(float), &bytes[i]))
+            return false;
         a->join[i].at = a->joined;
         if (a->join[i].needed) a->joined += (bytes[i] + 63) / 64 * 64;
     }
@@ -69,14 +79,17 @@ static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
 /* Copies of the past and of what is new into the rows of one matrix for each head. */
 static void plan_join(const fac_attention_shape *a, const fac_problem *p, int i, join *j) {
     const int64_t heads = a->G, size = i ? a->E : a->D;
-    const fac_dims all = fac_shape(a->B, heads, a->T, size), now = fac_shape(a->B, heads, a->T - a->past, size);
+    const fac_dims all = fac_shape(a->B, heads, a->T, size),
+                   now = fac_shape(a->B, heads, a->T - a->past, size);
     const fac_operand *o = &p->in[K + i], *before = &p->in[PAST_KEY + i];
     fac_layout whole = j->wanted ? p->out[1 + i].layout : fac_layout_plain(&all), part = whole;
     const fac_attention_place from = fac_attention_place_of(o, heads);
-    fac_layout lies = { .offset = o->layout.offset, .stride = { from.batch, from.head, from.row, 1 } };
+    fac_layout lies = { .offset = o->layout.offset,
+                        .stride = { from.batch, from.head, from.row, 1 } };
     part.offset += a->past * whole.stride[2];
     fac_copy_plan(&j->now, &now, &lies, &part, sizeof(float));
-    if (a->past) fac_copy_plan(&j->past, &before->type.dims, &before->layout, &whole, sizeof(float));
+    if (a->past)
+        fac_copy_plan(&j->past, &before->type.dims, &before->layout, &whole, sizeof(float));
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -84,13 +97,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan a = { .joined = 0 };
     int64_t window = 0;
     fac_attr_get_int(p->node, "window", &window);
-    if (window || p->node->body[0] || p->out[3].type.dtype != FAC_NONE || p->out[0].type.dtype != FAC_F32) return false;
+    if (window || p->node->body[0] || p->out[3].type.dtype != FAC_NONE ||
+        p->out[0].type.dtype != FAC_F32)
+        return false;
     for (int i = Q; i <= PAST_VALUE; i++) {
         const bool flags = i == MASK && p->in[i].type.dtype == FAC_BOOL;
         if (!flags && !same_type(&p->in[i], FAC_F32)) return false;
     }
     const fac_dtype *precision = fac_attr_at(p->node, "precision", FAC_A_DTYPE);
-    if ((precision && *precision != FAC_NONE && *precision != FAC_F32) || !settle(&a, p, cpu)) return false;
+    if ((precision && *precision != FAC_NONE && *precision != FAC_F32) || !settle(&a, p, cpu))
+        return false;
     for (int i = Q; i <= V; i++) fac_attention_want_rows(&p->in[i]);
     for (int i = MASK; i <= LENGTHS; i++)
         if (p->in[i].type.dtype) fac_want_plain(&p->in[i]);
@@ -100,7 +116,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_attention_want_rows(&p->out[0]);
     o->work = a.joined + a.share * sizeof(float) * (size_t)cpu->pool.threads;
     const fac_attention_shape *s = &a.shape;
-    double pairs = (double)(s->B * s->H) * (double)s->Q * (double)s->T * (s->causal && s->Q == s->T ? 0.5 : 1);
+    double pairs =
+        (double)(s->B * s->H) * (double)s->Q * (double)s->T * (s->causal && s->Q == s->T ? 0.5 : 1);
     o->seconds = fac_cpu_seconds(cpu, pairs * (2 * (double)(s->D + s->E) + 12), 0.75, 0);
     return true;
 }
@@ -127,28 +144,35 @@ typedef struct job {
     const float *q, *k, *v;
     float *y, *work;
     const void *mask;
-    fac_attention_place k_at, v_at;         /* of what is read: joined, or as it came */
+    fac_attention_place k_at, v_at; /* of what is read: joined, or as it came */
     fac_dtype lengths;
     const void *length;
-    float *lse;                             /* or NULL */
+    float *lse; /* or NULL */
 } job;
 
 static int64_t length_of(const job *j, int64_t batch) {
     const int64_t all = j->a->shape.T;
     if (j->lengths == FAC_NONE) return all;
     int64_t n = 0;
-    fac_convert(FAC_I64, &n, j->lengths, (const char *)j->length + (size_t)batch * fac_copy_size(j->lengths), 1);
+    fac_convert(FAC_I64, &n, j->lengths,
+                (const char *)j->length + (size_t)batch * fac_copy_size(j->lengths), 1);
     return n < 0 ? 0 : n > all ? all : n;
 }
 
-typedef struct sums { const float *top, *sum; } sums;
+typedef struct sums {
+    const float *top, *sum;
+} sums;
 
-static void put_lse(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n, int64_t lane) {
+static void put_lse(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n,
+                    int64_t lane) {
     const sums *s = arg;
     (void)t;
     for (int64_t i = 0; i < n; i++) {
         const float sum = s->sum[lane + i];
-        row[i * step] = sum > 0 ? (float)(0.69314718055994530942 * ((double)s->top[lane + i] + log2((double)sum))) : 0;
+        row[i * step] =
+            sum > 0
+                ? (float)(0.69314718055994530942 * ((double)s->top[lane + i] + log2((double)sum)))
+                : 0;
     }
 }
 
@@ -160,11 +184,12 @@ static void cap(const plan *a, float *s, int64_t n) {
 /* What an item has: a query each lane of one or two vectors. */
 typedef struct item {
     fac_attention_queries t;
-    int    vectors;
-    float *q, *o;                           /* [D], [E] rows */
-    float *s, *mask, *stage, *bias;         /* of a block: [KEYS] rows, [KEYS] rows, as many numbers, [KEYS] */
-    float *last, *top, *sum, *block;        /* rows; block: what a block adds to sum */
-    bool   begun, fresh;                    /* o is there; k and v may still be far */
+    int vectors;
+    float *q, *o; /* [D], [E] rows */
+    float *s, *mask, *stage,
+        *bias; /* of a block: [KEYS] rows, [KEYS] rows, as many numbers, [KEYS] */
+    float *last, *top, *sum, *block; /* rows; block: what a block adds to sum */
+    bool begun, fresh;               /* o is there; k and v may still be far */
 } item;
 
 static void forget(item *u) {
@@ -177,10 +202,14 @@ static void scores(const plan *a, const item *u, fac_attention_tile c, fac_atten
     a->cpu->simd->attention->fold(b);
 }
 
-/* Scores and weights in one, where every key takes part.  false: some score is too large for that, nothing has changed. */
+/* Scores and weights in one, where every key takes part.  false: some score is too large for that,
+ * nothing has changed. */
 static bool weights(const plan *a, item *u, fac_attention_tile c, fac_attention_block b) {
     const fac_simd *simd = a->cpu->simd;
-    const int64_t first = u->begun ? 0 : b.keys < simd->rows ? b.keys : simd->rows, left = b.keys - first;
+    const int64_t first = u->begun              ? 0
+                          : b.keys < simd->rows ? b.keys
+                                                : simd->rows,
+                  left = b.keys - first;
     if (first) b.keys = first, scores(a, u, c, &b);
     memset(u->block, 0, (size_t)u->t.wide * sizeof(float));
     if (c.ahead) c.ahead += first * c.ahead_step;
@@ -191,31 +220,54 @@ static bool weights(const plan *a, item *u, fac_attention_tile c, fac_attention_
     return !c.unfit;
 }
 
-static void add_block(const job *j, item *u, const float *k, const float *v, int64_t first, int64_t n, bool all) {
+static void add_block(const job *j, item *u, const float *k, const float *v, int64_t first,
+                      int64_t n, bool all) {
     const plan *a = j->a;
     const int64_t wide = u->t.wide, E = a->shape.E;
     const bool capped = a->softcap > 0;
-    fac_attention_block b = { .s = u->s, .row = wide, .keys = n, .vectors = u->vectors, .first = (float)first, .top = u->top,
-                              .sum = u->sum, .o = u->o, .size = u->begun ? E : 0, .scale = capped ? a->factor : 1,
+    fac_attention_block b = { .s = u->s,
+                              .row = wide,
+                              .keys = n,
+                              .vectors = u->vectors,
+                              .first = (float)first,
+                              .top = u->top,
+                              .sum = u->sum,
+                              .o = u->o,
+                              .size = u->begun ? E : 0,
+                              .scale = capped ? a->factor : 1,
                               .last = all ? NULL : u->last };
     if (!fac_attention_mask(&u->t, j->mask, first, n, u->bias, u->mask, u->stage, &b)) return;
-    const fac_attention_tile c = { .a = k + first * j->k_at.row, .step = j->k_at.row, .depth = a->shape.D, .w = u->q,
-                                   .w_row = wide, .y = u->s, .y_row = wide,
-                                   .ahead = u->fresh ? v + first * j->v_at.row : NULL, .ahead_step = j->v_at.row,
+    const fac_attention_tile c = { .a = k + first * j->k_at.row,
+                                   .step = j->k_at.row,
+                                   .depth = a->shape.D,
+                                   .w = u->q,
+                                   .w_row = wide,
+                                   .y = u->s,
+                                   .y_row = wide,
+                                   .ahead = u->fresh ? v + first * j->v_at.row : NULL,
+                                   .ahead_step = j->v_at.row,
                                    .ahead_size = E };
     if (j->mask || !all || capped || !weights(a, u, c, b)) scores(a, u, c, &b);
-    fac_attention_tile values = { .a = v + first * j->v_at.row, .step = j->v_at.row, .depth = n, .w = u->s, .w_row = wide,
-                                  .y = u->o, .y_row = wide, .add = u->begun };
+    fac_attention_tile values = { .a = v + first * j->v_at.row,
+                                  .step = j->v_at.row,
+                                  .depth = n,
+                                  .w = u->s,
+                                  .w_row = wide,
+                                  .y = u->o,
+                                  .y_row = wide,
+                                  .add = u->begun };
     fac_attention_product(a->cpu->simd, FAC_ATTENTION_COLUMNS, &values, E, u->vectors);
     u->begun = true;
 }
 
 static fac_attention_queries queries(const plan *a, int64_t unit) {
     const fac_attention_shape *s = &a->shape;
-    const int64_t lanes = a->cpu->simd->lanes, first = unit % a->blocks * 2 * lanes, left = s->rows - first;
+    const int64_t lanes = a->cpu->simd->lanes, first = unit % a->blocks * 2 * lanes,
+                  left = s->rows - first;
     const int64_t n = left < 2 * lanes ? left : 2 * lanes;
     const int64_t head = unit / a->blocks;
-    return (fac_attention_queries){ s, head / s->G, head % s->G, first, n, n > lanes ? 2 * lanes : lanes };
+    return (fac_attention_queries){ s,     head / s->G, head % s->G,
+                                    first, n,           n > lanes ? 2 * lanes : lanes };
 }
 
 /* `fresh`: this thread has not read k and v of that head lately. */
@@ -224,14 +276,20 @@ static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
     const fac_attention_shape *shape = &a->shape;
     const fac_simd *simd = a->cpu->simd;
     const int64_t most = 2 * simd->lanes, D = shape->D, E = shape->E;
-    item u = { .fresh = fresh || unit % a->blocks == 0, .t = queries(a, unit), .q = scratch, .o = scratch + most * D };
+    item u = { .fresh = fresh || unit % a->blocks == 0,
+               .t = queries(a, unit),
+               .q = scratch,
+               .o = scratch + most * D };
     fac_attention_queries *t = &u.t;
     u.vectors = (int)(t->wide / simd->lanes);
-    u.s = u.o + most * E, u.mask = u.s + most * KEYS, u.stage = u.mask + most * KEYS, u.last = u.stage + most * KEYS;
+    u.s = u.o + most * E, u.mask = u.s + most * KEYS, u.stage = u.mask + most * KEYS,
+    u.last = u.stage + most * KEYS;
     u.top = u.last + most, u.sum = u.top + most, u.block = u.sum + most, u.bias = u.block + most;
     float least;
-    const int64_t length = length_of(j, t->batch), before = j->lengths == FAC_NONE ? shape->past : length - shape->Q;
-    const int64_t keys = fac_attention_last(t, before, length, u.last, &least), seen_by_all = (int64_t)least + 1;
+    const int64_t length = length_of(j, t->batch),
+                  before = j->lengths == FAC_NONE ? shape->past : length - shape->Q;
+    const int64_t keys = fac_attention_last(t, before, length, u.last, &least),
+                  seen_by_all = (int64_t)least + 1;
     forget(&u);
     fac_attention_turn_in(t, &a->q, j->q, u.q, D);
     for (int64_t i = 0; i < t->wide * D && !(a->softcap > 0); i++) u.q[i] *= a->factor;
@@ -240,14 +298,15 @@ static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
     const float *v = j->v + t->batch * j->v_at.batch + t->group * j->v_at.head;
     for (int64_t first = 0, n; first < keys; first += n) {
         const bool all = first < seen_by_all;
-        const int64_t left = (all && seen_by_all < keys ? seen_by_all : keys) - first, blocks = (left + KEYS - 1) / KEYS;
+        const int64_t left = (all && seen_by_all < keys ? seen_by_all : keys) - first,
+                      blocks = (left + KEYS - 1) / KEYS;
         n = (left + blocks - 1) / blocks;
         add_block(j, &u, k, v, first, n, all);
     }
     if (!u.begun) memset(u.o, 0, (size_t)(t->wide * E) * sizeof(float));
     const fac_attention_place lse = { shape->H * shape->Q, shape->Q, 1 };
     if (j->lse) fac_attention_each(t, &lse, j->lse, put_lse, &(sums){ u.top, u.sum });
-    simd->attention->divide(u.o, E, u.vectors, u.sum);      /* a query that saw no key gives zeros */
+    simd->attention->divide(u.o, E, u.vectors, u.sum); /* a query that saw no key gives zeros */
     fac_attention_turn_out(t, &a->y, j->y, u.o, E);
 }
 
@@ -257,12 +316,14 @@ static void run_items(void *arg, int64_t first, int64_t last, int thread) {
     for (int64_t u = first; u < last; u++) run_item(j, u, u == first, scratch);
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)err;
     const plan *a = arg;
     const fac_problem *p = a->problem;
     const fac_cpu *cpu = fac_cpu_of(d);
-    const float *from[2] = { fac_span_floats(in[K], &p->in[K].layout), fac_span_floats(in[V], &p->in[V].layout) };
+    const float *from[2] = { fac_span_floats(in[K], &p->in[K].layout),
+                             fac_span_floats(in[V], &p->in[V].layout) };
     const fac_attention_shape *s = &a->shape;
     fac_attention_place at[2] = { a->k, a->v };
     for (int i = 0; i < 2; i++) {
@@ -276,18 +337,34 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         from[i] = (const float *)to + (t->wanted ? p->out[1 + i].layout.offset : 0);
         at[i] = (fac_attention_place){ s->G * s->T * size, s->T * size, size };
     }
-    job j = { a, fac_span_floats(in[Q], &p->in[Q].layout), from[0], from[1], fac_span_floats(out[0], &p->out[0].layout),
-              (float *)(fac_span_bytes(work) + a->joined), NULL, at[0], at[1], FAC_NONE, NULL,
+    job j = { a,
+              fac_span_floats(in[Q], &p->in[Q].layout),
+              from[0],
+              from[1],
+              fac_span_floats(out[0], &p->out[0].layout),
+              (float *)(fac_span_bytes(work) + a->joined),
+              NULL,
+              at[0],
+              at[1],
+              FAC_NONE,
+              NULL,
               p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL };
     if (p->in[MASK].type.dtype)
-        j.mask = fac_span_bytes(in[MASK]) + p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);
+        j.mask = fac_span_bytes(in[MASK]) +
+                 p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);
     if (p->in[LENGTHS].type.dtype) {
         j.lengths = p->in[LENGTHS].type.dtype;
-        j.length = fac_span_bytes(in[LENGTHS]) + p->in[LENGTHS].layout.offset * (int64_t)fac_copy_size(j.lengths);
+        j.length = fac_span_bytes(in[LENGTHS]) +
+                   p->in[LENGTHS].layout.offset * (int64_t)fac_copy_size(j.lengths);
     }
-    fac_parallel_ranges(&cpu->pool, s->B * s->G * a->blocks, SHARES * cpu->pool.threads, run_items, &j);
+    fac_parallel_ranges(&cpu->pool, s->B * s->G * a->blocks, SHARES * cpu->pool.threads, run_items,
+                        &j);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_attention = {
-    .name = "attention", .op = &fac_op_attention, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_attention = { .name = "attention",
+                                       .op = &fac_op_attention,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = done,
+                                       .run = run };

@@ -1,14 +1,15 @@
 /* Solver "attention_grad": gradients of attention in f32 without a matrix of scores.
  *
- * An item is a part of the queries of one head of k and v.  Queries are taken by blocks, and for each of them the keys by blocks:
- *     s[key][query] = k q^T,          p = 2^(s - lse)                 as the forward pass had them
- *     d[key][query] = v dy^T,         ds = p (d - sum of dy y)
- *     dv[key] += p dy,                dk[key] += ds q,                dq[.][query] += k^T ds
- * five products of tiles in the second cache.  Queries are the lanes of s, d and dq, so k, v, p and ds are read as they lie, one
- * number after the other; q and dy are there turned and, for dv and dk, as rows of whole vectors.
+ * An item is a part of the queries of one head of k and v.  Queries are taken by blocks, and for
+ * each of them the keys by blocks: s[key][query] = k q^T,          p = 2^(s - lse) as the forward
+ * pass had them d[key][query] = v dy^T,         ds = p (d - sum of dy y) dv[key] += p dy, dk[key]
+ * += ds q,                dq[.][query] += k^T ds five products of tiles in the second cache.
+ * Queries are the lanes of s, d and dq, so k, v, p and ds are read as they lie, one number after
+ * the other; q and dy are there turned and, for dv and dk, as rows of whole vectors.
  *
- * Sums over queries go block by block in order.  Heads are shared out over threads; where there are too few of them the queries
- * of a head are parts with sums of their own, which are added in order: the same bits for the same number of threads. */
+ * Sums over queries go block by block in order.  Heads are shared out over threads; where there are
+ * too few of them the queries of a head are parts with sums of their own, which are added in order:
+ * the same bits for the same number of threads. */
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/attention/attention_rows.h"
@@ -23,16 +24,16 @@
 #include "op_list.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };
-enum { KEYS = 128, QUERIES = 128, SHARES = 4 };     /* of a block; shares of the work for a thread */
+enum { KEYS = 128, QUERIES = 128, SHARES = 4 }; /* of a block; shares of the work for a thread */
 static const double LOG2_E = 1.44269504088896340736;
 
 typedef struct plan {
-    const fac_problem  *problem;
+    const fac_problem *problem;
     fac_attention_shape shape;
     fac_attention_place q, k, v, y, dy, lse, dq, dk, dv;
-    int64_t blocks, parts;                  /* of the queries of a group: blocks, parts */
-    int64_t D, E;                           /* whole vectors of a head's numbers        */
-    size_t  share, sums;                    /* floats of scratch of one thread; of sums over queries in all */
+    int64_t blocks, parts; /* of the queries of a group: blocks, parts */
+    int64_t D, E;          /* whole vectors of a head's numbers        */
+    size_t share, sums;    /* floats of scratch of one thread; of sums over queries in all */
 } plan;
 
 static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *a) {
@@ -40,14 +41,16 @@ static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *a) {
     *a = (plan){ .problem = p };
     if (!fac_attention_shape_of(p, cpu, &p->in[MASK], 0, &a->shape)) return false;
     const fac_attention_shape *s = &a->shape;
-    const int64_t heads = s->B * s->G, most = threads > 1 ? (SHARES * threads + heads - 1) / heads : 1;
+    const int64_t heads = s->B * s->G,
+                  most = threads > 1 ? (SHARES * threads + heads - 1) / heads : 1;
     a->blocks = (s->rows + QUERIES - 1) / QUERIES;
     a->parts = most < a->blocks ? most : a->blocks;
     a->D = (s->D + lanes - 1) / lanes * lanes, a->E = (s->E + lanes - 1) / lanes * lanes;
     a->share = (size_t)(QUERIES * (2 * s->D + s->E + a->D + a->E + 4 * KEYS + 4) + KEYS);
     size_t rows;
     const int64_t units = a->parts > 1 ? heads * a->parts : threads;
-    return fac_size_mul((size_t)units, (size_t)s->T, &rows) && fac_size_mul(rows, (size_t)(a->D + a->E), &a->sums) &&
+    return fac_size_mul((size_t)units, (size_t)s->T, &rows) &&
+           fac_size_mul(rows, (size_t)(a->D + a->E), &a->sums) &&
            a->sums < SIZE_MAX / 8 - a->share * (size_t)threads;
 }
 
@@ -56,7 +59,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan a;
     if (p->node->body[0]) return false;
     for (int i = 0; i < p->nin; i++)
-        if (p->in[i].type.dtype != FAC_F32 && (i != MASK || (p->in[i].type.dtype != FAC_NONE && p->in[i].type.dtype != FAC_BOOL)))
+        if (p->in[i].type.dtype != FAC_F32 &&
+            (i != MASK || (p->in[i].type.dtype != FAC_NONE && p->in[i].type.dtype != FAC_BOOL)))
             return false;
     if (!settle(p, cpu, &a)) return false;
     for (int i = Q; i <= DY; i++) fac_attention_want_rows(&p->in[i]);
@@ -66,7 +70,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (p->out[k].type.dtype) fac_attention_want_rows(&p->out[k]);
     const fac_attention_shape *s = &a.shape;
     o->work = (a.sums + a.share * (size_t)cpu->pool.threads) * sizeof(float);
-    const double pairs = (double)(s->B * s->H) * (double)s->Q * (double)s->T * (s->causal && s->Q == s->T ? 0.5 : 1);
+    const double pairs =
+        (double)(s->B * s->H) * (double)s->Q * (double)s->T * (s->causal && s->Q == s->T ? 0.5 : 1);
     o->seconds = fac_cpu_seconds(cpu, pairs * (6 * (double)s->D + 4 * (double)s->E + 16), 0.75, 0);
     return true;
 }
@@ -77,7 +82,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     settle(p, fac_cpu_of(d), a);
     const fac_attention_shape *s = &a->shape;
     a->q = fac_attention_place_of(&p->in[Q], s->H), a->y = fac_attention_place_of(&p->in[Y], s->H);
-    a->dy = fac_attention_place_of(&p->in[DY], s->H), a->lse = (fac_attention_place){ s->H * s->Q, s->Q, 1 };
+    a->dy = fac_attention_place_of(&p->in[DY], s->H),
+    a->lse = (fac_attention_place){ s->H * s->Q, s->Q, 1 };
     a->k = fac_attention_place_of(&p->in[K], s->G), a->v = fac_attention_place_of(&p->in[V], s->G);
     if (p->out[Q].type.dtype) a->dq = fac_attention_place_of(&p->out[Q], s->H);
     if (p->out[K].type.dtype) a->dk = fac_attention_place_of(&p->out[K], s->G);
@@ -94,25 +100,29 @@ typedef struct job {
     const plan *a;
     const float *q, *k, *v, *y, *dy, *lse;
     const void *mask;
-    float *dq, *dk, *dv;                    /* NULL: nobody wants it */
+    float *dq, *dk, *dv; /* NULL: nobody wants it */
     float *sums, *work;
 } job;
 
 /* A block of queries in the scratch of a thread. */
 typedef struct block {
     fac_attention_queries t;
-    const float *k, *v;                     /* of the head */
-    float *sums;                            /* [T] rows: dk, dv */
-    float *qt, *dyt, *dq;                   /* [D], [E], [D] rows of wide; qt is scaled as scores are */
-    float *q, *dy;                          /* wide rows of whole vectors */
-    float *s, *d, *mask, *stage;            /* [KEYS] rows of wide        */
+    const float *k, *v;          /* of the head */
+    float *sums;                 /* [T] rows: dk, dv */
+    float *qt, *dyt, *dq;        /* [D], [E], [D] rows of wide; qt is scaled as scores are */
+    float *q, *dy;               /* wide rows of whole vectors */
+    float *s, *d, *mask, *stage; /* [KEYS] rows of wide        */
     float *lse, *along, *sum, *last, *bias, least;
     int64_t keys;
 } block;
 
 /* Rows of queries side by side, what is missing of their last vector filled with zeros. */
-typedef struct rows { float *to; int64_t n, wide; } rows;
-static void copy_rows(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n, int64_t lane) {
+typedef struct rows {
+    float *to;
+    int64_t n, wide;
+} rows;
+static void copy_rows(const fac_attention_queries *t, void *arg, float *row, int64_t step,
+                      int64_t n, int64_t lane) {
     const rows *r = arg;
     (void)t;
     for (int64_t i = 0; i < n; i++) {
@@ -122,15 +132,20 @@ static void copy_rows(const fac_attention_queries *t, void *arg, float *row, int
     }
 }
 
-static void load_lse(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n, int64_t lane) {
+static void load_lse(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n,
+                     int64_t lane) {
     float *to = arg;
     (void)t;
     for (int64_t i = 0; i < n; i++) to[lane + i] = (float)LOG2_E * row[i * step];
 }
 
 /* The rows of dy are there already. */
-typedef struct dots { const plan *a; const block *b; } dots;
-static void dot_rows(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n, int64_t lane) {
+typedef struct dots {
+    const plan *a;
+    const block *b;
+} dots;
+static void dot_rows(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n,
+                     int64_t lane) {
     const dots *r = arg;
     const fac_attention_shape *s = t->a;
     for (int64_t i = 0; i < n; i++) {
@@ -145,8 +160,10 @@ static void begin(const job *j, block *b) {
     fac_attention_queries *t = &b->t;
     b->keys = fac_attention_last(t, 0, s->T, b->last, &b->least);
     fac_attention_each(t, &a->q, (float *)(uintptr_t)j->q, copy_rows, &(rows){ b->q, s->D, a->D });
-    fac_attention_each(t, &a->dy, (float *)(uintptr_t)j->dy, copy_rows, &(rows){ b->dy, s->E, a->E });
-    fac_attention_turn_in(t, &a->q, j->q, b->qt, s->D);     /* behind the copies: by rows memory is faster */
+    fac_attention_each(t, &a->dy, (float *)(uintptr_t)j->dy, copy_rows,
+                       &(rows){ b->dy, s->E, a->E });
+    fac_attention_turn_in(t, &a->q, j->q, b->qt,
+                          s->D); /* after the copies: by rows memory is faster */
     fac_attention_turn_in(t, &a->dy, j->dy, b->dyt, s->E);
     for (int64_t i = 0; i < t->wide * s->D; i++) b->qt[i] *= (float)(LOG2_E * s->scale);
     memset(b->lse, 0, (size_t)t->wide * sizeof *b->lse);
@@ -157,7 +174,8 @@ static void begin(const job *j, block *b) {
     memset(b->dq, 0, (size_t)(t->wide * s->D) * sizeof *b->dq);
 }
 
-/* A product whose w and y have `columns` whole vectors a row, by panels of two.  false: it is unfit. */
+/* A product whose w and y have `columns` whole vectors a row, by panels of two.  false: it is
+ * unfit. */
 static bool product(const fac_simd *s, int kind, fac_attention_tile c, int64_t m, int64_t columns) {
     bool fit = true;
     for (int64_t at = 0; at < columns; at += 2 * s->lanes) {
@@ -172,8 +190,10 @@ static bool product(const fac_simd *s, int kind, fac_attention_tile c, int64_t m
     return fit;
 }
 
-/* s: weights, d: what goes back to the scores, for `n` keys that all take part.  false: numbers are too large for that. */
-static bool free_weights(const block *b, const fac_simd *s, fac_attention_tile k, fac_attention_tile v, int64_t n) {
+/* s: weights, d: what goes back to the scores, for `n` keys that all take part.  false: numbers are
+ * too large for that. */
+static bool free_weights(const block *b, const fac_simd *s, fac_attention_tile k,
+                         fac_attention_tile v, int64_t n) {
     const int64_t wide = b->t.wide;
     k.base = b->lse, k.sum = b->sum, v.base = b->along, v.p = b->s;
     if (!product(s, FAC_ATTENTION_WEIGHTS, k, n, wide)) {
@@ -191,16 +211,27 @@ static bool weights(const job *j, const block *b, int64_t first, int64_t n) {
     const bool all = b->least >= (float)(first + n - 1);
     fac_attention_block f = { .row = wide, .keys = n, .first = (float)first, .scale = 1 };
     if (!fac_attention_mask(&b->t, j->mask, first, n, b->bias, b->mask, b->stage, &f)) return false;
-    const fac_attention_tile k = { .a = b->k + first * a->k.row, .step = a->k.row, .depth = a->shape.D, .w = b->qt,
-                                   .w_row = wide, .y = b->s, .y_row = wide };
-    const fac_attention_tile v = { .a = b->v + first * a->v.row, .step = a->v.row, .depth = a->shape.E, .w = b->dyt,
-                                   .w_row = wide, .y = b->d, .y_row = wide };
+    const fac_attention_tile k = { .a = b->k + first * a->k.row,
+                                   .step = a->k.row,
+                                   .depth = a->shape.D,
+                                   .w = b->qt,
+                                   .w_row = wide,
+                                   .y = b->s,
+                                   .y_row = wide };
+    const fac_attention_tile v = { .a = b->v + first * a->v.row,
+                                   .step = a->v.row,
+                                   .depth = a->shape.E,
+                                   .w = b->dyt,
+                                   .w_row = wide,
+                                   .y = b->d,
+                                   .y_row = wide };
     if (all && !j->mask && free_weights(b, s, k, v, n)) return true;
     product(s, FAC_ATTENTION_ROWS, k, n, wide);
     product(s, FAC_ATTENTION_ROWS, v, n, wide);
     const float *mask = f.mask;
     for (int64_t at = 0; at < wide; at += 2 * lanes) {
-        f.s = b->s + at, f.mask = mask ? mask + at : NULL, f.top = b->lse + at, f.vectors = wide - at > lanes ? 2 : 1;
+        f.s = b->s + at, f.mask = mask ? mask + at : NULL, f.top = b->lse + at,
+        f.vectors = wide - at > lanes ? 2 : 1;
         f.last = all ? NULL : b->last + at;
         s->attention->grad(&f, b->d + at, b->along + at);
     }
@@ -217,12 +248,36 @@ static void run_block(const job *j, block *b) {
         n = b->keys - first < KEYS ? b->keys - first : KEYS;
         if (!weights(j, b, first, n)) continue;
         float *dk = b->sums + first * row;
-        product(s, FAC_ATTENTION_ROWS, (fac_attention_tile){ .a = b->s, .step = wide, .depth = b->t.n, .w = b->dy,
-                .w_row = a->E, .y = dk + a->D, .y_row = row, .add = true }, n, a->E);
-        product(s, FAC_ATTENTION_ROWS, (fac_attention_tile){ .a = b->d, .step = wide, .depth = b->t.n, .w = b->q,
-                .w_row = a->D, .y = dk, .y_row = row, .add = true }, n, a->D);
-        product(s, FAC_ATTENTION_COLUMNS, (fac_attention_tile){ .a = b->k + first * a->k.row, .step = a->k.row, .depth = n,
-                .w = b->d, .w_row = wide, .y = b->dq, .y_row = wide, .add = true }, shape->D, wide);
+        product(s, FAC_ATTENTION_ROWS,
+                (fac_attention_tile){ .a = b->s,
+                                      .step = wide,
+                                      .depth = b->t.n,
+                                      .w = b->dy,
+                                      .w_row = a->E,
+                                      .y = dk + a->D,
+                                      .y_row = row,
+                                      .add = true },
+                n, a->E);
+        product(s, FAC_ATTENTION_ROWS,
+                (fac_attention_tile){ .a = b->d,
+                                      .step = wide,
+                                      .depth = b->t.n,
+                                      .w = b->q,
+                                      .w_row = a->D,
+                                      .y = dk,
+                                      .y_row = row,
+                                      .add = true },
+                n, a->D);
+        product(s, FAC_ATTENTION_COLUMNS,
+                (fac_attention_tile){ .a = b->k + first * a->k.row,
+                                      .step = a->k.row,
+                                      .depth = n,
+                                      .w = b->d,
+                                      .w_row = wide,
+                                      .y = b->dq,
+                                      .y_row = wide,
+                                      .add = true },
+                shape->D, wide);
     }
     if (!j->dq) return;
     for (int64_t i = 0; i < wide * shape->D; i++) b->dq[i] *= (float)shape->scale;
@@ -230,7 +285,8 @@ static void run_block(const job *j, block *b) {
 }
 
 /* dk and dv of some keys of a head: the sums of all its parts, in order. */
-static void put_keys(const job *j, int64_t head, const float *sums, int64_t parts, int64_t first, int64_t last) {
+static void put_keys(const job *j, int64_t head, const float *sums, int64_t parts, int64_t first,
+                     int64_t last) {
     const plan *a = j->a;
     const fac_attention_shape *s = &a->shape;
     const int64_t row = a->D + a->E, batch = head / s->G, group = head % s->G;
@@ -257,18 +313,24 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     const fac_attention_shape *s = &a->shape;
     const int64_t lanes = s->cpu->simd->lanes, size = s->T * (a->D + a->E);
     block b = { .qt = j->work + (size_t)thread * a->share };
-    b.dyt = b.qt + QUERIES * s->D, b.dq = b.dyt + QUERIES * s->E, b.q = b.dq + QUERIES * s->D, b.dy = b.q + QUERIES * a->D;
-    b.s = b.dy + QUERIES * a->E, b.d = b.s + QUERIES * KEYS, b.mask = b.d + QUERIES * KEYS, b.stage = b.mask + QUERIES * KEYS;
-    b.lse = b.stage + QUERIES * KEYS, b.along = b.lse + QUERIES, b.sum = b.along + QUERIES, b.last = b.sum + QUERIES;
+    b.dyt = b.qt + QUERIES * s->D, b.dq = b.dyt + QUERIES * s->E, b.q = b.dq + QUERIES * s->D,
+    b.dy = b.q + QUERIES * a->D;
+    b.s = b.dy + QUERIES * a->E, b.d = b.s + QUERIES * KEYS, b.mask = b.d + QUERIES * KEYS,
+    b.stage = b.mask + QUERIES * KEYS;
+    b.lse = b.stage + QUERIES * KEYS, b.along = b.lse + QUERIES, b.sum = b.along + QUERIES,
+    b.last = b.sum + QUERIES;
     b.bias = b.last + QUERIES;
     for (int64_t unit = first; unit < last; unit++) {
-        const int64_t head = unit / a->parts, part = unit % a->parts, batch = head / s->G, group = head % s->G;
+        const int64_t head = unit / a->parts, part = unit % a->parts, batch = head / s->G,
+                      group = head % s->G;
         b.sums = j->sums + (a->parts > 1 ? unit : thread) * size;
-        b.k = j->k + batch * a->k.batch + group * a->k.head, b.v = j->v + batch * a->v.batch + group * a->v.head;
+        b.k = j->k + batch * a->k.batch + group * a->k.head,
+        b.v = j->v + batch * a->v.batch + group * a->v.head;
         memset(b.sums, 0, (size_t)size * sizeof *b.sums);
         for (int64_t i = a->blocks * part / a->parts; i < a->blocks * (part + 1) / a->parts; i++) {
             const int64_t left = s->rows - i * QUERIES, n = left < QUERIES ? left : QUERIES;
-            b.t = (fac_attention_queries){ s, batch, group, i * QUERIES, n, (n + lanes - 1) / lanes * lanes };
+            b.t = (fac_attention_queries){ s,           batch, group,
+                                           i * QUERIES, n,     (n + lanes - 1) / lanes * lanes };
             run_block(j, &b);
         }
         if (a->parts == 1) put_keys(j, head, b.sums, 1, 0, s->T);
@@ -283,11 +345,13 @@ static void add_parts(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
     for (int64_t unit = first; unit < last; unit++) {
         const int64_t head = unit / blocks, from = unit % blocks * KEYS;
-        put_keys(j, head, j->sums + head * a->parts * T * (a->D + a->E), a->parts, from, from + KEYS < T ? from + KEYS : T);
+        put_keys(j, head, j->sums + head * a->parts * T * (a->D + a->E), a->parts, from,
+                 from + KEYS < T ? from + KEYS : T);
     }
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *a = arg;
     const fac_attention_shape *s = &a->shape;
     const fac_problem *p = a->problem;
@@ -297,17 +361,26 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     (void)err;
     for (int i = 0; i <= LSE; i++) x[i] = fac_span_floats(in[i], &p->in[i].layout);
     for (int k = 0; k < 3; k++)
-        if (p->out[k].type.dtype && out[k].memory) dx[k] = fac_span_floats(out[k], &p->out[k].layout);
-    job j = { a, x[Q], x[K], x[V], x[Y], x[DY], x[LSE], NULL, dx[Q], dx[K], dx[V], fac_span_packed(work), NULL };
+        if (p->out[k].type.dtype && out[k].memory)
+            dx[k] = fac_span_floats(out[k], &p->out[k].layout);
+    job j = { a,      x[Q], x[K],  x[V],  x[Y],  x[DY],
+              x[LSE], NULL, dx[Q], dx[K], dx[V], fac_span_packed(work),
+              NULL };
     j.work = j.sums + a->sums;
     if (p->in[MASK].type.dtype)
-        j.mask = fac_span_bytes(in[MASK]) + p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);
+        j.mask = fac_span_bytes(in[MASK]) +
+                 p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);
     const int64_t heads = s->B * s->G, units = heads * a->parts;
     fac_parallel_ranges(&cpu->pool, units, (int)units, run_units, &j);
     const int64_t blocks = heads * ((s->T + KEYS - 1) / KEYS);
-    if (a->parts > 1) fac_parallel_ranges(&cpu->pool, blocks, SHARES * cpu->pool.threads, add_parts, &j);
+    if (a->parts > 1)
+        fac_parallel_ranges(&cpu->pool, blocks, SHARES * cpu->pool.threads, add_parts, &j);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_attention_grad = {
-    .name = "attention_grad", .op = &fac_op_attention_grad, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_attention_grad = { .name = "attention_grad",
+                                            .op = &fac_op_attention_grad,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = done,
+                                            .run = run };

@@ -4,7 +4,10 @@
 #include "backends/cpu/attention/attention_rows.h"
 #include "graph/attr.h"
 
-enum { MOST_KEYS = 1 << 24, MOST_SIZE = 1 << 20 };      /* keys that a float counts exactly; numbers of a head */
+enum {
+    MOST_KEYS = 1 << 24,
+    MOST_SIZE = 1 << 20
+}; /* keys that a float counts exactly; numbers of a head */
 
 /* ---- shapes ---- */
 
@@ -22,7 +25,8 @@ static fac_dims heads_of(const fac_operand *o, int64_t heads) {
 void fac_attention_want_rows(fac_operand *o) {
     const fac_layout *l = &o->layout;
     int last = o->type.dims.n - 1;
-    if (l->block || (l->stride[last] != 1 && o->type.dims.d[last] != 1)) o->layout = fac_layout_plain(&o->type.dims);
+    if (l->block || (l->stride[last] != 1 && o->type.dims.d[last] != 1))
+        o->layout = fac_layout_plain(&o->type.dims);
 }
 
 static void read_mask(const fac_operand *mask, fac_attention_shape *a) {
@@ -37,18 +41,21 @@ static void read_mask(const fac_operand *mask, fac_attention_shape *a) {
     }
 }
 
-bool fac_attention_shape_of(const fac_problem *p, const fac_cpu *cpu, const fac_operand *mask, int64_t past,
-                            fac_attention_shape *to) {
+bool fac_attention_shape_of(const fac_problem *p, const fac_cpu *cpu, const fac_operand *mask,
+                            int64_t past, fac_attention_shape *to) {
     int64_t q_heads = 0, kv_heads = 0;
     fac_attention_shape a = { .cpu = cpu, .past = past };
     fac_attr_get_int(p->node, "q_heads", &q_heads);
     fac_attr_get_int(p->node, "kv_heads", &kv_heads);
     fac_attr_get_real(p->node, "scale", &a.scale);
     a.causal = fac_attr_flag(p->node, "causal");
-    const fac_dims q = heads_of(&p->in[0], q_heads), k = heads_of(&p->in[1], kv_heads), v = heads_of(&p->in[2], kv_heads);
+    const fac_dims q = heads_of(&p->in[0], q_heads), k = heads_of(&p->in[1], kv_heads),
+                   v = heads_of(&p->in[2], kv_heads);
     a.B = q.d[0], a.H = q.d[1], a.Q = q.d[2], a.D = q.d[3], a.G = k.d[1], a.E = v.d[3];
     a.T = past + k.d[2];
-    if (fac_dims_count(&q) == 0 || a.T == 0 || a.E == 0 || a.T > MOST_KEYS || a.D >= MOST_SIZE || a.E >= MOST_SIZE) return false;
+    if (fac_dims_count(&q) == 0 || a.T == 0 || a.E == 0 || a.T > MOST_KEYS || a.D >= MOST_SIZE ||
+        a.E >= MOST_SIZE)
+        return false;
     if (a.scale == 0) a.scale = 1 / sqrt((double)a.D);
     a.rows = a.H / a.G * a.Q;
     read_mask(mask, &a);
@@ -58,44 +65,52 @@ bool fac_attention_shape_of(const fac_problem *p, const fac_cpu *cpu, const fac_
 
 /* ---- queries ---- */
 
-void fac_attention_each(const fac_attention_queries *t, const fac_attention_place *at, float *base, fac_attention_run *f,
-                        void *arg) {
+void fac_attention_each(const fac_attention_queries *t, const fac_attention_place *at, float *base,
+                        fac_attention_run *f, void *arg) {
     const fac_attention_shape *a = t->a;
     for (int64_t i = 0, n; i < t->n; i += n) {
-        const int64_t row = t->first + i, q = row % a->Q, head = t->group * (a->H / a->G) + row / a->Q;
+        const int64_t row = t->first + i, q = row % a->Q,
+                      head = t->group * (a->H / a->G) + row / a->Q;
         n = at->head == a->Q * at->row || t->n - i < a->Q - q ? t->n - i : a->Q - q;
         f(t, arg, base + t->batch * at->batch + head * at->head + q * at->row, at->row, n, i);
     }
 }
 
-typedef struct turned { float *at; int64_t columns; } turned;
+typedef struct turned {
+    float *at;
+    int64_t columns;
+} turned;
 
-static void turn_in(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n, int64_t lane) {
+static void turn_in(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n,
+                    int64_t lane) {
     const turned *to = arg;
     t->a->cpu->simd->turn(row, step, to->at + lane, t->wide, n, to->columns);
 }
-static void turn_out(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n, int64_t lane) {
+static void turn_out(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n,
+                     int64_t lane) {
     const turned *from = arg;
     t->a->cpu->simd->turn(from->at + lane, t->wide, row, step, from->columns, n);
 }
 
-void fac_attention_turn_in(const fac_attention_queries *t, const fac_attention_place *at, const float *base, float *to,
-                           int64_t columns) {
+void fac_attention_turn_in(const fac_attention_queries *t, const fac_attention_place *at,
+                           const float *base, float *to, int64_t columns) {
     turned r = { to, columns };
     if (t->n < t->wide) memset(to, 0, (size_t)(t->wide * columns) * sizeof *to);
     fac_attention_each(t, at, (float *)(uintptr_t)base, turn_in, &r);
 }
-void fac_attention_turn_out(const fac_attention_queries *t, const fac_attention_place *at, float *base, const float *from,
-                            int64_t columns) {
+void fac_attention_turn_out(const fac_attention_queries *t, const fac_attention_place *at,
+                            float *base, const float *from, int64_t columns) {
     turned r = { (float *)(uintptr_t)from, columns };
     fac_attention_each(t, at, base, turn_out, &r);
 }
 
-int64_t fac_attention_last(const fac_attention_queries *t, int64_t before, int64_t length, float *last, float *least) {
+int64_t fac_attention_last(const fac_attention_queries *t, int64_t before, int64_t length,
+                           float *last, float *least) {
     const fac_attention_shape *a = t->a;
     int64_t keys = 0;
     for (int64_t i = 0; i < t->wide; i++) {
-        const int64_t own = before + (t->first + i) % a->Q, to = a->causal && own < length - 1 ? own : length - 1;
+        const int64_t own = before + (t->first + i) % a->Q,
+                      to = a->causal && own < length - 1 ? own : length - 1;
         last[i] = i < t->n ? (float)to : 0;
         if (i == 0 || (i < t->n && last[i] < *least)) *least = last[i];
         if (i < t->n && to + 1 > keys) keys = to + 1;
@@ -106,7 +121,8 @@ int64_t fac_attention_last(const fac_attention_queries *t, int64_t before, int64
 /* ---- masks ---- */
 
 /* The mask of some keys for one query. */
-static void mask_row(const fac_attention_queries *t, const void *mask, int64_t i, int64_t first, int64_t keys, float *to) {
+static void mask_row(const fac_attention_queries *t, const void *mask, int64_t i, int64_t first,
+                     int64_t keys, float *to) {
     const fac_attention_shape *a = t->a;
     const int64_t row = t->first + (i < t->n ? i : 0), heads = a->H / a->G;
     const int64_t head = t->group * heads + row / a->Q, *step = a->mask_step;
@@ -115,8 +131,10 @@ static void mask_row(const fac_attention_queries *t, const void *mask, int64_t i
     there = there < 0 ? 0 : there > keys ? keys : there;
     const float *numbers = (const float *)mask + at + first;
     const uint8_t *bits = (const uint8_t *)mask + at + first;
-    if (a->mask_type == FAC_BOOL) for (int64_t k = 0; k < there; k++) to[k] = bits[k] ? 0 : -INFINITY;
-    else memcpy(to, numbers, (size_t)there * sizeof *to);
+    if (a->mask_type == FAC_BOOL)
+        for (int64_t k = 0; k < there; k++) to[k] = bits[k] ? 0 : -INFINITY;
+    else
+        memcpy(to, numbers, (size_t)there * sizeof *to);
     for (int64_t k = there; k < keys; k++) to[k] = -INFINITY;
 }
 
@@ -126,8 +144,9 @@ static bool sees_any(const float *mask, int64_t n) {
     return false;
 }
 
-bool fac_attention_mask(const fac_attention_queries *t, const void *mask, int64_t first, int64_t keys, float *bias, float *rows,
-                        float *stage, fac_attention_block *b) {
+bool fac_attention_mask(const fac_attention_queries *t, const void *mask, int64_t first,
+                        int64_t keys, float *bias, float *rows, float *stage,
+                        fac_attention_block *b) {
     const fac_attention_shape *a = t->a;
     const bool alike = a->mask_step[2] == 0 && (a->mask_step[1] == 0 || a->H == a->G);
     bool any = false;
@@ -138,7 +157,7 @@ bool fac_attention_mask(const fac_attention_queries *t, const void *mask, int64_
         return sees_any(bias, keys);
     }
     b->mask = rows;
-    if (a->mask_type == FAC_F32 && first + keys <= a->mask_keys) {      /* as it lies */
+    if (a->mask_type == FAC_F32 && first + keys <= a->mask_keys) { /* as it lies */
         const fac_attention_place at = { a->mask_step[0], a->mask_step[1], a->mask_step[2] };
         fac_attention_turn_in(t, &at, (const float *)mask + first, rows, keys);
         return true;

@@ -23,8 +23,8 @@ static void turn_rows(fac_bit_conv *p) {
 
 static bool sizes_fit(const fac_bit_conv *p) {
     const double bits = (double)p->images * p->planes * (double)fac_bit_plane(p);
-    const double weights = (double)fac_bit_outputs(p) * (double)p->vectors
-                           * (double)(p->R * p->S * p->words);
+    const double weights =
+        (double)fac_bit_outputs(p) * (double)p->vectors * (double)(p->R * p->S * p->words);
     return bits < 1e9 && weights < 1e9 && (double)p->C * (double)(p->R * p->S) < 1e8;
 }
 
@@ -135,7 +135,9 @@ static void put_numbers(fac_bit_job *j) {
 }
 
 /* A strip of outputs: its image, row and first column. */
-typedef struct strip { int64_t image, row, column; } strip;
+typedef struct strip {
+    int64_t image, row, column;
+} strip;
 static strip strip_of(const fac_bit_conv *p, int64_t at) {
     const int64_t across = fac_bit_up(p->Q, p->run), in = at % p->strips;
     const int64_t column = fac_bit_least(in % across * p->run, p->Q - p->run);
@@ -152,14 +154,16 @@ static void window_counts(const fac_bit_job *j, const strip *s, int64_t group, i
     const bool whole = p->run == FAC_BIT_RUN && p->stride[1] == 1;
     for (int k = 0; k < p->planes; k++, to += FAC_BIT_RUN) {
         const int64_t first = ((s->image * p->planes + k) * p->groups + group) * p->height;
-        const int32_t *from = j->counts + (first + s->row * p->stride[0]) * p->width
-                              + s->column * p->stride[1];
+        const int32_t *from =
+            j->counts + (first + s->row * p->stride[0]) * p->width + s->column * p->stride[1];
         memset(to, 0, FAC_BIT_RUN * sizeof *to);
         for (int64_t r = 0; r < p->R; r++)
             for (int64_t c = 0; c < p->S; c++) {
                 const int32_t *at = from + r * p->dilation[0] * p->width + c * p->dilation[1];
-                if (whole) add_counts(at, 1, FAC_BIT_RUN, to);
-                else add_counts(at, p->stride[1], (int)p->run, to);
+                if (whole)
+                    add_counts(at, 1, FAC_BIT_RUN, to);
+                else
+                    add_counts(at, p->stride[1], (int)p->run, to);
             }
     }
 }
@@ -167,8 +171,8 @@ static void window_counts(const fac_bit_job *j, const strip *s, int64_t group, i
 static const uint32_t *bits_at(const fac_bit_job *j, const strip *s, int64_t group, int plane) {
     const fac_bit_conv *p = j->p;
     const int64_t pixel = s->row * p->stride[0] * p->width + s->column * p->stride[1];
-    return j->bits + s->image * p->bits_image + plane * p->bits_plane + pixel * fac_bit_pixel(p)
-           + group * p->words;
+    return j->bits + s->image * p->bits_image + plane * p->bits_plane + pixel * fac_bit_pixel(p) +
+           group * p->words;
 }
 
 /* Popcounts of a strip, or of two where x has one plane: [strip][pair][plane][pixel][2][lanes]. */
@@ -177,11 +181,15 @@ enum { PAIR = FAC_BIT_RUN * 2 * 16, SUMS = 2 * FAC_BIT_PLANES * PAIR };
 static void multiply(const fac_bit_job *j, const strip *s, int strips, int64_t part, int32_t *acc) {
     const fac_bit_conv *p = j->p;
     const int64_t lanes = p->kernels->lanes, pixel = fac_bit_pixel(p),
-        group = part / (p->parts / p->groups);
+                  group = part / (p->parts / p->groups);
     const int64_t each = p->R * p->S * p->words * 2 * lanes;
-    fac_bit_tile t = { .x_pixel = p->stride[1] * pixel, .x_row = p->dilation[0] * p->width * pixel,
-        .x_column = p->dilation[1] * pixel, .n = (int)p->run, .R = (int)p->R, .S = p->kernel_S,
-        .words = p->kernel_words };
+    fac_bit_tile t = { .x_pixel = p->stride[1] * pixel,
+                       .x_row = p->dilation[0] * p->width * pixel,
+                       .x_column = p->dilation[1] * pixel,
+                       .n = (int)p->run,
+                       .R = (int)p->R,
+                       .S = p->kernel_S,
+                       .words = p->kernel_words };
     for (int64_t pair = 0; pair < p->vectors / 2; pair++) {
         t.w = (const uint32_t *)j->d->packed + (part * (p->vectors / 2) + pair) * each;
         for (int k = 0; k < p->planes; k += 2) {
@@ -198,22 +206,22 @@ static void multiply(const fac_bit_job *j, const strip *s, int strips, int64_t p
 }
 
 /* Where a strip has channel k. */
-#define PLACE(of) (s->image * (of).image + k / lanes * (of).block + s->row * (of).row \
-                   + s->column * (of).column)
+#define PLACE(of)                                                                                  \
+    (s->image * (of).image + k / lanes * (of).block + s->row * (of).row + s->column * (of).column)
 
 static void finish(const fac_bit_job *j, const strip *s, const int32_t *sums, int64_t part,
                    const int32_t *acc, fac_bit_finish *t) {
     const fac_bit_conv *p = j->p;
     const int64_t lanes = p->kernels->lanes, of_group = p->parts / p->groups,
-        group = part / of_group;
+                  group = part / of_group;
     const int64_t width = t->inside_plane, kind_size = p->of_weights * width;
-    const int64_t first = part % of_group * p->chunks * lanes;      /* channel of the group */
+    const int64_t first = part % of_group * p->chunks * lanes; /* channel of the group */
     const int64_t K = p->groups * p->K, words = fac_bit_up(K, FAC_BIT_WORD);
     const int64_t at = ((s->image * p->P + s->row) * p->Q + s->column) * words;
     t->sums = sums;
     for (int64_t chunk = 0; chunk < p->chunks && first + chunk * lanes < p->K; chunk++) {
         const int64_t column = (part * p->chunks + chunk) * lanes,
-            k = group * p->K + first + chunk * lanes;
+                      k = group * p->K + first + chunk * lanes;
         t->b = j->b + column;
         for (int m = 0; m < p->of_weights; m++) {
             const int64_t vector = p->of_weights > 1 ? m : chunk;
@@ -274,7 +282,7 @@ static void by_strips(void *arg, int i, int thread) {
     block(j, 0, j->p->parts, first, fac_bit_least(first + STRIPS, all));
 }
 
-/* Channels behind the last one have no bits, and no part to write them. */
+/* Channels after the last one have no bits, and no part to write them. */
 static void clear_codes(const fac_bit_job *j) {
     const fac_bit_conv *p = j->p;
     const int64_t K = p->groups * p->K, words = fac_bit_up(K, FAC_BIT_WORD);
@@ -285,11 +293,19 @@ static void clear_codes(const fac_bit_job *j) {
 static void prepare_end(fac_bit_job *j) {
     const fac_bit_conv *p = j->p;
     const int64_t words = fac_bit_up(p->groups * p->K, FAC_BIT_WORD);
-    j->end = (fac_bit_finish){ .n = (int)p->run, .planes = p->planes, .of_weights = p->of_weights,
-        .pixel = 2 * p->kernels->lanes, .plane = PAIR, .inside_plane = fac_bit_outputs(p),
-        .y_pixel = p->y.column, .z_pixel = p->z.column, .relu = p->y_relu,
-        .codes = p->codes ? &j->y : NULL, .limits_row = fac_bit_outputs(p),
-        .q_pixel = words * WORD_BYTES, .q_plane = p->images * p->P * p->Q * words * WORD_BYTES };
+    j->end = (fac_bit_finish){ .n = (int)p->run,
+                               .planes = p->planes,
+                               .of_weights = p->of_weights,
+                               .pixel = 2 * p->kernels->lanes,
+                               .plane = PAIR,
+                               .inside_plane = fac_bit_outputs(p),
+                               .y_pixel = p->y.column,
+                               .z_pixel = p->z.column,
+                               .relu = p->y_relu,
+                               .codes = p->codes ? &j->y : NULL,
+                               .limits_row = fac_bit_outputs(p),
+                               .q_pixel = words * WORD_BYTES,
+                               .q_plane = p->images * p->P * p->Q * words * WORD_BYTES };
     j->end.u[0] = 1;
     for (int k = 0; !p->sign && k < p->planes; k++) j->end.u[k] = j->d->x_basis[k];
 }
@@ -318,6 +334,8 @@ void fac_bit_run(const fac_bit_conv *p, const fac_bit_data *d) {
     put_numbers(&j);
     if (p->codes) clear_codes(&j);
     fac_bit_pixels(&j);
-    if (p->by_part) fac_parallel(pool, (int)p->parts, by_part, &j);
-    else fac_parallel(pool, (int)fac_bit_up(p->images * p->strips, STRIPS), by_strips, &j);
+    if (p->by_part)
+        fac_parallel(pool, (int)p->parts, by_part, &j);
+    else
+        fac_parallel(pool, (int)fac_bit_up(p->images * p->strips, STRIPS), by_strips, &j);
 }

@@ -18,11 +18,11 @@ enum { FAC_BIT_PLANES = 4, FAC_BIT_THRESHOLDS = 15, FAC_BIT_RUN = 7 };
                                                              s] & w[r][s][word][vector][lane],
  * of two runs of n pixels, or one. */
 typedef struct fac_bit_tile {
-    const uint32_t *x0, *x1;            /* x1 NULL: one run */
-    int64_t         x_pixel, x_row, x_column;
-    int             n, R, S, words;
+    const uint32_t *x0, *x1; /* x1 NULL: one run */
+    int64_t x_pixel, x_row, x_column;
+    int n, R, S, words;
     const uint32_t *w;
-    int32_t        *acc0, *acc1;
+    int32_t *acc0, *acc1;
 } fac_bit_tile;
 typedef void fac_bit_tile_kernel(const fac_bit_tile *t);
 
@@ -30,9 +30,9 @@ typedef void fac_bit_tile_kernel(const fac_bit_tile *t);
  * threshold k below x that flips[j] has.  relu: of x.  sign: one bit, set unless x < 0, no
  * thresholds. */
 typedef struct fac_bit_levels {
-    bool     relu, sign;
-    int      planes, thresholds;
-    float    threshold[FAC_BIT_THRESHOLDS];
+    bool relu, sign;
+    int planes, thresholds;
+    float threshold[FAC_BIT_THRESHOLDS];
     unsigned start, flips[FAC_BIT_PLANES];
 } fac_bit_levels;
 
@@ -42,36 +42,36 @@ typedef struct fac_bit_levels {
  * relu. codes: q gets a bit for each lane in every plane.  limits, of one base, without z and y:
  * threshold k is exceeded, or the sign is +, where (d ^ limits[0]) >= limits[1 + k]. */
 typedef struct fac_bit_finish {
-    int            n, planes, of_weights;
+    int n, planes, of_weights;
     const int32_t *acc[FAC_BIT_PLANES]; /* by m; pixels are `pixel` apart, planes of x `plane` */
-    int64_t        pixel, plane;
-    const float   *f[FAC_BIT_PLANES], *b;
-    float          u[FAC_BIT_PLANES];
+    int64_t pixel, plane;
+    const float *f[FAC_BIT_PLANES], *b;
+    float u[FAC_BIT_PLANES];
     const int32_t *sums;                /* [plane of x][FAC_BIT_RUN] */
     const int32_t *inside[FAC_BIT_RUN]; /* NULL: pixels of 0 and 1 */
-    int64_t        inside_plane;
-    const float   *z;                   /* NULL: none */
-    int64_t        z_pixel;
-    bool           relu;
-    float         *y;                   /* NULL: only codes */
-    int64_t        y_pixel;
-    const fac_bit_levels *codes;        /* NULL: only y */
-    const int32_t *limits;              /* NULL: by numbers; rows are limits_row apart */
-    int64_t        limits_row;
-    uint8_t       *q;
-    int64_t        q_pixel, q_plane;    /* bytes */
-    int            q_shift, channels;   /* its first bit of that byte; lanes that are there */
+    int64_t inside_plane;
+    const float *z; /* NULL: none */
+    int64_t z_pixel;
+    bool relu;
+    float *y; /* NULL: only codes */
+    int64_t y_pixel;
+    const fac_bit_levels *codes; /* NULL: only y */
+    const int32_t *limits;       /* NULL: by numbers; rows are limits_row apart */
+    int64_t limits_row;
+    uint8_t *q;
+    int64_t q_pixel, q_plane; /* bytes */
+    int q_shift, channels;    /* its first bit of that byte; lanes that are there */
 } fac_bit_finish;
 typedef void fac_bit_finish_kernel(const fac_bit_finish *t);
 
 /* One word of each of some pixels, of every plane: bit c is of channel c. */
 typedef struct fac_bit_pack {
-    const float          *x;
-    int64_t               x_pixel, x_block, pixels;
-    int                   channels;     /* of this word, at most 32 */
+    const float *x;
+    int64_t x_pixel, x_block, pixels;
+    int channels; /* of this word, at most 32 */
     const fac_bit_levels *levels;
-    uint32_t             *to;
-    int64_t               to_pixel, to_plane;
+    uint32_t *to;
+    int64_t to_pixel, to_plane;
 } fac_bit_pack;
 typedef void fac_bit_pack_kernel(const fac_bit_pack *t);
 
@@ -80,13 +80,13 @@ typedef void fac_bit_count_kernel(const uint32_t *x, int64_t x_pixel, int words,
                                   int32_t *to);
 
 typedef struct fac_bit_kernels {
-    const char             *name;       /* "popcount", "tables", "portable" */
-    int                     lanes, run; /* of a vector; the most pixels of a run */
-    double                  share;      /* of the float peak, in operations of one bit by one bit */
-    fac_bit_tile_kernel    *tile;
-    fac_bit_finish_kernel  *finish;
-    fac_bit_pack_kernel    *pack;
-    fac_bit_count_kernel   *count;
+    const char *name; /* "popcount", "tables", "portable" */
+    int lanes, run;   /* of a vector; the most pixels of a run */
+    double share;     /* of the float peak, in operations of one bit by one bit */
+    fac_bit_tile_kernel *tile;
+    fac_bit_finish_kernel *finish;
+    fac_bit_pack_kernel *pack;
+    fac_bit_count_kernel *count;
 } fac_bit_kernels;
 
 /* ---- bits.c: a whole convolution ---- */
@@ -95,48 +95,50 @@ struct fac_cpu;
 
 /* Strides are in elements; blocks of `lanes` channels. */
 typedef struct fac_bit_conv {
-    int64_t images, groups, C, K;       /* channels of a group */
+    int64_t images, groups, C, K; /* channels of a group */
     int64_t H, W, P, Q, R, S, stride[2], dilation[2], pad[2];
-    int     planes, of_weights;         /* of x, of w */
-    bool    sign, relu;
-    bool    coded;                      /* x is codes, plain */
-    bool    codes, y_relu, q_relu;      /* the result is codes; of y; of what becomes codes */
-    int     y_planes;                   /* of the codes, 1 where they are signs */
-    struct { int64_t image, block, row, column; } x, y, z;
+    int planes, of_weights; /* of x, of w */
+    bool sign, relu;
+    bool coded;                 /* x is codes, plain */
+    bool codes, y_relu, q_relu; /* the result is codes; of y; of what becomes codes */
+    int y_planes;               /* of the codes, 1 where they are signs */
+    struct {
+        int64_t image, block, row, column;
+    } x, y, z;
 
     /* Set by fac_bit_settle. */
-    const struct fac_cpu  *cpu;
+    const struct fac_cpu *cpu;
     const fac_bit_kernels *kernels;
-    int64_t words, height, width;       /* of a group; of a padded image */
-    int64_t vectors, chunks, parts;     /* vectors that a part has, its chunks of channels; parts */
-    int64_t run, strips;                /* pixels of a strip; strips of an image */
-    bool    by_part;                    /* threads share out parts, not pixels */
-    int     kernel_S, kernel_words;
-    bool    direct;                     /* codes are read where they lie */
-    int64_t bits_image, bits_plane;     /* words from an image, from a plane to the next */
-    int64_t rows, columns;              /* sizes of `inside`: kinds of rows and columns of y */
-    size_t  numbers, counts, bits;      /* bytes of scratch */
+    int64_t words, height, width;   /* of a group; of a padded image */
+    int64_t vectors, chunks, parts; /* vectors that a part has, its chunks of channels; parts */
+    int64_t run, strips;            /* pixels of a strip; strips of an image */
+    bool by_part;                   /* threads share out parts, not pixels */
+    int kernel_S, kernel_words;
+    bool direct;                    /* codes are read where they lie */
+    int64_t bits_image, bits_plane; /* words from an image, from a plane to the next */
+    int64_t rows, columns;          /* sizes of `inside`: kinds of rows and columns of y */
+    size_t numbers, counts, bits;   /* bytes of scratch */
 } fac_bit_conv;
 
 typedef struct fac_bit_data {
-    const float    *x, *x_basis, *w_basis, *b, *scale, *z, *y_basis;
+    const float *x, *x_basis, *w_basis, *b, *scale, *z, *y_basis;
     const uint32_t *x_codes;
-    const int32_t  *limits;             /* or NULL */
-    const void     *packed;
-    float          *y;                  /* NULL: only codes */
-    uint32_t       *q;
-    void           *work;
+    const int32_t *limits; /* or NULL */
+    const void *packed;
+    float *y; /* NULL: only codes */
+    uint32_t *q;
+    void *work;
 } fac_bit_data;
 
 /* false: sizes that do not fit. */
-bool   fac_bit_settle(const struct fac_cpu *c, fac_bit_conv *p);
+bool fac_bit_settle(const struct fac_cpu *c, fac_bit_conv *p);
 /* With floats as its result, or as one of them, where `floats`. */
 double fac_bit_seconds(const fac_bit_conv *p, bool floats);
 size_t fac_bit_packed(const fac_bit_conv *p);
 size_t fac_bit_work(const fac_bit_conv *p);
 /* Of planes as pack_basis makes them, `bytes` for each output channel. */
-void   fac_bit_pack_weights(const fac_bit_conv *p, const uint8_t *bits, int64_t bytes, void *to);
+void fac_bit_pack_weights(const fac_bit_conv *p, const uint8_t *bits, int64_t bytes, void *to);
 /* A number that is another one where the packed form would be. */
 uint64_t fac_bit_kind(const fac_bit_conv *p);
-void   fac_bit_run(const fac_bit_conv *p, const fac_bit_data *d);
+void fac_bit_run(const fac_bit_conv *p, const fac_bit_data *d);
 #endif

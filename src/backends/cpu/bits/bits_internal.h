@@ -8,12 +8,14 @@
 enum { FAC_BIT_WORD = 32, FAC_BIT_KINDS = 32, FAC_BIT_LONGEST = 1024 };
 
 /* The taps [first, end) of an output that lie inside of the image. */
-typedef struct fac_bit_taps { int64_t first, end; } fac_bit_taps;
+typedef struct fac_bit_taps {
+    int64_t first, end;
+} fac_bit_taps;
 
 /* Neighbouring outputs mostly have the same taps: the kind of each, and the taps of a kind. */
 typedef struct fac_bit_kinds {
-    int64_t      n;
-    int          of[FAC_BIT_LONGEST];
+    int64_t n;
+    int of[FAC_BIT_LONGEST];
     fac_bit_taps taps[FAC_BIT_KINDS];
 } fac_bit_kinds;
 /* false: more outputs or kinds than there is room for. */
@@ -34,21 +36,21 @@ static inline int64_t fac_bit_outputs(const fac_bit_conv *p) {
 }
 /* Of output channel k in tables of fac_bit_outputs. */
 int64_t fac_bit_column(const fac_bit_conv *p, int64_t k);
-size_t  fac_bit_weight_words(const fac_bit_conv *p);
+size_t fac_bit_weight_words(const fac_bit_conv *p);
 
 /* What a run knows besides. */
 typedef struct fac_bit_job {
     const fac_bit_conv *p;
     const fac_bit_data *d;
-    fac_bit_levels      x, y;           /* how numbers become codes               */
-    float              *f, *b;          /* [plane of w][outputs], [outputs]       */
-    int32_t            *limits;         /* [1 + thresholds][outputs]              */
-    int32_t            *counts;         /* bits of each pixel, [plane][group]     */
-    const uint32_t     *bits;           /* of pixels: in scratch, or those given  */
-    uint32_t           *own;            /* scratch                                */
-    const int32_t      *inside;
-    fac_bit_kinds       rows, columns;  /* of signs */
-    fac_bit_finish      end;            /* what all vectors have in common */
+    fac_bit_levels x, y;  /* how numbers become codes               */
+    float *f, *b;         /* [plane of w][outputs], [outputs]       */
+    int32_t *limits;      /* [1 + thresholds][outputs]              */
+    int32_t *counts;      /* bits of each pixel, [plane][group]     */
+    const uint32_t *bits; /* of pixels: in scratch, or those given  */
+    uint32_t *own;        /* scratch                                */
+    const int32_t *inside;
+    fac_bit_kinds rows, columns; /* of signs */
+    fac_bit_finish end;          /* what all vectors have in common */
 } fac_bit_job;
 
 /* bits_pixels.c: how numbers become codes of a basis; NULL: signs. */

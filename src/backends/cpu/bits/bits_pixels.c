@@ -24,9 +24,12 @@ void fac_bit_levels_of(const float *basis, int planes, bool relu, fac_bit_levels
 static void pack_numbers(const fac_bit_job *j, int64_t image, int64_t from, uint32_t *to) {
     const fac_bit_conv *p = j->p;
     const int64_t lanes = p->kernels->lanes;
-    fac_bit_pack t = { .x_pixel = p->x.column, .x_block = p->x.block, .levels = &j->x,
-        .pixels = fac_bit_least(p->W, p->width - p->pad[1]), .to_pixel = fac_bit_pixel(p),
-        .to_plane = p->bits_plane };
+    fac_bit_pack t = { .x_pixel = p->x.column,
+                       .x_block = p->x.block,
+                       .levels = &j->x,
+                       .pixels = fac_bit_least(p->W, p->width - p->pad[1]),
+                       .to_pixel = fac_bit_pixel(p),
+                       .to_plane = p->bits_plane };
     for (int64_t g = 0; g < p->groups; g++)
         for (int64_t k = 0; k < p->words; k++) {
             const int64_t c = g * p->C + k * FAC_BIT_WORD;
@@ -37,7 +40,7 @@ static void pack_numbers(const fac_bit_job *j, int64_t image, int64_t from, uint
         }
 }
 
-/* Whoever made the codes: nothing is counted behind the last channel. */
+/* Whoever made the codes: nothing is counted after the last channel. */
 static void clear_tail(const fac_bit_conv *p, uint32_t *to, int64_t pixels) {
     const int left = (int)(p->C % FAC_BIT_WORD);
     if (!left) return;
@@ -63,8 +66,10 @@ static void put_row(const fac_bit_job *j, int64_t image, int64_t row) {
         memset(to + k * p->bits_plane, 0, (size_t)(p->width * pixel) * sizeof *to);
     if (from < 0 || from >= p->H) return;
     to += p->pad[1] * pixel;
-    if (p->coded) copy_codes(j, image, from, to);
-    else pack_numbers(j, image, from, to);
+    if (p->coded)
+        copy_codes(j, image, from, to);
+    else
+        pack_numbers(j, image, from, to);
 }
 
 static void count_row(const fac_bit_job *j, int64_t image, int64_t row) {

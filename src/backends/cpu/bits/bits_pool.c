@@ -14,16 +14,16 @@
 
 typedef struct plan {
     const fac_cpu *cpu;
-    fac_pool_geom  g;
-    int            planes;
-    bool           sign;
+    fac_pool_geom g;
+    int planes;
+    bool sign;
 } plan;
 
 typedef struct job {
-    const plan     *p;
+    const plan *p;
     const uint32_t *x;
-    uint32_t       *y;
-    fac_basis       levels;
+    uint32_t *y;
+    fac_basis levels;
 } job;
 
 /* The channels of a word whose level is above number k. */
@@ -47,7 +47,9 @@ static void put_code(const fac_basis *b, const uint32_t *above, uint32_t *to, in
     }
 }
 
-typedef struct window { int64_t rows, columns, row, column; } window;   /* taps; the first pixel */
+typedef struct window {
+    int64_t rows, columns, row, column;
+} window; /* taps; the first pixel */
 
 static void pool_word(const job *j, const uint32_t *x, int64_t plane, const window *at,
                       uint32_t *above) {
@@ -93,7 +95,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     const plan *p = plan_;
     double v[FAC_BASIS_BITS] = { 1 };
     const float *basis = fac_span_packed(in[1]);
-    job j = { .p = p, .x = (const uint32_t *)(const void *)fac_span_packed(in[0]),
+    job j = { .p = p,
+              .x = (const uint32_t *)(const void *)fac_span_packed(in[0]),
               .y = (uint32_t *)(void *)fac_span_packed(out[0]) };
     (void)d;
     (void)work;
@@ -142,6 +145,9 @@ static void done(fac_device *d, void *plan_) {
     fac_release(plan_);
 }
 
-const fac_solver fac_cpu_max_pool_codes = {
-    .name = "max_pool_codes/bits", .op = &fac_op_max_pool_codes, .offer = offer, .make = make,
-    .done = done, .run = run };
+const fac_solver fac_cpu_max_pool_codes = { .name = "max_pool_codes/bits",
+                                            .op = &fac_op_max_pool_codes,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = done,
+                                            .run = run };

@@ -13,9 +13,9 @@
 
 typedef struct plan {
     fac_bit_conv p;
-    int64_t      bytes;             /* of an output channel's bits as they come */
-    fac_layout   x, y, z;
-    bool         floats;            /* y is asked for */
+    int64_t bytes; /* of an output channel's bits as they come */
+    fac_layout x, y, z;
+    bool floats; /* y is asked for */
 } plan;
 
 /* What is y of either op. */
@@ -28,8 +28,11 @@ static bool has(const fac_problem *p, int port) {
 }
 
 /* Of an operand that is there. */
-#define STRIDES(of) { (of)->layout.stride[0], (of)->layout.stride[1], (of)->layout.stride[2], \
-                      (of)->layout.stride[3] }
+#define STRIDES(of)                                                                                \
+    {                                                                                              \
+        (of)->layout.stride[0], (of)->layout.stride[1], (of)->layout.stride[2],                    \
+            (of)->layout.stride[3]                                                                 \
+    }
 
 static bool settle(fac_device *d, const fac_problem *p, plan *q) {
     const fac_cpu *c = fac_cpu_of(d);
@@ -40,13 +43,30 @@ static bool settle(fac_device *d, const fac_problem *p, plan *q) {
     if (g.N * g.C * g.K * g.P * g.Q * g.H * g.W * g.R * g.S == 0) return false;
     const int64_t C = g.C / g.groups, K = g.K / g.groups;
     if (g.groups > 1 && (C % c->simd->lanes || K % c->simd->lanes)) return false;
-    q->p = (fac_bit_conv){ .images = g.N, .groups = g.groups, .C = C, .K = K, .H = g.H, .W = g.W,
-        .P = g.P, .Q = g.Q, .R = g.R, .S = g.S, .stride = { g.stride[1], g.stride[2] },
-        .dilation = { g.dilation[1], g.dilation[2] }, .pad = { g.pad[1], g.pad[2] },
-        .sign = !has(p, FAC_CB_X_BASIS), .relu = a->relu, .planes = 1, .y_planes = 1,
-        .of_weights = (int)p->in[FAC_CB_W_BASIS].type.dims.d[0], .y_relu = a->y_relu,
-        .q_relu = a->q_relu, .coded = x->type.dtype == FAC_U32,
-        .codes = FAC_IS(p->node, conv2d_codes), .x = STRIDES(x), .y = STRIDES(y) };
+    q->p = (fac_bit_conv){ .images = g.N,
+                           .groups = g.groups,
+                           .C = C,
+                           .K = K,
+                           .H = g.H,
+                           .W = g.W,
+                           .P = g.P,
+                           .Q = g.Q,
+                           .R = g.R,
+                           .S = g.S,
+                           .stride = { g.stride[1], g.stride[2] },
+                           .dilation = { g.dilation[1], g.dilation[2] },
+                           .pad = { g.pad[1], g.pad[2] },
+                           .sign = !has(p, FAC_CB_X_BASIS),
+                           .relu = a->relu,
+                           .planes = 1,
+                           .y_planes = 1,
+                           .of_weights = (int)p->in[FAC_CB_W_BASIS].type.dims.d[0],
+                           .y_relu = a->y_relu,
+                           .q_relu = a->q_relu,
+                           .coded = x->type.dtype == FAC_U32,
+                           .codes = FAC_IS(p->node, conv2d_codes),
+                           .x = STRIDES(x),
+                           .y = STRIDES(y) };
     if (has(p, FAC_CB_X_BASIS)) q->p.planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
     if (has(p, FAC_CB_Y_BASIS)) q->p.y_planes = (int)p->in[FAC_CB_Y_BASIS].type.dims.d[0];
     if (has(p, FAC_CB_Z)) {
@@ -68,12 +88,16 @@ static bool settle(fac_device *d, const fac_problem *p, plan *q) {
 static void want_layouts(const fac_cpu *c, fac_problem *p) {
     for (int k = 1; k < p->nin; k++)
         if (has(p, k)) fac_want_plain(&p->in[k]);
-    if (p->in[0].type.dtype == FAC_U32) fac_want_plain(&p->in[0]);
-    else fac_want_blocked(c, &p->in[0], 0);
+    if (p->in[0].type.dtype == FAC_U32)
+        fac_want_plain(&p->in[0]);
+    else
+        fac_want_blocked(c, &p->in[0], 0);
     if (has(p, FAC_CB_Z)) fac_want_blocked(c, &p->in[FAC_CB_Z], 0);
     for (int k = 0; k < p->nout; k++) {
-        if (p->out[k].type.dtype == FAC_F32) fac_want_blocked_out(c, &p->out[k]);
-        else if (p->out[k].type.dtype == FAC_U32) fac_want_plain(&p->out[k]);
+        if (p->out[k].type.dtype == FAC_F32)
+            fac_want_blocked_out(c, &p->out[k]);
+        else if (p->out[k].type.dtype == FAC_U32)
+            fac_want_plain(&p->out[k]);
     }
 }
 
@@ -126,25 +150,33 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     const plan *q = plan_;
     const fac_bit_conv *p = &q->p;
     fac_bit_data data = { .packed = fac_span_packed(in[FAC_CB_BITS]),
-        .b = fac_span_packed(in[FAC_CB_B]), .x_basis = fac_span_packed(in[FAC_CB_X_BASIS]),
-        .w_basis = fac_span_packed(in[FAC_CB_W_BASIS]),
-        .scale = fac_span_packed(in[FAC_CB_SCALE]), .work = fac_span_packed(work) };
+                          .b = fac_span_packed(in[FAC_CB_B]),
+                          .x_basis = fac_span_packed(in[FAC_CB_X_BASIS]),
+                          .w_basis = fac_span_packed(in[FAC_CB_W_BASIS]),
+                          .scale = fac_span_packed(in[FAC_CB_SCALE]),
+                          .work = fac_span_packed(work) };
     (void)d;
     (void)err;
-    if (p->coded) data.x_codes = (const uint32_t *)(const void *)fac_span_floats(in[0], &q->x);
-    else data.x = fac_span_floats(in[0], &q->x);
+    if (p->coded)
+        data.x_codes = (const uint32_t *)(const void *)fac_span_floats(in[0], &q->x);
+    else
+        data.x = fac_span_floats(in[0], &q->x);
     if (q->floats) data.y = fac_span_floats(out[p->codes], &q->y);
     if (p->codes) {
         data.q = (uint32_t *)(void *)fac_span_packed(out[0]);
         data.y_basis = fac_span_packed(in[FAC_CB_Y_BASIS]);
-        if (in[FAC_CB_Z].memory) data.z = fac_span_floats(in[FAC_CB_Z], &q->z);
-        else if (!data.y) data.limits = (const int32_t *)fac_span_packed(in[FAC_CB_LIMITS]);
+        if (in[FAC_CB_Z].memory)
+            data.z = fac_span_floats(in[FAC_CB_Z], &q->z);
+        else if (!data.y)
+            data.limits = (const int32_t *)fac_span_packed(in[FAC_CB_LIMITS]);
     }
     fac_bit_run(p, &data);
     return FAC_OK;
 }
 
 const fac_solver fac_cpu_conv_bits = {
-    "conv2d_basis/bits", &fac_op_conv2d_basis, offer, make, done, pack_key, pack, run };
+    "conv2d_basis/bits", &fac_op_conv2d_basis, offer, make, done, pack_key, pack, run
+};
 const fac_solver fac_cpu_conv_codes = {
-    "conv2d_codes/bits", &fac_op_conv2d_codes, offer, make, done, pack_key, pack, run };
+    "conv2d_codes/bits", &fac_op_conv2d_codes, offer, make, done, pack_key, pack, run
+};

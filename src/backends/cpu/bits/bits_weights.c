@@ -56,10 +56,12 @@ size_t fac_bit_packed(const fac_bit_conv *p) {
 }
 
 /* Output channel k of all as its part and lane; its plane m is a vector of the part. */
-typedef struct place { int64_t part, chunk, lane; } place;
+typedef struct place {
+    int64_t part, chunk, lane;
+} place;
 static place place_of(const fac_bit_conv *p, int64_t k) {
     const int64_t lanes = p->kernels->lanes, width = lanes * p->chunks, group = k / p->K,
-        in = k % p->K;
+                  in = k % p->K;
     return (place){ group * fac_bit_up(p->K, width) + in / width, in % width / lanes, in % lanes };
 }
 /* Lanes of a group follow each other. */
@@ -75,14 +77,14 @@ static void pack_channel(const fac_bit_conv *p, const uint8_t *row, int64_t k, i
     const int64_t lanes = p->kernels->lanes, window = p->R * p->S;
     const place at = place_of(p, k);
     const int64_t vector = p->of_weights > 1 ? m : at.chunk;
-    const int64_t each = window * p->words * 2 * lanes;       /* a pair of vectors of a part */
+    const int64_t each = window * p->words * 2 * lanes; /* a pair of vectors of a part */
     uint32_t *pair =
         to + (at.part * (p->vectors / 2) + vector / 2) * each + vector % 2 * lanes + at.lane;
     for (int64_t t = 0; t < window; t++)
         for (int64_t c = 0; c < p->C; c++)
             if (bit_of(row, c * window + t))
-                pair[(t * p->words + c / FAC_BIT_WORD) * 2 * lanes] |=
-                    (uint32_t)1 << c % FAC_BIT_WORD;
+                pair[(t * p->words + c / FAC_BIT_WORD) * 2 * lanes] |= (uint32_t)1
+                                                                       << c % FAC_BIT_WORD;
 }
 
 /* Sums of the weights that lie inside, for pixels of each kind. */
@@ -130,8 +132,8 @@ static uint64_t mixed_kinds(uint64_t h, const fac_bit_kinds *k) {
 /* The sizes of the weight, and of signs which taps may lie outside; not how many images there are.
  */
 uint64_t fac_bit_kind(const fac_bit_conv *p) {
-    const int64_t all[] = { p->kernels->lanes, p->groups, p->C, p->K, p->R, p->S, p->of_weights,
-                            p->sign };
+    const int64_t all[] = { p->kernels->lanes, p->groups, p->C, p->K, p->R, p->S,
+                            p->of_weights,     p->sign };
     uint64_t h = 14695981039346656037u;
     fac_bit_kinds rows, columns;
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) h = mixed(h, all[k]);

@@ -1,7 +1,7 @@
 /* See bytes.h.  The sum that is wanted, sum (x - x_zero)(w - w_zero) + b, is
  *   sum x w - x_zero sum w + b  -  w_zero (sum x - n x_zero)
- * with the second and third term a number for each channel, computed before the tiles; the last one is
- * there only where w_zero is not 0, which weights of real models never have. */
+ * with the second and third term a number for each channel, computed before the tiles; the last one
+ * is there only where w_zero is not 0, which weights of real models never have. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/bytes/bytes.h"
@@ -17,10 +17,11 @@ static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Whether the kernel can read x where it lies. */
 static bool in_place(const fac_byte_product *p) {
-    const bool padded = p->pad[0] || p->pad[1] || (p->P - 1) * p->stride[0] + (p->R - 1) * p->dilation[0] >= p->H
-                        || (p->Q - 1) * p->stride[1] + (p->S - 1) * p->dilation[1] >= p->W;
-    const bool whole = p->depthwise ? p->x.group == 1 && p->groups % 16 == 0
-                                    : p->x.channel == 1 && p->C % 4 == 0;
+    const bool padded = p->pad[0] || p->pad[1] ||
+                        (p->P - 1) * p->stride[0] + (p->R - 1) * p->dilation[0] >= p->H ||
+                        (p->Q - 1) * p->stride[1] + (p->S - 1) * p->dilation[1] >= p->W;
+    const bool whole =
+        p->depthwise ? p->x.group == 1 && p->groups % 16 == 0 : p->x.channel == 1 && p->C % 4 == 0;
     return !padded && !p->x_signed && whole;
 }
 
@@ -33,15 +34,17 @@ static void stage(fac_byte_product *p) {
     if (p->width < p->W + p->pad[1]) p->width = p->W + p->pad[1];
 }
 
-/* Output channels with those that fill up vectors: of all groups, or of a depthwise convolution, whose
- * channels lie side by side. */
+/* Output channels with those that fill up vectors: of all groups, or of a depthwise convolution,
+ * whose channels lie side by side. */
 static int64_t outputs_of(const fac_byte_product *p) {
     const int64_t width = 2 * p->kernels->lanes;
     return p->depthwise ? up(p->groups, width) * width : p->groups * p->panels * width;
 }
 
 /* Strides of x as the kernel sees it. */
-typedef struct seen { int64_t group, image, row, column; } seen;
+typedef struct seen {
+    int64_t group, image, row, column;
+} seen;
 static seen seen_of(const fac_byte_product *p) {
     if (!p->staged) return (seen){ p->x.group, p->x.image, p->x.row, p->x.column };
     const int64_t pixel = p->groups * p->channels;
@@ -66,8 +69,8 @@ static void cut_strips(fac_byte_product *p) {
     const seen x = seen_of(p);
     p->rows = p->P;
     p->columns = p->Q;
-    const bool flat = p->R == 1 && p->S == 1 && p->y.row == p->Q * p->y.column
-                      && x.row * p->stride[0] == p->Q * x.column * p->stride[1];
+    const bool flat = p->R == 1 && p->S == 1 && p->y.row == p->Q * p->y.column &&
+                      x.row * p->stride[0] == p->Q * x.column * p->stride[1];
     if (flat) {
         p->rows = 1;
         p->columns = p->P * p->Q;
@@ -83,8 +86,9 @@ bool fac_byte_settle(const fac_cpu *c, fac_byte_product *p) {
     cut_strips(p);
     const double x = (double)(p->images * p->groups) * (double)(p->H * p->W) * (double)p->C;
     const double w = (double)(p->groups * p->panels) * (double)p->panel;
-    if ((double)p->channels * (double)(p->R * p->S) > most || w > most
-        || (double)(p->images * p->groups) * (double)p->strips > most) return false;
+    if ((double)p->channels * (double)(p->R * p->S) > most || w > most ||
+        (double)(p->images * p->groups) * (double)p->strips > most)
+        return false;
     p->by_panel = w > x && p->groups * p->panels >= c->pool.threads;
     const size_t outputs = (size_t)outputs_of(p);
     p->stage = p->staged ? lines((size_t)(p->images * seen_of(p).image) + 64) : 0;
@@ -171,16 +175,16 @@ void fac_byte_pack(const fac_byte_product *p, const void *w, void *to) {
 
 typedef struct job {
     const fac_byte_product *p;
-    const fac_byte_data    *d;
-    const uint8_t *x;               /* as the kernel sees it */
-    uint8_t       *stage;
-    int32_t       *bias, *zero, *sums;
-    const int32_t *taps;            /* of a depthwise convolution: weights */
-    float         *factor;
-    int            x_zero;          /* of u8 */
-    int32_t        y_zero;
-    bool           zeros;           /* some w_zero is not 0 */
-    float          lo, hi;
+    const fac_byte_data *d;
+    const uint8_t *x; /* as the kernel sees it */
+    uint8_t *stage;
+    int32_t *bias, *zero, *sums;
+    const int32_t *taps; /* of a depthwise convolution: weights */
+    float *factor;
+    int x_zero; /* of u8 */
+    int32_t y_zero;
+    bool zeros; /* some w_zero is not 0 */
+    float lo, hi;
 } job;
 
 static int byte_of(const void *v, bool sign, int64_t at) {
@@ -199,9 +203,11 @@ static void numbers(job *j) {
         for (int64_t k = 0; k < K; k++) {
             /* Of depthwise groups all outputs lie side by side. */
             const int64_t at = p->depthwise ? g : g * width + k, n = g * p->K + k;
-            const int64_t z = d->w_zeros > 1 ? n % d->w_zeros : 0, s = d->w_scales > 1 ? n % d->w_scales : 0;
+            const int64_t z = d->w_zeros > 1 ? n % d->w_zeros : 0,
+                          s = d->w_scales > 1 ? n % d->w_scales : 0;
             const int32_t terms = (int32_t)(p->R * p->S * p->C);
-            const uint32_t zero = (uint32_t)(byte_of(d->w_zero, p->w_signed, z) - (d->w_zero ? shift : 0));
+            const uint32_t zero =
+                (uint32_t)(byte_of(d->w_zero, p->w_signed, z) - (d->w_zero ? shift : 0));
             j->zero[at] = d->w_zero ? (int32_t)zero : -shift;
             j->zeros |= j->zero[at] != 0;
             uint32_t b = d->bias ? (uint32_t)d->bias[n % d->biases] : 0;
@@ -212,7 +218,8 @@ static void numbers(job *j) {
         }
 }
 
-static void stage_pixel(const uint8_t *restrict from, int64_t n, uint8_t flip, uint8_t *restrict to) {
+static void stage_pixel(const uint8_t *restrict from, int64_t n, uint8_t flip,
+                        uint8_t *restrict to) {
     if (!flip) memcpy(to, from, (size_t)n);
     for (int64_t c = 0; c < n && flip; c++) to[c] = from[c] ^ flip;
 }
@@ -244,7 +251,8 @@ static void stage_row(void *arg, int i, int thread) {
         }
 }
 
-/* Weights of a depthwise convolution less their zero points, in the scratch that sums would have. */
+/* Weights of a depthwise convolution less their zero points, in the scratch that sums would have.
+ */
 static void less_zeros(job *j) {
     const fac_byte_product *p = j->p;
     const int32_t *from = j->d->packed;
@@ -263,8 +271,8 @@ static void sum_row(void *arg, int i, int thread) {
     const int64_t row = i % p->P, image = i / p->P % p->images, g = i / p->P / p->images;
     (void)thread;
     for (int64_t q = 0; q < p->Q; q++) {
-        const uint8_t *x = j->x + g * v.group + image * v.image + row * p->stride[0] * v.row
-                           + q * p->stride[1] * v.column;
+        const uint8_t *x = j->x + g * v.group + image * v.image + row * p->stride[0] * v.row +
+                           q * p->stride[1] * v.column;
         int32_t sum = 0;
         for (int64_t r = 0; r < p->R; r++)
             for (int64_t s = 0; s < p->S; s++)
@@ -277,15 +285,20 @@ static void sum_row(void *arg, int i, int thread) {
 static size_t size_of(const fac_byte_product *p) { return p->bytes ? 1 : 4; }
 
 /* Where strip `at` of a group begins: its first pixel in x and y, and its number among sums. */
-typedef struct place { const uint8_t *x; char *y; int64_t sum; } place;
+typedef struct place {
+    const uint8_t *x;
+    char *y;
+    int64_t sum;
+} place;
 static place place_of(const job *j, int64_t group, int64_t at) {
     const fac_byte_product *p = j->p;
     const seen v = seen_of(p);
-    const int64_t across = up(p->columns, p->run), image = at / p->strips, in_image = at % p->strips;
+    const int64_t across = up(p->columns, p->run), image = at / p->strips,
+                  in_image = at % p->strips;
     const int64_t row = in_image / across;
     const int64_t q = least(in_image % across * p->run, p->columns - p->run);
-    const int64_t x = group * v.group + image * v.image + row * p->stride[0] * v.row
-                      + q * p->stride[1] * v.column;
+    const int64_t x = group * v.group + image * v.image + row * p->stride[0] * v.row +
+                      q * p->stride[1] * v.column;
     const int64_t y = group * p->y.group + image * p->y.image + row * p->y.row + q * p->y.column;
     return (place){ j->x + x, (char *)j->d->y + y * (int64_t)size_of(p),
                     (group * p->images + image) * p->P * p->Q + row * p->columns + q };
@@ -296,14 +309,22 @@ static void panel_of(const job *j, int64_t group, int64_t panel, int64_t first, 
     const fac_byte_product *p = j->p;
     const seen v = seen_of(p);
     const int64_t width = 2 * p->kernels->lanes, at = (group * p->panels + panel) * width;
-    fac_byte_tile t = {
-        .x_pixel = p->stride[1] * v.column, .x_row = p->dilation[0] * v.row,
-        .x_column = p->dilation[1] * v.column, .n = (int)p->run, .R = p->kernel_R, .S = p->kernel_S,
-        .quads = p->quads, .bias = j->bias + at, .zero = j->zeros ? j->zero + at : NULL,
-        .w = (const int8_t *)j->d->packed + (group * p->panels + panel) * p->panel,
-        .factor = p->bytes ? j->factor + at : NULL, .lo = j->lo, .hi = j->hi, .y_zero = j->y_zero,
-        .y_pixel = p->y.column * (int64_t)size_of(p),
-        .columns = (int)least(width, p->K - panel * width) };
+    fac_byte_tile t = { .x_pixel = p->stride[1] * v.column,
+                        .x_row = p->dilation[0] * v.row,
+                        .x_column = p->dilation[1] * v.column,
+                        .n = (int)p->run,
+                        .R = p->kernel_R,
+                        .S = p->kernel_S,
+                        .quads = p->quads,
+                        .bias = j->bias + at,
+                        .zero = j->zeros ? j->zero + at : NULL,
+                        .w = (const int8_t *)j->d->packed + (group * p->panels + panel) * p->panel,
+                        .factor = p->bytes ? j->factor + at : NULL,
+                        .lo = j->lo,
+                        .hi = j->hi,
+                        .y_zero = j->y_zero,
+                        .y_pixel = p->y.column * (int64_t)size_of(p),
+                        .columns = (int)least(width, p->K - panel * width) };
     for (int64_t s = first; s < last; s += 2) {
         const place a = place_of(j, group, s), b = place_of(j, group, s + 1 < last ? s + 1 : s);
         const int64_t shift = panel * width * (int64_t)size_of(p);
@@ -339,15 +360,24 @@ static void depthwise_row(void *arg, int i, int thread) {
     const fac_byte_product *p = j->p;
     const seen v = seen_of(p);
     const int64_t image = i / p->P, row = i % p->P;
-    const fac_byte_row t = {
-        .x = j->x + image * v.image + row * p->stride[0] * v.row,
-        .x_pixel = p->stride[1] * v.column, .x_row = p->dilation[0] * v.row,
-        .x_column = p->dilation[1] * v.column, .R = (int)p->R, .S = (int)p->S,
-        .channels = (int)p->groups, .w = j->taps,
-        .w_tap = outputs_of(p), .bias = j->bias,
-        .factor = p->bytes ? j->factor : NULL, .lo = j->lo, .hi = j->hi, .y_zero = j->y_zero,
-        .y = (char *)j->d->y + (image * p->y.image + row * p->y.row) * (int64_t)size_of(p),
-        .y_pixel = p->y.column * (int64_t)size_of(p), .pixels = p->Q };
+    const fac_byte_row t = { .x = j->x + image * v.image + row * p->stride[0] * v.row,
+                             .x_pixel = p->stride[1] * v.column,
+                             .x_row = p->dilation[0] * v.row,
+                             .x_column = p->dilation[1] * v.column,
+                             .R = (int)p->R,
+                             .S = (int)p->S,
+                             .channels = (int)p->groups,
+                             .w = j->taps,
+                             .w_tap = outputs_of(p),
+                             .bias = j->bias,
+                             .factor = p->bytes ? j->factor : NULL,
+                             .lo = j->lo,
+                             .hi = j->hi,
+                             .y_zero = j->y_zero,
+                             .y = (char *)j->d->y +
+                                  (image * p->y.image + row * p->y.row) * (int64_t)size_of(p),
+                             .y_pixel = p->y.column * (int64_t)size_of(p),
+                             .pixels = p->Q };
     (void)thread;
     p->kernels->row(&t);
 }
@@ -356,8 +386,11 @@ void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d) {
     const fac_pool *pool = &p->cpu->pool;
     char *work = d->work;
     const size_t part = p->numbers / 3;
-    job j = { .p = p, .d = d, .bias = (int32_t *)(void *)work,
-              .zero = (int32_t *)(void *)(work + part), .factor = (float *)(void *)(work + 2 * part),
+    job j = { .p = p,
+              .d = d,
+              .bias = (int32_t *)(void *)work,
+              .zero = (int32_t *)(void *)(work + part),
+              .factor = (float *)(void *)(work + 2 * part),
               .sums = (int32_t *)(void *)(work + p->numbers),
               .stage = (uint8_t *)work + p->numbers + p->sums };
     memset(work, 0, p->numbers);
@@ -369,9 +402,14 @@ void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d) {
     numbers(&j);
     if (p->staged) fac_parallel(pool, (int)(p->images * p->height), stage_row, &j);
     j.taps = d->packed;
-    if (j.zeros && p->depthwise) less_zeros(&j);
-    else if (j.zeros) fac_parallel(pool, (int)(p->groups * p->images * p->P), sum_row, &j);
-    if (p->depthwise) fac_parallel(pool, (int)(p->images * p->P), depthwise_row, &j);
-    else if (p->by_panel) fac_parallel(pool, (int)(p->groups * p->panels), by_panel, &j);
-    else fac_parallel(pool, (int)(p->groups * up(p->images * p->strips, STRIPS)), by_strips, &j);
+    if (j.zeros && p->depthwise)
+        less_zeros(&j);
+    else if (j.zeros)
+        fac_parallel(pool, (int)(p->groups * p->images * p->P), sum_row, &j);
+    if (p->depthwise)
+        fac_parallel(pool, (int)(p->images * p->P), depthwise_row, &j);
+    else if (p->by_panel)
+        fac_parallel(pool, (int)(p->groups * p->panels), by_panel, &j);
+    else
+        fac_parallel(pool, (int)(p->groups * up(p->images * p->strips, STRIPS)), by_strips, &j);
 }

@@ -32,21 +32,30 @@ static bool is_dense(const fac_layout *l, const fac_dims *d) {
 enum { ITEM = 16 << 10 };
 typedef struct pair_plan {
     const fac_cpu *cpu;
-    int64_t        n, at[3];            /* elements; offsets of a, b, y */
-    bool           sign, mul, single;
+    int64_t n, at[3]; /* elements; offsets of a, b, y */
+    bool sign, mul, single;
 } pair_plan;
-typedef struct pair_job { const pair_plan *p; const fac_byte_pair *numbers; const char *a, *b; char *y; } pair_job;
+typedef struct pair_job {
+    const pair_plan *p;
+    const fac_byte_pair *numbers;
+    const char *a, *b;
+    char *y;
+} pair_job;
 
 static bool pair_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_operand *a = &p->in[FAC_PAIR_A], *b = &p->in[FAC_PAIR_B], *y = &p->out[0];
-    if (p->node->body[0] || !is_byte(a->type.dtype) || !fac_dims_equal(&a->type.dims, &y->type.dims)) return false;
+    if (p->node->body[0] || !is_byte(a->type.dtype) ||
+        !fac_dims_equal(&a->type.dims, &y->type.dims))
+        return false;
     const bool single = fac_dims_count(&b->type.dims) == 1;
     if (!single && !fac_dims_equal(&b->type.dims, &y->type.dims)) return false;
     if (fac_dims_count(&y->type.dims) <= 0) return false;
     if (!is_dense(&a->layout, &a->type.dims)) a->layout = fac_layout_plain(&a->type.dims);
     a->layout.offset = 0;
-    if (!single) b->layout = a->layout;
-    else b->layout = fac_layout_plain(&b->type.dims);
+    if (!single)
+        b->layout = a->layout;
+    else
+        b->layout = fac_layout_plain(&b->type.dims);
     y->layout = a->layout;
     o->seconds = fac_cpu_seconds(fac_cpu_of(d), 0, 1, 3 * (double)fac_dims_count(&y->type.dims));
     return true;
@@ -55,7 +64,8 @@ static bool pair_offer(fac_device *d, fac_problem *p, fac_offer *o) {
 static fac_status pair_make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     pair_plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    *q = (pair_plan){ .cpu = fac_cpu_of(d), .n = fac_dims_count(&p->out[0].type.dims),
+    *q = (pair_plan){ .cpu = fac_cpu_of(d),
+                      .n = fac_dims_count(&p->out[0].type.dims),
                       .at = { p->in[FAC_PAIR_A].layout.offset, p->in[FAC_PAIR_B].layout.offset,
                               p->out[0].layout.offset },
                       .sign = p->in[FAC_PAIR_A].type.dtype == FAC_I8,
@@ -71,7 +81,8 @@ static void pair_item(void *arg, int i, int thread) {
     const int64_t first = (int64_t)i * ITEM, left = j->p->n - first;
     const size_t n = (size_t)(left < ITEM ? left : ITEM);
     (void)thread;
-    j->p->cpu->bytes->pair(j->numbers, n, j->a + first, j->b + (j->p->single ? 0 : first), j->y + first);
+    j->p->cpu->bytes->pair(j->numbers, n, j->a + first, j->b + (j->p->single ? 0 : first),
+                           j->y + first);
 }
 
 static float f32_at(fac_span s) {
@@ -84,15 +95,20 @@ static float zero_at(fac_span s, bool sign) {
     return sign ? (float)*(const int8_t *)p : (float)*(const uint8_t *)p;
 }
 
-static fac_status pair_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status pair_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
+                           fac_span work, fac_error *err) {
     const pair_plan *p = plan;
     const float sa = f32_at(in[FAC_PAIR_A_SCALE]), sb = f32_at(in[FAC_PAIR_B_SCALE]);
     const float sy = f32_at(in[FAC_PAIR_Y_SCALE]);
-    fac_byte_pair k = { .ra = sa / sy, .rb = sb / sy, .factor = sa * sb / sy,
+    fac_byte_pair k = { .ra = sa / sy,
+                        .rb = sb / sy,
+                        .factor = sa * sb / sy,
                         .a_zero = zero_at(in[FAC_PAIR_A_ZERO], p->sign),
                         .b_zero = zero_at(in[FAC_PAIR_B_ZERO], p->sign),
-                        .y_zero = zero_at(in[FAC_PAIR_Y_ZERO], p->sign), .sign = p->sign,
-                        .mul = p->mul, .single = p->single };
+                        .y_zero = zero_at(in[FAC_PAIR_Y_ZERO], p->sign),
+                        .sign = p->sign,
+                        .mul = p->mul,
+                        .single = p->single };
     k.off = k.y_zero - fmaf(k.ra, k.a_zero, k.rb * k.b_zero);
     pair_job j = { p, &k, fac_span_bytes(in[FAC_PAIR_A]) + p->at[0],
                    fac_span_bytes(in[FAC_PAIR_B]) + p->at[1], fac_span_bytes(out[0]) + p->at[2] };
@@ -101,30 +117,39 @@ static fac_status pair_run(const void *plan, fac_device *d, const fac_span *in, 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_qlinear_add = { .name = "qlinear_add/bytes", .op = &fac_op_qlinear_add,
-    .offer = pair_offer, .make = pair_make, .done = done, .run = pair_run };
-const fac_solver fac_cpu_qlinear_mul = { .name = "qlinear_mul/bytes", .op = &fac_op_qlinear_mul,
-    .offer = pair_offer, .make = pair_make, .done = done, .run = pair_run };
+const fac_solver fac_cpu_qlinear_add = { .name = "qlinear_add/bytes",
+                                         .op = &fac_op_qlinear_add,
+                                         .offer = pair_offer,
+                                         .make = pair_make,
+                                         .done = done,
+                                         .run = pair_run };
+const fac_solver fac_cpu_qlinear_mul = { .name = "qlinear_mul/bytes",
+                                         .op = &fac_op_qlinear_mul,
+                                         .offer = pair_offer,
+                                         .make = pair_make,
+                                         .done = done,
+                                         .run = pair_run };
 
 /* ---- pools ---- */
 
 typedef struct pool_plan {
     const fac_cpu *cpu;
-    fac_pool_geom  g;
-    fac_layout     x, y;
-    bool           sign, y_sign;
+    fac_pool_geom g;
+    fac_layout x, y;
+    bool sign, y_sign;
 } pool_plan;
 typedef struct pool_job {
     const pool_plan *p;
-    const char      *x;
-    char            *y;
-    int32_t         *sums;
-    float            factor, x_zero, y_zero;
+    const char *x;
+    char *y;
+    int32_t *sums;
+    float factor, x_zero, y_zero;
 } pool_job;
 
 static bool last_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_dims *x = &p->in[0].type.dims;
-    if (p->node->body[0] || x->n != 4 || fac_dims_count(x) <= 0 || fac_dims_count(&p->out[0].type.dims) <= 0)
+    if (p->node->body[0] || x->n != 4 || fac_dims_count(x) <= 0 ||
+        fac_dims_count(&p->out[0].type.dims) <= 0)
         return false;
     p->in[0].layout = fac_layout_channels_last(x);
     p->out[0].layout = fac_layout_channels_last(&p->out[0].type.dims);
@@ -135,8 +160,11 @@ static bool last_offer(fac_device *d, fac_problem *p, fac_offer *o) {
 static fac_status pool_make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     pool_plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    *q = (pool_plan){ .cpu = fac_cpu_of(d), .x = p->in[0].layout, .y = p->out[0].layout,
-                      .sign = p->in[0].type.dtype == FAC_I8, .y_sign = p->out[0].type.dtype == FAC_I8 };
+    *q = (pool_plan){ .cpu = fac_cpu_of(d),
+                      .x = p->in[0].layout,
+                      .y = p->out[0].layout,
+                      .sign = p->in[0].type.dtype == FAC_I8,
+                      .y_sign = p->out[0].type.dtype == FAC_I8 };
     q->g.N = p->in[0].type.dims.d[0], q->g.C = p->in[0].type.dims.d[1];
     q->g.window[1].in = p->in[0].type.dims.d[2], q->g.window[2].in = p->in[0].type.dims.d[3];
     if (FAC_IS(p->node, max_pool2d))
@@ -169,22 +197,30 @@ static void max_row(void *arg, int i, int thread) {
             for (int64_t s = s0; s < s1; s++) {
                 const int64_t a = row * h->stride + r * h->dilation - h->pad;
                 const int64_t b = q * w->stride + s * w->dilation - w->pad;
-                const char *x = j->x + image * p->x.stride[0] + a * p->x.stride[2] + b * p->x.stride[3];
+                const char *x =
+                    j->x + image * p->x.stride[0] + a * p->x.stride[2] + b * p->x.stride[3];
                 p->cpu->bytes->most((size_t)C, x, p->sign, y);
             }
     }
 }
 
-static fac_status max_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status max_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
+                          fac_span work, fac_error *err) {
     const pool_plan *p = plan;
-    pool_job j = { .p = p, .x = fac_span_bytes(in[0]) + p->x.offset, .y = fac_span_bytes(out[0]) + p->y.offset };
+    pool_job j = { .p = p,
+                   .x = fac_span_bytes(in[0]) + p->x.offset,
+                   .y = fac_span_bytes(out[0]) + p->y.offset };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->g.window[1].out), max_row, &j);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_max_pool_bytes = { .name = "max_pool2d/bytes", .op = &fac_op_max_pool2d,
-    .offer = max_offer, .make = pool_make, .done = done, .run = max_run };
+const fac_solver fac_cpu_max_pool_bytes = { .name = "max_pool2d/bytes",
+                                            .op = &fac_op_max_pool2d,
+                                            .offer = max_offer,
+                                            .make = pool_make,
+                                            .done = done,
+                                            .run = max_run };
 
 static bool mean_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!last_offer(d, p, o)) return false;
@@ -204,7 +240,8 @@ static void mean_image(void *arg, int i, int thread) {
     memset(sum, 0, (size_t)C * sizeof *sum);
     for (int64_t h = 0; h < H; h++)
         for (int64_t w = 0; w < W; w++)
-            p->cpu->bytes->sum((size_t)C, j->x + i * p->x.stride[0] + h * p->x.stride[2] + w * p->x.stride[3],
+            p->cpu->bytes->sum((size_t)C,
+                               j->x + i * p->x.stride[0] + h * p->x.stride[2] + w * p->x.stride[3],
                                p->sign, sum);
     for (int64_t c = 0; c < C; c++) {
         const int32_t centred = sum[c] - (int32_t)(H * W) * (int32_t)j->x_zero;
@@ -214,16 +251,25 @@ static void mean_image(void *arg, int i, int thread) {
     }
 }
 
-static fac_status mean_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status mean_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
+                           fac_span work, fac_error *err) {
     const pool_plan *p = plan;
     const float n = (float)(p->g.window[1].in * p->g.window[2].in);
-    pool_job j = { .p = p, .x = fac_span_bytes(in[0]) + p->x.offset, .y = fac_span_bytes(out[0]) + p->y.offset,
-                   .sums = (int32_t *)(void *)fac_span_bytes(work), .factor = f32_at(in[1]) / (f32_at(in[3]) * n),
-                   .x_zero = zero_at(in[2], p->sign), .y_zero = zero_at(in[4], p->y_sign) };
+    pool_job j = { .p = p,
+                   .x = fac_span_bytes(in[0]) + p->x.offset,
+                   .y = fac_span_bytes(out[0]) + p->y.offset,
+                   .sums = (int32_t *)(void *)fac_span_bytes(work),
+                   .factor = f32_at(in[1]) / (f32_at(in[3]) * n),
+                   .x_zero = zero_at(in[2], p->sign),
+                   .y_zero = zero_at(in[4], p->y_sign) };
     (void)d, (void)err;
     fac_parallel(&p->cpu->pool, (int)p->g.N, mean_image, &j);
     return FAC_OK;
 }
 
 const fac_solver fac_cpu_qlinear_mean = { .name = "qlinear_global_avg_pool/bytes",
-    .op = &fac_op_qlinear_global_avg_pool, .offer = mean_offer, .make = pool_make, .done = done, .run = mean_run };
+                                          .op = &fac_op_qlinear_global_avg_pool,
+                                          .offer = mean_offer,
+                                          .make = pool_make,
+                                          .done = done,
+                                          .run = mean_run };

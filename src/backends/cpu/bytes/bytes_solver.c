@@ -14,10 +14,12 @@
 #include "ops/conv.h"
 
 enum { NONE = -1, FEW_CHANNELS = 4 };
-static const double PACK_BYTES = 5e8;      /* a second, of weights that change in each run */
+static const double PACK_BYTES = 5e8; /* a second, of weights that change in each run */
 
 /* Which ports an op has them at. */
-typedef struct ports { int b, x_scale, x_zero, w_scale, w_zero, y_scale, y_zero; } ports;
+typedef struct ports {
+    int b, x_scale, x_zero, w_scale, w_zero, y_scale, y_zero;
+} ports;
 static const ports of_conv = { 2, NONE, 3, NONE, 4, NONE, NONE };
 static const ports of_qconv = { 2, 3, 4, 5, 6, 7, 8 };
 static const ports of_matmul = { NONE, NONE, 2, NONE, 3, NONE, NONE };
@@ -25,9 +27,9 @@ static const ports of_qmatmul = { 2, 3, 4, 5, 6, 7, 8 };
 
 typedef struct plan {
     fac_byte_product p;
-    ports            at;
-    int64_t          biases, w_zeros, w_scales;
-    fac_layout       x, y;
+    ports at;
+    int64_t biases, w_zeros, w_scales;
+    fac_layout x, y;
 } plan;
 
 static int64_t count_at(const fac_problem *p, int port) {
@@ -59,9 +61,7 @@ static void types_of(const fac_problem *p, fac_byte_product *b) {
     b->y_signed = y == FAC_I8;
 }
 
-static void wish(fac_operand *v) {
-    v->layout = fac_layout_channels_last(&v->type.dims);
-}
+static void wish(fac_operand *v) { v->layout = fac_layout_channels_last(&v->type.dims); }
 
 static bool conv_product(const fac_problem *p, fac_byte_product *b) {
     fac_conv_geom g;
@@ -70,10 +70,20 @@ static bool conv_product(const fac_problem *p, fac_byte_product *b) {
     const int64_t C = g.C / g.groups, K = g.K / g.groups;
     const fac_layout *x = &p->in[0].layout, *y = &p->out[0].layout;
     if (g.N * g.K * g.P * g.Q * g.C * g.R * g.S == 0) return false;
-    *b = (fac_byte_product){ .groups = g.groups, .images = g.N, .C = C, .K = K, .H = g.H, .W = g.W,
-        .P = g.P, .Q = g.Q, .R = g.R, .S = g.S, .stride = { g.stride[1], g.stride[2] },
-        .dilation = { g.dilation[1], g.dilation[2] }, .pad = { g.pad[1], g.pad[2] },
-        .depthwise = C == 1 && K == 1 && g.groups > 1 };
+    *b = (fac_byte_product){ .groups = g.groups,
+                             .images = g.N,
+                             .C = C,
+                             .K = K,
+                             .H = g.H,
+                             .W = g.W,
+                             .P = g.P,
+                             .Q = g.Q,
+                             .R = g.R,
+                             .S = g.S,
+                             .stride = { g.stride[1], g.stride[2] },
+                             .dilation = { g.dilation[1], g.dilation[2] },
+                             .pad = { g.pad[1], g.pad[2] },
+                             .depthwise = C == 1 && K == 1 && g.groups > 1 };
     b->x.image = x->stride[0], b->x.channel = x->stride[1];
     b->x.row = x->stride[2], b->x.column = x->stride[3];
     b->x.group = C * x->stride[1];
@@ -95,8 +105,18 @@ static bool matmul_product(const fac_problem *p, fac_byte_product *b) {
     for (int k = 0; batch > 1 && k < w->n - 2; k++)
         if (x->d[k] != w->d[k]) return false;
     const int64_t rows = batch > 1 ? M : M * all;
-    *b = (fac_byte_product){ .groups = batch, .images = 1, .C = K, .K = N, .H = 1, .W = rows, .P = 1,
-        .Q = rows, .R = 1, .S = 1, .stride = { 1, 1 }, .dilation = { 1, 1 } };
+    *b = (fac_byte_product){ .groups = batch,
+                             .images = 1,
+                             .C = K,
+                             .K = N,
+                             .H = 1,
+                             .W = rows,
+                             .P = 1,
+                             .Q = rows,
+                             .R = 1,
+                             .S = 1,
+                             .stride = { 1, 1 },
+                             .dilation = { 1, 1 } };
     b->x.group = rows * K, b->x.channel = 1, b->x.row = rows * K, b->x.column = K;
     b->x.image = batch * rows * K;
     b->y.group = rows * N, b->y.channel = 1, b->y.row = rows * N, b->y.column = N;
@@ -106,9 +126,7 @@ static bool matmul_product(const fac_problem *p, fac_byte_product *b) {
     return true;
 }
 
-static bool is_conv(const fac_problem *p) {
-    return p->node->op->attrs_size != 0;
-}
+static bool is_conv(const fac_problem *p) { return p->node->op->attrs_size != 0; }
 
 static bool settle(fac_device *d, const fac_problem *p, const ports *at, plan *q) {
     const bool conv = is_conv(p);
@@ -142,7 +160,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
     }
     for (int k = 1; k < p->nin; k++)
-        if (p->in[k].type.dtype != FAC_NONE) p->in[k].layout = fac_layout_plain(&p->in[k].type.dims);
+        if (p->in[k].type.dtype != FAC_NONE)
+            p->in[k].layout = fac_layout_plain(&p->in[k].type.dims);
     if (!settle(d, p, ports_of(p->node), &q)) return false;
     o->packed[1] = fac_byte_packed(&q.p);
     o->work = fac_byte_work(&q.p);
@@ -156,7 +175,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     if (!settle(d, p, ports_of(p->node), q)) {
         fac_release(q);
-        return fac_raise(err, FAC_E_INTERNAL, "%s: another problem than was offered for", p->node->op->name);
+        return fac_raise(err, FAC_E_INTERNAL, "%s: another problem than was offered for",
+                         p->node->op->name);
     }
     *out = q;
     return FAC_OK;
@@ -166,12 +186,13 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *q = plan_;
     const fac_byte_product *p = &q->p;
-    const uint64_t kind = (uint64_t)p->kernels->lanes | (uint64_t)p->depthwise << 8
-                          | (uint64_t)(p->w.k == 1) << 9 | (uint64_t)input << 10;
+    const uint64_t kind = (uint64_t)p->kernels->lanes | (uint64_t)p->depthwise << 8 |
+                          (uint64_t)(p->w.k == 1) << 9 | (uint64_t)input << 10;
     return kind | (uint64_t)p->groups << 16;
 }
 
-static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     (void)d, (void)input, (void)err;
     fac_byte_pack(&((const plan *)plan_)->p, fac_span_bytes(from), fac_span_bytes(to));
     return FAC_OK;
@@ -181,27 +202,39 @@ static const void *at(const fac_span *in, int port) {
     return port >= 0 && in[port].memory ? fac_span_bytes(in[port]) : NULL;
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *q = plan_;
     const ports *a = &q->at;
     const size_t size = q->p.bytes ? 1 : 4;
-    const fac_byte_data data = {
-        .x = fac_span_bytes(in[0]) + q->x.offset, .packed = fac_span_bytes(in[1]),
-        .y = fac_span_bytes(out[0]) + (size_t)q->y.offset * size, .work = fac_span_bytes(work),
-        .x_zero = at(in, a->x_zero), .w_zero = at(in, a->w_zero), .y_zero = at(in, a->y_zero),
-        .bias = at(in, a->b), .x_scale = at(in, a->x_scale), .w_scale = at(in, a->w_scale),
-        .y_scale = at(in, a->y_scale), .biases = q->biases, .w_zeros = q->w_zeros,
-        .w_scales = q->w_scales };
+    const fac_byte_data data = { .x = fac_span_bytes(in[0]) + q->x.offset,
+                                 .packed = fac_span_bytes(in[1]),
+                                 .y = fac_span_bytes(out[0]) + (size_t)q->y.offset * size,
+                                 .work = fac_span_bytes(work),
+                                 .x_zero = at(in, a->x_zero),
+                                 .w_zero = at(in, a->w_zero),
+                                 .y_zero = at(in, a->y_zero),
+                                 .bias = at(in, a->b),
+                                 .x_scale = at(in, a->x_scale),
+                                 .w_scale = at(in, a->w_scale),
+                                 .y_scale = at(in, a->y_scale),
+                                 .biases = q->biases,
+                                 .w_zeros = q->w_zeros,
+                                 .w_scales = q->w_scales };
     (void)d, (void)err;
     fac_byte_run(&q->p, &data);
     return FAC_OK;
 }
 
 const fac_solver fac_cpu_conv_integer = {
-    "conv_integer/bytes", &fac_op_conv_integer, offer, make, done, pack_key, pack, run };
+    "conv_integer/bytes", &fac_op_conv_integer, offer, make, done, pack_key, pack, run
+};
 const fac_solver fac_cpu_qlinear_conv = {
-    "qlinear_conv/bytes", &fac_op_qlinear_conv, offer, make, done, pack_key, pack, run };
+    "qlinear_conv/bytes", &fac_op_qlinear_conv, offer, make, done, pack_key, pack, run
+};
 const fac_solver fac_cpu_matmul_integer = {
-    "matmul_integer/bytes", &fac_op_matmul_integer, offer, make, done, pack_key, pack, run };
+    "matmul_integer/bytes", &fac_op_matmul_integer, offer, make, done, pack_key, pack, run
+};
 const fac_solver fac_cpu_qlinear_matmul = {
-    "qlinear_matmul/bytes", &fac_op_qlinear_matmul, offer, make, done, pack_key, pack, run };
+    "qlinear_matmul/bytes", &fac_op_qlinear_matmul, offer, make, done, pack_key, pack, run
+};

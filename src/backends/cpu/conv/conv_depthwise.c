@@ -1,9 +1,10 @@
-/* conv2d/depthwise, conv2d/grouped, conv2d_grad_x/depthwise: convolution in small groups of as many outputs as inputs, on blocked
- * images; the gradient of such a convolution is one (conv_common.h).
+/* conv2d/depthwise, conv2d/grouped, conv2d_grad_x/depthwise: convolution in small groups of as many
+ * outputs as inputs, on blocked images; the gradient of such a convolution is one (conv_common.h).
  *
- * y[k][p][q] = b[k] + sum over c in k's group, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s],  with groups of 1
- * (depthwise), or of 2, 4 or 8 channels, of which a vector holds several.  Lanes are output channels; rows of outputs go through
- * simd/depthwise.c, padding is the zero halo of x.  Any kernel, stride, dilation, padding; f32.  Depthwise is bound by memory: an
+ * y[k][p][q] = b[k] + sum over c in k's group, r, s of x[c][p stride + r dilation - pad][...]
+ * w[k][c][r][s],  with groups of 1 (depthwise), or of 2, 4 or 8 channels, of which a vector holds
+ * several.  Lanes are output channels; rows of outputs go through simd/depthwise.c, padding is the
+ * zero halo of x.  Any kernel, stride, dilation, padding; f32.  Depthwise is bound by memory: an
  * item is a band of rows, the share that the layer before left in this cache. */
 #include <limits.h>
 #include "backends/cpu/conv/conv_common.h"
@@ -13,16 +14,20 @@
 #include "op_list.h"
 
 typedef struct plan {
-    fac_conv_geom  g;
-    fac_epilogue   e;
-    fac_layout     x, y, r;
+    fac_conv_geom g;
+    fac_epilogue e;
+    fac_layout x, y, r;
     const fac_cpu *cpu;
-    bool           turned, biased;      /* weights of the convolution whose gradient this is; there is a bias */
-    int            group;               /* channels of one */
-    int64_t        blocks, bands;       /* of channels; of the rows of an image */
+    bool turned, biased;   /* weights of the convolution whose gradient this is; there is a bias */
+    int group;             /* channels of one */
+    int64_t blocks, bands; /* of channels; of the rows of an image */
 } plan;
 
-typedef struct job { const plan *p; const float *x, *w, *b, *r; float *y; } job;
+typedef struct job {
+    const plan *p;
+    const float *x, *w, *b, *r;
+    float *y;
+} job;
 
 /* [image][band][block] */
 static void item(void *arg, int i, int thread) {
@@ -30,18 +35,29 @@ static void item(void *arg, int i, int thread) {
     const plan *p = j->p;
     const fac_conv_geom *g = &p->g;
     int lanes = p->cpu->simd->lanes;
-    int64_t block = i % p->blocks, band = i / p->blocks % p->bands, image = i / p->blocks / p->bands;
-    const float *x = j->x + image * p->x.stride[0] + block * p->x.stride[1] - g->pad[1] * p->x.stride[2] - g->pad[2] * lanes;
+    int64_t block = i % p->blocks, band = i / p->blocks % p->bands,
+            image = i / p->blocks / p->bands;
+    const float *x = j->x + image * p->x.stride[0] + block * p->x.stride[1] -
+                     g->pad[1] * p->x.stride[2] - g->pad[2] * lanes;
     float *y = j->y + image * p->y.stride[0] + block * p->y.stride[1];
     const float *r = j->r ? j->r + image * p->r.stride[0] + block * p->r.stride[1] : NULL;
-    fac_depthwise t = {
-        .x_pixel = g->stride[2] * lanes, .x_row = g->dilation[1] * p->x.stride[2], .x_column = g->dilation[2] * lanes,
-        .w = j->w + block * g->R * g->S * p->group * lanes, .bias = j->b ? j->b + block * lanes : NULL,
-        .y_pixel = lanes, .width = g->Q, .R = (int)g->R, .S = (int)g->S, .group = p->group,
-        .lo = p->e.lo, .hi = p->e.hi };
+    fac_depthwise t = { .x_pixel = g->stride[2] * lanes,
+                        .x_row = g->dilation[1] * p->x.stride[2],
+                        .x_column = g->dilation[2] * lanes,
+                        .w = j->w + block * g->R * g->S * p->group * lanes,
+                        .bias = j->b ? j->b + block * lanes : NULL,
+                        .y_pixel = lanes,
+                        .width = g->Q,
+                        .R = (int)g->R,
+                        .S = (int)g->S,
+                        .group = p->group,
+                        .lo = p->e.lo,
+                        .hi = p->e.hi };
     (void)thread;
-    const int64_t first = g->P * band / p->bands, end = g->P * (band + 1) / p->bands, rows = p->e.loops ? 1 : end - first;
-    t.rows = rows, t.x_next = g->stride[1] * p->x.stride[2], t.y_next = p->y.stride[2], t.r_next = p->r.stride[2];
+    const int64_t first = g->P * band / p->bands, end = g->P * (band + 1) / p->bands,
+                  rows = p->e.loops ? 1 : end - first;
+    t.rows = rows, t.x_next = g->stride[1] * p->x.stride[2], t.y_next = p->y.stride[2],
+    t.r_next = p->r.stride[2];
     for (int64_t row = first; row < end; row += rows) {
         t.x = x + row * t.x_next, t.y = y + row * t.y_next;
         t.r = r ? r + row * t.r_next : NULL;
@@ -50,10 +66,15 @@ static void item(void *arg, int i, int thread) {
     }
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
-              p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y) };
+    job j = { p,
+              fac_span_floats(in[0], &p->x),
+              fac_span_packed(in[1]),
+              p->biased ? fac_span_packed(in[2]) : NULL,
+              p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL,
+              fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->bands * p->blocks), item, &j);
     return FAC_OK;
@@ -63,7 +84,8 @@ static bool offer(bool grouped, fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *c = fac_cpu_of(d);
     fac_conv_geom g;
     fac_epilogue e;
-    if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2 || g.K != g.C || (g.groups != g.C) != grouped) return false;
+    if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2 || g.K != g.C || (g.groups != g.C) != grouped)
+        return false;
     int64_t group = g.C / g.groups;
     if (group >= c->simd->lanes || c->simd->lanes % group) return false;
     int64_t halo = fac_conv_halo(&g);
@@ -75,7 +97,8 @@ static bool offer(bool grouped, fac_device *d, fac_problem *p, fac_offer *o) {
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.C, c->simd->lanes);
     double outputs = (double)g.N * (double)(g.C * g.P * g.Q);
     double inputs = (double)g.N * (double)(g.C * g.H * g.W);
-    o->seconds = fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S * group), 0.5, 4 * (outputs + inputs));
+    o->seconds =
+        fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S * group), 0.5, 4 * (outputs + inputs));
     return true;
 }
 
@@ -90,7 +113,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->group = (int)(q->g.C / q->g.groups);
     q->blocks = (q->g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
     /* small images are not cut: the halo rows would be read twice */
-    q->bands = q->g.P < 14 ? 1 : q->g.P / 4 < 2 * q->cpu->pool.threads ? q->g.P / 4 : 2 * q->cpu->pool.threads;
+    q->bands = q->g.P < 14                             ? 1
+               : q->g.P / 4 < 2 * q->cpu->pool.threads ? q->g.P / 4
+                                                       : 2 * q->cpu->pool.threads;
     *out = q;
     return FAC_OK;
 }
@@ -98,21 +123,40 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->group << 16;
+    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 |
+           (uint64_t)p->group << 16;
 }
 
-static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     const plan *p = plan_;
     (void)d, (void)err;
-    if (input == 2) fac_pack_bias(fac_span_packed(from), p->g.C, p->cpu->simd->lanes, fac_span_packed(to));
-    else fac_conv_pack_depthwise(&p->g, p->cpu->simd->lanes, p->turned, fac_span_packed(from), fac_span_packed(to));
+    if (input == 2)
+        fac_pack_bias(fac_span_packed(from), p->g.C, p->cpu->simd->lanes, fac_span_packed(to));
+    else
+        fac_conv_pack_depthwise(&p->g, p->cpu->simd->lanes, p->turned, fac_span_packed(from),
+                                fac_span_packed(to));
     return FAC_OK;
 }
 
-static bool offer_depthwise(fac_device *d, fac_problem *p, fac_offer *o) { return offer(false, d, p, o); }
-static bool offer_grouped(fac_device *d, fac_problem *p, fac_offer *o) { return offer(true, d, p, o); }
+static bool offer_depthwise(fac_device *d, fac_problem *p, fac_offer *o) {
+    return offer(false, d, p, o);
+}
+static bool offer_grouped(fac_device *d, fac_problem *p, fac_offer *o) {
+    return offer(true, d, p, o);
+}
 
-const fac_solver fac_cpu_conv_depthwise = { "conv2d/depthwise", &fac_op_conv2d, offer_depthwise, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_conv_grad_x_depthwise = {
-    "conv2d_grad_x/depthwise", &fac_op_conv2d_grad_x, offer_depthwise, make, done, pack_key, pack, run };
-const fac_solver fac_cpu_conv_grouped = { "conv2d/grouped", &fac_op_conv2d, offer_grouped, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_depthwise = {
+    "conv2d/depthwise", &fac_op_conv2d, offer_depthwise, make, done, pack_key, pack, run
+};
+const fac_solver fac_cpu_conv_grad_x_depthwise = { "conv2d_grad_x/depthwise",
+                                                   &fac_op_conv2d_grad_x,
+                                                   offer_depthwise,
+                                                   make,
+                                                   done,
+                                                   pack_key,
+                                                   pack,
+                                                   run };
+const fac_solver fac_cpu_conv_grouped = {
+    "conv2d/grouped", &fac_op_conv2d, offer_grouped, make, done, pack_key, pack, run
+};

@@ -1,25 +1,29 @@
-/* conv2d/direct, conv2d_grad_x/direct: the convolution as it is defined, on blocked images; its gradient is one, too
- * (conv_common.h).
+/* conv2d/direct, conv2d_grad_x/direct: the convolution as it is defined, on blocked images; its
+ * gradient is one, too (conv_common.h).
  *
- * y[k][p][q] = b[k] + sum over c, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s]:  a tile of pixels and 2 vectors
- * of output channels stays in registers over the whole sum (simd/tile.c); the padding is the zero halo of x, so there is no
- * border code.  Any kernel, stride, dilation and padding.  f32, one rounding a term: as accurate as the textbook loop,
- * or more where channels are added up in slices.
+ * y[k][p][q] = b[k] + sum over c, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s]:  a
+ * tile of pixels and 2 vectors of output channels stays in registers over the whole sum
+ * (simd/tile.c); the padding is the zero halo of x, so there is no border code.  Any kernel,
+ * stride, dilation and padding.  f32, one rounding a term: as accurate as the textbook loop, or
+ * more where channels are added up in slices.
  *
- * Groups: where they are whole channel blocks, a chunk of output channels sees the blocks of its group.  Any other groups share
- * blocks; there a chunk sees all channels of the groups that it touches, with weights of zero between channels of different
- * groups: 28 channels each cost about 1.8 times their products, at the full speed of the kernel.
+ * Groups: where they are whole channel blocks, a chunk of output channels sees the blocks of its
+ * group.  Any other groups share blocks; there a chunk sees all channels of the groups that it
+ * touches, with weights of zero between channels of different groups: 28 channels each cost
+ * about 1.8 times their products, at the full speed of the kernel.
  *
- * An image is `rows` rows of `width` pixels, each cut into `across` tiles of nearly the same size: the rows of the image, or all
- * of it as one row when there is nothing between the rows.  Two further ways keep tiles full where images are narrow: a tile of
- * two short rows, and, where the instruction set has few enough pixels in a tile, a list of pixels that goes on over row ends.
+ * An image is `rows` rows of `width` pixels, each cut into `across` tiles of nearly the same size:
+ * the rows of the image, or all of it as one row when there is nothing between the rows.  Two
+ * further ways keep tiles full where images are narrow: a tile of two short rows, and, where the
+ * instruction set has few enough pixels in a tile, a list of pixels that goes on over row ends.
  *
  * Three schedules (measured: layers of six networks):
- *   rows     a thread owns tiles, and does all output channels of some before the next: x is read once, weights stay in L2
- *   bands    a thread owns a band of tiles, and does all of them with one chunk of weights before the next chunk
- *   chunks   a thread owns chunks of output channels: each weight is read once by one core; small images, large weights.  Of a
- *            chunk that would push x out of L2 all tiles take a slice of its channels before the next slice, whose terms are
- *            added to what they wrote: weights come from memory once (512 channels of 3 x 3 at 7 x 7: 675 us, 568 so) */
+ *   rows     a thread owns tiles, and does all output channels of some before the next: x is read
+ * once, weights stay in L2 bands    a thread owns a band of tiles, and does all of them with one
+ * chunk of weights before the next chunk chunks   a thread owns chunks of output channels: each
+ * weight is read once by one core; small images, large weights.  Of a chunk that would push x out
+ * of L2 all tiles take a slice of its channels before the next slice, whose terms are added to what
+ * they wrote: weights come from memory once (512 channels of 3 x 3 at 7 x 7: 675 us, 568 so) */
 #include <limits.h>
 #include <math.h>
 #include "backends/cpu/device/shared_cache.h"
@@ -31,34 +35,48 @@
 
 typedef enum kind { ROWS, TWO_ROWS, FLAT, LIST } kind;
 
-/* A chunk of output channels: vectors n from vector `out` on, and `channels` of x from channel block `block` on; where its packed
- * weights begin, in floats. */
-typedef struct span { int64_t out, block, channels, at; int n; } span;
+/* A chunk of output channels: vectors n from vector `out` on, and `channels` of x from channel
+ * block `block` on; where its packed weights begin, in floats. */
+typedef struct span {
+    int64_t out, block, channels, at;
+    int n;
+} span;
 
 typedef struct plan {
-    fac_conv_geom  g;
-    fac_epilogue   e;
-    fac_layout     x, y, r, mask;
+    fac_conv_geom g;
+    fac_epilogue e;
+    fac_layout x, y, r, mask;
     const fac_cpu *cpu;
-    bool           turned, biased;      /* weights of the convolution whose gradient this is; there is a bias  */
-    bool           by_chunk;            /* an item is one chunk of channels; else it is a band with all chunks */
-    kind           kind;
-    span          *spans;               /* [chunks], of all groups                                             */
-    int64_t        width, across;       /* pixels of a row; tiles of a row                                     */
-    int64_t        tiles, bands;        /* of an image; the parts that they are dealt in                       */
-    int64_t        together;            /* tiles that are done with one chunk of weights before the next       */
-    int64_t        chunks;
-    int64_t        depth;               /* channels whose terms are added up for all those tiles before the next ones' */
-    int64_t        x_across, x_start;   /* floats from row to row of outputs in x; to the first tap            */
-    fac_conv_tile  tile;                /* what all tiles have in common                                       */
-    int64_t       *x_at, *y_at, *r_at, *mask_at;    /* of a LIST: pixels from x_start, from the first of y...  */
+    bool turned, biased; /* weights of the convolution whose gradient this is; there is a bias  */
+    bool by_chunk;       /* an item is one chunk of channels; else it is a band with all chunks */
+    kind kind;
+    span *spans;           /* [chunks], of all groups                                             */
+    int64_t width, across; /* pixels of a row; tiles of a row                                     */
+    int64_t tiles, bands;  /* of an image; the parts that they are dealt in                       */
+    int64_t together;      /* tiles that are done with one chunk of weights before the next       */
+    int64_t chunks;
+    int64_t depth; /* channels whose terms are added up for all those tiles before the next ones' */
+    int64_t x_across, x_start; /* floats from row to row of outputs in x; to the first tap */
+    fac_conv_tile tile; /* what all tiles have in common                                       */
+    int64_t *x_at, *y_at, *r_at,
+        *mask_at; /* of a LIST: pixels from x_start, from the first of y...  */
 } plan;
 
-/* ---- run ------------------------------------------------------------------------------------------------------------- */
+/* ---- run
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 /* Images, or places in them; r and mask: NULL for none. */
-typedef struct images { const float *x, *r, *mask; float *y; } images;
-typedef struct job { const plan *p; const float *w, *b; images at; bool past; } job;   /* past: y may go past the caches */
+typedef struct images {
+    const float *x, *r, *mask;
+    float *y;
+} images;
+typedef struct job {
+    const plan *p;
+    const float *w, *b;
+    images at;
+    bool past;
+} job; /* past: y may go past the caches */
 
 /* Another image, another vector of output channels. */
 static images moved(const plan *p, images at, int64_t image, int64_t vector) {
@@ -68,8 +86,10 @@ static images moved(const plan *p, images at, int64_t image, int64_t vector) {
     return at;
 }
 
-/* `count` tiles of m pixels, from pixel q of `row` on: those of all rows where a tile is a row or two.  adds: at->r is y itself. */
-static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, bool adds, int64_t row, int64_t q, int m, int64_t count) {
+/* `count` tiles of m pixels, from pixel q of `row` on: those of all rows where a tile is a row or
+ * two.  adds: at->r is y itself. */
+static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, bool adds, int64_t row,
+                      int64_t q, int m, int64_t count) {
     const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
     const fac_layout *r = adds ? &p->y : &p->r;
     t->r_vector = r->stride[1];
@@ -83,44 +103,57 @@ static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, bool ad
     const bool two = p->kind == TWO_ROWS && m > p->width;
     const int64_t rows = two ? 2 : 1;
     if (p->across == 1) {
-        t->x_next = rows * p->x_across, t->y_next = rows * p->y.stride[2], t->r_next = rows * r->stride[2];
+        t->x_next = rows * p->x_across, t->y_next = rows * p->y.stride[2],
+        t->r_next = rows * r->stride[2];
         t->mask_next = rows * p->mask.stride[2];
     }
     if (p->kind == TWO_ROWS) row *= 2;
-    t->x0 = at->x + row * p->x_across + q * t->x_pixel, t->x1 = t->x0 + (two ? p->x_across : half * t->x_pixel);
-    t->y0 = at->y + row * p->y.stride[2] + q * lanes, t->y1 = t->y0 + (two ? p->y.stride[2] : half * lanes);
-    if (at->r) t->r0 = at->r + row * r->stride[2] + q * lanes, t->r1 = t->r0 + (two ? r->stride[2] : half * lanes);
+    t->x0 = at->x + row * p->x_across + q * t->x_pixel,
+    t->x1 = t->x0 + (two ? p->x_across : half * t->x_pixel);
+    t->y0 = at->y + row * p->y.stride[2] + q * lanes,
+    t->y1 = t->y0 + (two ? p->y.stride[2] : half * lanes);
+    if (at->r)
+        t->r0 = at->r + row * r->stride[2] + q * lanes,
+        t->r1 = t->r0 + (two ? r->stride[2] : half * lanes);
     if (!at->mask) return;
     t->mask0 = at->mask + row * p->mask.stride[2] + q * lanes;
     t->mask1 = t->mask0 + (two ? p->mask.stride[2] : half * lanes);
 }
 
-/* The loops behind tiles, which have written n vectors; two rows are one tile. */
+/* The loops after tiles, which have written n vectors; two rows are one tile. */
 static void finish(const plan *p, const fac_conv_tile *t, int m, int n) {
     const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
     for (int k = 0; k < n; k++) {
         float *y0 = t->y0 + k * t->y_vector, *y1 = t->y1 + k * t->y_vector;
-        if (y1 == y0 + half * lanes) fac_epilogue_run(&p->e, y0, (size_t)(t->tiles * m * lanes));
-        else fac_epilogue_run(&p->e, y0, (size_t)(half * lanes)), fac_epilogue_run(&p->e, y1, (size_t)((m - half) * lanes));
+        if (y1 == y0 + half * lanes)
+            fac_epilogue_run(&p->e, y0, (size_t)(t->tiles * m * lanes));
+        else
+            fac_epilogue_run(&p->e, y0, (size_t)(half * lanes)),
+                fac_epilogue_run(&p->e, y1, (size_t)((m - half) * lanes));
     }
 }
 
-/* Tiles from .. to - 1 of one image with the weights of one chunk for `channels` channels from c0 on.  lines: of the weights
- * behind those to bring in with every channel block. */
-static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t channels, int64_t from, int64_t to, int lines) {
+/* Tiles from .. to - 1 of one image with the weights of one chunk for `channels` channels from c0
+ * on.  lines: of the weights after those to bring in with every channel block. */
+static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t channels,
+                     int64_t from, int64_t to, int lines) {
     const plan *p = j->p;
     const fac_simd *simd = p->cpu->simd;
     const int lanes = simd->lanes, n = s->n;
     const int64_t taps = p->g.R * p->g.S;
     const bool adds = c0 > 0, last = c0 + channels == s->channels;
     fac_conv_tile t = p->tile;
-    t.w = j->w + s->at + c0 * taps * n * lanes, t.bias = j->b ? j->b + s->out * lanes : NULL, t.channels = (int)channels;
+    t.w = j->w + s->at + c0 * taps * n * lanes, t.bias = j->b ? j->b + s->out * lanes : NULL,
+    t.channels = (int)channels;
     t.ahead = t.w + (lines ? channels * taps * n * lanes : 0), t.ahead_lines = lines;
-    fac_conv_tile_kernel *const (*kernels)[3] =
-        simd->tile[p->kind == LIST ? FAC_TILE_LIST : t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY].of;
+    fac_conv_tile_kernel *const(*kernels)[3] = simd->tile[p->kind == LIST      ? FAC_TILE_LIST
+                                                          : t.x_pixel == lanes ? FAC_TILE_NEAR
+                                                                               : FAC_TILE_ANY]
+                                                   .of;
     at = moved(p, at, 0, s->out);
     at.x += (s->block + c0 / lanes) * p->x.stride[1] + p->x_start;
-    if (adds) at.r = at.y, t.bias = NULL, t.here = true;        /* what is there has its bias and its residual */
+    if (adds)
+        at.r = at.y, t.bias = NULL, t.here = true; /* what is there has its bias and its residual */
     if (!last) at.mask = NULL, t.lo = -INFINITY, t.hi = INFINITY;
     t.past = j->past && last;
 
@@ -130,7 +163,8 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
     for (int64_t row = from / p->across, i = from % p->across; from < to;) {
         const bool more = i < larger, two = p->kind == TWO_ROWS && 2 * row + 1 < p->g.P;
         int64_t end = more ? larger : p->across;
-        if (p->across == 1 && !p->e.loops) end = two ? p->g.P / 2 - row : to - from;        /* rows follow each other alike */
+        if (p->across == 1 && !p->e.loops)
+            end = two ? p->g.P / 2 - row : to - from; /* rows follow each other alike */
         const int64_t count = end - i < to - from ? end - i : to - from;
         const int m = (int)(size + more) << two;
         put_tiles(p, &t, &at, adds, row, i * size + (more ? i : larger), m, count);
@@ -142,16 +176,18 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
     }
 }
 
-/* Lines of the weights behind these to bring in with every channel block, so that all have come when they are needed: those of
- * the next channels, or of the next chunk. */
+/* Lines of the weights after these to bring in with every channel block, so that all have come
+ * when they are needed: those of the next channels, or of the next chunk. */
 static int lines_ahead(const plan *p, int64_t chunk, int64_t c0, int64_t channels) {
     const int lanes = p->cpu->simd->lanes;
     const span *s = &p->spans[chunk];
     const bool last = c0 + channels == s->channels;
     if (p->bands > 1 || !p->by_chunk || (last && chunk + 1 >= p->chunks) || p->tiles > 60) return 0;
     const span *next = last ? s + 1 : s;
-    const int64_t left = last ? next->channels : s->channels - c0 - channels, blocks = (channels + lanes - 1) / lanes;
-    const int64_t lines = (left < p->depth ? left : p->depth) * p->g.R * p->g.S * next->n * lanes / 16;
+    const int64_t left = last ? next->channels : s->channels - c0 - channels,
+                  blocks = (channels + lanes - 1) / lanes;
+    const int64_t lines =
+        (left < p->depth ? left : p->depth) * p->g.R * p->g.S * next->n * lanes / 16;
     return (int)((lines + p->tiles * blocks - 1) / (p->tiles * blocks));
 }
 
@@ -160,7 +196,7 @@ static void item(void *arg, int i, int thread) {
     const plan *p = j->p;
     int64_t band = i % p->bands, image = i / p->bands, first = 0, last = p->chunks;
     (void)thread;
-    if (p->by_chunk) {                              /* [chunk][image][band] */
+    if (p->by_chunk) { /* [chunk][image][band] */
         first = image / p->g.N, last = first + 1;
         image %= p->g.N;
     }
@@ -170,25 +206,30 @@ static void item(void *arg, int i, int thread) {
         for (int64_t k = first; k < last; k++)
             for (int64_t c0 = 0, channels = p->spans[k].channels; c0 < channels; c0 += p->depth) {
                 const int64_t here = channels - c0 < p->depth ? channels - c0 : p->depth;
-                do_tiles(j, at, &p->spans[k], c0, here, from, from + p->together < to ? from + p->together : to,
+                do_tiles(j, at, &p->spans[k], c0, here, from,
+                         from + p->together < to ? from + p->together : to,
                          lines_ahead(p, k, c0, here));
             }
     if (j->past) fac_streams_end();
 }
 
-/* Of two cores without a cache in common y goes past the caches: a line of which both have a copy, as what lay there before left
- * it, is written ten times as slowly. */
+/* Of two cores without a cache in common y goes past the caches: a line of which both have a copy,
+ * as what lay there before left it, is written ten times as slowly. */
 static bool is_past(const plan *p, const job *j) {
     const int lanes = p->cpu->simd->lanes;
     const fac_conv_tile *t = &p->tile;
-    const bool dense = p->g.R == 1 && p->g.S == 1 && p->kind != LIST && t->x_pixel == lanes && t->y_pixel == lanes &&
-                       (p->e.residual < 0 || t->r_pixel == lanes) && p->e.mask < 0 && !p->e.loops;
+    const bool dense = p->g.R == 1 && p->g.S == 1 && p->kind != LIST && t->x_pixel == lanes &&
+                       t->y_pixel == lanes && (p->e.residual < 0 || t->r_pixel == lanes) &&
+                       p->e.mask < 0 && !p->e.loops;
     return dense && fac_cpu_writes_past(p->cpu, j->at.y);
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { .p = p, .w = fac_span_packed(in[1]), .b = p->biased ? fac_span_packed(in[2]) : NULL,
+    job j = { .p = p,
+              .w = fac_span_packed(in[1]),
+              .b = p->biased ? fac_span_packed(in[2]) : NULL,
               .at = { .x = fac_span_floats(in[0], &p->x), .y = fac_span_floats(out[0], &p->y) } };
     if (p->e.residual >= 0) j.at.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.at.mask = fac_span_floats(in[p->e.mask], &p->mask);
@@ -198,33 +239,41 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- chunks of output channels --------------------------------------------------------------------------------------- */
+/* ---- chunks of output channels
+ * --------------------------------------------------------------------------------------- */
 
 static bool share_blocks(const fac_conv_geom *g, int lanes) {
     return g->groups > 1 && (g->C / g->groups % lanes || g->K / g->groups % lanes);
 }
 
-/* Vectors of a chunk: two, but one where groups share blocks and one is enough to hide the latency of additions. */
+/* Vectors of a chunk: two, but one where groups share blocks and one is enough to hide the latency
+ * of additions. */
 static int64_t chunk_width(const fac_conv_geom *g, const fac_simd *s) {
     return s->lanes * (share_blocks(g, s->lanes) && s->rows >= 8 ? 1 : 2);
 }
 static int64_t chunks_of(const fac_conv_geom *g, const fac_simd *s) {
-    const int64_t width = chunk_width(g, s), K = share_blocks(g, s->lanes) ? g->K : g->K / g->groups;
+    const int64_t width = chunk_width(g, s),
+                  K = share_blocks(g, s->lanes) ? g->K : g->K / g->groups;
     return (K + width - 1) / width * (g->K / K);
 }
 
 /* The chunk that is number i and begins at float `at` of the packed weights. */
 static span span_of(const fac_conv_geom *g, const fac_simd *s, int64_t i, int64_t at) {
-    const int64_t lanes = s->lanes, width = chunk_width(g, s), C = g->C / g->groups, K = g->K / g->groups;
+    const int64_t lanes = s->lanes, width = chunk_width(g, s), C = g->C / g->groups,
+                  K = g->K / g->groups;
     if (share_blocks(g, s->lanes)) {
         const int64_t first = i * width, end = first + width < g->K ? first + width : g->K;
         const int64_t block = first / K * C / lanes, c_end = ((end - 1) / K + 1) * C;
-        return (span){ first / lanes, block, c_end - block * lanes, at, (int)((end - first + lanes - 1) / lanes) };
+        return (span){ first / lanes, block, c_end - block * lanes, at,
+                       (int)((end - first + lanes - 1) / lanes) };
     }
     const int64_t chunks = (K + width - 1) / width, group = i / chunks, chunk = i % chunks;
-    return (span){ (group * K + chunk * width) / lanes, group * C / lanes, C, at, fac_chunk_vectors(K, s->lanes, chunk) };
+    return (span){ (group * K + chunk * width) / lanes, group * C / lanes, C, at,
+                   fac_chunk_vectors(K, s->lanes, chunk) };
 }
-static int64_t span_floats(const fac_conv_geom *g, const span *s, int lanes) { return s->channels * g->R * g->S * s->n * lanes; }
+static int64_t span_floats(const fac_conv_geom *g, const span *s, int lanes) {
+    return s->channels * g->R * g->S * s->n * lanes;
+}
 
 /* Floats of all packed weights; 0 when they do not fit. */
 static size_t packed_floats(const fac_conv_geom *g, const fac_simd *s) {
@@ -232,20 +281,24 @@ static size_t packed_floats(const fac_conv_geom *g, const fac_simd *s) {
     size_t all = 0, floats;
     for (int64_t i = 0, chunks = chunks_of(g, s); i < chunks; i++) {
         const span p = span_of(g, s, i, 0);
-        if (!fac_size_mul((size_t)(p.channels * p.n * s->lanes), (size_t)(g->R * g->S), &floats)) return 0;
+        if (!fac_size_mul((size_t)(p.channels * p.n * s->lanes), (size_t)(g->R * g->S), &floats))
+            return 0;
         if (!fac_size_add(all, floats, &all)) return 0;
     }
     return all < SIZE_MAX / sizeof(float) ? all : 0;
 }
 
-/* ---- offer and make -------------------------------------------------------------------------------------------------- */
+/* ---- offer and make
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* Pixels of all rows lie next to each other, and are those of a 1 x 1 kernel. */
 static bool flat(const plan *p) {
     const fac_conv_geom *g = &p->g;
-    bool plain = g->R == 1 && g->S == 1 && g->stride[1] == 1 && g->stride[2] == 1 && fac_conv_halo(g) == 0 &&
-                 g->pad_end[1] == 0 && g->pad_end[2] == 0;
-    return plain && p->x.stride[2] == g->Q * p->x.stride[3] && p->y.stride[2] == g->Q * p->y.stride[3] &&
+    bool plain = g->R == 1 && g->S == 1 && g->stride[1] == 1 && g->stride[2] == 1 &&
+                 fac_conv_halo(g) == 0 && g->pad_end[1] == 0 && g->pad_end[2] == 0;
+    return plain && p->x.stride[2] == g->Q * p->x.stride[3] &&
+           p->y.stride[2] == g->Q * p->y.stride[3] &&
            (p->e.residual < 0 || p->r.stride[2] == g->Q * p->r.stride[3]) &&
            (p->e.mask < 0 || p->mask.stride[2] == g->Q * p->mask.stride[3]);
 }
@@ -255,7 +308,8 @@ enum { LIST_PIXELS = 4096, TOGETHER = 24, SLICES = 9 };
 static kind kind_of(const plan *p) {
     const int64_t Q = p->g.Q, most = p->cpu->simd->rows, across = (Q + most - 1) / most;
     if (flat(p)) return FLAT;
-    if (p->cpu->simd->tile[FAC_TILE_LIST].of[1][0] && !p->e.loops && p->g.P * Q <= LIST_PIXELS && 10 * Q < 9 * across * most)
+    if (p->cpu->simd->tile[FAC_TILE_LIST].of[1][0] && !p->e.loops && p->g.P * Q <= LIST_PIXELS &&
+        10 * Q < 9 * across * most)
         return LIST;
     return 2 * Q <= most && p->g.P > 1 ? TWO_ROWS : ROWS;
 }
@@ -278,23 +332,40 @@ static void schedule(plan *p) {
     bool rows = !p->by_chunk && !large;
     int64_t others = p->by_chunk ? p->chunks * g->N : g->N;
     /* some tiles of a flat image share the weights; else the tiles of a row */
-    p->together = !rows ? p->tiles : p->kind == FLAT ? TOGETHER : p->kind == LIST ? (g->Q + simd->rows - 1) / simd->rows : p->across;
+    p->together = !rows             ? p->tiles
+                  : p->kind == FLAT ? TOGETHER
+                  : p->kind == LIST ? (g->Q + simd->rows - 1) / simd->rows
+                                    : p->across;
     p->bands = 1;
-    if (rows) p->bands = p->tiles / p->together / 2 > 0 ? p->tiles / p->together / 2 : 1;
-    else if (others < 4 * threads && others % threads) p->bands = (4 * threads + others - 1) / others;
+    if (rows)
+        p->bands = p->tiles / p->together / 2 > 0 ? p->tiles / p->together / 2 : 1;
+    else if (others < 4 * threads && others % threads)
+        p->bands = (4 * threads + others - 1) / others;
     if (rows && others * p->bands > 16 * threads) p->bands = (16 * threads + others - 1) / others;
-    if (rows && others % threads) p->bands = (p->bands + threads - 1) / threads * threads;      /* as much for each thread */
+    if (rows && others % threads)
+        p->bands = (p->bands + threads - 1) / threads * threads; /* as much for each thread */
     if (p->bands > p->tiles) p->bands = p->tiles;
 
-    const int64_t parts = p->by_chunk && g->groups == 1 ? (int64_t)(weights / (size_t)p->chunks / (p->cpu->l2 / SLICES)) + 1 : 1;
+    const int64_t parts = p->by_chunk && g->groups == 1
+                              ? (int64_t)(weights / (size_t)p->chunks / (p->cpu->l2 / SLICES)) + 1
+                              : 1;
     p->depth = (g->C / parts + lanes - 1) / lanes * lanes;
     p->x_across = g->stride[1] * p->x.stride[2];
     p->x_start = -g->pad[1] * p->x.stride[2] - g->pad[2] * p->x.stride[3];
-    p->tile = (fac_conv_tile){
-        .x_pixel = g->stride[2] * p->x.stride[3], .x_block = p->x.stride[1], .x_row = g->dilation[1] * p->x.stride[2],
-        .x_column = g->dilation[2] * p->x.stride[3], .R = (int)g->R, .S = (int)g->S,
-        .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes,
-        .mask_pixel = lanes, .mask_vector = p->mask.stride[1], .mask_lo = p->e.mask_lo, .lo = p->e.lo, .hi = p->e.hi };
+    p->tile = (fac_conv_tile){ .x_pixel = g->stride[2] * p->x.stride[3],
+                               .x_block = p->x.stride[1],
+                               .x_row = g->dilation[1] * p->x.stride[2],
+                               .x_column = g->dilation[2] * p->x.stride[3],
+                               .R = (int)g->R,
+                               .S = (int)g->S,
+                               .y_pixel = lanes,
+                               .y_vector = p->y.stride[1],
+                               .r_pixel = lanes,
+                               .mask_pixel = lanes,
+                               .mask_vector = p->mask.stride[1],
+                               .mask_lo = p->e.mask_lo,
+                               .lo = p->e.lo,
+                               .hi = p->e.hi };
 }
 
 /* The chunks, and the places of a LIST. */
@@ -311,7 +382,8 @@ static bool tables(plan *p) {
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = i / p->g.Q, q = i % p->g.Q;
         p->x_at[i] = row * p->x_across + q * p->tile.x_pixel;
-        p->y_at[i] = row * p->y.stride[2] + q * lanes, p->r_at[i] = row * p->r.stride[2] + q * lanes;
+        p->y_at[i] = row * p->y.stride[2] + q * lanes,
+        p->r_at[i] = row * p->r.stride[2] + q * lanes;
         p->mask_at[i] = row * p->mask.stride[2] + q * lanes;
     }
     return true;
@@ -342,7 +414,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.K, lanes);
     double macs = (double)packed * (double)(g.N * g.P * g.Q);
     if (g.groups == 1 && g.C < c->simd->lanes) macs *= fac_conv_short(&g);
-    o->seconds = fac_cpu_seconds(c, 2 * macs, 0.8, 4.0 * ((double)packed + (double)(g.N * (g.C * g.H * g.W + g.K * g.P * g.Q))));
+    o->seconds = fac_cpu_seconds(
+        c, 2 * macs, 0.8,
+        4.0 * ((double)packed + (double)(g.N * (g.C * g.H * g.W + g.K * g.P * g.Q))));
     o->seconds += fac_conv_pack_seconds(c, p, (double)packed);
     return true;
 }
@@ -365,17 +439,25 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-/* ---- weights --------------------------------------------------------------------------------------------------------- */
+/* ---- weights
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
-typedef struct packing { const plan *p; const float *w; float *to; } packing;
+typedef struct packing {
+    const plan *p;
+    const float *w;
+    float *to;
+} packing;
 
-/* One chunk of groups that share blocks: [block][R][S][channel][lane], zero between channels of different groups. */
+/* One chunk of groups that share blocks: [block][R][S][channel][lane], zero between channels of
+ * different groups. */
 static void pack_span(void *arg, int i, int thread) {
     const packing *a = arg;
     const plan *p = a->p;
     const fac_conv_geom *g = &p->g;
     const span *s = &p->spans[i];
-    const int64_t lanes = p->cpu->simd->lanes, C = g->C / g->groups, K = g->K / g->groups, width = s->n * lanes;
+    const int64_t lanes = p->cpu->simd->lanes, C = g->C / g->groups, K = g->K / g->groups,
+                  width = s->n * lanes;
     const int64_t taps = g->R * g->S;
     float *to = a->to + s->at;
     (void)thread;
@@ -383,9 +465,11 @@ static void pack_span(void *arg, int i, int thread) {
         for (int64_t tap = 0; tap < taps; tap++)
             for (int64_t c = c0; c < s->channels && c < c0 + lanes; c++, to += width)
                 for (int64_t lane = 0; lane < width; lane++) {
-                    const int64_t k = s->out * lanes + lane, channel = s->block * lanes + c, group = k / K;
+                    const int64_t k = s->out * lanes + lane, channel = s->block * lanes + c,
+                                  group = k / K;
                     const bool ours = k < g->K && channel / C == group;
-                    const fac_conv_weights w = fac_conv_weights_of(g, p->turned, a->w, ours ? group : 0);
+                    const fac_conv_weights w =
+                        fac_conv_weights_of(g, p->turned, a->w, ours ? group : 0);
                     to[lane] = ours ? w.w[k % K * w.k + channel % C * w.c + tap * w.tap] : 0;
                 }
 }
@@ -394,16 +478,21 @@ static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     return fac_conv_pack_key(p->cpu, p->g.groups, p->cpu->simd->lanes, p->turned, input);
 }
-static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     const plan *p = plan_;
     (void)d, (void)err;
     if (input == 1 && share_blocks(&p->g, p->cpu->simd->lanes)) {
         packing a = { p, fac_span_packed(from), fac_span_packed(to) };
         fac_parallel(&p->cpu->pool, (int)p->chunks, pack_span, &a);
-    } else fac_conv_pack_input(p->cpu, &p->g, p->cpu->simd->lanes, p->turned, input, fac_span_packed(from), fac_span_packed(to));
+    } else
+        fac_conv_pack_input(p->cpu, &p->g, p->cpu->simd->lanes, p->turned, input,
+                            fac_span_packed(from), fac_span_packed(to));
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_direct = { "conv2d/direct", &fac_op_conv2d, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_direct = { "conv2d/direct", &fac_op_conv2d, offer, make, done,
+                                         pack_key,        pack,           run };
 const fac_solver fac_cpu_conv_grad_x_direct = {
-    "conv2d_grad_x/direct", &fac_op_conv2d_grad_x, offer, make, done, pack_key, pack, run };
+    "conv2d_grad_x/direct", &fac_op_conv2d_grad_x, offer, make, done, pack_key, pack, run
+};

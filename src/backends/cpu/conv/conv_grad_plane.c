@@ -1,8 +1,9 @@
-/* conv2d_grad_x/plane, conv2d_grad_w/plane: gradients of convolutions whose groups have one input channel (depthwise), directly
- * on plain planes; f32.
+/* conv2d_grad_x/plane, conv2d_grad_w/plane: gradients of convolutions whose groups have one input
+ * channel (depthwise), directly on plain planes; f32.
  *
- * Row by row:  dx += w dy and dw = sum of x dy, where all three rows lie next to each other in memory.  An item owns a plane of
- * dx, or the kernel of one output channel, whose sum goes through the images in order: no number of threads changes a bit. */
+ * Row by row:  dx += w dy and dw = sum of x dy, where all three rows lie next to each other in
+ * memory.  An item owns a plane of dx, or the kernel of one output channel, whose sum goes through
+ * the images in order: no number of threads changes a bit. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
@@ -15,12 +16,16 @@
 #include "ops/conv_grad.h"
 
 typedef struct plan {
-    fac_conv_geom  g;
-    fac_layout     a, b, y;             /* in[0], in[1], out[0] */
+    fac_conv_geom g;
+    fac_layout a, b, y; /* in[0], in[1], out[0] */
     const fac_cpu *cpu;
 } plan;
 
-typedef struct job { const plan *p; const float *dy, *w, *x; float *to; } job;
+typedef struct job {
+    const plan *p;
+    const float *dy, *w, *x;
+    float *to;
+} job;
 
 /* [image][channel] of dx */
 static void item_x(void *arg, int i, int thread) {
@@ -40,9 +45,12 @@ static void item_x(void *arg, int i, int thread) {
                 fac_window_inside(&v, s, &q0, &q1);
                 for (int64_t p = p0; p < p1; p++) {
                     const float *dy = j->dy + ((image * g->K + k) * g->P + p) * g->Q;
-                    float *to = dx + (p * h.stride + r * h.dilation - h.pad) * g->W + s * v.dilation - v.pad;
-                    if (v.stride == 1) for (int64_t q = q0; q < q1; q++) to[q] += w * dy[q];
-                    else for (int64_t q = q0; q < q1; q++) to[q * v.stride] += w * dy[q];
+                    float *to = dx + (p * h.stride + r * h.dilation - h.pad) * g->W +
+                                s * v.dilation - v.pad;
+                    if (v.stride == 1)
+                        for (int64_t q = q0; q < q1; q++) to[q] += w * dy[q];
+                    else
+                        for (int64_t q = q0; q < q1; q++) to[q * v.stride] += w * dy[q];
                 }
             }
 }
@@ -79,26 +87,31 @@ static void item_w(void *arg, int i, int thread) {
             for (int64_t image = 0; image < g->N; image++)
                 for (int64_t p = p0; p < p1; p++) {
                     const float *dy = j->dy + ((image * g->K + k) * g->P + p) * g->Q;
-                    const float *x = j->x + ((image * g->C + c) * g->H + p * h.stride + r * h.dilation - h.pad) * g->W;
-                    sum += dot(x + q0 * v.stride + s * v.dilation - v.pad, v.stride, dy + q0, q1 - q0);
+                    const float *x =
+                        j->x +
+                        ((image * g->C + c) * g->H + p * h.stride + r * h.dilation - h.pad) * g->W;
+                    sum +=
+                        dot(x + q0 * v.stride + s * v.dilation - v.pad, v.stride, dy + q0, q1 - q0);
                 }
             j->to[(k * g->R + r) * g->S + s] = (float)sum;
         }
 }
 
-static fac_status run_x(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
-                        fac_error *err) {
+static fac_status run_x(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                        fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_floats(in[0], &p->a), fac_span_floats(in[1], &p->b), NULL, fac_span_floats(out[0], &p->y) };
+    job j = { p, fac_span_floats(in[0], &p->a), fac_span_floats(in[1], &p->b), NULL,
+              fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->g.C), item_x, &j);
     return FAC_OK;
 }
 
-static fac_status run_w(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
-                        fac_error *err) {
+static fac_status run_w(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                        fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_floats(in[1], &p->b), NULL, fac_span_floats(in[0], &p->a), fac_span_floats(out[0], &p->y) };
+    job j = { p, fac_span_floats(in[1], &p->b), NULL, fac_span_floats(in[0], &p->a),
+              fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)p->g.K, item_w, &j);
     return FAC_OK;
@@ -112,7 +125,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_plain(&p->in[1]);
     fac_want_plain(&p->out[0]);
     double outputs = (double)(g.N * g.K) * (double)(g.P * g.Q);
-    o->seconds = fac_cpu_seconds(fac_cpu_of(d), 2 * outputs * (double)(g.R * g.S), g.stride[2] == 1 ? 0.1 : 0.03, 12 * outputs);
+    o->seconds = fac_cpu_seconds(fac_cpu_of(d), 2 * outputs * (double)(g.R * g.S),
+                                 g.stride[2] == 1 ? 0.1 : 0.03, 12 * outputs);
     return true;
 }
 
@@ -127,5 +141,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_conv2d_grad_x_plane = { "conv2d_grad_x/plane", &fac_op_conv2d_grad_x, offer, make, done, NULL, NULL, run_x };
-const fac_solver fac_cpu_conv2d_grad_w_plane = { "conv2d_grad_w/plane", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run_w };
+const fac_solver fac_cpu_conv2d_grad_x_plane = {
+    "conv2d_grad_x/plane", &fac_op_conv2d_grad_x, offer, make, done, NULL, NULL, run_x
+};
+const fac_solver fac_cpu_conv2d_grad_w_plane = {
+    "conv2d_grad_w/plane", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run_w
+};

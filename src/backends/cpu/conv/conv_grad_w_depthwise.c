@@ -1,9 +1,10 @@
 /* conv2d_grad_w/depthwise: gradients of the weights of depthwise convolutions on blocked images.
  *
- * dw[c][r][s] = sum over images, p, q of x[c][p stride + r dilation - pad][...] dy[c][p][q]:  lanes are channels, each tap is a
- * vector of sums (simd/depthwise_grad.c); the padding is the zero halo of x.  Bound by memory.  Where blocks of channels are few,
- * the rows of all images are dealt out in parts, whose number follows from the shape alone: no number of threads changes a bit.
- * Any kernel, stride, dilation, padding; f32. */
+ * dw[c][r][s] = sum over images, p, q of x[c][p stride + r dilation - pad][...] dy[c][p][q]:  lanes
+ * are channels, each tap is a vector of sums (simd/depthwise_grad.c); the padding is the zero halo
+ * of x.  Bound by memory.  Where blocks of channels are few, the rows of all images are dealt out
+ * in parts, whose number follows from the shape alone: no number of threads changes a bit. Any
+ * kernel, stride, dilation, padding; f32. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/conv/conv_common.h"
@@ -15,13 +16,17 @@
 enum { ITEMS = 16, STRIP_PIXELS = 256 };
 
 typedef struct plan {
-    fac_conv_geom  g;
-    fac_layout     x, dy, dw;
+    fac_conv_geom g;
+    fac_layout x, dy, dw;
     const fac_cpu *cpu;
-    int64_t        blocks, parts, strip, taps;
+    int64_t blocks, parts, strip, taps;
 } plan;
 
-typedef struct job { const plan *p; const float *x, *dy; float *dw, *sums; } job;
+typedef struct job {
+    const plan *p;
+    const float *x, *dy;
+    float *dw, *sums;
+} job;
 
 static float *sums_of(const job *j, int64_t block, int64_t part) {
     return j->sums + (block * j->p->parts + part) * j->p->taps * j->p->cpu->simd->lanes;
@@ -34,34 +39,41 @@ static void item(void *arg, int i, int thread) {
     const fac_conv_geom *g = &p->g;
     int64_t block = i / p->parts, part = i % p->parts, lanes = p->cpu->simd->lanes;
     int64_t from = g->N * g->P * part / p->parts, end = g->N * g->P * (part + 1) / p->parts;
-    fac_depthwise_grad t = {
-        .x_next = g->stride[1] * p->x.stride[2], .x_pixel = g->stride[2] * lanes, .x_row = g->dilation[1] * p->x.stride[2],
-        .x_column = g->dilation[2] * lanes, .y_row = p->dy.stride[2], .pixels = g->Q, .R = (int)g->R, .S = (int)g->S,
-        .to = sums_of(j, block, part) };
+    fac_depthwise_grad t = { .x_next = g->stride[1] * p->x.stride[2],
+                             .x_pixel = g->stride[2] * lanes,
+                             .x_row = g->dilation[1] * p->x.stride[2],
+                             .x_column = g->dilation[2] * lanes,
+                             .y_row = p->dy.stride[2],
+                             .pixels = g->Q,
+                             .R = (int)g->R,
+                             .S = (int)g->S,
+                             .to = sums_of(j, block, part) };
     (void)thread;
     memset(t.to, 0, (size_t)(p->taps * lanes) * sizeof *t.to);
     for (; from < end; from += t.rows) {
         int64_t image = from / g->P, row = from % g->P;
         t.rows = g->P - row < p->strip ? g->P - row : p->strip;
         if (t.rows > end - from) t.rows = end - from;
-        t.x = j->x + image * p->x.stride[0] + block * p->x.stride[1] + (row * g->stride[1] - g->pad[1]) * p->x.stride[2] -
-              g->pad[2] * lanes;
+        t.x = j->x + image * p->x.stride[0] + block * p->x.stride[1] +
+              (row * g->stride[1] - g->pad[1]) * p->x.stride[2] - g->pad[2] * lanes;
         t.y = j->dy + image * p->dy.stride[0] + block * p->dy.stride[1] + row * p->dy.stride[2];
         p->cpu->simd->depthwise_grad(&t);
     }
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_floats(in[0], &p->x), fac_span_floats(in[1], &p->dy), fac_span_floats(out[0], &p->dw),
-              fac_span_packed(work) };
+    job j = { p, fac_span_floats(in[0], &p->x), fac_span_floats(in[1], &p->dy),
+              fac_span_floats(out[0], &p->dw), fac_span_packed(work) };
     int64_t lanes = p->cpu->simd->lanes;
     (void)d, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->blocks * p->parts), item, &j);
     for (int64_t c = 0; c < p->g.C; c++)
         for (int64_t tap = 0; tap < p->taps; tap++) {
             float sum = 0;
-            for (int64_t part = 0; part < p->parts; part++) sum += sums_of(&j, c / lanes, part)[tap * lanes + c % lanes];
+            for (int64_t part = 0; part < p->parts; part++)
+                sum += sums_of(&j, c / lanes, part)[tap * lanes + c % lanes];
             j.dw[c * p->taps + tap] = sum;
         }
     return FAC_OK;
@@ -71,13 +83,15 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     const fac_conv_geom *g = &p->g;
     int64_t lanes = p->cpu->simd->lanes;
-    if (!fac_cpu_conv_grad(problem, &p->g) || g->rank != 2 || g->groups != g->C || g->K != g->C) return false;
+    if (!fac_cpu_conv_grad(problem, &p->g) || g->rank != 2 || g->groups != g->C || g->K != g->C)
+        return false;
     p->blocks = (g->C + lanes - 1) / lanes, p->taps = g->R * g->S;
     p->strip = g->Q < STRIP_PIXELS ? STRIP_PIXELS / g->Q : 1;
     p->parts = p->blocks >= ITEMS ? 1 : (ITEMS + p->blocks - 1) / p->blocks;
     if (p->parts > g->N * g->P) p->parts = g->N * g->P;
-    return p->blocks <= INT_MAX / p->parts && fac_size_mul((size_t)(p->blocks * p->parts), (size_t)(p->taps * lanes), work)
-        && fac_size_mul(*work, sizeof(float), work);
+    return p->blocks <= INT_MAX / p->parts &&
+           fac_size_mul((size_t)(p->blocks * p->parts), (size_t)(p->taps * lanes), work) &&
+           fac_size_mul(*work, sizeof(float), work);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -89,8 +103,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked(q.cpu, &p->in[0], halo);
     fac_want_blocked(q.cpu, &p->in[1], 0);
     fac_want_plain(&p->out[0]);
-    double lanes = (double)g->N * (double)(q.blocks * q.cpu->simd->lanes), outputs = lanes * (double)(g->P * g->Q);
-    o->seconds = fac_cpu_seconds(q.cpu, 2 * outputs * (double)q.taps, 0.2, 4 * (outputs + lanes * (double)(g->H * g->W)));
+    double lanes = (double)g->N * (double)(q.blocks * q.cpu->simd->lanes),
+           outputs = lanes * (double)(g->P * g->Q);
+    o->seconds = fac_cpu_seconds(q.cpu, 2 * outputs * (double)q.taps, 0.2,
+                                 4 * (outputs + lanes * (double)(g->H * g->W)));
     return true;
 }
 
@@ -107,4 +123,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 const fac_solver fac_cpu_conv_grad_w_depthwise = {
-    "conv2d_grad_w/depthwise", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run };
+    "conv2d_grad_w/depthwise", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run
+};

@@ -1,24 +1,26 @@
-/* conv2d/winograd_2x2, _4x4, _5x5, _4x4_5x5: 3 x 3 and 5 x 5 convolution of stride 1 with fewer multiplications, on blocked images;
- * conv2d/winograd_2x2_strided and _4x4_strided: 3 x 3 of stride 2, of whole blocks of channels; conv2d_max_pool likewise but for
- * these, 2 x 2 windows being pooled on the way out, and conv2d_grad_x likewise but for the last three (conv_common.h).  Groups of
- * whole channel blocks one after the other (simd/winograd.c has the mathematics; Lavin and Gray, "Fast algorithms for
- * convolutional neural networks", CVPR 2016).
+/* conv2d/winograd_2x2, _4x4, _5x5, _4x4_5x5: 3 x 3 and 5 x 5 convolution of stride 1 with fewer
+ * multiplications, on blocked images; conv2d/winograd_2x2_strided and _4x4_strided: 3 x 3 of stride
+ * 2, of whole blocks of channels; conv2d_max_pool likewise but for these, 2 x 2 windows being
+ * pooled on the way out, and conv2d_grad_x likewise but for the last three (conv_common.h).  Groups
+ * of whole channel blocks one after the other (simd/winograd.c has the mathematics; Lavin and Gray,
+ * "Fast algorithms for convolutional neural networks", CVPR 2016).
  *
- *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c] V[point][c][tile]     y = M back
+ *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c]
+ * V[point][c][tile]     y = M back
  *
- * The sums are matrix products by the register tile of conv2d/direct, a tile of outputs being a pixel.
- *   name                 outputs  kernel  points  products saved  error at most
- *   winograd_2x2         2 x 2    3       16      2.25            direct's
- *   winograd_4x4         4 x 4    3       36      4               4 times direct's
- *   winograd_5x5         2 x 2    5       36      2.8             2 times
+ * The sums are matrix products by the register tile of conv2d/direct, a tile of outputs being a
+ * pixel. name                 outputs  kernel  points  products saved  error at most winograd_2x2
+ * 2 x 2    3       16      2.25            direct's winograd_4x4         4 x 4    3       36      4
+ * 4 times direct's winograd_5x5         2 x 2    5       36      2.8             2 times
  *   winograd_4x4_5x5     4 x 4    5       64      6.25            10 times
  *   winograd_2x2_strided 2 x 2    3       9       1.44            direct's
  *   winograd_4x4_strided 4 x 4    3       25      1.78            6 times
- * The rule of accuracy, which a test holds the solvers to: the largest difference from the result in f64, relative to the largest
- * output of the layer, against that of conv2d/direct on the same data, adding up all channels at once.  (Measured on random
- * layers: 0.5, 2.5, 1.0, 5.6, 0.8 and 3.4 times at the most.)
- * At the highest precision (--precision highest) there is the first one alone.  Inputs that are not finite spread to the whole tile
- * as NaN.  U is made in f64 when weights are packed. */
+ * The rule of accuracy, which a test holds the solvers to: the largest difference from the result
+ * in f64, relative to the largest output of the layer, against that of conv2d/direct on the same
+ * data, adding up all channels at once.  (Measured on random layers: 0.5, 2.5, 1.0, 5.6, 0.8
+ * and 3.4 times at the most.) At the highest precision (--precision highest) there is the first one
+ * alone.  Inputs that are not finite spread to the whole tile as NaN.  U is made in f64 when
+ * weights are packed. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/device/shared_cache.h"
@@ -30,26 +32,35 @@
 
 typedef fac_winograd_plan plan;
 typedef struct job {
-    const plan  *p;
+    const plan *p;
     const float *x, *u, *b, *r, *mask;
-    float       *y, *own, *v;           /* a thread's V and M, one thread behind the other; V if it is shared */
-    int64_t      first, count;          /* tiles of the block                                                  */
-    bool         past;                  /* y goes past the caches                                              */
-    int32_t     *made;                  /* by thread: the block whose V it has; -1: none                       */
+    float *y, *own, *v;   /* a thread's V and M, one thread after the other; V if it is shared */
+    int64_t first, count; /* tiles of the block                                                  */
+    bool past;            /* y goes past the caches                                              */
+    int32_t *made;        /* by thread: the block whose V it has; -1: none                       */
 } job;
 
-static int64_t block_begin(const plan *p, int64_t block) { return p->tiles.count * block / p->blocks; }
+static int64_t block_begin(const plan *p, int64_t block) {
+    return p->tiles.count * block / p->blocks;
+}
 
-/* ---- run ------------------------------------------------------------------------------------------------------------- */
+/* ---- run
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
-/* Transforms the inputs of tile t in one channel block to v; the planes of a point lie v_plane apart. */
+/* Transforms the inputs of tile t in one channel block to v; the planes of a point lie v_plane
+ * apart. */
 static void input(const job *j, int64_t t, int64_t block, float *v, int64_t v_plane) {
     const plan *p = j->p;
     const fac_conv_geom *g = &p->g;
     int64_t image, row, column;
     fac_tile_copy copy;
     fac_tile_place(&p->tiles, t, &image, &row, &column);
-    const fac_plane plane = { j->x + image * p->x.stride[0] + block * p->x.stride[1], g->H, g->W, p->x.halo, p->x.stride[2],
+    const fac_plane plane = { j->x + image * p->x.stride[0] + block * p->x.stride[1],
+                              g->H,
+                              g->W,
+                              p->x.halo,
+                              p->x.stride[2],
                               p->cpu->simd->lanes };
     row = row * g->stride[1] - g->pad[1], column = column * g->stride[2] - g->pad[2];
     const float *x = fac_tile_window(&plane, row, column, p->tiles.window, copy, &row);
@@ -57,8 +68,10 @@ static void input(const job *j, int64_t t, int64_t block, float *v, int64_t v_pl
 }
 
 /* Pixel `row`, `column` of a block of channels. */
-static int64_t pixel_at(const plan *p, const fac_layout *l, int64_t image, int64_t block, int64_t row, int64_t column) {
-    return image * l->stride[0] + block * l->stride[1] + row * l->stride[2] + column * p->cpu->simd->lanes;
+static int64_t pixel_at(const plan *p, const fac_layout *l, int64_t image, int64_t block,
+                        int64_t row, int64_t column) {
+    return image * l->stride[0] + block * l->stride[1] + row * l->stride[2] +
+           column * p->cpu->simd->lanes;
 }
 
 /* Outputs of tile t in one block of output channels. */
@@ -69,22 +82,34 @@ static void output(const job *j, int64_t t, int64_t block, const float *m) {
     fac_tile_place(&p->tiles, t, &image, &row, &column);
     row /= p->pool, column /= p->pool;
     float *y = j->y + pixel_at(p, &p->y, image, block, row, column);
-    fac_winograd_tile w = { .v = m, .v_point = p->m_point, .bias = j->b ? j->b + block * lanes : NULL, .y = y,
-                            .y_row = p->y.stride[2], .lo = p->e.lo, .hi = p->e.hi };
-    w.rows = (int)(rows - row < out ? rows - row : out), w.columns = (int)(columns - column < out ? columns - column : out);
+    fac_winograd_tile w = { .v = m,
+                            .v_point = p->m_point,
+                            .bias = j->b ? j->b + block * lanes : NULL,
+                            .y = y,
+                            .y_row = p->y.stride[2],
+                            .lo = p->e.lo,
+                            .hi = p->e.hi };
+    w.rows = (int)(rows - row < out ? rows - row : out),
+    w.columns = (int)(columns - column < out ? columns - column : out);
     w.past = j->past;
     if (j->r) w.r = j->r + pixel_at(p, &p->r, image, block, row, column), w.r_row = p->r.stride[2];
     if (j->mask) {
-        w.mask = j->mask + pixel_at(p, &p->mask, image, block, row, column), w.mask_row = p->mask.stride[2];
+        w.mask = j->mask + pixel_at(p, &p->mask, image, block, row, column),
+        w.mask_row = p->mask.stride[2];
         w.mask_lo = p->e.mask_lo;
     }
-    if (p->pool == 1) p->w->out_tile(&w);
-    else p->w->out_pool(&w);
-    for (int i = 0; i < w.rows && p->e.loops; i++) fac_epilogue_run(&p->e, y + i * w.y_row, (size_t)(w.columns * lanes));
+    if (p->pool == 1)
+        p->w->out_tile(&w);
+    else
+        p->w->out_pool(&w);
+    for (int i = 0; i < w.rows && p->e.loops; i++)
+        fac_epilogue_run(&p->e, y + i * w.y_row, (size_t)(w.columns * lanes));
 }
 
-/* Brings in the lines of outputs number from .. to - 1 of a chunk, in the order in which output() will write them. */
-static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t count, int64_t from, int64_t to) {
+/* Brings in the lines of outputs number from .. to - 1 of a chunk, in the order in which output()
+ * will write them. */
+static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t count, int64_t from,
+                          int64_t to) {
     const plan *p = j->p;
     const int64_t lanes = p->cpu->simd->lanes, out = p->w->out / p->pool, height = p->g.P / p->pool;
     for (int64_t i = from; i < to; i++) {
@@ -94,50 +119,73 @@ static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t co
         const float *y = j->y + pixel_at(p, &p->y, image, k, row, column);
         const int64_t rows = height - row < out ? height - row : out, floats = out * lanes;
         for (int64_t a = 0; a < rows && !j->past; a++)
-            for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(y + a * p->y.stride[2] + b, 1, 2);
+            for (int64_t b = 0; b < floats; b += 16)
+                __builtin_prefetch(y + a * p->y.stride[2] + b, 1, 2);
         const float *r = j->r ? j->r + pixel_at(p, &p->r, image, k, row, column) : NULL;
         const float *mask = j->mask ? j->mask + pixel_at(p, &p->mask, image, k, row, column) : NULL;
         for (int64_t a = 0; a < rows && r; a++)
-            for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(r + a * p->r.stride[2] + b, 0, 2);
+            for (int64_t b = 0; b < floats; b += 16)
+                __builtin_prefetch(r + a * p->r.stride[2] + b, 0, 2);
         for (int64_t a = 0; a < rows && mask; a++)
-            for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(mask + a * p->mask.stride[2] + b, 0, 2);
+            for (int64_t b = 0; b < floats; b += 16)
+                __builtin_prefetch(mask + a * p->mask.stride[2] + b, 0, 2);
     }
 }
 
-/* One chunk of output channels of `count` tiles from `first` on, whose V is at v.  The weights of the next point are fetched
- * while those of this one are used, and the places of the outputs meanwhile. */
-static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, const float *v, float *m) {
+/* One chunk of output channels of `count` tiles from `first` on, whose V is at v.  The weights of
+ * the next point are fetched while those of this one are used, and the places of the outputs
+ * meanwhile. */
+static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, const float *v,
+                  float *m) {
     const plan *p = j->p;
     const fac_simd *s = p->cpu->simd;
-    int64_t lanes = s->lanes, C = p->g.C, blocks = (C + lanes - 1) / lanes, n2 = fac_tiles_points(&p->tiles);
+    int64_t lanes = s->lanes, C = p->g.C, blocks = (C + lanes - 1) / lanes,
+            n2 = fac_tiles_points(&p->tiles);
     /* `larger` tiles of rows + 1 pixels, then the rest of `rows` */
     int64_t tiles = (count + s->rows - 1) / s->rows, rows = count / tiles, larger = count % tiles;
-    int n = fac_chunk_vectors(p->g.K, s->lanes, chunk_), lines = (int)((n * lanes * lanes / 16 + tiles - 1) / tiles);
+    int n = fac_chunk_vectors(p->g.K, s->lanes, chunk_),
+        lines = (int)((n * lanes * lanes / 16 + tiles - 1) / tiles);
     const float *u = j->u + chunk_ * 2 * lanes * C * fac_tiles_planes(&p->tiles);
     for (int64_t k = 0, depth; k < n2; k++, u += depth * C * n * lanes) {
         depth = fac_tiles_depth(&p->tiles, k);
         const float *x = v + k * p->v_point, *ahead = u + depth * C * n * lanes;
         float *y = m + k * p->m_point;
-        fac_conv_tile t = { .x0 = x, .x_block = count * lanes, .channels = (int)(depth * C), .R = 1, .S = 1, .w = u, .y0 = y,
-                            .y_vector = count * lanes, .ahead = ahead, .ahead_lines = lines, .tiles = larger };
+        fac_conv_tile t = { .x0 = x,
+                            .x_block = count * lanes,
+                            .channels = (int)(depth * C),
+                            .R = 1,
+                            .S = 1,
+                            .w = u,
+                            .y0 = y,
+                            .y_vector = count * lanes,
+                            .ahead = ahead,
+                            .ahead_lines = lines,
+                            .tiles = larger };
         fetch_outputs(j, 2 * chunk_, first, count, n * count * k / n2, n * count * (k + 1) / n2);
         if (larger) s->tile[FAC_TILE_PRODUCTS].of[rows + 1][n - 1](&t);
         int64_t done = larger * (rows + 1) * lanes;
-        t.x0 += done, t.y0 += done, t.ahead += larger * lines * depth * blocks * 16, t.tiles = tiles - larger;
+        t.x0 += done, t.y0 += done, t.ahead += larger * lines * depth * blocks * 16,
+            t.tiles = tiles - larger;
         s->tile[FAC_TILE_PRODUCTS].of[rows][n - 1](&t);
     }
     for (int k = 0; k < n; k++)
-        for (int64_t t = 0; t < count; t++) output(j, first + t, 2 * chunk_ + k, m + (k * count + t) * lanes);
+        for (int64_t t = 0; t < count; t++)
+            output(j, first + t, 2 * chunk_ + k, m + (k * count + t) * lanes);
     if (j->past) fac_streams_end();
 }
 
-static float *own_of(const job *j, int thread) { return j->own + thread * fac_winograd_own_floats(j->p); }
-static int64_t blocks_of(const plan *p) { return (p->g.C + p->cpu->simd->lanes - 1) / p->cpu->simd->lanes; }
+static float *own_of(const job *j, int thread) {
+    return j->own + thread * fac_winograd_own_floats(j->p);
+}
+static int64_t blocks_of(const plan *p) {
+    return (p->g.C + p->cpu->simd->lanes - 1) / p->cpu->simd->lanes;
+}
 
 /* V of `count` tiles from `first` on: channel block c, and all of them. */
 static void inputs_of(const job *j, int64_t c, int64_t first, int64_t count, float *v) {
     const int64_t lanes = j->p->cpu->simd->lanes;
-    for (int64_t t = 0; t < count; t++) input(j, first + t, c, v + (c * count + t) * lanes, blocks_of(j->p) * count * lanes);
+    for (int64_t t = 0; t < count; t++)
+        input(j, first + t, c, v + (c * count + t) * lanes, blocks_of(j->p) * count * lanes);
 }
 static void inputs(const job *j, int64_t first, int64_t count, float *v) {
     for (int64_t c = 0; c < blocks_of(j->p); c++) inputs_of(j, c, first, count, v);
@@ -149,7 +197,8 @@ static void by_tiles(void *arg, int i, int thread) {
     const int64_t first = block_begin(p, i), count = block_begin(p, i + 1) - first;
     float *v = own_of(j, thread);
     inputs(j, first, count, v);
-    for (int64_t k = 0; k < p->chunks; k++) chunk(j, k, first, count, v, v + fac_winograd_v_floats(p));
+    for (int64_t k = 0; k < p->chunks; k++)
+        chunk(j, k, first, count, v, v + fac_winograd_v_floats(p));
 }
 
 static void inputs_of_block(void *arg, int c, int thread) {
@@ -192,13 +241,19 @@ static void run_group(const plan *p, job *j) {
 
 /* Floats of U of a group. */
 static int64_t u_floats(const plan *p) {
-    return (int64_t)(fac_bias_bytes(p->g.K, p->cpu->simd->lanes) / sizeof(float)) * p->g.C * fac_tiles_planes(&p->tiles);
+    return (int64_t)(fac_bias_bytes(p->g.K, p->cpu->simd->lanes) / sizeof(float)) * p->g.C *
+           fac_tiles_planes(&p->tiles);
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
-    const int64_t C = p->g.C / p->cpu->simd->lanes, K = p->g.K / p->cpu->simd->lanes;     /* blocks, where there are groups */
-    job j = { .p = p, .x = fac_span_floats(in[0], &p->x), .u = fac_span_packed(in[1]), .y = fac_span_floats(out[0], &p->y),
+    const int64_t C = p->g.C / p->cpu->simd->lanes,
+                  K = p->g.K / p->cpu->simd->lanes; /* blocks, where there are groups */
+    job j = { .p = p,
+              .x = fac_span_floats(in[0], &p->x),
+              .u = fac_span_packed(in[1]),
+              .y = fac_span_floats(out[0], &p->y),
               .own = fac_span_packed(work) };
     if (p->biased) j.b = fac_span_packed(in[2]);
     if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
@@ -216,7 +271,9 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make -------------------------------------------------------------------------------------------------- */
+/* ---- offer and make
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* The geometry of the problem: of all, and of a group, which must be whole blocks of channels. */
 static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
@@ -225,7 +282,8 @@ static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
     if (q->pool > 1 && (q->e.residual >= 0 || q->e.mask >= 0)) return false;
     q->g = q->whole;
     q->g.C /= q->whole.groups, q->g.K /= q->whole.groups, q->g.groups = 1;
-    return q->whole.groups == 1 || (q->g.C % q->cpu->simd->lanes == 0 && q->g.K % q->cpu->simd->lanes == 0);
+    return q->whole.groups == 1 ||
+           (q->g.C % q->cpu->simd->lanes == 0 && q->g.K % q->cpu->simd->lanes == 0);
 }
 
 static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
@@ -233,21 +291,27 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_conv_geom *g = &q.g;
     q.w = &q.cpu->simd->winograd[kind];
     if (!geometry(&q, d, p) || g->rank != 2) return false;
-    if (g->R != q.w->kernel || g->S != q.w->kernel || (q.w->stride > 1 && g->C % q.cpu->simd->lanes)) return false;
-    for (int k = 1; k < 3; k++) if (g->stride[k] != q.w->stride || g->dilation[k] != 1) return false;
+    if (g->R != q.w->kernel || g->S != q.w->kernel ||
+        (q.w->stride > 1 && g->C % q.cpu->simd->lanes))
+        return false;
+    for (int k = 1; k < 3; k++)
+        if (g->stride[k] != q.w->stride || g->dilation[k] != 1) return false;
     if (p->precision == FAC_PRECISION_HIGHEST && kind != FAC_WINOGRAD_2_3) return false;
     int64_t halo = fac_conv_halo(g);
     size_t packed, threads = (size_t)q.cpu->pool.threads;
     if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;
     if (p->variant > FAC_WINOGRAD_VARIANTS || !fac_winograd_schedule(&q, p->variant)) return false;
     o->variants = FAC_WINOGRAD_VARIANTS, o->version = FAC_WINOGRAD_VERSION;
-    size_t filters = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
+    size_t filters =
+        fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
     const size_t own = (size_t)fac_winograd_own_floats(&q) * sizeof(float);
-    const size_t behind = q.shared ? (size_t)fac_winograd_v_floats(&q) * sizeof(float) : threads * sizeof(int32_t);
-    if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, behind, &o->work)) return false;
-    /* larger ones, as stride 2 has with gaps between the points, would come from memory, 30 ns a line; where values were written
-     * last they come from a cache */
+    const size_t behind =
+        q.shared ? (size_t)fac_winograd_v_floats(&q) * sizeof(float) : threads * sizeof(int32_t);
+    if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, behind, &o->work))
+        return false;
+    /* larger ones, as stride 2 has with gaps between the points, would come from memory, 30 ns a
+     * line; where values were written last they come from a cache */
     o->own = !q.shared && own <= q.cpu->l2;
     fac_want_blocked(q.cpu, &p->in[0], halo);
     fac_want_blocked_out(q.cpu, &p->out[0]);
@@ -255,7 +319,8 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     if (q.e.mask >= 0) fac_want_blocked(q.cpu, &p->in[q.e.mask], 0);
     o->packed[1] = packed;
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes);
-    o->seconds = (double)q.whole.groups * q.seconds + fac_conv_pack_seconds(q.cpu, p, (double)packed / sizeof(float));
+    o->seconds = (double)q.whole.groups * q.seconds +
+                 fac_conv_pack_seconds(q.cpu, p, (double)packed / sizeof(float));
     return true;
 }
 
@@ -275,13 +340,22 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- weights --------------------------------------------------------------------------------------------------------- */
+/* ---- weights
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 enum { CHANNELS_OF_ITEM = 16 };
 
-static int64_t pack_parts(const plan *p) { return (p->g.C + CHANNELS_OF_ITEM - 1) / CHANNELS_OF_ITEM; }
+static int64_t pack_parts(const plan *p) {
+    return (p->g.C + CHANNELS_OF_ITEM - 1) / CHANNELS_OF_ITEM;
+}
 
-typedef struct packing { const plan *p; const float *w; float *to; int64_t group; } packing;
+typedef struct packing {
+    const plan *p;
+    const float *w;
+    float *to;
+    int64_t group;
+} packing;
 
 /* K, C, r, r -> [chunk][point][C][vectors x lanes]: some channels of one chunk. */
 static void pack_channels(void *arg, int i, int thread) {
@@ -292,7 +366,8 @@ static void pack_channels(void *arg, int i, int thread) {
     int64_t chunk = i / parts, first = C * (i % parts) / parts, last = C * (i % parts + 1) / parts;
     int64_t k0 = chunk * 2 * lanes, width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, chunk);
     const fac_conv_weights w = fac_conv_weights_of(&p->whole, p->turned, a->w, a->group);
-    float g[CHANNELS_OF_ITEM * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_LANES];     /* [c][tap][lanes] */
+    float g[CHANNELS_OF_ITEM * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL *
+            FAC_WINOGRAD_LANES]; /* [c][tap][lanes] */
     fac_winograd_matrix G;
     fac_winograd_filters(p->w, &G);
     (void)thread;
@@ -300,31 +375,40 @@ static void pack_channels(void *arg, int i, int thread) {
         int64_t left = p->g.K - k0 - v, real = left < 0 ? 0 : left < lanes ? left : lanes;
         const float *from = w.w + (k0 + v) * w.k + first * w.c;
         if (real < lanes) memset(g, 0, sizeof g);
-        if (!p->turned) simd->turn(from, w.k, g, lanes, real, (last - first) * taps);
-        else for (int64_t c = 0; c < last - first; c++)         /* the last tap first */
-            simd->turn(from + c * w.c - (taps - 1), w.k, g + (c * taps + taps - 1) * lanes, -lanes, real, taps);
+        if (!p->turned)
+            simd->turn(from, w.k, g, lanes, real, (last - first) * taps);
+        else
+            for (int64_t c = 0; c < last - first; c++) /* the last tap first */
+                simd->turn(from + c * w.c - (taps - 1), w.k, g + (c * taps + taps - 1) * lanes,
+                           -lanes, real, taps);
         for (int64_t c = first; c < last; c++)
-            p->w->filter(&G, g + (c - first) * taps * lanes, a->to + k0 * C * fac_tiles_planes(&p->tiles) + c * width + v, C * width);
+            p->w->filter(&G, g + (c - first) * taps * lanes,
+                         a->to + k0 * C * fac_tiles_planes(&p->tiles) + c * width + v, C * width);
     }
 }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->w->out << 16 |
-           (uint64_t)p->w->stride << 24 |
+    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 |
+           (uint64_t)p->w->out << 16 | (uint64_t)p->w->stride << 24 |
            (uint64_t)p->whole.groups << 32;
 }
-static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     const plan *p = plan_;
     packing a = { p, fac_span_packed(from), fac_span_packed(to), 0 };
     (void)d, (void)err;
-    if (input == 2) fac_pack_bias(a.w, p->whole.K, p->cpu->simd->lanes, a.to);
-    else for (; a.group < p->whole.groups; a.group++, a.to += u_floats(p))
-        fac_parallel(&p->cpu->pool, (int)(p->chunks * pack_parts(p)), pack_channels, &a);
+    if (input == 2)
+        fac_pack_bias(a.w, p->whole.K, p->cpu->simd->lanes, a.to);
+    else
+        for (; a.group < p->whole.groups; a.group++, a.to += u_floats(p))
+            fac_parallel(&p->cpu->pool, (int)(p->chunks * pack_parts(p)), pack_channels, &a);
     return FAC_OK;
 }
 
-/* ---- the six of them ------------------------------------------------------------------------------------------------ */
+/* ---- the six of them
+ * ------------------------------------------------------------------------------------------------
+ */
 
 FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
 FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)
@@ -333,7 +417,8 @@ FAC_WINOGRAD_VARIANT(4x4_5x5, FAC_WINOGRAD_4_5)
 FAC_WINOGRAD_VARIANT(2x2_strided, FAC_WINOGRAD_2_3_STRIDED)
 FAC_WINOGRAD_VARIANT(4x4_strided, FAC_WINOGRAD_4_3_STRIDED)
 
-#define SOLVER(op, name) { #op "/winograd_" #name, &fac_op_##op, offer_##name, make_##name, done, pack_key, pack, run }
+#define SOLVER(op, name)                                                                           \
+    { #op "/winograd_" #name, &fac_op_##op, offer_##name, make_##name, done, pack_key, pack, run }
 const fac_solver fac_cpu_conv_winograd_2x2 = SOLVER(conv2d, 2x2);
 const fac_solver fac_cpu_conv_winograd_4x4 = SOLVER(conv2d, 4x4);
 const fac_solver fac_cpu_conv_winograd_5x5 = SOLVER(conv2d, 5x5);

@@ -1,5 +1,6 @@
-/* The cpu backend: host memory, a pool of threads, the list of solvers.  Work is done when run() returns, so there is nothing
- * to wait for, and two programs may run at once: the pool serves one and the other computes on its own thread. */
+/* The cpu backend: host memory, a pool of threads, the list of solvers.  Work is done when run()
+ * returns, so there is nothing to wait for, and two programs may run at once: the pool serves one
+ * and the other computes on its own thread. */
 #include <stdio.h>
 #include <string.h>
 #include "backends/cpu/device/cpu.h"
@@ -7,40 +8,115 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* The best first; estimates decide between those that offer.  Behind them all stands the reference driver, which the planner
- * knows (src/ref/ref.h). */
-static const fac_solver *const solvers[] = {
-    &fac_cpu_conv_winograd_4x4, &fac_cpu_conv_winograd_2x2, &fac_cpu_conv_winograd_4x4_5x5, &fac_cpu_conv_winograd_5x5,
-    &fac_cpu_conv_winograd_4x4_strided, &fac_cpu_conv_winograd_2x2_strided,
-    &fac_cpu_conv_pool_winograd_4x4, &fac_cpu_conv_pool_winograd_2x2, &fac_cpu_conv_pool_winograd_4x4_5x5,
-    &fac_cpu_conv_pool_winograd_5x5,
-    &fac_cpu_conv_direct, &fac_cpu_conv_first, &fac_cpu_conv_first_winograd,
-    &fac_cpu_conv_depthwise, &fac_cpu_conv_grouped, &fac_cpu_conv_inverted, &fac_cpu_conv_inverted_channels,
-    &fac_cpu_conv2d_gemm, &fac_cpu_conv3d_gemm,
-    &fac_cpu_cache_write, &fac_cpu_rotary, &fac_cpu_linear_blocks,
-    &fac_cpu_linear_thin, &fac_cpu_matmul_thin, &fac_cpu_fused_matmul,
-    &fac_cpu_linear_row, &fac_cpu_matmul_row, &fac_cpu_gemm_row, &fac_cpu_typed,
-    &fac_cpu_linear_computed, &fac_cpu_matmul_computed, &fac_cpu_gemm_computed,
-    &fac_cpu_linear_gemm, &fac_cpu_matmul_gemm, &fac_cpu_gemm_gemm, &fac_cpu_attention, &fac_cpu_attention_grad, &fac_cpu_max_pool,
-    &fac_cpu_avg_pool,
-    &fac_cpu_conv_grad_x_winograd_4x4, &fac_cpu_conv_grad_x_winograd_2x2, &fac_cpu_conv_grad_x_winograd_5x5,
-    &fac_cpu_conv_grad_w_winograd_4x4, &fac_cpu_conv_grad_w_winograd_2x2, &fac_cpu_conv_grad_w_winograd_5x5,
-    &fac_cpu_conv_grad_w_depthwise, &fac_cpu_conv_grad_x_strided, &fac_cpu_conv_grad_x_strided_depthwise,
-    &fac_cpu_conv_grad_x_direct, &fac_cpu_conv_grad_x_depthwise, &fac_cpu_conv_grad_w_direct, &fac_cpu_conv_grad_w_first,
-    &fac_cpu_conv2d_grad_x_plane, &fac_cpu_conv2d_grad_w_plane, &fac_cpu_conv2d_grad_x, &fac_cpu_conv2d_grad_w,
-    &fac_cpu_conv3d_grad_x, &fac_cpu_conv3d_grad_w, &fac_cpu_max_pool_grad, &fac_cpu_avg_pool_grad,
-    &fac_cpu_max_pool_grad_blocked, &fac_cpu_avg_pool_grad_blocked,
-    &fac_cpu_batch_norm_blocked, &fac_cpu_batch_norm_grad_blocked, &fac_cpu_batch_norm_act_grad_blocked,
-    &fac_cpu_batch_norm_train, &fac_cpu_batch_norm_grad,
-    &fac_cpu_dropout, &fac_cpu_random_bits,
-    &fac_cpu_reorder, &fac_cpu_affine, &fac_cpu_fused, &fac_cpu_group, &fac_cpu_sum_square_all, &fac_cpu_reduce, &fac_cpu_softmax,
-    &fac_cpu_arg, &fac_cpu_tree_ensemble, &fac_cpu_whole, &fac_cpu_stft,
-    &fac_cpu_norm, &fac_cpu_softmax_grad, &fac_cpu_log_softmax_grad, &fac_cpu_layer_norm_grad, &fac_cpu_rms_norm_grad, &fac_cpu_lrn,
-    &fac_cpu_concat, &fac_cpu_move, &fac_cpu_reshape, &fac_cpu_gather, &fac_cpu_gather_grad,
-    &fac_cpu_gather_elements, &fac_cpu_scatter_elements, &fac_cpu_pad, &fac_cpu_half,
-    &fac_cpu_conv_bits, &fac_cpu_conv_codes, &fac_cpu_max_pool_codes,
-    &fac_cpu_conv_integer, &fac_cpu_qlinear_conv, &fac_cpu_matmul_integer, &fac_cpu_qlinear_matmul,
-    &fac_cpu_qlinear_add, &fac_cpu_qlinear_mul, &fac_cpu_max_pool_bytes, &fac_cpu_qlinear_mean, NULL };
+/* The best first; estimates decide between those that offer.  After them all stands the reference
+ * driver, which the planner knows (src/ref/ref.h). */
+static const fac_solver *const solvers[] = { &fac_cpu_conv_winograd_4x4,
+                                             &fac_cpu_conv_winograd_2x2,
+                                             &fac_cpu_conv_winograd_4x4_5x5,
+                                             &fac_cpu_conv_winograd_5x5,
+                                             &fac_cpu_conv_winograd_4x4_strided,
+                                             &fac_cpu_conv_winograd_2x2_strided,
+                                             &fac_cpu_conv_pool_winograd_4x4,
+                                             &fac_cpu_conv_pool_winograd_2x2,
+                                             &fac_cpu_conv_pool_winograd_4x4_5x5,
+                                             &fac_cpu_conv_pool_winograd_5x5,
+                                             &fac_cpu_conv_direct,
+                                             &fac_cpu_conv_first,
+                                             &fac_cpu_conv_first_winograd,
+                                             &fac_cpu_conv_depthwise,
+                                             &fac_cpu_conv_grouped,
+                                             &fac_cpu_conv_inverted,
+                                             &fac_cpu_conv_inverted_channels,
+                                             &fac_cpu_conv2d_gemm,
+                                             &fac_cpu_conv3d_gemm,
+                                             &fac_cpu_cache_write,
+                                             &fac_cpu_rotary,
+                                             &fac_cpu_linear_blocks,
+                                             &fac_cpu_linear_thin,
+                                             &fac_cpu_matmul_thin,
+                                             &fac_cpu_fused_matmul,
+                                             &fac_cpu_linear_row,
+                                             &fac_cpu_matmul_row,
+                                             &fac_cpu_gemm_row,
+                                             &fac_cpu_typed,
+                                             &fac_cpu_linear_computed,
+                                             &fac_cpu_matmul_computed,
+                                             &fac_cpu_gemm_computed,
+                                             &fac_cpu_linear_gemm,
+                                             &fac_cpu_matmul_gemm,
+                                             &fac_cpu_gemm_gemm,
+                                             &fac_cpu_attention,
+                                             &fac_cpu_attention_grad,
+                                             &fac_cpu_max_pool,
+                                             &fac_cpu_avg_pool,
+                                             &fac_cpu_conv_grad_x_winograd_4x4,
+                                             &fac_cpu_conv_grad_x_winograd_2x2,
+                                             &fac_cpu_conv_grad_x_winograd_5x5,
+                                             &fac_cpu_conv_grad_w_winograd_4x4,
+                                             &fac_cpu_conv_grad_w_winograd_2x2,
+                                             &fac_cpu_conv_grad_w_winograd_5x5,
+                                             &fac_cpu_conv_grad_w_depthwise,
+                                             &fac_cpu_conv_grad_x_strided,
+                                             &fac_cpu_conv_grad_x_strided_depthwise,
+                                             &fac_cpu_conv_grad_x_direct,
+                                             &fac_cpu_conv_grad_x_depthwise,
+                                             &fac_cpu_conv_grad_w_direct,
+                                             &fac_cpu_conv_grad_w_first,
+                                             &fac_cpu_conv2d_grad_x_plane,
+                                             &fac_cpu_conv2d_grad_w_plane,
+                                             &fac_cpu_conv2d_grad_x,
+                                             &fac_cpu_conv2d_grad_w,
+                                             &fac_cpu_conv3d_grad_x,
+                                             &fac_cpu_conv3d_grad_w,
+                                             &fac_cpu_max_pool_grad,
+                                             &fac_cpu_avg_pool_grad,
+                                             &fac_cpu_max_pool_grad_blocked,
+                                             &fac_cpu_avg_pool_grad_blocked,
+                                             &fac_cpu_batch_norm_blocked,
+                                             &fac_cpu_batch_norm_grad_blocked,
+                                             &fac_cpu_batch_norm_act_grad_blocked,
+                                             &fac_cpu_batch_norm_train,
+                                             &fac_cpu_batch_norm_grad,
+                                             &fac_cpu_dropout,
+                                             &fac_cpu_random_bits,
+                                             &fac_cpu_reorder,
+                                             &fac_cpu_affine,
+                                             &fac_cpu_fused,
+                                             &fac_cpu_group,
+                                             &fac_cpu_sum_square_all,
+                                             &fac_cpu_reduce,
+                                             &fac_cpu_softmax,
+                                             &fac_cpu_arg,
+                                             &fac_cpu_tree_ensemble,
+                                             &fac_cpu_whole,
+                                             &fac_cpu_stft,
+                                             &fac_cpu_norm,
+                                             &fac_cpu_softmax_grad,
+                                             &fac_cpu_log_softmax_grad,
+                                             &fac_cpu_layer_norm_grad,
+                                             &fac_cpu_rms_norm_grad,
+                                             &fac_cpu_lrn,
+                                             &fac_cpu_concat,
+                                             &fac_cpu_move,
+                                             &fac_cpu_reshape,
+                                             &fac_cpu_gather,
+                                             &fac_cpu_gather_grad,
+                                             &fac_cpu_gather_elements,
+                                             &fac_cpu_scatter_elements,
+                                             &fac_cpu_pad,
+                                             &fac_cpu_half,
+                                             &fac_cpu_conv_bits,
+                                             &fac_cpu_conv_codes,
+                                             &fac_cpu_max_pool_codes,
+                                             &fac_cpu_conv_integer,
+                                             &fac_cpu_qlinear_conv,
+                                             &fac_cpu_matmul_integer,
+                                             &fac_cpu_qlinear_matmul,
+                                             &fac_cpu_qlinear_add,
+                                             &fac_cpu_qlinear_mul,
+                                             &fac_cpu_max_pool_bytes,
+                                             &fac_cpu_qlinear_mean,
+                                             NULL };
 
 /* ---- memory ---- */
 
@@ -79,29 +155,36 @@ static void *host(fac_device *d, void *memory) {
     return memory;
 }
 
-static fac_status put_at(fac_device *d, void *memory, size_t at, const void *from, size_t bytes, fac_error *err) {
+static fac_status put_at(fac_device *d, void *memory, size_t at, const void *from, size_t bytes,
+                         fac_error *err) {
     return put(d, (fac_span){ memory, at }, from, bytes, err);
 }
 
-static fac_status get_at(fac_device *d, void *memory, size_t at, void *to, size_t bytes, fac_error *err) {
+static fac_status get_at(fac_device *d, void *memory, size_t at, void *to, size_t bytes,
+                         fac_error *err) {
     return get(d, (fac_span){ memory, at }, to, bytes, err);
 }
 
-static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, host, NULL };
+static const fac_memory_ops memory_ops = {
+    fac_device_alloc, fac_device_release, put_at, get_at, host, NULL
+};
 
 /* ---- the device ---- */
 
 static fac_status set_pool(fac_cpu *c, const fac_device_opts *o, fac_error *err) {
     if (o->pool) {
-        const char *missing = !o->pool->run ? "run function" : o->pool->threads < 1 ? "threads" : NULL;
-        if (missing) return fac_raise(err, FAC_E_ARGUMENT, "cpu: the pool of the options has no %s", missing);
+        const char *missing = !o->pool->run          ? "run function"
+                              : o->pool->threads < 1 ? "threads"
+                                                     : NULL;
+        if (missing)
+            return fac_raise(err, FAC_E_ARGUMENT, "cpu: the pool of the options has no %s",
+                             missing);
         c->pool = *o->pool;
         return FAC_OK;
     }
     if (o->threads < 0 || o->threads > FAC_MOST_THREADS)
         return fac_raise(err, FAC_E_ARGUMENT, "cpu: %d threads: from 1 to %d, or 0 for one a core",
-                         o->threads,
-                         FAC_MOST_THREADS);
+                         o->threads, FAC_MOST_THREADS);
     c->threads = fac_threads_new(o->threads);
     if (!c->threads) return fac_raise(err, FAC_E_NOMEM, "cpu: no memory for the threads");
     c->pool = fac_threads_pool(c->threads);
@@ -115,15 +198,19 @@ static fac_status open_parts(fac_cpu *c, const fac_device_opts *o, fac_error *er
     c->apart = fac_alloc(1, sizeof *c->apart);
     if (!c->apart) return fac_raise(err, FAC_E_NOMEM, "cpu: no memory for a device");
     c->device.memory_ops = &memory_ops;
-    c->device.near = c->l2 * (size_t)c->pool.threads + c->l3 / 2;      /* the rest of the third cache is for weights and others */
+    c->device.near = c->l2 * (size_t)c->pool.threads +
+                     c->l3 / 2; /* the rest of the third cache is for weights and others */
     const char *plural = c->pool.threads == 1 ? "" : "s";
-    snprintf(c->device.about, sizeof c->device.about, "%s, %d thread%s", c->simd->name, c->pool.threads, plural);
+    snprintf(c->device.about, sizeof c->device.about, "%s, %d thread%s", c->simd->name,
+             c->pool.threads, plural);
     fac_cpu_model(c, c->device.model, sizeof c->device.model);
     return FAC_OK;
 }
 
-static fac_status open_cpu(const char *which, const fac_device_opts *o, fac_device **out, fac_error *err) {
-    if (which && *which) return fac_raise(err, FAC_E_UNSUPPORTED, "cpu:%s: there is one cpu device, \"cpu\"", which);
+static fac_status open_cpu(const char *which, const fac_device_opts *o, fac_device **out,
+                           fac_error *err) {
+    if (which && *which)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "cpu:%s: there is one cpu device, \"cpu\"", which);
     fac_cpu *c = fac_alloc(1, sizeof *c);
     if (!c) return fac_raise(err, FAC_E_NOMEM, "cpu: no memory for a device");
     fac_status status = open_parts(c, o, err);
@@ -146,7 +233,16 @@ static void close_cpu(fac_device *d) {
 }
 
 const fac_backend fac_backend_cpu = {
-    .api = FAC_BACKEND_API, .name = "cpu", .solvers = solvers,
-    .open = open_cpu, .close = close_cpu,
-    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .host = host, .peaks = fac_cpu_peaks,
+    .api = FAC_BACKEND_API,
+    .name = "cpu",
+    .solvers = solvers,
+    .open = open_cpu,
+    .close = close_cpu,
+    .alloc = alloc,
+    .free = release,
+    .write = put,
+    .read = get,
+    .copy = copy,
+    .host = host,
+    .peaks = fac_cpu_peaks,
 };

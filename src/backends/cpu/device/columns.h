@@ -1,14 +1,14 @@
-/* Rows of the matrix of columns (im2col: Chellapilla et al. 2006): what one tap of a kernel sees of the pixels of a plain
- * image. */
+/* Rows of the matrix of columns (im2col: Chellapilla et al. 2006): what one tap of a kernel sees of
+ * the pixels of a plain image. */
 #ifndef FACULA_CPU_COLUMNS_H
 #define FACULA_CPU_COLUMNS_H
 #include <string.h>
 #include "ops/conv.h"
 
-/* `n` pixels of one tap whose outputs first..last-1 lie inside of x (fac_window_inside): output columns q.. of output row (o, p),
- * whose input row begins at x (NULL: it lies in the padding). */
-static inline void fac_tap_span(const fac_conv_geom *g, const float *x, int64_t q, int64_t n, int64_t s, int64_t first,
-                                int64_t last, float *to) {
+/* `n` pixels of one tap whose outputs first..last-1 lie inside of x (fac_window_inside): output
+ * columns q.. of output row (o, p), whose input row begins at x (NULL: it lies in the padding). */
+static inline void fac_tap_span(const fac_conv_geom *g, const float *x, int64_t q, int64_t n,
+                                int64_t s, int64_t first, int64_t last, float *to) {
     if (!x) {
         memset(to, 0, (size_t)n * sizeof *to);
         return;
@@ -18,12 +18,15 @@ static inline void fac_tap_span(const fac_conv_geom *g, const float *x, int64_t 
     last = last < first ? first : last > q + n ? q + n : last;
     const float *from = x + s * g->dilation[2] - g->pad[2];
     for (int64_t i = q; i < first; i++) to[i - q] = 0;
-    if (step == 1) memcpy(to + (first - q), from + first, (size_t)(last - first) * sizeof *to);
-    else for (int64_t i = first; i < last; i++) to[i - q] = from[i * step];
+    if (step == 1)
+        memcpy(to + (first - q), from + first, (size_t)(last - first) * sizeof *to);
+    else
+        for (int64_t i = first; i < last; i++) to[i - q] = from[i * step];
     for (int64_t i = last; i < q + n; i++) to[i - q] = 0;
 }
 
-static inline void fac_tap_row(const fac_conv_geom *g, const float *x, int64_t q, int64_t n, int64_t s, float *to) {
+static inline void fac_tap_row(const fac_conv_geom *g, const float *x, int64_t q, int64_t n,
+                               int64_t s, float *to) {
     fac_window w = fac_conv_window(g, 2);
     int64_t first, last;
     fac_window_inside(&w, s, &first, &last);
@@ -31,7 +34,8 @@ static inline void fac_tap_row(const fac_conv_geom *g, const float *x, int64_t q
 }
 
 /* The adjoint: adds those pixels to the row of x that they were taken from (NULL: nothing). */
-static inline void fac_tap_row_add(const fac_conv_geom *g, float *x, int64_t q, int64_t n, int64_t s, const float *from) {
+static inline void fac_tap_row_add(const fac_conv_geom *g, float *x, int64_t q, int64_t n,
+                                   int64_t s, const float *from) {
     if (!x) return;
     fac_window w = fac_conv_window(g, 2);
     int64_t first, last, step = w.stride;
@@ -39,14 +43,18 @@ static inline void fac_tap_row_add(const fac_conv_geom *g, float *x, int64_t q, 
     first = first < q ? q : first;
     last = last > q + n ? q + n : last;
     x += s * w.dilation - w.pad;
-    if (step == 1) for (int64_t i = first; i < last; i++) x[i] += from[i - q];
-    else for (int64_t i = first; i < last; i++) x[i * step] += from[i - q];
+    if (step == 1)
+        for (int64_t i = first; i < last; i++) x[i] += from[i - q];
+    else
+        for (int64_t i = first; i < last; i++) x[i * step] += from[i - q];
 }
 
-/* Where the input row of output row (o, p) and kernel row (t, r) begins, counted from the first element of its channel; -1 in the
- * padding. */
-static inline int64_t fac_input_row(const fac_conv_geom *g, int64_t o, int64_t p, int64_t t, int64_t r) {
-    int64_t z = o * g->stride[0] + t * g->dilation[0] - g->pad[0], y = p * g->stride[1] + r * g->dilation[1] - g->pad[1];
+/* Where the input row of output row (o, p) and kernel row (t, r) begins, counted from the first
+ * element of its channel; -1 in the padding. */
+static inline int64_t fac_input_row(const fac_conv_geom *g, int64_t o, int64_t p, int64_t t,
+                                    int64_t r) {
+    int64_t z = o * g->stride[0] + t * g->dilation[0] - g->pad[0],
+            y = p * g->stride[1] + r * g->dilation[1] - g->pad[1];
     return z < 0 || z >= g->D || y < 0 || y >= g->H ? -1 : (z * g->H + y) * g->W;
 }
 

@@ -20,9 +20,13 @@ extern const fac_byte_kernels fac_bytes_avx2, fac_bytes_avx512, fac_bytes_vnni;
 extern const fac_bit_kernels fac_bits_avx2, fac_bits_avx512, fac_bits_popcount;
 #endif
 
-typedef struct choice { const fac_simd *simd; bool here; } choice;
+typedef struct choice {
+    const fac_simd *simd;
+    bool here;
+} choice;
 
-/* The best first; the last one always runs.  __builtin_cpu_supports looks at XCR0 too: the system must save the registers. */
+/* The best first; the last one always runs.  __builtin_cpu_supports looks at XCR0 too: the system
+ * must save the registers. */
 static int choices(choice to[3]) {
     int n = 0;
 #if defined(__x86_64__)
@@ -41,8 +45,12 @@ fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *er
     int n = choices(c), from = 0;
     if (!at_most) at_most = getenv("FACULA_ISA");
     if (at_most) {
-        while (from < n && strcmp(c[from].simd->name, at_most) && !(from == n - 1 && !strcmp(at_most, "portable"))) from++;
-        if (from == n) return fac_raise(err, FAC_E_ARGUMENT, "instruction set \"%s\": this build has none of that name", at_most);
+        while (from < n && strcmp(c[from].simd->name, at_most) &&
+               !(from == n - 1 && !strcmp(at_most, "portable")))
+            from++;
+        if (from == n)
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "instruction set \"%s\": this build has none of that name", at_most);
     }
     while (!c[from].here) from++;
     *out = c[from].simd;
@@ -68,19 +76,21 @@ static const fac_bit_kernels *bits_of(const fac_simd *s) {
     const char *wish = getenv("FACULA_BITS");
     const bool plain = wish && !strcmp(wish, fac_bits_avx512.name);
     if (s->lanes == 16)
-        return __builtin_cpu_supports("avx512vpopcntdq")
-            && !plain ? &fac_bits_popcount : &fac_bits_avx512;
+        return __builtin_cpu_supports("avx512vpopcntdq") && !plain ? &fac_bits_popcount
+                                                                   : &fac_bits_avx512;
     if (s->lanes == 8) return &fac_bits_avx2;
 #endif
     (void)s;
     return &fac_bits_base;
 }
 
-/* Floats that one unit multiplies in a cycle: a vector; but AMD's processors of family 25 do 512 bits as two halves. */
+/* Floats that one unit multiplies in a cycle: a vector; but AMD's processors of family 25 do 512
+ * bits as two halves. */
 static int unit_width(const fac_simd *s) {
 #if defined(__x86_64__)
     unsigned a, b, c, d, version;
-    if (s->lanes == 16 && __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && __get_cpuid(1, &version, &b, &c, &d))
+    if (s->lanes == 16 && __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx &&
+        __get_cpuid(1, &version, &b, &c, &d))
         if ((version >> 8 & 15) + (version >> 20 & 255) == 25) return 8;
 #endif
     return s->lanes;
@@ -91,8 +101,8 @@ static size_t cache(int name, size_t otherwise) {
     return n > 0 ? (size_t)n : otherwise;
 }
 
-/* The third cache of one core.  What the C library says may be that of the whole processor: twelve caches of 32 MB are 384 MB to
- * it, of which a core has one; the system knows, where it tells. */
+/* The third cache of one core.  What the C library says may be that of the whole processor: twelve
+ * caches of 32 MB are 384 MB to it, of which a core has one; the system knows, where it tells. */
 static size_t third_cache(size_t all) {
     size_t kilobytes = 0;
     FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
@@ -112,8 +122,9 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
 #else
     c->l1 = cache(-1, 32 << 10), c->l2 = cache(-1, 512 << 10), c->l3 = cache(-1, 8 << 20);
 #endif
-    /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core, of memory a quarter of that behind the fourth.  Only ratios
-     * matter: estimates are compared with each other and with those of memory-bound steps. */
+    /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core, of memory a quarter of that after
+     * the fourth.  Only ratios matter: estimates are compared with each other and with those of
+     * memory-bound steps. */
     const double threads = c->pool.threads;
     c->flops = 3e9 * 2 * 2 * unit_width(c->simd) * threads;
     c->beyond = 20e9 * threads;
@@ -121,7 +132,8 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
     return FAC_OK;
 }
 
-/* The line "model name : ..." of /proc/cpuinfo; other systems and architectures have only the caches. */
+/* The line "model name : ..." of /proc/cpuinfo; other systems and architectures have only the
+ * caches. */
 void fac_cpu_model(const fac_cpu *c, char *to, size_t size) {
     char line[256], name[48] = "";
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -132,5 +144,6 @@ void fac_cpu_model(const fac_cpu *c, char *to, size_t size) {
         snprintf(name, sizeof name, "%.47s", colon + 2);
     }
     if (f) fclose(f);
-    snprintf(to, size, "%s%scaches %zu K, %zu K, %zu K", name, *name ? ", " : "", c->l1 >> 10, c->l2 >> 10, c->l3 >> 10);
+    snprintf(to, size, "%s%scaches %zu K, %zu K, %zu K", name, *name ? ", " : "", c->l1 >> 10,
+             c->l2 >> 10, c->l3 >> 10);
 }

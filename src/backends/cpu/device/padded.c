@@ -4,10 +4,11 @@
 #include "backends/cpu/device/padded.h"
 #include "base/memory.h"
 
-enum { MORE = 16 };                     /* floats behind a row, so that rows do not fall on the same places of a page */
+enum { MORE = 16 }; /* floats after a row, so that rows do not fall on the same places of a page */
 
 fac_padded fac_padded_of(const fac_conv_geom *g) {
-    int64_t rows = (g->P - 1) * g->stride[1] + (g->R - 1) * g->dilation[1] + 1;         /* that the outputs look at */
+    int64_t rows =
+        (g->P - 1) * g->stride[1] + (g->R - 1) * g->dilation[1] + 1; /* that the outputs look at */
     int64_t row = (g->Q - 1) * g->stride[2] + (g->S - 1) * g->dilation[2] + 1;
     fac_padded p = { .needed = g->pad[1] || g->pad[2] || rows > g->H || row > g->W };
     p.height = p.needed ? rows : g->H;
@@ -22,7 +23,8 @@ bool fac_padded_bytes(const fac_conv_geom *g, const fac_padded *p, size_t *bytes
     return fac_size_mul((size_t)(g->N * g->C * p->height), (size_t)p->row * sizeof(float), bytes);
 }
 
-void fac_padded_row(const fac_conv_geom *g, const fac_padded *p, const float *from, int64_t plane, int64_t row, float *to) {
+void fac_padded_row(const fac_conv_geom *g, const fac_padded *p, const float *from, int64_t plane,
+                    int64_t row, float *to) {
     const int64_t y = row - g->pad[1], left = g->pad[2], width = p->row;
     if (y < 0 || y >= g->H || left >= width) {
         memset(to, 0, (size_t)width * sizeof *to);
@@ -34,7 +36,12 @@ void fac_padded_row(const fac_conv_geom *g, const fac_padded *p, const float *fr
     memset(to + left + n, 0, (size_t)(width - left - n) * sizeof *to);
 }
 
-typedef struct job { const fac_conv_geom *g; const fac_padded *p; const float *from; float *to; } job;
+typedef struct job {
+    const fac_conv_geom *g;
+    const fac_padded *p;
+    const float *from;
+    float *to;
+} job;
 
 static void copy_row(void *arg, int item, int thread) {
     const job *j = arg;
@@ -43,7 +50,8 @@ static void copy_row(void *arg, int item, int thread) {
     fac_padded_row(j->g, j->p, j->from, plane, row, j->to + plane * j->p->plane + row * j->p->row);
 }
 
-void fac_padded_copy(const fac_pool *pool, const fac_conv_geom *g, const fac_padded *p, const float *from, float *to) {
+void fac_padded_copy(const fac_pool *pool, const fac_conv_geom *g, const fac_padded *p,
+                     const float *from, float *to) {
     job j = { g, p, from, to };
     fac_parallel(pool, (int)(g->N * g->C * p->height), copy_row, &j);
 }

@@ -1,5 +1,5 @@
-/* Indices as gathers and scatters read them: of any integer type, counted from both ends; of those out of range the first is told,
- * whichever thread found which. */
+/* Indices as gathers and scatters read them: of any integer type, counted from both ends; of those
+ * out of range the first is told, whichever thread found which. */
 #ifndef FACULA_CPU_PICKS_H
 #define FACULA_CPU_PICKS_H
 #include <stdatomic.h>
@@ -7,10 +7,10 @@
 #include "tensor/tensor_internal.h"
 
 typedef struct fac_picks {
-    const char     *at;
-    fac_dtype       dtype;
-    int64_t         bytes, count, size;         /* of an index; how many; of the dim that they count */
-    _Atomic int64_t bad;                        /* the first that is out of range; count: none */
+    const char *at;
+    fac_dtype dtype;
+    int64_t bytes, count, size; /* of an index; how many; of the dim that they count */
+    _Atomic int64_t bad;        /* the first that is out of range; count: none */
 } fac_picks;
 
 static inline int64_t fac_pick_given(const fac_picks *p, int64_t i) {
@@ -32,7 +32,8 @@ static inline int64_t fac_pick(fac_picks *p, int64_t i) {
     return -1;
 }
 
-/* The places of n indices from `first` on, -1 where one is out of range; whether there is none of those. */
+/* The places of n indices from `first` on, -1 where one is out of range; whether there is none of
+ * those. */
 static inline bool fac_pick_many(fac_picks *p, int64_t first, int64_t n, int64_t *to) {
     bool bad = false;
     fac_convert(FAC_I64, to, p->dtype, p->at + first * p->bytes, (size_t)n);

@@ -1,15 +1,25 @@
-/* Whether the two cores of a pool have no cache in common now.  In a virtual machine that changes by the second, with the host's
- * cores that stand behind the two.
+/* Whether the two cores of a pool have no cache in common now.  In a virtual machine that changes
+ * by the second, with the host's cores that stand behind the two.
  *
- * A line goes to and fro between them, which takes 60 ns in a cache that both have and 300 where they have none (measured on an
- * EPYC of Zen 4).  Of more than two cores nothing has been measured, so they count as near. */
+ * A line goes to and fro between them, which takes 60 ns in a cache that both have and 300 where
+ * they have none (measured on an EPYC of Zen 4).  Of more than two cores nothing has been measured,
+ * so they count as near. */
 #include "backends/cpu/device/shared_cache.h"
 #include "base/clock.h"
 
-enum { ROUNDS = 6, SPINS = 1500, FAR = 150, GOOD = 2000000, AGAIN = 200000 };      /* FAR, GOOD, AGAIN: ns */
+enum {
+    ROUNDS = 6,
+    SPINS = 1500,
+    FAR = 150,
+    GOOD = 2000000,
+    AGAIN = 200000
+}; /* FAR, GOOD, AGAIN: ns */
 
 /* Each has a line; ns: of a round, 0: the other one did not come. */
-typedef struct meeting { _Alignas(128) atomic_int line[2][32]; int64_t ns; } meeting;
+typedef struct meeting {
+    _Alignas(128) atomic_int line[2][32];
+    int64_t ns;
+} meeting;
 
 static bool wait_for(atomic_int *x, int value) {
     for (int i = 0; i < SPINS; i++)
@@ -24,8 +34,10 @@ static void meet(void *arg, int me, int thread) {
     for (int round = 1; round <= ROUNDS; round++) {
         if (!me) atomic_store_explicit(m->line[0], round, memory_order_release);
         if (!wait_for(m->line[!me], round)) return;
-        if (me) atomic_store_explicit(m->line[1], round, memory_order_release);
-        else if (round == 1) start = fac_now_ns();
+        if (me)
+            atomic_store_explicit(m->line[1], round, memory_order_release);
+        else if (round == 1)
+            start = fac_now_ns();
     }
     if (!me) m->ns = (fac_now_ns() - start) / (ROUNDS - 1);
 }

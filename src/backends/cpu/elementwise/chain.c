@@ -1,5 +1,6 @@
-/* Turns an elementwise node into a chain: see chain.h.  Registers are given out in the order of the steps; the register of a
- * value is free again behind its last reader, and a loop may write over its own argument. */
+/* Turns an elementwise node into a chain: see chain.h.  Registers are given out in the order of the
+ * steps; the register of a value is free again after its last reader, and a loop may write over
+ * its own argument. */
 #include <string.h>
 #include "backends/cpu/elementwise/chain.h"
 #include "graph/graph_internal.h"
@@ -7,14 +8,18 @@
 #include "tensor/tensor_internal.h"
 
 /* Where a value lies: `key` is the fac_value of a body, or the fac_operand of a single node. */
-typedef struct place { const void *key; fac_dtype dtype, as; int slot; } place;
+typedef struct place {
+    const void *key;
+    fac_dtype dtype, as;
+    int slot;
+} place;
 typedef struct builder {
     fac_chain *c;
-    int        isa, places, temps;
-    place      place[FAC_CHAIN_SOURCES + 2 * FAC_CHAIN_STEPS];
+    int isa, places, temps;
+    place place[FAC_CHAIN_SOURCES + 2 * FAC_CHAIN_STEPS];
 } builder;
 
-enum { TEMP = 1 << 16 };                /* slots of steps while it is being built: TEMP + number of the step */
+enum { TEMP = 1 << 16 }; /* slots of steps while it is being built: TEMP + number of the step */
 
 static char kind_of(fac_dtype t) { return fac_dtype_get(t)->kind; }
 
@@ -28,7 +33,8 @@ static bool computable(fac_dtype t) {
     return strchr("fiub", kind_of(t)) && kind_of(t) && t != FAC_BIT && !fac_dtype_is_stored(t);
 }
 
-static int put_source(builder *b, const void *key, int input, fac_dtype dtype, fac_dtype as, uint64_t constant) {
+static int put_source(builder *b, const void *key, int input, fac_dtype dtype, fac_dtype as,
+                      uint64_t constant) {
     fac_chain *c = b->c;
     if (c->sources == FAC_CHAIN_SOURCES) return -1;
     c->source[c->sources] = (fac_chain_source){ input, constant, dtype, as, false };
@@ -45,14 +51,16 @@ static fac_chain_step *put_step(builder *b, const void *key, fac_dtype dtype, fa
     return s;
 }
 
-static int put_conversion(builder *b, const void *key, fac_dtype dtype, int slot, fac_dtype from, fac_dtype via, fac_dtype as) {
+static int put_conversion(builder *b, const void *key, fac_dtype dtype, int slot, fac_dtype from,
+                          fac_dtype via, fac_dtype as) {
     fac_chain_step *s = put_step(b, key, dtype, as);
     if (!s) return -1;
     s->nin = 1, s->in[0] = slot, s->from = from, s->via = via;
     return s->out;
 }
 
-/* The slot of a value in the type that a loop wants.  An operand is loaded once for each such type. */
+/* The slot of a value in the type that a loop wants.  An operand is loaded once for each such type.
+ */
 static int slot_of(builder *b, const void *key, fac_dtype as) {
     const place *any = NULL;
     for (int i = 0; i < b->places; i++)
@@ -77,15 +85,17 @@ static fac_loop *loop_of(const fac_map *m, fac_dtype as, int isa) {
     return loops[isa];
 }
 
-static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin, const void *const *in, const fac_dtype *types,
-                     const void *key, fac_dtype result) {
+static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin,
+                     const void *const *in, const fac_dtype *types, const void *key,
+                     fac_dtype result) {
     if (!computable(result)) return false;
     for (int i = 0; i < nin; i++)
         if (!in[i] || !computable(types[i])) return false;
     if (!op->map) {
         if (op != &fac_op_cast || nin != 1) return false;
         int slot = slot_of(b, in[0], natural(types[0]));
-        return slot >= 0 && put_conversion(b, key, result, slot, natural(types[0]), result, natural(result)) >= 0;
+        return slot >= 0 && put_conversion(b, key, result, slot, natural(types[0]), result,
+                                           natural(result)) >= 0;
     }
     if (op->map->inputs != nin || nin > FAC_CHAIN_ARGS) return false;
     bool floats = false, doubles = false, integers = false, words = false;
@@ -94,7 +104,10 @@ static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin, c
         floats |= kind == 'f', doubles |= types[i] == FAC_F64, words |= types[i] == FAC_U64;
         integers |= kind == 'i' || kind == 'u';
     }
-    fac_dtype as = doubles || (floats && integers) ? FAC_F64 : floats ? FAC_F32 : words && op->map->u64 ? FAC_U64 : FAC_I64;
+    fac_dtype as = doubles || (floats && integers) ? FAC_F64
+                   : floats                        ? FAC_F32
+                   : words && op->map->u64         ? FAC_U64
+                                                   : FAC_I64;
     fac_loop *loop = loop_of(op->map, as, b->isa);
     int slots[FAC_CHAIN_ARGS];
     if (!loop) return false;
@@ -118,15 +131,18 @@ static bool put_body(builder *b, const fac_problem *p) {
         uint64_t element = 0;
         if (fac_dims_count(&v->type.dims) != 1 || !computable(v->type.dtype)) return false;
         if (!v->tensor || !fac_tensor_data(v->tensor)) return false;
-        memcpy(&element, fac_tensor_data(v->tensor), (size_t)fac_dtype_get(v->type.dtype)->block_bytes);
+        memcpy(&element, fac_tensor_data(v->tensor),
+               (size_t)fac_dtype_get(v->type.dtype)->block_bytes);
         if (put_source(b, v, -1, v->type.dtype, natural(v->type.dtype), element) < 0) return false;
     }
     for (const fac_node *n = g->first; n; n = n->next) {
         const void *in[FAC_CHAIN_ARGS];
         fac_dtype types[FAC_CHAIN_ARGS];
         if (n->nin > FAC_CHAIN_ARGS || n->nout != 1 || n->body[0]) return false;
-        for (int i = 0; i < n->nin; i++) in[i] = n->in[i], types[i] = n->in[i] ? n->in[i]->type.dtype : FAC_NONE;
-        if (!put_node(b, n->op, n->attrs, n->nin, in, types, n->out[0], n->out[0]->type.dtype)) return false;
+        for (int i = 0; i < n->nin; i++)
+            in[i] = n->in[i], types[i] = n->in[i] ? n->in[i]->type.dtype : FAC_NONE;
+        if (!put_node(b, n->op, n->attrs, n->nin, in, types, n->out[0], n->out[0]->type.dtype))
+            return false;
     }
     return true;
 }
@@ -139,19 +155,22 @@ static bool put_single(builder *b, const fac_problem *p) {
         in[i] = &p->in[i], types[i] = p->in[i].type.dtype;
         b->place[b->places++] = (place){ in[i], types[i], FAC_NONE, i };
     }
-    return put_node(b, p->node->op, p->node->attrs, p->nin, in, types, &p->out[0], p->out[0].type.dtype);
+    return put_node(b, p->node->op, p->node->attrs, p->nin, in, types, &p->out[0],
+                    p->out[0].type.dtype);
 }
 
 static bool put_outs(builder *b, const fac_problem *p) {
     fac_chain *c = b->c;
     if (p->nout > FAC_CHAIN_OUTS) return false;
     for (int k = 0; k < p->nout; k++) {
-        const void *key = p->node->body[0] ? (const void *)p->node->body[0]->outputs[k].value : &p->out[k];
+        const void *key =
+            p->node->body[0] ? (const void *)p->node->body[0]->outputs[k].value : &p->out[k];
         const place *at = NULL;
         for (int i = 0; i < b->places && !at; i++)
             if (b->place[i].key == key && b->place[i].as != FAC_NONE) at = &b->place[i];
         fac_dtype dtype = p->out[k].type.dtype, as = at ? at->as : natural(dtype);
-        int slot = at ? at->slot : slot_of(b, key, as);     /* not there yet: an input that is passed on */
+        int slot =
+            at ? at->slot : slot_of(b, key, as); /* not there yet: an input that is passed on */
         if (slot < 0 || !computable(dtype)) return false;
         if (slot < FAC_CHAIN_SOURCES) c->source[slot].copy = true;
         c->outs++, c->out[k].slot = slot, c->out[k].as = as, c->out[k].dtype = dtype;
@@ -173,10 +192,12 @@ static void give_registers(fac_chain *c) {
     for (int i = 0; i < c->steps; i++) {
         fac_chain_step *s = &c->step[i];
         for (int pass = 0; pass < 2; pass++) {
-            /* A conversion may widen, so it must not write over what it reads: it takes its register first. */
+            /* A conversion may widen, so it must not write over what it reads: it takes its
+             * register first. */
             if ((pass == 0) == (s->loop != NULL)) {
                 for (int k = 0; k < s->nin; k++)
-                    if (s->in[k] >= TEMP && last[s->in[k] - TEMP] == i) taken[at[s->in[k] - TEMP]] = false;
+                    if (s->in[k] >= TEMP && last[s->in[k] - TEMP] == i)
+                        taken[at[s->in[k] - TEMP]] = false;
             } else {
                 int r = 0;
                 while (taken[r]) r++;
@@ -199,7 +220,9 @@ bool fac_chain_build(const fac_problem *p, int isa, fac_chain *c) {
     builder b = { .c = c, .isa = isa };
     bool fused = FAC_IS(p->node, fused) && p->node->body[0];
     c->sources = c->steps = c->outs = 0;
-    if (p->nin > FAC_CHAIN_SOURCES / 2 || !(fused ? put_body(&b, p) : put_single(&b, p)) || !put_outs(&b, p)) return false;
+    if (p->nin > FAC_CHAIN_SOURCES / 2 || !(fused ? put_body(&b, p) : put_single(&b, p)) ||
+        !put_outs(&b, p))
+        return false;
     c->width = 4;
     for (int i = 0; i < c->sources; i++)
         if (c->source[i].as != FAC_F32) c->width = 8;

@@ -1,10 +1,12 @@
-/* A chain: one elementwise node, or the body of a `fused` node, as a straight program over short blocks.
+/* A chain: one elementwise node, or the body of a `fused` node, as a straight program over short
+ * blocks.
  *
- * Slots hold one block of one value.  Slots below `sources` are operands and constants; the others are registers, shared by
- * values that do not live at the same time.  Values are computed in one of four types, the step's loop decides:
- *   f32 of f32, f16, bf16    f64 of f64    u64 of u64    i64 of all other integers and bool
- * and bool may also lie as 0 and 1 in any of them.  Every result is narrowed to its own element type at once (f16 rounds,
- * integers wrap), so a chain gives the bits that its nodes give one by one. */
+ * Slots hold one block of one value.  Slots below `sources` are operands and constants; the others
+ * are registers, shared by values that do not live at the same time.  Values are computed in one of
+ * four types, the step's loop decides: f32 of f32, f16, bf16    f64 of f64    u64 of u64    i64 of
+ * all other integers and bool and bool may also lie as 0 and 1 in any of them.  Every result is
+ * narrowed to its own element type at once (f16 rounds, integers wrap), so a chain gives the bits
+ * that its nodes give one by one. */
 #ifndef FACULA_CPU_CHAIN_H
 #define FACULA_CPU_CHAIN_H
 #include "facula/backend.h"
@@ -12,34 +14,41 @@
 enum { FAC_CHAIN_STEPS = 96, FAC_CHAIN_SOURCES = 40, FAC_CHAIN_OUTS = 16, FAC_CHAIN_ARGS = 4 };
 
 typedef struct fac_chain_source {
-    int       input;                    /* which input of the node; -1: the constant                           */
-    uint64_t  constant;                 /* its first bytes are the element                                     */
-    fac_dtype dtype, as;                /* the operand's, and the type that the steps want                     */
-    bool      copy;                     /* is an output as it stands: read it before anything is written       */
+    int input;           /* which input of the node; -1: the constant                           */
+    uint64_t constant;   /* its first bytes are the element                                     */
+    fac_dtype dtype, as; /* the operand's, and the type that the steps want                     */
+    bool copy;           /* is an output as it stands: read it before anything is written       */
 } fac_chain_source;
 
-typedef struct fac_chain_step {         /* loop NULL: in[0] of type `from` is converted to `via`, then to `as` */
-    fac_loop     *loop;
+typedef struct fac_chain_step { /* loop NULL: in[0] of type `from` is converted to `via`, then to
+                                   `as` */
+    fac_loop *loop;
     const double *params;
-    fac_dtype     from, via, as;
-    int           nin, in[FAC_CHAIN_ARGS], out;
+    fac_dtype from, via, as;
+    int nin, in[FAC_CHAIN_ARGS], out;
 } fac_chain_step;
 
-/* The step of Adam (chain_adam.c): which source each operand is, and which output p, m, v are; go: -1, or a source that says
- * whether the old ones stay. */
-typedef struct fac_chain_adam { int p, g, m, v, weight, keep, fresh, rate, inverse, epsilon, go, out[3]; } fac_chain_adam;
+/* The step of Adam (chain_adam.c): which source each operand is, and which output p, m, v are; go:
+ * -1, or a source that says whether the old ones stay. */
+typedef struct fac_chain_adam {
+    int p, g, m, v, weight, keep, fresh, rate, inverse, epsilon, go, out[3];
+} fac_chain_adam;
 
 typedef struct fac_chain {
-    int    sources, steps, outs, slots;
-    size_t width;                       /* bytes of the widest type of a slot  */
+    int sources, steps, outs, slots;
+    size_t width; /* bytes of the widest type of a slot  */
     fac_chain_source source[FAC_CHAIN_SOURCES];
-    fac_chain_step   step[FAC_CHAIN_STEPS];
-    struct { int slot; fac_dtype as, dtype; } out[FAC_CHAIN_OUTS];
-    bool             is_adam;           /* adam says the same in one step */
-    fac_chain_adam   adam;
+    fac_chain_step step[FAC_CHAIN_STEPS];
+    struct {
+        int slot;
+        fac_dtype as, dtype;
+    } out[FAC_CHAIN_OUTS];
+    bool is_adam; /* adam says the same in one step */
+    fac_chain_adam adam;
 } fac_chain;
 
-bool fac_chain_is_adam(const fac_chain *c, int isa, fac_chain_adam *a);     /* before registers are given out */
+bool fac_chain_is_adam(const fac_chain *c, int isa,
+                       fac_chain_adam *a); /* before registers are given out */
 
 /* false when p is not a node of elementwise ops, or a larger one than fits. */
 bool fac_chain_build(const fac_problem *p, int isa, fac_chain *c);

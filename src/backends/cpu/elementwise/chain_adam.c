@@ -1,7 +1,8 @@
 /* Recognises the update of Adam (src/optim/adam.c) in a chain, whatever the order of its steps:
- *   m' = m + (g - m) weight   v' = v keep + g g fresh   p' = p - rate (m' / (sqrt(v') inverse + epsilon))
- * each of which may stand in where(go, new, old).  It is the one chain that every training runs over all that it has, three
- * streams read and written, and step by step the first cache would be slower than memory. */
+ *   m' = m + (g - m) weight   v' = v keep + g g fresh   p' = p - rate (m' / (sqrt(v') inverse +
+ * epsilon)) each of which may stand in where(go, new, old).  It is the one chain that every
+ * training runs over all that it has, three streams read and written, and step by step the first
+ * cache would be slower than memory. */
 #include <math.h>
 #include "backends/cpu/elementwise/chain.h"
 #include "facula/op.h"
@@ -9,12 +10,16 @@
 
 enum { ADD, SUB, MUL, DIV, SQRT, WHERE, LOOPS };
 
-typedef struct reader { const fac_chain *c; fac_loop *loop[LOOPS]; } reader;
+typedef struct reader {
+    const fac_chain *c;
+    fac_loop *loop[LOOPS];
+} reader;
 
 /* The step that made a value by this loop, or NULL. */
 static const fac_chain_step *made(const reader *r, int slot, int loop) {
     for (int i = 0; i < r->c->steps; i++)
-        if (r->c->step[i].out == slot) return r->c->step[i].loop == r->loop[loop] && r->loop[loop] ? &r->c->step[i] : NULL;
+        if (r->c->step[i].out == slot)
+            return r->c->step[i].loop == r->loop[loop] && r->loop[loop] ? &r->c->step[i] : NULL;
     return NULL;
 }
 
@@ -32,17 +37,22 @@ static bool is_mean(const reader *r, int slot, fac_chain_adam *a) {
 /* add(mul(v, keep), mul(mul(g, g), fresh)) */
 static bool is_square(const reader *r, int slot, fac_chain_adam *a) {
     const fac_chain_step *sum = made(r, slot, ADD), *old = sum ? made(r, sum->in[0], MUL) : NULL;
-    const fac_chain_step *part = sum ? made(r, sum->in[1], MUL) : NULL, *square = part ? made(r, part->in[0], MUL) : NULL;
+    const fac_chain_step *part = sum ? made(r, sum->in[1], MUL) : NULL,
+                         *square = part ? made(r, part->in[0], MUL) : NULL;
     if (!old || !square || square->in[0] != a->g || square->in[1] != a->g) return false;
     a->v = old->in[0], a->keep = old->in[1], a->fresh = part->in[1];
     return true;
 }
 
-/* sub(p, mul(rate, div(m', add(mul(sqrt(v'), inverse), epsilon)))); *mean and *square are m' and v'. */
+/* sub(p, mul(rate, div(m', add(mul(sqrt(v'), inverse), epsilon)))); *mean and *square are m' and
+ * v'. */
 static bool is_step(const reader *r, int slot, fac_chain_adam *a, int *mean, int *square) {
-    const fac_chain_step *next = made(r, slot, SUB), *change = next ? made(r, next->in[1], MUL) : NULL;
-    const fac_chain_step *ratio = change ? made(r, change->in[1], DIV) : NULL, *sum = ratio ? made(r, ratio->in[1], ADD) : NULL;
-    const fac_chain_step *scale = sum ? made(r, sum->in[0], MUL) : NULL, *root = scale ? made(r, scale->in[0], SQRT) : NULL;
+    const fac_chain_step *next = made(r, slot, SUB),
+                         *change = next ? made(r, next->in[1], MUL) : NULL;
+    const fac_chain_step *ratio = change ? made(r, change->in[1], DIV) : NULL,
+                         *sum = ratio ? made(r, ratio->in[1], ADD) : NULL;
+    const fac_chain_step *scale = sum ? made(r, sum->in[0], MUL) : NULL,
+                         *root = scale ? made(r, scale->in[0], SQRT) : NULL;
     if (!root) return false;
     a->p = next->in[0], a->rate = change->in[0], a->inverse = scale->in[1], a->epsilon = sum->in[1];
     *mean = ratio->in[0], *square = root->in[0];
@@ -50,7 +60,8 @@ static bool is_step(const reader *r, int slot, fac_chain_adam *a, int *mean, int
 }
 
 bool fac_chain_is_adam(const fac_chain *c, int isa, fac_chain_adam *a) {
-    static const fac_op *const ops[LOOPS] = { &fac_op_add, &fac_op_sub, &fac_op_mul, &fac_op_div, &fac_op_sqrt, &fac_op_where };
+    static const fac_op *const ops[LOOPS] = { &fac_op_add, &fac_op_sub,  &fac_op_mul,
+                                              &fac_op_div, &fac_op_sqrt, &fac_op_where };
     reader r = { .c = c };
     int next[3], old[3], go[3], mean = -1, square = -1;
     *a = (fac_chain_adam){ .out = { -1, -1, -1 } };
@@ -69,7 +80,8 @@ bool fac_chain_is_adam(const fac_chain *c, int isa, fac_chain_adam *a) {
         if (next[k] == square) a->out[2] = k;
     }
     a->go = go[0];
-    const int leaves[] = { a->p, a->g, a->m, a->v, a->weight, a->keep, a->fresh, a->rate, a->inverse, a->epsilon };
+    const int leaves[] = { a->p,    a->g,     a->m,    a->v,       a->weight,
+                           a->keep, a->fresh, a->rate, a->inverse, a->epsilon };
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++)
         if (!is_source(&r, leaves[i])) return false;
     if (a->out[1] < 0 || a->out[2] < 0 || (a->go >= 0 && !is_source(&r, a->go))) return false;

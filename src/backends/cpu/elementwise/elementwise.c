@@ -1,9 +1,10 @@
 /* Solver "fused": one elementwise node, or a `fused` node of several, in one pass over memory.
  *
- * Block by block each step of the chain runs over arrays in L1: see chain.h for the program, elementwise.h for the walk.
- * Layouts: plain with any strides, or all operands of full shape blocked alike: then the channels of one block are the
- * innermost dim, a per-channel operand repeats every block, and the lanes behind the last channel compute garbage.
- * Exact as the reference but for the order of rounding in f32: the loops compute f32 in f32. */
+ * Block by block each step of the chain runs over arrays in L1: see chain.h for the program,
+ * elementwise.h for the walk. Layouts: plain with any strides, or all operands of full shape
+ * blocked alike: then the channels of one block are the innermost dim, a per-channel operand
+ * repeats every block, and the lanes after the last channel compute garbage. Exact as the
+ * reference but for the order of rounding in f32: the loops compute f32 in f32. */
 #include <string.h>
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/elementwise/elementwise.h"
@@ -26,16 +27,27 @@ typedef uint16_t u16 __attribute__((may_alias));
 typedef uint32_t u32 __attribute__((may_alias));
 typedef uint64_t u64 __attribute__((may_alias));
 
-static void copy_run(size_t size, char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n) {
-    if (to_step == 1 && from_step == 1) memcpy(to, from, (size_t)n * size);
-    else if (size == 1) for (int64_t i = 0; i < n; i++) to[i * to_step] = from[i * from_step];
-    else if (size == 2) for (int64_t i = 0; i < n; i++) ((u16 *)to)[i * to_step] = ((const u16 *)from)[i * from_step];
-    else if (size == 4) for (int64_t i = 0; i < n; i++) ((u32 *)to)[i * to_step] = ((const u32 *)from)[i * from_step];
-    else for (int64_t i = 0; i < n; i++) ((u64 *)to)[i * to_step] = ((const u64 *)from)[i * from_step];
+static void copy_run(size_t size, char *to, int64_t to_step, const char *from, int64_t from_step,
+                     int64_t n) {
+    if (to_step == 1 && from_step == 1)
+        memcpy(to, from, (size_t)n * size);
+    else if (size == 1)
+        for (int64_t i = 0; i < n; i++) to[i * to_step] = from[i * from_step];
+    else if (size == 2)
+        for (int64_t i = 0; i < n; i++)
+            ((u16 *)to)[i * to_step] = ((const u16 *)from)[i * from_step];
+    else if (size == 4)
+        for (int64_t i = 0; i < n; i++)
+            ((u32 *)to)[i * to_step] = ((const u32 *)from)[i * from_step];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((u64 *)to)[i * to_step] = ((const u64 *)from)[i * from_step];
 }
 
-/* n elements from number `at` of the span on, between an operand whose span begins at base and a flat buffer. */
-static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_t at, int64_t n, char *flat, bool store) {
+/* n elements from number `at` of the span on, between an operand whose span begins at base and a
+ * flat buffer. */
+static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_t at, int64_t n,
+                 char *flat, bool store) {
     int64_t i[FAC_WALK_DIMS];
     int last = e->n - 1;
     for (int k = last; k >= e->outer; k--) {
@@ -44,8 +56,10 @@ static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_
     }
     while (n > 0) {
         int64_t run = e->d[last] - i[last] < n ? e->d[last] - i[last] : n;
-        if (store) copy_run(w->size, base, w->stride[last], flat, 1, run);
-        else copy_run(w->size, flat, 1, base, w->stride[last], run);
+        if (store)
+            copy_run(w->size, base, w->stride[last], flat, 1, run);
+        else
+            copy_run(w->size, flat, 1, base, w->stride[last], run);
         flat += run * (int64_t)w->size, n -= run;
         base -= i[last] * w->stride[last] * (int64_t)w->size, i[last] = 0;
         for (int k = last - 1; k >= e->outer; k--) {
@@ -58,9 +72,9 @@ static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_
 
 /* What one thread knows while it walks its blocks. */
 typedef struct state {
-    char       *slot[FAC_CHAIN_SOURCES + FAC_CHAIN_STEPS], *scratch, *raw, *via;
-    const char *held[FAC_CHAIN_SOURCES];    /* the place that a held source was gathered from */
-    int64_t     held_n[FAC_CHAIN_SOURCES];
+    char *slot[FAC_CHAIN_SOURCES + FAC_CHAIN_STEPS], *scratch, *raw, *via;
+    const char *held[FAC_CHAIN_SOURCES]; /* the place that a held source was gathered from */
+    int64_t held_n[FAC_CHAIN_SOURCES];
 } state;
 
 static void load(const fac_elementwise *e, state *s, int i, char *base, int64_t at, int64_t n) {
@@ -73,7 +87,8 @@ static void load(const fac_elementwise *e, state *s, int i, char *base, int64_t 
     if (w->held && s->held[i] == base && s->held_n[i] >= n) return;
     s->held[i] = base, s->held_n[i] = n;
     if (w->contiguous) {
-        fac_streams_convert(e->streams, c->as, s->slot[i], c->dtype, base + at * (int64_t)w->size, n);
+        fac_streams_convert(e->streams, c->as, s->slot[i], c->dtype, base + at * (int64_t)w->size,
+                            n);
         return;
     }
     bool same = c->as == c->dtype;
@@ -102,17 +117,24 @@ static void compute(const fac_elementwise *e, state *s, char *last, int64_t n) {
 /* n elements whose sources are loaded; out: where those of each output go. */
 static void adam(const fac_elementwise *e, const state *s, char *const out[], int64_t n) {
     const fac_chain_adam *a = &e->chain.adam;
-    const float *const in[3] = { (const float *)s->slot[a->p], (const float *)s->slot[a->m], (const float *)s->slot[a->v] };
-    float *const to[3] = { (float *)out[a->out[0]], (float *)out[a->out[1]], (float *)out[a->out[2]] };
-    const fac_adam_numbers t = {
-        .weight = *(const float *)s->slot[a->weight], .keep = *(const float *)s->slot[a->keep],
-        .fresh = *(const float *)s->slot[a->fresh], .rate = *(const float *)s->slot[a->rate],
-        .inverse = *(const float *)s->slot[a->inverse], .epsilon = *(const float *)s->slot[a->epsilon] };
-    if (a->go < 0 || *(const float *)s->slot[a->go] != 0) e->streams->adam(&t, (const float *)s->slot[a->g], in, to, n);
-    else for (int k = 0; k < 3; k++) memmove(to[k], in[k], (size_t)n * sizeof *to[k]);
+    const float *const in[3] = { (const float *)s->slot[a->p], (const float *)s->slot[a->m],
+                                 (const float *)s->slot[a->v] };
+    float *const to[3] = { (float *)out[a->out[0]], (float *)out[a->out[1]],
+                           (float *)out[a->out[2]] };
+    const fac_adam_numbers t = { .weight = *(const float *)s->slot[a->weight],
+                                 .keep = *(const float *)s->slot[a->keep],
+                                 .fresh = *(const float *)s->slot[a->fresh],
+                                 .rate = *(const float *)s->slot[a->rate],
+                                 .inverse = *(const float *)s->slot[a->inverse],
+                                 .epsilon = *(const float *)s->slot[a->epsilon] };
+    if (a->go < 0 || *(const float *)s->slot[a->go] != 0)
+        e->streams->adam(&t, (const float *)s->slot[a->g], in, to, n);
+    else
+        for (int k = 0; k < 3; k++) memmove(to[k], in[k], (size_t)n * sizeof *to[k]);
 }
 
-static void store(const fac_elementwise *e, state *s, int k, bool past, char *base, int64_t at, int64_t n) {
+static void store(const fac_elementwise *e, state *s, int k, bool past, char *base, int64_t at,
+                  int64_t n) {
     const fac_chain *c = &e->chain;
     const fac_walk *w = &e->out[k];
     const char *from = s->slot[c->out[k].slot];
@@ -129,7 +151,8 @@ static void store(const fac_elementwise *e, state *s, int k, bool past, char *ba
     move(e, w, base, at, n, s->raw, true);
 }
 
-/* The output that the last step may write itself; its inputs may lie there too, and nothing reads them later. */
+/* The output that the last step may write itself; its inputs may lie there too, and nothing reads
+ * them later. */
 static int direct_out(const fac_elementwise *e, const bool *past) {
     const fac_chain *c = &e->chain;
     for (int k = 0; k < c->outs && c->steps; k++)
@@ -147,8 +170,8 @@ static bool goes_past(const fac_elementwise *e, int k, const fac_span *in, const
     return past;
 }
 
-void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac_span *outs, char *copied, char *scratch,
-                         int64_t first, int64_t last) {
+void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac_span *outs,
+                         char *copied, char *scratch, int64_t first, int64_t last) {
     const fac_chain *c = &e->chain;
     state s = { .scratch = scratch };
     size_t slot = fac_elementwise_slot(e);
@@ -164,11 +187,14 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
     for (int i = 0; i < c->sources; i++) {
         int k = c->source[i].input;
         const fac_walk *w = &e->source[i];
-        if (k < 0) source[i] = (char *)(uintptr_t)&c->source[i].constant;
-        else source[i] = w->copy >= 0 ? copied + w->work : fac_span_bytes(in[k]);
+        if (k < 0)
+            source[i] = (char *)(uintptr_t)&c->source[i].constant;
+        else
+            source[i] = w->copy >= 0 ? copied + w->work : fac_span_bytes(in[k]);
         source[i] += w->offset * (int64_t)w->size;
     }
-    for (int k = 0; k < c->outs; k++) out[k] = fac_span_bytes(outs[k]) + e->out[k].offset * (int64_t)e->out[k].size;
+    for (int k = 0; k < c->outs; k++)
+        out[k] = fac_span_bytes(outs[k]) + e->out[k].offset * (int64_t)e->out[k].size;
 
     for (int64_t u = first; u < last; u++) {
         int64_t at = u % cuts * e->block, n = e->span - at < e->block ? e->span - at : e->block;
@@ -176,13 +202,16 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
         for (int k = e->outer - 1; k >= 0; k--) index[k] = rest % e->d[k], rest /= e->d[k];
         for (int i = 0; i < c->sources; i++) {
             char *base = source[i];
-            for (int k = 0; k < e->outer; k++) base += index[k] * e->source[i].stride[k] * (int64_t)e->source[i].size;
-            load(e, &s, i, base, at, e->adam && e->source[i].held ? 1 : n);     /* one of each number will do */
+            for (int k = 0; k < e->outer; k++)
+                base += index[k] * e->source[i].stride[k] * (int64_t)e->source[i].size;
+            load(e, &s, i, base, at,
+                 e->adam && e->source[i].held ? 1 : n); /* one of each number will do */
         }
         char *base[FAC_CHAIN_OUTS] = { NULL };
         for (int i = 0; i < c->outs; i++) {
             base[i] = out[i];
-            for (int k = 0; k < e->outer; k++) base[i] += index[k] * e->out[i].stride[k] * (int64_t)e->out[i].size;
+            for (int k = 0; k < e->outer; k++)
+                base[i] += index[k] * e->out[i].stride[k] * (int64_t)e->out[i].size;
         }
         if (e->adam) {
             for (int i = 0; i < c->outs; i++) base[i] += at * (int64_t)e->out[i].size;
@@ -191,14 +220,16 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
         }
         compute(e, &s, direct < 0 ? NULL : base[direct] + at * (int64_t)e->out[direct].size, n);
         for (int i = 0; i < c->outs; i++) store(e, &s, i, past[i], base[i], at, n);
-        if (direct >= 0) s.slot[c->out[direct].slot] = s.scratch + slot * (size_t)c->out[direct].slot;
+        if (direct >= 0)
+            s.slot[c->out[direct].slot] = s.scratch + slot * (size_t)c->out[direct].slot;
     }
     if (any) fac_streams_end();
 }
 
 static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
-    fac_elementwise_run(j->e, j->in, j->out, j->work, j->work + j->e->copied + (size_t)thread * j->e->share, first, last);
+    fac_elementwise_run(j->e, j->in, j->out, j->work,
+                        j->work + j->e->copied + (size_t)thread * j->e->share, first, last);
 }
 
 /* ---- the solver ---- */
@@ -211,12 +242,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (fac_copy_size(p->in[i].type.dtype) == 0) return false;
     for (int k = 0; k < p->nout; k++)
         if (fac_copy_size(p->out[k].type.dtype) == 0) return false;
-    if (p->nout < 1 || !fac_elementwise_settle(p, &f) || !fac_elementwise_build(p, f, cpu->simd->isa, &e)) return false;
+    if (p->nout < 1 || !fac_elementwise_settle(p, &f) ||
+        !fac_elementwise_build(p, f, cpu->simd->isa, &e))
+        return false;
     double bytes = 0, count = (double)fac_dims_count(&p->out[0].type.dims);
     for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
     for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);
     o->work = e.copied + e.share * (size_t)cpu->pool.threads;
-    o->seconds = 1e-6 + bytes / cpu->bandwidth + count * e.chain.steps * (double)e.chain.width / (32e9 * cpu->pool.threads);
+    o->seconds = 1e-6 + bytes / cpu->bandwidth +
+                 count * e.chain.steps * (double)e.chain.width / (32e9 * cpu->pool.threads);
     return true;
 }
 
@@ -227,15 +261,18 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!e) return fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for a plan");
     e->copy = fac_alloc((size_t)p->nin + 1, sizeof *e->copy);
     if (!e->copy || !fac_elementwise_build(p, f, cpu->simd->isa, e)) {
-        fac_status status = e->copy ? fac_raise(err, FAC_E_INTERNAL, "elementwise: %s is no chain any more", p->node->op->name)
-                                    : fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for a plan");
+        fac_status status =
+            e->copy ? fac_raise(err, FAC_E_INTERNAL, "elementwise: %s is no chain any more",
+                                p->node->op->name)
+                    : fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for a plan");
         fac_release(e->copy);
         fac_release(e);
         return status;
     }
     e->streams = cpu->simd->streams;
     for (int k = 0; k < e->chain.outs; k++)
-        e->out[k].past = e->out[k].direct && !e->adam && fac_streams_past(cpu, (size_t)fac_type_bytes(&p->out[k].type));
+        e->out[k].past = e->out[k].direct && !e->adam &&
+                         fac_streams_past(cpu, (size_t)fac_type_bytes(&p->out[k].type));
     *out = e;
     return FAC_OK;
 }
@@ -247,16 +284,22 @@ static void done(fac_device *d, void *arg) {
     fac_release(e);
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)err;
     const fac_elementwise *e = arg;
     const fac_cpu *cpu = fac_cpu_of(d);
     if (e->units == 0) return FAC_OK;
     job j = { e, in, out, (char *)work.memory + work.at };
     for (int k = 0; k < e->copies; k++)
-        fac_copy_run(&e->copy[k].copy, cpu, fac_span_bytes(in[e->copy[k].input]), j.work + e->copy[k].at);
-    fac_parallel_ranges(&cpu->pool, e->units, e->units * e->block > SERIAL ? SHARES * cpu->pool.threads : 1, run_units, &j);
+        fac_copy_run(&e->copy[k].copy, cpu, fac_span_bytes(in[e->copy[k].input]),
+                     j.work + e->copy[k].at);
+    fac_parallel_ranges(&cpu->pool, e->units,
+                        e->units * e->block > SERIAL ? SHARES * cpu->pool.threads : 1, run_units,
+                        &j);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_fused = { .name = "fused", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_fused = {
+    .name = "fused", .offer = offer, .make = make, .done = done, .run = run
+};

@@ -11,7 +11,9 @@ static int64_t bytes_of(const fac_operand *o) {
 }
 
 /* The axis of the output that a blocked operand is blocked along. */
-static int out_axis(const fac_operand *o, const fac_dims *out) { return o->layout.axis + out->n - o->type.dims.n; }
+static int out_axis(const fac_operand *o, const fac_dims *out) {
+    return o->layout.axis + out->n - o->type.dims.n;
+}
 
 bool fac_elementwise_settle(fac_problem *p, fac_frame *f) {
     const fac_dims *dims = &p->out[0].type.dims;
@@ -26,7 +28,8 @@ bool fac_elementwise_settle(fac_problem *p, fac_frame *f) {
     for (int i = 0; i < p->nin && !fixed; i++) {
         const fac_operand *o = &p->in[i];
         if (!fac_dims_equal(&o->type.dims, dims)) continue;
-        if (o->layout.block == 0) plain += bytes_of(o);
+        if (o->layout.block == 0)
+            plain += bytes_of(o);
         else {
             blocked += bytes_of(o);
             if (!f->block) *f = (fac_frame){ out_axis(o, dims), o->layout.block };
@@ -37,16 +40,20 @@ bool fac_elementwise_settle(fac_problem *p, fac_frame *f) {
         fac_operand *o = &p->in[i];
         bool full = fac_dims_equal(&o->type.dims, dims);
         bool alike = o->layout.block == f->block && out_axis(o, dims) == f->axis;
-        if (o->layout.block > 0 && !alike) o->layout = f->block && full ? fac_layout_blocked(dims, f->axis, f->block, 0)
-                                                                        : fac_layout_plain(&o->type.dims);
-        if (f->block > 0 && o->layout.block == 0 && full) o->layout = fac_layout_blocked(dims, f->axis, f->block, 0);
+        if (o->layout.block > 0 && !alike)
+            o->layout = f->block && full ? fac_layout_blocked(dims, f->axis, f->block, 0)
+                                         : fac_layout_plain(&o->type.dims);
+        if (f->block > 0 && o->layout.block == 0 && full)
+            o->layout = fac_layout_blocked(dims, f->axis, f->block, 0);
     }
     for (int k = 0; k < p->nout; k++) {
         fac_layout *l = &p->out[k].layout;
         if (!fac_dims_equal(&p->out[k].type.dims, dims)) return false;
         if (fixed) {
             if (l->block != f->block || (f->block > 0 && l->axis != f->axis)) return false;
-        } else *l = f->block ? fac_layout_blocked(dims, f->axis, f->block, dims->n >= 2 ? l->halo : 0) : fac_layout_plain(dims);
+        } else
+            *l = f->block ? fac_layout_blocked(dims, f->axis, f->block, dims->n >= 2 ? l->halo : 0)
+                          : fac_layout_plain(dims);
     }
     return true;
 }
@@ -54,8 +61,11 @@ bool fac_elementwise_settle(fac_problem *p, fac_frame *f) {
 /* ---- planning ---- */
 
 /* The common dims: those of the output, and the lanes of a block as the innermost one. */
-static fac_walk walk_of(const fac_operand *o, const fac_dims *out, fac_frame f, const fac_layout *l) {
-    fac_walk w = { .offset = l->offset, .size = (size_t)fac_dtype_get(o->type.dtype)->block_bytes, .copy = -1 };
+static fac_walk walk_of(const fac_operand *o, const fac_dims *out, fac_frame f,
+                        const fac_layout *l) {
+    fac_walk w = { .offset = l->offset,
+                   .size = (size_t)fac_dtype_get(o->type.dtype)->block_bytes,
+                   .copy = -1 };
     for (int k = 0; k < out->n; k++) {
         int j = k - (out->n - o->type.dims.n);
         w.stride[k] = j >= 0 && o->type.dims.d[j] != 1 ? l->stride[j] : 0;
@@ -74,8 +84,10 @@ static void join_dims(fac_elementwise *e) {
     for (int k = 0; k < e->n; k++) {
         if (e->d[k] == 1) continue;
         bool joins = m > 0;
-        for (int i = 0; i < c->sources && joins; i++) joins = e->source[i].stride[m - 1] == e->source[i].stride[k] * e->d[k];
-        for (int i = 0; i < c->outs && joins; i++) joins = e->out[i].stride[m - 1] == e->out[i].stride[k] * e->d[k];
+        for (int i = 0; i < c->sources && joins; i++)
+            joins = e->source[i].stride[m - 1] == e->source[i].stride[k] * e->d[k];
+        for (int i = 0; i < c->outs && joins; i++)
+            joins = e->out[i].stride[m - 1] == e->out[i].stride[k] * e->d[k];
         if (!joins) m++;
         e->d[m - 1] = joins ? e->d[m - 1] * e->d[k] : e->d[k];
         for (int i = 0; i < c->sources; i++) e->source[i].stride[m - 1] = e->source[i].stride[k];
@@ -93,7 +105,8 @@ static bool contiguous(const fac_elementwise *e, const fac_walk *w) {
     return true;
 }
 
-/* Every block of the span holds the same: a scalar, or rows of the innermost dim from their beginning. */
+/* Every block of the span holds the same: a scalar, or rows of the innermost dim from their
+ * beginning. */
 static bool repeats(const fac_elementwise *e, const fac_walk *w) {
     if (e->n == e->outer || e->block == 0) return false;
     for (int k = e->outer; k < e->n - 1; k++)
@@ -108,7 +121,8 @@ static void cut(fac_elementwise *e) {
     for (e->outer = e->n; e->outer > 0 && e->span < SPAN; e->outer--) e->span *= e->d[e->outer - 1];
     int64_t most = L1_BYTES / (int64_t)c->width / (c->slots + 1);
     most = most > MOST_BLOCK ? MOST_BLOCK : most < LEAST_BLOCK ? LEAST_BLOCK : most;
-    if (inner <= most && e->span > most) most = most / inner * inner;   /* whole rows, so that a held row stays the same */
+    if (inner <= most && e->span > most)
+        most = most / inner * inner; /* whole rows, so that a held row stays the same */
     e->block = e->span < most ? e->span : most;
     e->units = e->block > 0 ? (e->span + e->block - 1) / e->block : 0;
     for (int k = 0; k < e->outer; k++) e->units *= e->d[k];
@@ -139,10 +153,12 @@ static bool adam_fits(const fac_elementwise *e) {
     return fits;
 }
 
-/* A plain operand along a blocked axis whose last block is not full is blocked first: its lanes are read past the end. */
+/* A plain operand along a blocked axis whose last block is not full is blocked first: its lanes are
+ * read past the end. */
 static bool needs_copy(const fac_operand *o, const fac_dims *out, fac_frame f) {
     int j = f.axis - (out->n - o->type.dims.n);
-    return f.block > 0 && o->layout.block == 0 && j >= 0 && o->type.dims.d[j] != 1 && o->type.dims.d[j] % f.block != 0;
+    return f.block > 0 && o->layout.block == 0 && j >= 0 && o->type.dims.d[j] != 1 &&
+           o->type.dims.d[j] % f.block != 0;
 }
 
 bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_elementwise *e) {
@@ -157,12 +173,17 @@ bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_eleme
     for (int i = 0; i < p->nin; i++) {
         layout[i] = p->in[i].layout;
         const fac_dims *d = &p->in[i].type.dims;
-        if (needs_copy(&p->in[i], dims, f)) layout[i] = fac_layout_blocked(d, f.axis - (dims->n - d->n), f.block, 0);
+        if (needs_copy(&p->in[i], dims, f))
+            layout[i] = fac_layout_blocked(d, f.axis - (dims->n - d->n), f.block, 0);
     }
     for (int i = 0; i < c->sources; i++) {
         int k = c->source[i].input;
-        if (k < 0) e->source[i] = (fac_walk){ .size = (size_t)fac_dtype_get(c->source[i].dtype)->block_bytes, .copy = -1 };
-        else e->source[i] = walk_of(&p->in[k], dims, f, &layout[k]);
+        if (k < 0)
+            e->source[i] =
+                (fac_walk){ .size = (size_t)fac_dtype_get(c->source[i].dtype)->block_bytes,
+                            .copy = -1 };
+        else
+            e->source[i] = walk_of(&p->in[k], dims, f, &layout[k]);
     }
     for (int i = 0; i < c->outs; i++) e->out[i] = walk_of(&p->out[i], dims, f, &p->out[i].layout);
 
@@ -170,12 +191,15 @@ bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_eleme
     e->copies = 0, e->copied = 0;
     for (int i = 0; i < p->nin; i++) {
         if (!needs_copy(&p->in[i], dims, f)) continue;
-        size_t bytes = fac_layout_bytes(&layout[i], &p->in[i].type), size = fac_copy_size(p->in[i].type.dtype);
+        size_t bytes = fac_layout_bytes(&layout[i], &p->in[i].type),
+               size = fac_copy_size(p->in[i].type.dtype);
         for (int s = 0; s < c->sources; s++)
-            if (c->source[s].input == i) e->source[s].work = e->copied, e->source[s].copy = e->copies;
+            if (c->source[s].input == i)
+                e->source[s].work = e->copied, e->source[s].copy = e->copies;
         if (e->copy) {
             e->copy[e->copies].input = i, e->copy[e->copies].at = e->copied;
-            fac_copy_plan(&e->copy[e->copies].copy, &p->in[i].type.dims, &p->in[i].layout, &layout[i], size);
+            fac_copy_plan(&e->copy[e->copies].copy, &p->in[i].type.dims, &p->in[i].layout,
+                          &layout[i], size);
         }
         e->copies++, e->copied += (bytes + 63) / 64 * 64;
     }

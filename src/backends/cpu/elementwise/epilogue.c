@@ -1,5 +1,6 @@
-/* Recognises bodies of convolutions and matrix products:  [add(_, x1)]  then any chain of elementwise ops of one operand, of
- * which a first relu or clip is done in registers;  or  [add(_, x1)]  then  where(x2 > lo, _, 0). */
+/* Recognises bodies of convolutions and matrix products:  [add(_, x1)]  then any chain of
+ * elementwise ops of one operand, of which a first relu or clip is done in registers;  or  [add(_,
+ * x1)]  then  where(x2 > lo, _, 0). */
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/elementwise/epilogue.h"
@@ -8,7 +9,9 @@
 
 /* A constant number in the graph: what fac_number made. */
 static bool number(const fac_value *v, float *to) {
-    if (!v || v->leaf != FAC_CONST || !v->tensor || v->type.dtype != FAC_F32 || fac_dims_count(&v->type.dims) != 1) return false;
+    if (!v || v->leaf != FAC_CONST || !v->tensor || v->type.dtype != FAC_F32 ||
+        fac_dims_count(&v->type.dims) != 1)
+        return false;
     const float *data = fac_tensor_data(v->tensor);
     if (data) *to = *data;
     return data != NULL;
@@ -26,28 +29,34 @@ bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi) {
 static bool add_loop(const fac_node *n, const fac_simd *simd, fac_epilogue *e) {
     const fac_map *m = n->op->map;
     if (!m || m->inputs != 1 || !m->f32[simd->isa] || e->loops == FAC_EPILOGUE_LOOPS ||
-        n->op->attrs_size > sizeof e->loop[0].p) return false;
+        n->op->attrs_size > sizeof e->loop[0].p)
+        return false;
     e->loop[e->loops].f = m->f32[simd->isa];
     if (n->op->attrs_size) memcpy(e->loop[e->loops].p, n->attrs, n->op->attrs_size);
     e->loops++;
     return true;
 }
 
-/* The problem's input that v of its body is, of the type of what the node itself made; -1: it is none. */
+/* The problem's input that v of its body is, of the type of what the node itself made; -1: it is
+ * none. */
 static int operand_of(const fac_problem *p, const fac_value *v) {
     const fac_graph *body = p->node->body[0];
     const fac_type *own = &fac_graph_input(body, 0)->type;
-    if (v->leaf != FAC_INPUT || v->type.dtype != own->dtype || !fac_dims_equal(&v->type.dims, &own->dims)) return -1;
+    if (v->leaf != FAC_INPUT || v->type.dtype != own->dtype ||
+        !fac_dims_equal(&v->type.dims, &own->dims))
+        return -1;
     for (int k = 1; k < fac_graph_inputs(body); k++)
         if (fac_graph_input(body, k) == v) return p->node->nports + k - 1;
     return -1;
 }
 
 /* where(mask > lo, now, 0) */
-static bool add_mask(const fac_problem *p, const fac_node *n, const fac_value *now, fac_epilogue *e) {
+static bool add_mask(const fac_problem *p, const fac_node *n, const fac_value *now,
+                     fac_epilogue *e) {
     const fac_node *test = n->in[0]->node;
     float zero;
-    if (n->in[1] != now || !number(n->in[2], &zero) || zero != 0 || !test || !FAC_IS(test, greater)) return false;
+    if (n->in[1] != now || !number(n->in[2], &zero) || zero != 0 || !test || !FAC_IS(test, greater))
+        return false;
     e->mask = operand_of(p, test->in[0]);
     return e->mask >= 0 && number(test->in[1], &e->mask_lo);
 }
@@ -66,7 +75,8 @@ bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epi
     for (const fac_node *n = body->first; n; n = n->next) {
         const fac_node *next = n->next;
         if (FAC_IS(n, greater) && next && FAC_IS(next, where) && next->in[0] == n->out[0]) continue;
-        if (n->nout != 1 || n->nin < 1 || n->out[0]->type.dtype != FAC_F32 || e->mask >= 0) return false;
+        if (n->nout != 1 || n->nin < 1 || n->out[0]->type.dtype != FAC_F32 || e->mask >= 0)
+            return false;
         if (!fac_dims_equal(&n->out[0]->type.dims, &now->type.dims)) return false;
         float lo, hi;
         if (FAC_IS(n, add) && n->nin == 2) {
@@ -75,9 +85,12 @@ bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epi
             if ((e->residual = operand_of(p, other)) < 0) return false;
         } else if (FAC_IS(n, where)) {
             if (clipped || e->loops || !add_mask(p, n, now, e)) return false;
-        } else if (n->in[0] != now) return false;
-        else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi)) e->lo = lo, e->hi = hi, clipped = true;
-        else if (!add_loop(n, simd, e)) return false;
+        } else if (n->in[0] != now)
+            return false;
+        else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi))
+            e->lo = lo, e->hi = hi, clipped = true;
+        else if (!add_loop(n, simd, e))
+            return false;
         now = n->out[0];
     }
     return fac_graph_output(body, 0) == now;

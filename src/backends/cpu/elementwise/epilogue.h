@@ -1,17 +1,21 @@
-/* The body behind a convolution or matrix product, as the tile kernel takes it. */
+/* The body after a convolution or matrix product, as the tile kernel takes it. */
 #ifndef FACULA_CPU_EPILOGUE_H
 #define FACULA_CPU_EPILOGUE_H
 #include "backends/cpu/device/cpu.h"
 
-/* y = loop[..](clip(y + residual, lo, hi)), or where(mask > mask_lo, y + residual, 0), as the gradient of a ReLU is */
+/* y = loop[..](clip(y + residual, lo, hi)), or where(mask > mask_lo, y + residual, 0), as the
+ * gradient of a ReLU is */
 enum { FAC_EPILOGUE_LOOPS = 4, FAC_EPILOGUE_NUMBERS = 4 };
 typedef struct fac_epilogue {
-    int   residual;                     /* the problem's input that is added, of the output's type; -1: none */
-    float lo, hi;                       /* -INFINITY, INFINITY: no activation of this kind                   */
-    int   mask;                         /* the problem's input that masks, of the output's type; -1: none    */
+    int residual; /* the problem's input that is added, of the output's type; -1: none */
+    float lo, hi; /* -INFINITY, INFINITY: no activation of this kind                   */
+    int mask;     /* the problem's input that masks, of the output's type; -1: none    */
     float mask_lo;
-    int   loops;                        /* other elementwise ops of one operand, in order                    */
-    struct { fac_loop *f; double p[FAC_EPILOGUE_NUMBERS]; } loop[FAC_EPILOGUE_LOOPS];
+    int loops; /* other elementwise ops of one operand, in order                    */
+    struct {
+        fac_loop *f;
+        double p[FAC_EPILOGUE_NUMBERS];
+    } loop[FAC_EPILOGUE_LOOPS];
 } fac_epilogue;
 
 /* false: the problem's body is something else.  No body: nothing to do, which is fine. */

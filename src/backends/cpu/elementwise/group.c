@@ -1,7 +1,8 @@
 /* Solver "group": independent elementwise nodes, single or `fused`, in one parallel region.
  *
- * Each node of the body is a part with a walk of its own (elementwise.h); the blocks of all parts are numbered through and shared
- * out among the threads, so that small and large tensors make even shares.  Operands lie plain. */
+ * Each node of the body is a part with a walk of its own (elementwise.h); the blocks of all parts
+ * are numbered through and shared out among the threads, so that small and large tensors make even
+ * shares.  Operands lie plain. */
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/device/ranges.h"
@@ -15,25 +16,37 @@ enum { SHARES = 8, SERIAL = 16 << 10, INS = FAC_CHAIN_SOURCES / 2 };
 
 typedef struct part {
     fac_elementwise e;
-    int     in[INS], out[FAC_CHAIN_OUTS];       /* operands of the node */
-    int     nin, nout;
-    int64_t first;                              /* number of its first block */
+    int in[INS], out[FAC_CHAIN_OUTS]; /* operands of the node */
+    int nin, nout;
+    int64_t first; /* number of its first block */
 } part;
 
-typedef struct plan { int parts; int64_t units, elements; size_t share; part part[]; } plan;
+typedef struct plan {
+    int parts;
+    int64_t units, elements;
+    size_t share;
+    part part[];
+} plan;
 
 /* Operand numbers by value id of the body; 0 is none, input i is i + 1, output k is -(k + 1). */
 static int *operands_of(const fac_graph *body) {
     int *of = fac_alloc(body->ids, sizeof *of);
     for (size_t i = 0; of && i < body->ninputs; i++) of[body->inputs[i]->id] = (int)i + 1;
-    for (size_t k = 0; of && k < body->noutputs; k++) of[body->outputs[k].value->id] = -((int)k + 1);
+    for (size_t k = 0; of && k < body->noutputs; k++)
+        of[body->outputs[k].value->id] = -((int)k + 1);
     return of;
 }
 
-/* The part of one node; false when it is not elementwise, or reads what another node of the body makes. */
+/* The part of one node; false when it is not elementwise, or reads what another node of the body
+ * makes. */
 static bool build_part(const fac_problem *p, const fac_node *n, const int *of, int isa, part *to) {
     fac_operand o[INS + FAC_CHAIN_OUTS];
-    fac_problem q = { .node = n, .precision = p->precision, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
+    fac_problem q = { .node = n,
+                      .precision = p->precision,
+                      .nin = n->nin,
+                      .nout = n->nout,
+                      .in = o,
+                      .out = o + n->nin };
     fac_frame frame;
     if (n->nin > INS || n->nout > FAC_CHAIN_OUTS) return false;
     for (int i = 0; i < n->nin; i++) {
@@ -52,7 +65,8 @@ static bool build_part(const fac_problem *p, const fac_node *n, const int *of, i
     to->nout = n->nout;
     to->e.copies = 0;
     to->e.copy = NULL;
-    return fac_elementwise_settle(&q, &frame) && !frame.block && fac_elementwise_build(&q, frame, isa, &to->e);
+    return fac_elementwise_settle(&q, &frame) && !frame.block &&
+           fac_elementwise_build(&q, frame, isa, &to->e);
 }
 
 /* All parts, or NULL: *why says whether memory is gone. */
@@ -62,7 +76,8 @@ static plan *build(const fac_cpu *cpu, const fac_problem *p, fac_status *why) {
     size_t bytes;
     plan *g = NULL;
     *why = FAC_E_NOMEM;
-    if (of && fac_size_mul((size_t)body->nodes, sizeof(part), &bytes) && fac_size_add(bytes, sizeof *g, &bytes))
+    if (of && fac_size_mul((size_t)body->nodes, sizeof(part), &bytes) &&
+        fac_size_add(bytes, sizeof *g, &bytes))
         g = fac_alloc(1, bytes);
     bool fits = true;
     for (const fac_node *n = body->first; g && n && fits; n = n->next) {
@@ -87,15 +102,21 @@ static plan *build(const fac_cpu *cpu, const fac_problem *p, fac_status *why) {
 
 /* ---- running ---- */
 
-typedef struct job { const plan *g; const fac_span *in, *out; char *work; } job;
+typedef struct job {
+    const plan *g;
+    const fac_span *in, *out;
+    char *work;
+} job;
 
 /* The part that holds a block. */
 static int part_with(const plan *g, int64_t unit) {
     int low = 0, high = g->parts - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
-        if (g->part[middle].first <= unit) low = middle;
-        else high = middle - 1;
+        if (g->part[middle].first <= unit)
+            low = middle;
+        else
+            high = middle - 1;
     }
     return low;
 }
@@ -107,7 +128,7 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
         const part *p = &j->g->part[i];
         fac_span in[INS], out[FAC_CHAIN_OUTS];
         int64_t end = p->first + p->e.units < last ? p->first + p->e.units : last;
-        if (end <= first) continue;                     /* a part without elements */
+        if (end <= first) continue; /* a part without elements */
         for (int k = 0; k < p->nin; k++) in[k] = j->in[p->in[k]];
         for (int k = 0; k < p->nout; k++) out[k] = j->out[p->out[k]];
         fac_elementwise_run(&p->e, in, out, NULL, scratch, first - p->first, end - p->first);
@@ -115,12 +136,15 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     }
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)err;
     const plan *g = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
     job j = { g, in, out, (char *)work.memory + work.at };
-    if (g->units) fac_parallel_ranges(pool, g->units, g->elements > SERIAL ? SHARES * pool->threads : 1, run_units, &j);
+    if (g->units)
+        fac_parallel_ranges(pool, g->units, g->elements > SERIAL ? SHARES * pool->threads : 1,
+                            run_units, &j);
     return FAC_OK;
 }
 
@@ -151,7 +175,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_status why;
     plan *g = build(fac_cpu_of(d), p, &why);
-    const char *what = why == FAC_E_NOMEM ? "no memory for a plan" : "not the problem that was offered for";
+    const char *what =
+        why == FAC_E_NOMEM ? "no memory for a plan" : "not the problem that was offered for";
     if (!g) return fac_raise(err, why, "group: %s", what);
     *out = g;
     return FAC_OK;
@@ -162,4 +187,6 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-const fac_solver fac_cpu_group = { .name = "group", .op = &fac_op_group, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_group = {
+    .name = "group", .op = &fac_op_group, .offer = offer, .make = make, .done = done, .run = run
+};

@@ -1,9 +1,11 @@
 /* Solver "half": a node of f16 or bf16 by another solver of f32.
  *
- * Inputs are widened into scratch, the other solver runs on them, results are rounded once on their way back: what the
- * reference means by these types.  Storages are converted as a whole, gaps and halos included, so every layout is the other
- * solver's own.  It is the first of the list that takes the f32 problem: offer and make, asked separately, find the same.
- * Elementwise ops and copies know halves themselves; nodes with a body are left alone, for its values have types too. */
+ * Inputs are widened into scratch, the other solver runs on them, results are rounded once on their
+ * way back: what the reference means by these types.  Storages are converted as a whole, gaps and
+ * halos included, so every layout is the other solver's own.  It is the first of the list that
+ * takes the f32 problem: offer and make, asked separately, find the same. Elementwise ops and
+ * copies know halves themselves; nodes with a body are left alone, for its values have types too.
+ */
 #include <string.h>
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -20,11 +22,15 @@ enum { INPUTS = 16, OUTPUTS = 4, CHUNK = 8 << 10, SHARES = 8 };
 typedef struct shadow {
     fac_problem p;
     fac_operand in[INPUTS], out[OUTPUTS];
-    fac_offer   offer;
+    fac_offer offer;
     const fac_solver *solver;
-    size_t      in_at[INPUTS], out_at[OUTPUTS], work_at, bytes;
+    size_t in_at[INPUTS], out_at[OUTPUTS], work_at, bytes;
 } shadow;
-typedef struct plan { shadow s; const fac_problem *problem; void *plan; } plan;
+typedef struct plan {
+    shadow s;
+    const fac_problem *problem;
+    void *plan;
+} plan;
 
 static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
@@ -33,9 +39,16 @@ static bool is_taken(const shadow *s, int i) { return i < FAC_OFFER_PACKED && s-
 static void look(const fac_problem *p, shadow *s) {
     memcpy(s->in, p->in, (size_t)p->nin * sizeof *s->in);
     memcpy(s->out, p->out, (size_t)p->nout * sizeof *s->out);
-    s->p = (fac_problem){ .node = p->node, .precision = p->precision, .nin = p->nin, .nout = p->nout, .in = s->in, .out = s->out };
-    for (int i = 0; i < p->nin; i++) if (is_half(s->in[i].type.dtype)) s->in[i].type.dtype = FAC_F32;
-    for (int k = 0; k < p->nout; k++) if (is_half(s->out[k].type.dtype)) s->out[k].type.dtype = FAC_F32;
+    s->p = (fac_problem){ .node = p->node,
+                          .precision = p->precision,
+                          .nin = p->nin,
+                          .nout = p->nout,
+                          .in = s->in,
+                          .out = s->out };
+    for (int i = 0; i < p->nin; i++)
+        if (is_half(s->in[i].type.dtype)) s->in[i].type.dtype = FAC_F32;
+    for (int k = 0; k < p->nout; k++)
+        if (is_half(s->out[k].type.dtype)) s->out[k].type.dtype = FAC_F32;
 }
 
 static bool find(fac_device *d, const fac_problem *p, shadow *s) {
@@ -44,7 +57,9 @@ static bool find(fac_device *d, const fac_problem *p, shadow *s) {
     for (int i = 0; i < p->nin; i++) any |= is_half(p->in[i].type.dtype);
     for (int k = 0; k < p->nout; k++) {
         any |= is_half(p->out[k].type.dtype);
-        if (p->out[k].layout.block == 0 && !fac_layout_is_plain(&p->out[k].layout, &p->out[k].type.dims)) return false;
+        if (p->out[k].layout.block == 0 &&
+            !fac_layout_is_plain(&p->out[k].layout, &p->out[k].type.dims))
+            return false;
     }
     for (const fac_solver *const *all = d->backend->solvers; any && *all; all++) {
         if (*all == &fac_cpu_half || ((*all)->op && (*all)->op != p->node->op)) continue;
@@ -65,7 +80,8 @@ static void place(const fac_problem *p, shadow *s) {
     }
     for (int k = 0; k < p->nout; k++) {
         s->out_at[k] = s->bytes;
-        if (is_half(p->out[k].type.dtype)) s->bytes += round_up(fac_layout_bytes(&s->out[k].layout, &s->out[k].type));
+        if (is_half(p->out[k].type.dtype))
+            s->bytes += round_up(fac_layout_bytes(&s->out[k].layout, &s->out[k].type));
     }
     s->work_at = s->bytes;
     s->bytes += s->offer.work;
@@ -80,9 +96,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (p->out[k].layout.block == 0) p->out[k].layout.halo = 0;
     }
     const fac_solver *first = s.solver;
-    if (!find(d, p, &s) || s.solver != first) return false;             /* what make() will see */
+    if (!find(d, p, &s) || s.solver != first) return false; /* what make() will see */
     for (int i = 0; i < p->nin; i++)
-        if (!is_taken(&s, i) && !fac_layout_equal(&p->in[i].layout, &s.in[i].layout, &p->in[i].type.dims)) return false;
+        if (!is_taken(&s, i) &&
+            !fac_layout_equal(&p->in[i].layout, &s.in[i].layout, &p->in[i].type.dims))
+            return false;
     place(p, &s);
     *o = s.offer;
     o->work = s.bytes;
@@ -94,7 +112,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     plan *h = fac_alloc(1, sizeof *h);
     if (!h) return fac_raise(err, FAC_E_NOMEM, "half: no memory for a plan");
     h->problem = p;
-    fac_status status = find(d, p, &h->s) ? FAC_OK : fac_raise(err, FAC_E_INTERNAL, "half: not the problem that was offered for");
+    fac_status status = find(d, p, &h->s) ? FAC_OK
+                                          : fac_raise(err, FAC_E_INTERNAL,
+                                                      "half: not the problem that was offered for");
     if (!status) place(p, &h->s);
     if (!status) status = h->s.solver->make(d, &h->s.p, &h->plan, err);
     if (status) {
@@ -114,7 +134,13 @@ static void done(fac_device *d, void *arg) {
 
 /* ---- running ---- */
 
-typedef struct job { const fac_streams *s; fac_dtype from, to; const char *x; char *y; int64_t n; } job;
+typedef struct job {
+    const fac_streams *s;
+    fac_dtype from, to;
+    const char *x;
+    char *y;
+    int64_t n;
+} job;
 
 static void run_chunks(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
@@ -127,16 +153,19 @@ static void run_chunks(void *arg, int64_t first, int64_t last, int thread) {
 static void convert(fac_device *d, fac_dtype to, void *y, fac_dtype from, const void *x, size_t n) {
     const fac_cpu *c = fac_cpu_of(d);
     job j = { c->simd->streams, from, to, x, y, (int64_t)n };
-    fac_parallel_ranges(&c->pool, (j.n + CHUNK - 1) / CHUNK, SHARES * c->pool.threads, run_chunks, &j);
+    fac_parallel_ranges(&c->pool, (j.n + CHUNK - 1) / CHUNK, SHARES * c->pool.threads, run_chunks,
+                        &j);
 }
 
 static uint64_t pack_key(const void *arg, int input) {
     const plan *h = arg;
-    fac_hash k = fac_hash_text(fac_hash_start((uint64_t)h->problem->in[input].type.dtype), h->s.solver->name);
+    fac_hash k = fac_hash_text(fac_hash_start((uint64_t)h->problem->in[input].type.dtype),
+                               h->s.solver->name);
     return fac_hash_int(k, h->s.solver->pack_key(h->plan, input)).a;
 }
 
-static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     const plan *h = arg;
     fac_dtype type = h->problem->in[input].type.dtype;
     if (!is_half(type)) return h->s.solver->pack(h->plan, d, input, from, to, err);
@@ -149,7 +178,8 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     return status;
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *h = arg;
     const shadow *s = &h->s;
     const fac_problem *p = h->problem;
@@ -165,7 +195,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         y[k] = out[k];
         if (!is_half(p->out[k].type.dtype) || !out[k].memory) continue;
         y[k] = (fac_span){ work.memory, work.at + s->out_at[k] };
-        fac_halo_zero(&s->out[k].layout, &s->out[k].type.dims, sizeof(float), &fac_cpu_of(d)->pool, fac_span_bytes(y[k]));
+        fac_halo_zero(&s->out[k].layout, &s->out[k].type.dims, sizeof(float), &fac_cpu_of(d)->pool,
+                      fac_span_bytes(y[k]));
     }
     FAC_TRY(s->solver->run(h->plan, d, x, y, (fac_span){ work.memory, work.at + s->work_at }, err));
     for (int k = 0; k < p->nout; k++)
@@ -175,5 +206,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_half = {
-    .name = "half", .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
+const fac_solver fac_cpu_half = { .name = "half",
+                                  .offer = offer,
+                                  .make = make,
+                                  .done = done,
+                                  .pack_key = pack_key,
+                                  .pack = pack,
+                                  .run = run };

@@ -12,13 +12,16 @@
 enum { SERIAL = 2 << 10, SHARES = 4 };
 
 typedef struct plan {
-    fac_layout     counter, y;
-    int64_t        count, stream;
-    bool           wide;            /* the counter */
+    fac_layout counter, y;
+    int64_t count, stream;
+    bool wide; /* the counter */
     const fac_cpu *cpu;
 } plan;
 
-typedef struct job { const plan *p; uint64_t key, *y; } job;
+typedef struct job {
+    const plan *p;
+    uint64_t key, *y;
+} job;
 
 static void range(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
@@ -28,8 +31,7 @@ static void range(void *arg, int64_t first, int64_t last, int thread) {
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
-                      fac_span work,
-                      fac_error *err) {
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
     const char *at = (const char *)in[0].memory + in[0].at;
     job j = { p, 0, (uint64_t *)(void *)((char *)out[0].memory + out[0].at) + p->y.offset };
@@ -53,9 +55,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "random_bits: no memory for a plan");
-    *q = (plan){ .counter = p->in[0].layout, .y = p->out[0].layout,
+    *q = (plan){ .counter = p->in[0].layout,
+                 .y = p->out[0].layout,
                  .count = fac_dims_count(&p->out[0].type.dims),
-                 .wide = p->in[0].type.dtype == FAC_I64, .cpu = fac_cpu_of(d) };
+                 .wide = p->in[0].type.dtype == FAC_I64,
+                 .cpu = fac_cpu_of(d) };
     fac_attr_get_int(p->node, "stream", &q->stream);
     *out = q;
     return FAC_OK;

@@ -1,6 +1,6 @@
-/* Solver "concat": every input is copied to its part of the output, whatever the layouts.  The result is in channel blocks when
- * most of what comes in is, and every part then begins with a block.  Copies move bits: exact, any element type of whole
- * bytes. */
+/* Solver "concat": every input is copied to its part of the output, whatever the layouts.  The
+ * result is in channel blocks when most of what comes in is, and every part then begins with a
+ * block.  Copies move bits: exact, any element type of whole bytes. */
 #include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -9,7 +9,10 @@
 #include "base/memory.h"
 #include "op_list.h"
 
-typedef struct plan { int n; fac_copy copy[]; } plan;
+typedef struct plan {
+    int n;
+    fac_copy copy[];
+} plan;
 
 static int axis_of(const fac_problem *p) {
     int64_t axis;
@@ -24,7 +27,9 @@ static bool build(const fac_problem *p, fac_copy *copy) {
     for (int i = 0; i < p->nin; i++) {
         const fac_dims *d = &p->in[i].type.dims;
         fac_layout part;
-        if (!fac_copy_part(&p->out[0].layout, d, start, &part) || !fac_copy_fits(&p->in[i].layout, &part)) return false;
+        if (!fac_copy_part(&p->out[0].layout, d, start, &part) ||
+            !fac_copy_fits(&p->in[i].layout, &part))
+            return false;
         if (copy) fac_copy_plan(&copy[i], d, &p->in[i].layout, &part, size);
         start[axis] += d->d[axis];
     }
@@ -47,7 +52,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (blocked && 2 * in_blocks > bytes && fac_layout_is_plain(&y->layout, &y->type.dims)) {
         fac_layout plain = y->layout;
         int halo = y->type.dims.n > 2 ? plain.halo : 0;
-        y->layout = fac_layout_blocked(&y->type.dims, blocked->layout.axis, blocked->layout.block, halo);
+        y->layout =
+            fac_layout_blocked(&y->type.dims, blocked->layout.axis, blocked->layout.block, halo);
         if (!build(p, NULL)) y->layout = plain;
     }
     if (!build(p, NULL)) return false;
@@ -70,12 +76,16 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)work, (void)err;
     const plan *r = arg;
     const fac_cpu *cpu = fac_cpu_of(d);
-    for (int i = 0; i < r->n; i++) fac_copy_run(&r->copy[i], cpu, fac_span_bytes(in[i]), fac_span_bytes(out[0]));
+    for (int i = 0; i < r->n; i++)
+        fac_copy_run(&r->copy[i], cpu, fac_span_bytes(in[i]), fac_span_bytes(out[0]));
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_concat = { .name = "concat", .op = &fac_op_concat, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_concat = {
+    .name = "concat", .op = &fac_op_concat, .offer = offer, .make = make, .done = done, .run = run
+};

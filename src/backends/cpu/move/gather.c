@@ -1,5 +1,6 @@
-/* Solver "gather": rows of a contiguous tensor picked by indices.  x [outer][size][inner], y [outer][indices][inner].  Exact, any
- * element type of whole bytes, indices of any integer type; of those out of range the first one is told. */
+/* Solver "gather": rows of a contiguous tensor picked by indices.  x [outer][size][inner], y
+ * [outer][indices][inner].  Exact, any element type of whole bytes, indices of any integer type; of
+ * those out of range the first one is told. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
@@ -15,13 +16,14 @@
 enum { SERIAL_BYTES = 64 << 10, SHARES = 8 };
 
 typedef struct plan {
-    int64_t   outer, size, picks, row;      /* row: bytes of inner */
-    int64_t   in, index, out;               /* offsets, bytes        */
-    int64_t   element, index_bytes;
+    int64_t outer, size, picks, row; /* row: bytes of inner */
+    int64_t in, index, out;          /* offsets, bytes        */
+    int64_t element, index_bytes;
     fac_dtype index_type;
 } plan;
 
-/* Bytes of what is moved as one: an element, or a block, of which the last dim has so many fewer. */
+/* Bytes of what is moved as one: an element, or a block, of which the last dim has so many fewer.
+ */
 static int64_t unit_of(fac_dtype t) {
     const fac_dtype_info *i = fac_dtype_get(t);
     return i->kind == 'q' ? i->block_bytes : (int64_t)fac_copy_size(t);
@@ -32,7 +34,10 @@ static bool build(const fac_problem *p, plan *g) {
     int64_t axis;
     int at = fac_attr_get_int(p->node, "axis", &axis) ? fac_axis(axis, d->n) : -1;
     if (at < 0) return false;
-    *g = (plan){ .outer = 1, .size = d->d[at], .picks = fac_dims_count(&p->in[1].type.dims), .index_type = p->in[1].type.dtype,
+    *g = (plan){ .outer = 1,
+                 .size = d->d[at],
+                 .picks = fac_dims_count(&p->in[1].type.dims),
+                 .index_type = p->in[1].type.dtype,
                  .element = unit_of(p->in[0].type.dtype),
                  .index_bytes = (int64_t)fac_copy_size(p->in[1].type.dtype) };
     const int64_t block = fac_dtype_get(p->in[0].type.dtype)->block_elements;
@@ -50,7 +55,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (unit_of(p->in[0].type.dtype) == 0 || p->node->body[0]) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     for (int i = 0; i < 2; i++)
-        if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims)) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
+        if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims))
+            p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!build(p, &g)) return false;
     o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
     return true;
@@ -70,7 +76,12 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-typedef struct job { const plan *g; const char *x; char *y; fac_picks picks; } job;
+typedef struct job {
+    const plan *g;
+    const char *x;
+    char *y;
+    fac_picks picks;
+} job;
 
 static void run_rows(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
@@ -78,20 +89,29 @@ static void run_rows(void *arg, int64_t first, int64_t last, int thread) {
     const plan *g = j->g;
     for (int64_t u = first; u < last; u++) {
         const int64_t at = fac_pick(&j->picks, u % g->picks);
-        if (at >= 0) memcpy(j->y + u * g->row, j->x + (u / g->picks * g->size + at) * g->row, (size_t)g->row);
+        if (at >= 0)
+            memcpy(j->y + u * g->row, j->x + (u / g->picks * g->size + at) * g->row,
+                   (size_t)g->row);
     }
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)work;
     const plan *g = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
-    job j = { g, fac_span_bytes(in[0]) + g->in, fac_span_bytes(out[0]) + g->out,
-              { fac_span_bytes(in[1]) + g->index, g->index_type, g->index_bytes, g->picks, g->size, g->picks } };
+    job j = { g,
+              fac_span_bytes(in[0]) + g->in,
+              fac_span_bytes(out[0]) + g->out,
+              { fac_span_bytes(in[1]) + g->index, g->index_type, g->index_bytes, g->picks, g->size,
+                g->picks } };
     int64_t rows = g->outer * g->picks;
     if (rows * g->row == 0) return FAC_OK;
-    fac_parallel_ranges(pool, rows, rows * g->row < SERIAL_BYTES ? 1 : SHARES * pool->threads, run_rows, &j);
+    fac_parallel_ranges(pool, rows, rows * g->row < SERIAL_BYTES ? 1 : SHARES * pool->threads,
+                        run_rows, &j);
     return fac_picks_check(&j.picks, err);
 }
 
-const fac_solver fac_cpu_gather = { .name = "gather", .op = &fac_op_gather, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_gather = {
+    .name = "gather", .op = &fac_op_gather, .offer = offer, .make = make, .done = done, .run = run
+};

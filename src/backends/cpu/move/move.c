@@ -1,9 +1,11 @@
-/* Solvers "move" and "reshape": what changes only where elements lie, when the planner could not make a view of it.
+/* Solvers "move" and "reshape": what changes only where elements lie, when the planner could not
+ * make a view of it.
  *
- * move: transpose, slice, split, expand.  Every input index is  first_k + step_k (one output index)  or fixed, which one question
- * for the first element and one for its neighbour along each dim, put to the op's own index function, find out.  So an output is
- * a strided window on the input, a copy.  A blocked axis of the input is kept when it is cut at whole blocks.
- * reshape: reshape, flatten, squeeze, unsqueeze: the order of elements stays, so the input is copied to contiguous memory.
+ * move: transpose, slice, split, expand.  Every input index is  first_k + step_k (one output index)
+ * or fixed, which one question for the first element and one for its neighbour along each dim, put
+ * to the op's own index function, find out.  So an output is a strided window on the input, a copy.
+ * A blocked axis of the input is kept when it is cut at whole blocks. reshape: reshape, flatten,
+ * squeeze, unsqueeze: the order of elements stays, so the input is copied to contiguous memory.
  * Copies move bits: exact, any element type of whole bytes. */
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -14,7 +16,10 @@
 #include "op_list.h"
 #include <string.h>
 
-typedef struct plan { int n; fac_copy copy[]; } plan;
+typedef struct plan {
+    int n;
+    fac_copy copy[];
+} plan;
 
 /* The input as output k sees it; false when its layout cannot say that. */
 static bool window(const fac_problem *p, int k, fac_layout *out) {
@@ -23,13 +28,17 @@ static bool window(const fac_problem *p, int k, fac_layout *out) {
     int64_t to[FAC_DIMS] = { 0 }, first[FAC_DIMS] = { 0 };
     int input = 0;
     fac_known_move known;
-    if (!fac_known_move_of(p, k, &known) || !p->node->op->move(&known.move, to, &input, first)) return false;
+    if (!fac_known_move_of(p, k, &known) || !p->node->op->move(&known.move, to, &input, first))
+        return false;
     *out = (fac_layout){ .offset = l->offset };
     if (l->block > 0) out->axis = -1, out->block = l->block;
     for (int j = 0; j < x->n; j++) {
-        if (l->block == 0 || l->axis != j) out->offset += first[j] * l->stride[j];
-        else if (first[j] % l->block) return false;
-        else out->offset += first[j] / l->block * l->stride[j];
+        if (l->block == 0 || l->axis != j)
+            out->offset += first[j] * l->stride[j];
+        else if (first[j] % l->block)
+            return false;
+        else
+            out->offset += first[j] / l->block * l->stride[j];
     }
     for (int a = 0; a < y->n; a++) {
         int64_t from[FAC_DIMS] = { 0 };
@@ -43,15 +52,19 @@ static bool window(const fac_problem *p, int k, fac_layout *out) {
             if (l->block > 0 && l->axis == j) {
                 if (step != 1 || out->axis >= 0) return false;
                 out->axis = a, out->stride[a] = l->stride[j];
-            } else out->stride[a] += step * l->stride[j];
+            } else
+                out->stride[a] += step * l->stride[j];
         }
     }
-    if (l->block > 0 && out->axis < 0) out->axis = out->block = 0;         /* one element of the blocked axis */
+    if (l->block > 0 && out->axis < 0)
+        out->axis = out->block = 0; /* one element of the blocked axis */
     return true;
 }
 
-static const fac_op *const moves[] = { &fac_op_transpose, &fac_op_slice, &fac_op_split, &fac_op_expand, NULL };
-static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac_op_squeeze, &fac_op_unsqueeze, NULL };
+static const fac_op *const moves[] = { &fac_op_transpose, &fac_op_slice, &fac_op_split,
+                                       &fac_op_expand, NULL };
+static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac_op_squeeze,
+                                          &fac_op_unsqueeze, NULL };
 
 static double price(const fac_device *d, const fac_problem *p) {
     double bytes = 0;
@@ -60,7 +73,9 @@ static double price(const fac_device *d, const fac_problem *p) {
 }
 
 static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!fac_op_is_one_of(p->node->op, moves) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
+    if (!fac_op_is_one_of(p->node->op, moves) || p->node->body[0] ||
+        fac_copy_size(p->in[0].type.dtype) == 0)
+        return false;
     for (int pass = 0; pass < 2; pass++) {
         int k = 0;
         for (; k < p->nout; k++) {
@@ -68,7 +83,8 @@ static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
             fac_layout from;
             if (fac_dims_count(&y->type.dims) == 0) continue;
             if (!window(p, k, &from) || !fac_copy_fits(&from, &y->layout)) break;
-            if (from.block > 0 && from.axis == 1 && y->type.dims.n == 4 && fac_layout_is_plain(&y->layout, &y->type.dims))
+            if (from.block > 0 && from.axis == 1 && y->type.dims.n == 4 &&
+                fac_layout_is_plain(&y->layout, &y->type.dims))
                 y->layout = fac_layout_blocked(&y->type.dims, 1, from.block, y->layout.halo);
         }
         if (k == p->nout) {
@@ -81,7 +97,9 @@ static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!fac_op_is_one_of(p->node->op, reshapes) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
+    if (!fac_op_is_one_of(p->node->op, reshapes) || p->node->body[0] ||
+        fac_copy_size(p->in[0].type.dtype) == 0)
+        return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     o->seconds = price(d, p);
     return true;
@@ -104,9 +122,11 @@ static fac_status make_move(fac_device *d, const fac_problem *p, void **out, fac
         if (fac_dims_count(&p->out[k].type.dims) == 0) continue;
         if (!window(p, k, &from)) {
             fac_release(r);
-            return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+            return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
+                             p->node->op->name);
         }
-        fac_copy_plan(&r->copy[k], &p->out[k].type.dims, &from, &p->out[k].layout, fac_copy_size(p->in[0].type.dtype));
+        fac_copy_plan(&r->copy[k], &p->out[k].type.dims, &from, &p->out[k].layout,
+                      fac_copy_size(p->in[0].type.dtype));
     }
     *out = r;
     return FAC_OK;
@@ -118,7 +138,8 @@ static fac_status make_reshape(fac_device *d, const fac_problem *p, void **out, 
     FAC_TRY(new_plan(p, &r, err));
     fac_layout to = fac_layout_plain(&p->in[0].type.dims);
     to.offset = p->out[0].layout.offset;
-    fac_copy_plan(&r->copy[0], &p->in[0].type.dims, &p->in[0].layout, &to, fac_copy_size(p->in[0].type.dtype));
+    fac_copy_plan(&r->copy[0], &p->in[0].type.dims, &p->in[0].layout, &to,
+                  fac_copy_size(p->in[0].type.dtype));
     *out = r;
     return FAC_OK;
 }
@@ -128,14 +149,20 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)work, (void)err;
     const plan *r = arg;
     const fac_cpu *cpu = fac_cpu_of(d);
     for (int k = 0; k < r->n; k++)
-        if (out[k].memory) fac_copy_run(&r->copy[k], cpu, fac_span_bytes(in[0]), fac_span_bytes(out[k]));
+        if (out[k].memory)
+            fac_copy_run(&r->copy[k], cpu, fac_span_bytes(in[0]), fac_span_bytes(out[k]));
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_move = { .name = "move", .offer = offer_move, .make = make_move, .done = done, .run = run };
-const fac_solver fac_cpu_reshape = { .name = "reshape", .offer = offer_reshape, .make = make_reshape, .done = done, .run = run };
+const fac_solver fac_cpu_move = {
+    .name = "move", .offer = offer_move, .make = make_move, .done = done, .run = run
+};
+const fac_solver fac_cpu_reshape = {
+    .name = "reshape", .offer = offer_reshape, .make = make_reshape, .done = done, .run = run
+};

@@ -1,5 +1,6 @@
-/* Solver "pad": a constant around (or, where a padding is negative, less of) a tensor.  The output is filled, then the part of x
- * that is left is copied into it.  Exact, any element type of whole bytes; the other modes are left to the reference. */
+/* Solver "pad": a constant around (or, where a padding is negative, less of) a tensor.  The output
+ * is filled, then the part of x that is left is copied into it.  Exact, any element type of whole
+ * bytes; the other modes are left to the reference. */
 #include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -8,9 +9,16 @@
 #include "base/memory.h"
 #include "op_list.h"
 
-typedef struct plan { const fac_problem *problem; size_t size; bool empty; fac_copy fill, copy; } plan;
+typedef struct plan {
+    const fac_problem *problem;
+    size_t size;
+    bool empty;
+    fac_copy fill, copy;
+} plan;
 
-static bool known(const fac_problem *p, int i) { return p->nin > i && p->in[i].type.dtype != FAC_NONE; }
+static bool known(const fac_problem *p, int i) {
+    return p->nin > i && p->in[i].type.dtype != FAC_NONE;
+}
 
 /* The part of x that is kept: dims, where it begins in x and in y. */
 static bool middle(const fac_problem *p, fac_dims *d, int64_t *from, int64_t *to) {
@@ -34,15 +42,17 @@ static bool middle(const fac_problem *p, fac_dims *d, int64_t *from, int64_t *to
 /* A part may begin inside a block only of a plain layout. */
 static bool parts(const fac_problem *p, fac_dims *d, fac_layout *from, fac_layout *to) {
     int64_t a[FAC_DIMS], b[FAC_DIMS];
-    return middle(p, d, a, b) && fac_copy_part(&p->in[0].layout, d, a, from) && fac_copy_part(&p->out[0].layout, d, b, to) &&
-           fac_copy_fits(from, to);
+    return middle(p, d, a, b) && fac_copy_part(&p->in[0].layout, d, a, from) &&
+           fac_copy_part(&p->out[0].layout, d, b, to) && fac_copy_fits(from, to);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_dims dims;
     fac_layout from, to;
     const char *mode = fac_attr_choice(p->node, "mode");
-    if (!mode || strcmp(mode, "constant") || fac_copy_size(p->in[0].type.dtype) == 0 || p->node->body[0]) return false;
+    if (!mode || strcmp(mode, "constant") || fac_copy_size(p->in[0].type.dtype) == 0 ||
+        p->node->body[0])
+        return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     if (!parts(p, &dims, &from, &to)) {
         p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
@@ -59,7 +69,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     fac_layout from, to, value = { 0 };
     if (!r) return fac_raise(err, FAC_E_NOMEM, "pad: no memory for a plan");
     *r = (plan){ .problem = p, .size = fac_copy_size(p->in[0].type.dtype) };
-    if (known(p, 2)) value.offset = p->in[2].layout.offset;         /* strides of 0: the one element everywhere */
+    if (known(p, 2))
+        value.offset = p->in[2].layout.offset; /* strides of 0: the one element everywhere */
     fac_copy_plan(&r->fill, &p->out[0].type.dims, &value, &p->out[0].layout, r->size);
     if (parts(p, &dims, &from, &to)) fac_copy_plan(&r->copy, &dims, &from, &to, r->size);
     *out = r;
@@ -71,14 +82,18 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)work, (void)err;
     const plan *r = arg;
     const fac_cpu *cpu = fac_cpu_of(d);
     static const uint64_t zero = 0;
-    fac_copy_run(&r->fill, cpu, known(r->problem, 2) ? fac_span_bytes(in[2]) : (const char *)&zero, fac_span_bytes(out[0]));
+    fac_copy_run(&r->fill, cpu, known(r->problem, 2) ? fac_span_bytes(in[2]) : (const char *)&zero,
+                 fac_span_bytes(out[0]));
     fac_copy_run(&r->copy, cpu, fac_span_bytes(in[0]), fac_span_bytes(out[0]));
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_pad = { .name = "pad", .op = &fac_op_pad, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_pad = {
+    .name = "pad", .op = &fac_op_pad, .offer = offer, .make = make, .done = done, .run = run
+};

@@ -9,10 +9,13 @@
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
-    if (p->nin != 1 || p->nout != 1 || p->node->body[0] || x->type.dtype != y->type.dtype) return false;
-    if (fac_copy_size(x->type.dtype) == 0 || !fac_dims_equal(&x->type.dims, &y->type.dims)) return false;
+    if (p->nin != 1 || p->nout != 1 || p->node->body[0] || x->type.dtype != y->type.dtype)
+        return false;
+    if (fac_copy_size(x->type.dtype) == 0 || !fac_dims_equal(&x->type.dims, &y->type.dims))
+        return false;
     if (!fac_copy_fits(&x->layout, &y->layout)) return false;
-    double bytes = 2.0 * (double)fac_dims_count(&x->type.dims) * (double)fac_copy_size(x->type.dtype);
+    double bytes =
+        2.0 * (double)fac_dims_count(&x->type.dims) * (double)fac_copy_size(x->type.dtype);
     o->seconds = 1e-6 + bytes / fac_cpu_of(d)->bandwidth;
     return true;
 }
@@ -21,7 +24,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     fac_copy *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise(err, FAC_E_NOMEM, "reorder: no memory for a plan");
-    fac_copy_plan(r, &p->in[0].type.dims, &p->in[0].layout, &p->out[0].layout, fac_copy_size(p->in[0].type.dtype));
+    fac_copy_plan(r, &p->in[0].type.dims, &p->in[0].layout, &p->out[0].layout,
+                  fac_copy_size(p->in[0].type.dtype));
     *out = r;
     return FAC_OK;
 }
@@ -31,11 +35,16 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)work, (void)err;
     fac_copy_run(arg, fac_cpu_of(d), fac_span_bytes(in[0]), fac_span_bytes(out[0]));
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_reorder = {
-    .name = "reorder", .op = &fac_op_identity, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_reorder = { .name = "reorder",
+                                     .op = &fac_op_identity,
+                                     .offer = offer,
+                                     .make = make,
+                                     .done = done,
+                                     .run = run };

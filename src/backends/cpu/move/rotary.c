@@ -12,11 +12,11 @@
 enum { X, COS, SIN, POSITIONS };
 
 typedef struct plan {
-    int64_t   batch, heads, rows, size, half, table;    /* table: rows of cos and sin */
-    int64_t   x_batch, x_head, x_row, y_batch, y_head, y_row;
-    bool      interleaved;
+    int64_t batch, heads, rows, size, half, table; /* table: rows of cos and sin */
+    int64_t x_batch, x_head, x_row, y_batch, y_head, y_row;
+    bool interleaved;
     fac_layout x, cos, sin, at, y;
-    fac_dtype at_type;                                  /* FAC_NONE: a row of the table for each row of x */
+    fac_dtype at_type; /* FAC_NONE: a row of the table for each row of x */
 } plan;
 
 /* Steps of an operand B,H,S,D or B,S,HD. */
@@ -32,8 +32,13 @@ static bool settle(plan *g, const fac_problem *p) {
     int64_t heads = 0;
     const bool flat = x->n == 3;
     fac_attr_get_int(p->node, "heads", &heads);
-    *g = (plan){ .batch = x->d[0], .heads = flat ? heads : x->d[1], .rows = x->d[flat ? 1 : 2], .half = c->d[c->n - 1],
-                 .table = c->d[0], .interleaved = fac_attr_flag(p->node, "interleaved"), .at_type = p->in[POSITIONS].type.dtype };
+    *g = (plan){ .batch = x->d[0],
+                 .heads = flat ? heads : x->d[1],
+                 .rows = x->d[flat ? 1 : 2],
+                 .half = c->d[c->n - 1],
+                 .table = c->d[0],
+                 .interleaved = fac_attr_flag(p->node, "interleaved"),
+                 .at_type = p->in[POSITIONS].type.dtype };
     if (!g->heads || !g->table) return false;
     g->size = flat ? x->d[2] / g->heads : x->d[3];
     steps(&p->in[X], g->size, &g->x_batch, &g->x_head, &g->x_row);
@@ -54,7 +59,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     for (int i = X; i <= POSITIONS; i++)
         if (p->in[i].type.dtype && !fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims))
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
-    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) || !settle(&g, p)) return false;
+    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) || !settle(&g, p))
+        return false;
     o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->in[X].type) / fac_cpu_of(d)->bandwidth;
     return true;
 }
@@ -70,12 +76,18 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 
 static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
 
-typedef struct job { const plan *g; const float *x, *cos, *sin; const char *at; float *y; } job;
+typedef struct job {
+    const plan *g;
+    const float *x, *cos, *sin;
+    const char *at;
+    float *y;
+} job;
 
 static int64_t position(const job *j, int64_t row) {
     int64_t at = row;
     if (j->g->at_type != FAC_NONE)
-        fac_convert(FAC_I64, &at, j->g->at_type, j->at + (size_t)row * fac_copy_size(j->g->at_type), 1);
+        fac_convert(FAC_I64, &at, j->g->at_type, j->at + (size_t)row * fac_copy_size(j->g->at_type),
+                    1);
     return at < 0 ? at + j->g->table : at;
 }
 
@@ -106,22 +118,31 @@ static fac_status check(const job *j, fac_error *err) {
     for (int64_t u = 0; j->g->at_type != FAC_NONE && u < j->g->batch * j->g->rows; u++) {
         const int64_t at = position(j, u);
         if (at < 0 || at >= j->g->table)
-            return fac_raise(err, FAC_E_ARGUMENT, "rotary: position %lld of %lld", (long long)at, (long long)j->g->table);
+            return fac_raise(err, FAC_E_ARGUMENT, "rotary: position %lld of %lld", (long long)at,
+                             (long long)j->g->table);
     }
     return FAC_OK;
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *g = arg;
-    job j = { g, fac_span_floats(in[X], &g->x), fac_span_floats(in[COS], &g->cos), fac_span_floats(in[SIN], &g->sin), NULL,
+    job j = { g,
+              fac_span_floats(in[X], &g->x),
+              fac_span_floats(in[COS], &g->cos),
+              fac_span_floats(in[SIN], &g->sin),
+              NULL,
               fac_span_floats(out[0], &g->y) };
     (void)work;
     if (g->at_type != FAC_NONE)
         j.at = fac_span_bytes(in[POSITIONS]) + (size_t)g->at.offset * fac_copy_size(g->at_type);
     FAC_TRY(check(&j, err));
     const int64_t rows = g->batch * g->rows, floats = rows * g->heads * g->size;
-    if (floats) fac_parallel_ranges(&fac_cpu_of(d)->pool, rows, floats < 16 << 10 ? 1 : 8, run_rows, &j);
+    if (floats)
+        fac_parallel_ranges(&fac_cpu_of(d)->pool, rows, floats < 16 << 10 ? 1 : 8, run_rows, &j);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_rotary = { .name = "rotary", .op = &fac_op_rotary, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_rotary = {
+    .name = "rotary", .op = &fac_op_rotary, .offer = offer, .make = make, .done = done, .run = run
+};

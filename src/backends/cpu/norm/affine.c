@@ -1,7 +1,8 @@
-/* Solver "affine": one factor and one summand a channel and a clip, as a batch norm and its activation before a convolution:
- *   y[n,c,h,w] = clip(x[n,c,h,w] s[c] + t[c], lo, hi)      s, t f32[C,1,1] known before the run
- * on blocked images, a vector being one pixel of a block of channels, so that s and t are registers, where the chains of
- * elementwise.c copy them out for every block.  f32, one rounding of the product and the sum.  Bound by memory. */
+/* Solver "affine": one factor and one summand a channel and a clip, as a batch norm and its
+ * activation before a convolution: y[n,c,h,w] = clip(x[n,c,h,w] s[c] + t[c], lo, hi)      s, t
+ * f32[C,1,1] known before the run on blocked images, a vector being one pixel of a block of
+ * channels, so that s and t are registers, where the chains of elementwise.c copy them out for
+ * every block.  f32, one rounding of the product and the sum.  Bound by memory. */
 #include <limits.h>
 #include <math.h>
 #include "backends/cpu/device/blocked.h"
@@ -17,9 +18,9 @@ enum { MOST_LANES = 16 };
 typedef struct plan {
     const fac_cpu *cpu;
     fac_layout x, y;
-    int        input, factor, summand;          /* which inputs */
-    float      lo, hi;
-    int64_t    channels, blocks, height, width, images, bands;
+    int input, factor, summand; /* which inputs */
+    float lo, hi;
+    int64_t channels, blocks, height, width, images, bands;
 } plan;
 
 /* Which input of the body v is; -1. */
@@ -38,8 +39,8 @@ static int other_input(const fac_graph *body, const fac_node *n, const fac_value
 static bool by_channel(const fac_operand *o, const fac_dims *y) {
     const fac_dims *d = &o->type.dims;
     const int axis = d->n - 3;
-    return o->type.dtype == FAC_F32 && o->time != FAC_RUN && (d->n == 3 || d->n == 4) && d->d[axis] == y->d[1] &&
-           fac_dims_count(d) == y->d[1];
+    return o->type.dtype == FAC_F32 && o->time != FAC_RUN && (d->n == 3 || d->n == 4) &&
+           d->d[axis] == y->d[1] && fac_dims_count(d) == y->d[1];
 }
 
 /* All but the layouts. */
@@ -58,7 +59,8 @@ static bool settle(plan *q, const fac_problem *p) {
     if (q->input < 0 || p->in[q->input].type.dtype != FAC_F32) return false;
     q->factor = other_input(body, mul, body->inputs[q->input]);
     q->summand = other_input(body, add, mul->out[0]);
-    if (q->factor < 0 || q->summand < 0 || q->summand == q->input || q->factor == q->summand) return false;
+    if (q->factor < 0 || q->summand < 0 || q->summand == q->input || q->factor == q->summand)
+        return false;
     if (!by_channel(&p->in[q->factor], d) || !by_channel(&p->in[q->summand], d)) return false;
     q->lo = -INFINITY, q->hi = INFINITY;
     if (act && (act->in[0] != add->out[0] || !fac_cpu_is_clip(act, &q->lo, &q->hi))) return false;
@@ -96,38 +98,56 @@ static uint64_t pack_key(const void *plan_, int input) {
     (void)input;
     return (uint64_t)((const plan *)plan_)->cpu->simd->lanes;
 }
-static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     const plan *p = plan_;
     (void)d, (void)input, (void)err;
     fac_pack_bias(fac_span_packed(from), p->channels, p->cpu->simd->lanes, fac_span_packed(to));
     return FAC_OK;
 }
 
-typedef struct job { const plan *p; const float *x, *s, *t; float *y; } job;
+typedef struct job {
+    const plan *p;
+    const float *x, *s, *t;
+    float *y;
+} job;
 
 /* [image][band][block] */
 static void item(void *arg, int i, int thread) {
     static const float zeros[MOST_LANES];
     const job *j = arg;
     const plan *p = j->p;
-    const int64_t block = i % p->blocks, band = i / p->blocks % p->bands, image = i / p->blocks / p->bands;
-    const int64_t lanes = p->cpu->simd->lanes, first = p->height * band / p->bands, last = p->height * (band + 1) / p->bands;
-    const bool dense = p->x.stride[2] == p->width * lanes && p->y.stride[2] == p->width * lanes;   /* rows lie side by side */
+    const int64_t block = i % p->blocks, band = i / p->blocks % p->bands,
+                  image = i / p->blocks / p->bands;
+    const int64_t lanes = p->cpu->simd->lanes, first = p->height * band / p->bands,
+                  last = p->height * (band + 1) / p->bands;
+    const bool dense = p->x.stride[2] == p->width * lanes &&
+                       p->y.stride[2] == p->width * lanes; /* rows lie side by side */
     (void)thread;
     p->cpu->simd->lane->linear(&(fac_lane_rows){
-        .x = j->x + image * p->x.stride[0] + block * p->x.stride[1] + first * p->x.stride[2], .x_row = p->x.stride[2],
-        .y = j->y + image * p->y.stride[0] + block * p->y.stride[1] + first * p->y.stride[2], .y_row = p->y.stride[2],
-        .rows = dense ? 1 : last - first, .pixels = dense ? (last - first) * p->width : p->width, .mean = zeros,
-        .factor = j->s + block * lanes, .shift = j->t + block * lanes, .lo = p->lo, .hi = p->hi });
+        .x = j->x + image * p->x.stride[0] + block * p->x.stride[1] + first * p->x.stride[2],
+        .x_row = p->x.stride[2],
+        .y = j->y + image * p->y.stride[0] + block * p->y.stride[1] + first * p->y.stride[2],
+        .y_row = p->y.stride[2],
+        .rows = dense ? 1 : last - first,
+        .pixels = dense ? (last - first) * p->width : p->width,
+        .mean = zeros,
+        .factor = j->s + block * lanes,
+        .shift = j->t + block * lanes,
+        .lo = p->lo,
+        .hi = p->hi });
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_floats(in[p->input], &p->x), fac_span_packed(in[p->factor]), fac_span_packed(in[p->summand]),
-              fac_span_floats(out[0], &p->y) };
+    job j = { p, fac_span_floats(in[p->input], &p->x), fac_span_packed(in[p->factor]),
+              fac_span_packed(in[p->summand]), fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->images * p->bands * p->blocks), item, &j);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_affine = { "affine", &fac_op_fused, offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_affine = {
+    "affine", &fac_op_fused, offer, make, done, pack_key, pack, run
+};

@@ -1,8 +1,9 @@
-/* batch_norm/train and batch_norm_grad/channel: batch normalization by the statistics of the batch, and its gradient; f32.
+/* batch_norm/train and batch_norm_grad/channel: batch normalization by the statistics of the batch,
+ * and its gradient; f32.
  *
- * An item is a channel of all images, small enough to stay in the cache of its core while it is read again: for the mean, for the
- * variance, for the result.  Sums are in f64 (in f32 over a few hundred neighbours at most) and in a fixed order.  Plain
- * layouts. */
+ * An item is a channel of all images, small enough to stay in the cache of its core while it is
+ * read again: for the mean, for the variance, for the result.  Sums are in f64 (in f32 over a few
+ * hundred neighbours at most) and in a fixed order.  Plain layouts. */
 #include <limits.h>
 #include <math.h>
 #include "graph/attr.h"
@@ -14,21 +15,27 @@
 #include "op_list.h"
 
 typedef struct plan {
-    fac_layout     in[5], out[3];
+    fac_layout in[5], out[3];
     const fac_cpu *cpu;
-    int64_t        images, channels, plane;
-    double         epsilon, keep;       /* keep: the share of the old running statistics */
+    int64_t images, channels, plane;
+    double epsilon, keep; /* keep: the share of the old running statistics */
 } plan;
 
-typedef struct job { const plan *p; const float *in[5]; float *out[3]; } job;
+typedef struct job {
+    const plan *p;
+    const float *in[5];
+    float *out[3];
+} job;
 
 /* Mean and variance of one channel. */
 static void moments(const plan *p, const float *x, double *mean, double *var) {
     const fac_streams *f = p->cpu->simd->streams;
     double n = (double)(p->images * p->plane), sum = 0, squares = 0;
     int64_t step = p->channels * p->plane;
-    for (int64_t i = 0; i < p->images; i++) sum += f->f32.row(FAC_FOLD_SUM, 0, x + i * step, p->plane);
-    for (int64_t i = 0; i < p->images; i++) squares += f->spread_row(x + i * step, p->plane, sum / n);
+    for (int64_t i = 0; i < p->images; i++)
+        sum += f->f32.row(FAC_FOLD_SUM, 0, x + i * step, p->plane);
+    for (int64_t i = 0; i < p->images; i++)
+        squares += f->spread_row(x + i * step, p->plane, sum / n);
     *mean = sum / n, *var = squares / n;
 }
 
@@ -44,12 +51,14 @@ static void train(void *arg, int c, int thread) {
     float factor = (float)((double)j->in[1][c] / sqrt(var + p->epsilon));
     for (int64_t i = 0; i < p->images; i++) {
         int64_t at = i * p->channels * p->plane;
-        p->cpu->simd->streams->normalize(x + at, j->out[0] + c * p->plane + at, p->plane, (float)mean, factor, j->in[2][c]);
+        p->cpu->simd->streams->normalize(x + at, j->out[0] + c * p->plane + at, p->plane,
+                                         (float)mean, factor, j->in[2][c]);
     }
 }
 
 /* Adds sum dy and sum dy (x - mean) of n neighbours. */
-static void add_sums(const float *x, const float *dy, int64_t n, float mean, double *sum, double *along) {
+static void add_sums(const float *x, const float *dy, int64_t n, float mean, double *sum,
+                     double *along) {
     enum { CHUNK = 512, WIDE = 8 };
     for (int64_t from = 0; from < n; from += CHUNK) {
         int64_t end = from + CHUNK < n ? from + CHUNK : n, i = from;
@@ -69,7 +78,8 @@ static void gradient(void *arg, int c, int thread) {
     int64_t step = p->channels * p->plane;
     (void)thread;
     moments(p, x, &mean, &var);
-    for (int64_t i = 0; i < p->images; i++) add_sums(x + i * step, dy + i * step, p->plane, (float)mean, &sum, &along);
+    for (int64_t i = 0; i < p->images; i++)
+        add_sums(x + i * step, dy + i * step, p->plane, (float)mean, &sum, &along);
     double inverse = 1 / sqrt(var + p->epsilon), factor = (double)j->in[2][c] * inverse;
     if (j->out[1]) j->out[1][c] = (float)(along * inverse);
     if (j->out[2]) j->out[2][c] = (float)sum;
@@ -83,20 +93,22 @@ static void gradient(void *arg, int c, int thread) {
     }
 }
 
-static fac_status run(const plan *p, const fac_span *in, int nin, const fac_span *out, fac_task *task) {
+static fac_status run(const plan *p, const fac_span *in, int nin, const fac_span *out,
+                      fac_task *task) {
     job j = { .p = p };
     for (int k = 0; k < nin; k++) j.in[k] = fac_span_floats(in[k], &p->in[k]);
-    for (int k = 0; k < 3; k++) j.out[k] = out[k].memory ? fac_span_floats(out[k], &p->out[k]) : NULL;
+    for (int k = 0; k < 3; k++)
+        j.out[k] = out[k].memory ? fac_span_floats(out[k], &p->out[k]) : NULL;
     fac_parallel(&p->cpu->pool, (int)p->channels, task, &j);
     return FAC_OK;
 }
-static fac_status run_train(const void *p, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
-                            fac_error *err) {
+static fac_status run_train(const void *p, fac_device *d, const fac_span *in, const fac_span *out,
+                            fac_span work, fac_error *err) {
     (void)d, (void)work, (void)err;
     return run(p, in, 5, out, train);
 }
-static fac_status run_gradient(const void *p, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
-                               fac_error *err) {
+static fac_status run_gradient(const void *p, fac_device *d, const fac_span *in,
+                               const fac_span *out, fac_span work, fac_error *err) {
     (void)d, (void)work, (void)err;
     return run(p, in, 3, out, gradient);
 }
@@ -112,7 +124,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     }
     for (int k = 0; k < p->nout; k++)
         if (p->out[k].type.dtype != FAC_NONE) fac_want_plain(&p->out[k]);
-    o->seconds = fac_cpu_seconds(fac_cpu_of(d), 10 * (double)fac_dims_count(x), 0.1, 12 * (double)fac_dims_count(x));
+    o->seconds = fac_cpu_seconds(fac_cpu_of(d), 10 * (double)fac_dims_count(x), 0.1,
+                                 12 * (double)fac_dims_count(x));
     return true;
 }
 
@@ -131,6 +144,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_batch_norm_train = { "batch_norm/train", &fac_op_batch_norm, offer, make, done, NULL, NULL, run_train };
+const fac_solver fac_cpu_batch_norm_train = {
+    "batch_norm/train", &fac_op_batch_norm, offer, make, done, NULL, NULL, run_train
+};
 const fac_solver fac_cpu_batch_norm_grad = {
-    "batch_norm_grad/channel", &fac_op_batch_norm_grad, offer, make, done, NULL, NULL, run_gradient };
+    "batch_norm_grad/channel", &fac_op_batch_norm_grad, offer, make, done, NULL, NULL, run_gradient
+};

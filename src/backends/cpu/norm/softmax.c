@@ -15,7 +15,11 @@
 
 enum { SERIAL = 4 << 10, SHARES = 8 };
 
-typedef struct plan { int64_t outer, size, inner, tiles; bool log; const fac_problem *problem; } plan;
+typedef struct plan {
+    int64_t outer, size, inner, tiles;
+    bool log;
+    const fac_problem *problem;
+} plan;
 
 static bool build(const fac_problem *p, plan *s) {
     const fac_dims *d = &p->in[0].type.dims;
@@ -23,7 +27,9 @@ static bool build(const fac_problem *p, plan *s) {
     if (!fac_attr_get_int(p->node, "axis", &axis)) return false;
     int at = fac_axis(axis, d->n ? d->n : 1);
     if (at < 0) return false;
-    *s = (plan){ .outer = 1, .size = d->n ? d->d[at] : 1, .inner = 1, .log = FAC_IS(p->node, log_softmax) };
+    *s = (plan){
+        .outer = 1, .size = d->n ? d->d[at] : 1, .inner = 1, .log = FAC_IS(p->node, log_softmax)
+    };
     for (int k = 0; k < d->n; k++) {
         if (k < at) s->outer *= d->d[k];
         if (k > at) s->inner *= d->d[k];
@@ -34,13 +40,18 @@ static bool build(const fac_problem *p, plan *s) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan s;
-    if ((!FAC_IS(p->node, softmax) && !FAC_IS(p->node, log_softmax)) || p->node->body[0]) return false;
+    if ((!FAC_IS(p->node, softmax) && !FAC_IS(p->node, log_softmax)) || p->node->body[0])
+        return false;
     fac_operand *x = &p->in[0], *y = &p->out[0];
-    if (x->type.dtype != FAC_F32 || y->type.dtype != FAC_F32 || !fac_layout_is_plain(&y->layout, &y->type.dims)) return false;
-    if (!fac_layout_is_plain(&x->layout, &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);
+    if (x->type.dtype != FAC_F32 || y->type.dtype != FAC_F32 ||
+        !fac_layout_is_plain(&y->layout, &y->type.dims))
+        return false;
+    if (!fac_layout_is_plain(&x->layout, &x->type.dims))
+        x->layout = fac_layout_plain(&x->type.dims);
     if (!build(p, &s)) return false;
     double count = (double)(s.outer * s.size * s.inner);
-    o->seconds = 1e-6 + 12 * count / fac_cpu_of(d)->bandwidth + count / (1e9 * fac_cpu_of(d)->pool.threads);
+    o->seconds =
+        1e-6 + 12 * count / fac_cpu_of(d)->bandwidth + count / (1e9 * fac_cpu_of(d)->pool.threads);
     return true;
 }
 
@@ -59,7 +70,13 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-typedef struct job { const plan *s; const fac_streams *f; const float *x; float *y; bool past; } job;
+typedef struct job {
+    const plan *s;
+    const fac_streams *f;
+    const float *x;
+    float *y;
+    bool past;
+} job;
 
 static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
@@ -68,23 +85,31 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     for (int64_t u = first; u < last; u++) {
         int64_t column = u % s->tiles * FAC_LINES, at = u / s->tiles * s->size * s->inner + column;
         int64_t columns = s->inner - column < FAC_LINES ? s->inner - column : FAC_LINES;
-        if (s->inner == 1) j->f->softmax_row(j->x + at, j->y + at, s->size, s->log, j->past);
-        else j->f->softmax_columns(j->x + at, j->y + at, s->size, s->inner, columns, s->log);
+        if (s->inner == 1)
+            j->f->softmax_row(j->x + at, j->y + at, s->size, s->log, j->past);
+        else
+            j->f->softmax_columns(j->x + at, j->y + at, s->size, s->inner, columns, s->log);
     }
     if (j->past) fac_streams_end();
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)work, (void)err;
     const plan *s = arg;
     const fac_cpu *c = fac_cpu_of(d);
     const fac_problem *p = s->problem;
-    job j = { s, c->simd->streams, fac_span_floats(in[0], &p->in[0].layout), fac_span_floats(out[0], &p->out[0].layout), false };
+    job j = { s, c->simd->streams, fac_span_floats(in[0], &p->in[0].layout),
+              fac_span_floats(out[0], &p->out[0].layout), false };
     j.past = j.x != j.y && fac_streams_past(c, (size_t)fac_type_bytes(&p->out[0].type));
     int64_t units = s->outer * s->tiles;
     if (units * s->size == 0) return FAC_OK;
-    fac_parallel_ranges(&c->pool, units, s->outer * s->size * s->inner < SERIAL ? 1 : SHARES * c->pool.threads, run_units, &j);
+    fac_parallel_ranges(&c->pool, units,
+                        s->outer * s->size * s->inner < SERIAL ? 1 : SHARES * c->pool.threads,
+                        run_units, &j);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_softmax = { .name = "softmax", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_softmax = {
+    .name = "softmax", .offer = offer, .make = make, .done = done, .run = run
+};

@@ -1,7 +1,8 @@
-/* max_pool2d_grad/plain, avg_pool2d_grad/plain: gradients of two-dimensional pooling, plane by plane; f32.
+/* max_pool2d_grad/plain, avg_pool2d_grad/plain: gradients of two-dimensional pooling, plane by
+ * plane; f32.
  *
- * The taps that a window has inside of x depend on its row and its column alone, so both are looked up in tables.  Of several
- * maxima the first in memory takes all, as the pooling itself says. */
+ * The taps that a window has inside of x depend on its row and its column alone, so both are looked
+ * up in tables.  Of several maxima the first in memory takes all, as the pooling itself says. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
@@ -11,21 +12,28 @@
 #include "op_list.h"
 #include "ops/pool_grad.h"
 
-typedef struct taps { int32_t first, last, padded; } taps;  /* inside of x; those that do not reach behind the padding */
+typedef struct taps {
+    int32_t first, last, padded;
+} taps; /* inside of x; those that do not reach after the padding */
 
 typedef struct plan {
-    fac_pool_geom  g;
-    fac_layout     x, dy, dx;
+    fac_pool_geom g;
+    fac_layout x, dy, dx;
     const fac_cpu *cpu;
-    bool           max;
-    int64_t        planes;
-    taps           table[];             /* of the rows of outputs, then of the columns */
+    bool max;
+    int64_t planes;
+    taps table[]; /* of the rows of outputs, then of the columns */
 } plan;
 
-typedef struct job { const plan *p; const float *x, *dy; float *dx; } job;
+typedef struct job {
+    const plan *p;
+    const float *x, *dy;
+    float *dx;
+} job;
 
-/* One row of outputs: dy to where the maxima are, NaN above all.  Tap after tap over some columns at once, which become vectors:
- * in training nobody, and no branch predictor, can guess where a maximum is. */
+/* One row of outputs: dy to where the maxima are, NaN above all.  Tap after tap over some columns
+ * at once, which become vectors: in training nobody, and no branch predictor, can guess where a
+ * maximum is. */
 static void row_of_max(const plan *p, const float *x, const float *dy, float *dx, int64_t a) {
     enum { MOST = 128 };
     const fac_window *h = &p->g.window[1], *w = &p->g.window[2];
@@ -37,7 +45,9 @@ static void row_of_max(const plan *p, const float *x, const float *dy, float *dx
         for (int64_t q = from; q < end; q++) best[q - from] = -1, top[q - from] = 0;
         for (int64_t r = rows.first; r < rows.last; r++)
             for (int64_t s = 0; s < w->kernel; s++) {
-                int64_t q0, q1, at = (a * h->stride + r * h->dilation - h->pad) * w->in + s * w->dilation - w->pad;
+                int64_t q0, q1,
+                    at = (a * h->stride + r * h->dilation - h->pad) * w->in + s * w->dilation -
+                         w->pad;
                 fac_window_inside(w, s, &q0, &q1);
                 q0 = q0 > from ? q0 : from, q1 = q1 < end ? q1 : end;
                 for (int64_t q = q0; q < q1; q++) {
@@ -68,16 +78,19 @@ static void item(void *arg, int i, int thread) {
             taps r = p->table[a], s = p->table[h->out + b];
             int64_t at = (a * h->stride - h->pad) * w->in + b * w->stride - w->pad;
             if (r.first == r.last || s.first == s.last) continue;
-            int seen = p->g.count_include_pad ? r.padded * s.padded : (r.last - r.first) * (s.last - s.first);
+            int seen = p->g.count_include_pad ? r.padded * s.padded
+                                              : (r.last - r.first) * (s.last - s.first);
             float each = *dy / (float)seen;
             for (int64_t u = r.first; u < r.last; u++)
                 for (int64_t v = s.first; v < s.last; v++) dx[at + u * row + v * column] += each;
         }
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, p->max ? fac_span_floats(in[0], &p->x) : NULL, fac_span_floats(in[1], &p->dy), fac_span_floats(out[0], &p->dx) };
+    job j = { p, p->max ? fac_span_floats(in[0], &p->x) : NULL, fac_span_floats(in[1], &p->dy),
+              fac_span_floats(out[0], &p->dx) };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)p->planes, item, &j);
     return FAC_OK;
@@ -88,13 +101,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (p->node->body[0] || !fac_pool_grad_geometry(p->node, &g) || g.rank != 2) return false;
     if (p->in[1].type.dtype != FAC_F32 || p->out[0].type.dtype != FAC_F32) return false;
     const fac_window *h = &g.window[1], *w = &g.window[2];
-    double outputs = (double)(g.N * g.C) * (double)h->out * (double)w->out, inputs = (double)fac_dims_count(&p->out[0].type.dims);
+    double outputs = (double)(g.N * g.C) * (double)h->out * (double)w->out,
+           inputs = (double)fac_dims_count(&p->out[0].type.dims);
     if (outputs <= 0 || inputs <= 0 || g.N * g.C > INT_MAX) return false;
     if (h->kernel > INT_MAX / w->kernel || h->in > INT_MAX / w->in) return false;
     if (p->in[0].type.dtype) fac_want_plain(&p->in[0]);
     fac_want_plain(&p->in[1]);
     fac_want_plain(&p->out[0]);
-    o->seconds = fac_cpu_seconds(fac_cpu_of(d), outputs * (double)(h->kernel * w->kernel), 0.008, 4 * (2 * inputs + outputs));
+    o->seconds = fac_cpu_seconds(fac_cpu_of(d), outputs * (double)(h->kernel * w->kernel), 0.008,
+                                 4 * (2 * inputs + outputs));
     return true;
 }
 
@@ -109,8 +124,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     fac_pool_geom g;
     size_t bytes;
     fac_pool_grad_geometry(p->node, &g);
-    bool fits = fac_size_mul((size_t)(g.window[1].out + g.window[2].out), sizeof(taps), &bytes)
-             && fac_size_add(bytes, sizeof(plan), &bytes);
+    bool fits = fac_size_mul((size_t)(g.window[1].out + g.window[2].out), sizeof(taps), &bytes) &&
+                fac_size_add(bytes, sizeof(plan), &bytes);
     plan *q = fits ? fac_alloc(1, bytes) : NULL;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/plain: no memory for a plan", p->node->op->name);
     q->g = g;
@@ -125,5 +140,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_max_pool_grad = { "max_pool2d_grad/plain", &fac_op_max_pool2d_grad, offer, make, done, NULL, NULL, run };
-const fac_solver fac_cpu_avg_pool_grad = { "avg_pool2d_grad/plain", &fac_op_avg_pool2d_grad, offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_max_pool_grad = {
+    "max_pool2d_grad/plain", &fac_op_max_pool2d_grad, offer, make, done, NULL, NULL, run
+};
+const fac_solver fac_cpu_avg_pool_grad = {
+    "avg_pool2d_grad/plain", &fac_op_avg_pool2d_grad, offer, make, done, NULL, NULL, run
+};

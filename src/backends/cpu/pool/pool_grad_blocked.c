@@ -1,5 +1,6 @@
-/* max_pool2d_grad/blocked, avg_pool2d_grad/blocked: gradients of pooling on blocked images, a plane of one channel block at a
- * time (simd/pool_grad.c); f32.  Windows overlap, so an item owns a plane of dx, which it sets to zero first. */
+/* max_pool2d_grad/blocked, avg_pool2d_grad/blocked: gradients of pooling on blocked images, a plane
+ * of one channel block at a time (simd/pool_grad.c); f32.  Windows overlap, so an item owns a plane
+ * of dx, which it sets to zero first. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
@@ -10,15 +11,19 @@
 #include "ops/pool_grad.h"
 
 typedef struct plan {
-    fac_pool_geom  g;
-    fac_layout     x, dy, dx;
+    fac_pool_geom g;
+    fac_layout x, dy, dx;
     const fac_cpu *cpu;
-    bool           max;
-    int64_t        blocks;
-    float          across[];            /* average: columns to divide by, for each output of a row */
+    bool max;
+    int64_t blocks;
+    float across[]; /* average: columns to divide by, for each output of a row */
 } plan;
 
-typedef struct job { const plan *p; const float *x, *dy; float *dx; } job;
+typedef struct job {
+    const plan *p;
+    const float *x, *dy;
+    float *dx;
+} job;
 
 /* [image][block] */
 static void item(void *arg, int i, int thread) {
@@ -29,11 +34,18 @@ static void item(void *arg, int i, int thread) {
     const float *x = p->max ? j->x + image * p->x.stride[0] + block * p->x.stride[1] : NULL;
     const float *dy = j->dy + image * p->dy.stride[0] + block * p->dy.stride[1];
     float *dx = j->dx + image * p->dx.stride[0] + block * p->dx.stride[1];
-    fac_pool_grad_row t = { .x_row = h->dilation * p->x.stride[2], .dx_row = h->dilation * p->dx.stride[2], .in = w->in,
-                            .S = (int)w->kernel, .stride = w->stride, .dilation = w->dilation, .pad = w->pad, .width = w->out,
+    fac_pool_grad_row t = { .x_row = h->dilation * p->x.stride[2],
+                            .dx_row = h->dilation * p->dx.stride[2],
+                            .in = w->in,
+                            .S = (int)w->kernel,
+                            .stride = w->stride,
+                            .dilation = w->dilation,
+                            .pad = w->pad,
+                            .width = w->out,
                             .across = p->max ? NULL : p->across };
     (void)thread;
-    for (int64_t row = 0; row < h->in; row++) memset(dx + row * p->dx.stride[2], 0, (size_t)(w->in * lanes) * sizeof *dx);
+    for (int64_t row = 0; row < h->in; row++)
+        memset(dx + row * p->dx.stride[2], 0, (size_t)(w->in * lanes) * sizeof *dx);
     for (int64_t row = 0; row < h->out; row++) {
         int64_t first, last;
         fac_window_taps(h, row, &first, &last);
@@ -47,9 +59,11 @@ static void item(void *arg, int i, int thread) {
     }
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, p->max ? fac_span_floats(in[0], &p->x) : NULL, fac_span_floats(in[1], &p->dy), fac_span_floats(out[0], &p->dx) };
+    job j = { p, p->max ? fac_span_floats(in[0], &p->x) : NULL, fac_span_floats(in[1], &p->dy),
+              fac_span_floats(out[0], &p->dx) };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->blocks), item, &j);
     return FAC_OK;
@@ -60,15 +74,18 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_pool_geom g;
     if (p->node->body[0] || !fac_pool_grad_geometry(p->node, &g) || g.rank != 2) return false;
     if (p->in[1].type.dtype != FAC_F32 || p->out[0].type.dtype != FAC_F32) return false;
-    int64_t inputs = fac_dims_count(&p->out[0].type.dims), outputs = fac_dims_count(&p->in[1].type.dims);
+    int64_t inputs = fac_dims_count(&p->out[0].type.dims),
+            outputs = fac_dims_count(&p->in[1].type.dims);
     const fac_window *h = &g.window[1], *w = &g.window[2];
-    if (inputs <= 0 || outputs <= 0 || outputs > INT_MAX || h->kernel > INT_MAX / w->kernel) return false;
+    if (inputs <= 0 || outputs <= 0 || outputs > INT_MAX || h->kernel > INT_MAX / w->kernel)
+        return false;
     if (FAC_IS(p->node, max_pool2d_grad)) fac_want_blocked(c, &p->in[0], 0);
     fac_want_blocked(c, &p->in[1], 0);
     fac_want_blocked_out(c, &p->out[0]);
-    double lanes = (double)((g.C + c->simd->lanes - 1) / c->simd->lanes * c->simd->lanes) / (double)g.C;
-    o->seconds = fac_cpu_seconds(c, lanes * (double)outputs * (double)(8 * h->kernel * w->kernel), 0.3,
-                                 4 * lanes * (double)(2 * inputs + outputs));
+    double lanes =
+        (double)((g.C + c->simd->lanes - 1) / c->simd->lanes * c->simd->lanes) / (double)g.C;
+    o->seconds = fac_cpu_seconds(c, lanes * (double)outputs * (double)(8 * h->kernel * w->kernel),
+                                 0.3, 4 * lanes * (double)(2 * inputs + outputs));
     return true;
 }
 
@@ -76,7 +93,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     fac_pool_geom g;
     fac_pool_grad_geometry(p->node, &g);
     plan *q = fac_alloc(1, sizeof *q + (size_t)g.window[2].out * sizeof *q->across);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
+    if (!q)
+        return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
     q->g = g;
     q->cpu = fac_cpu_of(d);
     q->max = FAC_IS(p->node, max_pool2d_grad);
@@ -90,6 +108,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 const fac_solver fac_cpu_max_pool_grad_blocked = {
-    "max_pool2d_grad/blocked", &fac_op_max_pool2d_grad, offer, make, done, NULL, NULL, run };
+    "max_pool2d_grad/blocked", &fac_op_max_pool2d_grad, offer, make, done, NULL, NULL, run
+};
 const fac_solver fac_cpu_avg_pool_grad_blocked = {
-    "avg_pool2d_grad/blocked", &fac_op_avg_pool2d_grad, offer, make, done, NULL, NULL, run };
+    "avg_pool2d_grad/blocked", &fac_op_avg_pool2d_grad, offer, make, done, NULL, NULL, run
+};

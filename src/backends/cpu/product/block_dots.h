@@ -1,20 +1,24 @@
-/* Products of weights in blocks with rows of 8-bit numbers, for each instruction set (simd/block_dots.c). */
+/* Products of weights in blocks with rows of 8-bit numbers, for each instruction set
+ * (simd/block_dots.c). */
 #ifndef FACULA_CPU_BLOCK_DOTS_H
 #define FACULA_CPU_BLOCK_DOTS_H
 #include <stddef.h>
 #include <stdint.h>
 #include "facula/tensor.h"
 
-/* A row of x, of whole blocks of 32, rounded for products with weights in blocks: K numbers of 8 bits, then for each block its
- * scale d = largest / 127 and d times the sum of its numbers, f32. */
-static inline size_t fac_block_x_bytes(int64_t K) { return ((size_t)K + (size_t)K / 4 + 63) / 64 * 64; }
+/* A row of x, of whole blocks of 32, rounded for products with weights in blocks: K numbers of 8
+ * bits, then for each block its scale d = largest / 127 and d times the sum of its numbers, f32. */
+static inline size_t fac_block_x_bytes(int64_t K) {
+    return ((size_t)K + (size_t)K / 4 + 63) / 64 * 64;
+}
 void fac_block_x_round(const float *x, int64_t K, char *to);
-/* y[j y_row + i] = sum over k of w[i][k] x[j][k], i < rows, j < m, rows of w in blocks w_row bytes apart, rows of x as above. */
+/* y[j y_row + i] = sum over k of w[i][k] x[j][k], i < rows, j < m, rows of w in blocks w_row bytes
+ * apart, rows of x as above. */
 typedef struct fac_block_rows {
     const char *w, *x;
-    int64_t     w_row, x_row, rows, K, m;
-    float      *y;
-    int64_t     y_row;
+    int64_t w_row, x_row, rows, K, m;
+    float *y;
+    int64_t y_row;
 } fac_block_rows;
 /* Of one type of blocks; decode: K numbers as f32. */
 typedef struct fac_block_dots {

@@ -1,9 +1,12 @@
-/* linear/blocks: a linear layer whose weights stay as small as they are stored: in blocks of a few bits, or as f16 and bf16.
+/* linear/blocks: a linear layer whose weights stay as small as they are stored: in blocks of a few
+ * bits, or as f16 and bf16.
  *
- * Weights are read where they lie, most often in the mapped file: there is no packed copy, and a run takes as long as it takes to
- * read them.  With few rows of x, each of them is rounded to 8 bits in blocks of 32 and the products are those of integers
- * (simd/block_dots.c), for types that have such kernels and unless the program wants the highest precision.  Else some rows of
- * weights at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as a matrix product for many. */
+ * Weights are read where they lie, most often in the mapped file: there is no packed copy, and a
+ * run takes as long as it takes to read them.  With few rows of x, each of them is rounded to 8
+ * bits in blocks of 32 and the products are those of integers (simd/block_dots.c), for types that
+ * have such kernels and unless the program wants the highest precision.  Else some rows of weights
+ * at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as a matrix
+ * product for many. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -22,13 +25,13 @@ enum { FEW = 6, ROUNDED_MOST = 16, DEPTH = 512 };
 
 typedef struct plan {
     const fac_cpu *cpu;
-    fac_epilogue   e;
-    fac_layout     x, y, b, r;
-    fac_dtype      type;
-    int64_t        M, N, K, slab, slabs;        /* rows of weights that become f32 together */
-    int64_t        row_bytes;
-    size_t         x_bytes, per_thread;         /* of scratch */
-    bool           bias, rounded, direct;
+    fac_epilogue e;
+    fac_layout x, y, b, r;
+    fac_dtype type;
+    int64_t M, N, K, slab, slabs; /* rows of weights that become f32 together */
+    int64_t row_bytes;
+    size_t x_bytes, per_thread; /* of scratch */
+    bool bias, rounded, direct;
     const fac_block_dots *dots;
 } plan;
 
@@ -61,13 +64,16 @@ void fac_block_x_round(const float *x, int64_t K, char *to) {
     }
 }
 
-static bool stored(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16 || fac_dtype_get(t)->kind == 'q'; }
+static bool stored(fac_dtype t) {
+    return t == FAC_F16 || t == FAC_BF16 || fac_dtype_get(t)->kind == 'q';
+}
 
 static bool settle(plan *p, const fac_problem *q) {
     const fac_operand *x = &q->in[0], *w = &q->in[1], *b = &q->in[2];
     const fac_simd *s = p->cpu->simd;
     const int64_t rows = fac_dims_count(&x->type.dims);
-    if (x->type.dtype != FAC_F32 || !stored(w->type.dtype) || q->nout != 1 || rows <= 0) return false;
+    if (x->type.dtype != FAC_F32 || !stored(w->type.dtype) || q->nout != 1 || rows <= 0)
+        return false;
     p->type = w->type.dtype;
     p->N = w->type.dims.d[0];
     p->K = w->type.dims.d[1];
@@ -77,7 +83,8 @@ static bool settle(plan *p, const fac_problem *q) {
     const fac_dtype_info *t = fac_dtype_get(p->type);
     p->row_bytes = p->K / t->block_elements * t->block_bytes;
     p->dots = dots_of(s, p->type);
-    p->rounded = p->dots && p->M <= ROUNDED_MOST && q->precision != FAC_PRECISION_HIGHEST && p->K % 32 == 0;
+    p->rounded =
+        p->dots && p->M <= ROUNDED_MOST && q->precision != FAC_PRECISION_HIGHEST && p->K % 32 == 0;
     const int64_t fit = (int64_t)(p->cpu->l2 / 2 / sizeof(float)) / p->K, wide = 2 * s->lanes;
     p->slab = fit < wide ? wide : fit > 128 ? 128 : fit / wide * wide;
     if (p->M <= FEW) p->slab = wide;
@@ -97,8 +104,8 @@ static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
     fac_want_plain(&q->out[0]);
     if (p.e.residual >= 0) fac_want_plain(&q->in[p.e.residual]);
     o->work = p.x_bytes + p.per_thread * (size_t)p.cpu->pool.threads + 64;
-    o->seconds = 1e-6 + (double)(p.N * p.row_bytes) / (2 * p.cpu->bandwidth)
-               + 2 * (double)p.M * (double)p.N * (double)p.K / p.cpu->flops;
+    o->seconds = 1e-6 + (double)(p.N * p.row_bytes) / (2 * p.cpu->bandwidth) +
+                 2 * (double)p.M * (double)p.N * (double)p.K / p.cpu->flops;
     return true;
 }
 
@@ -145,8 +152,14 @@ static void by_integers(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     const plan *p = j->p;
     (void)thread;
-    const fac_block_rows t = { .w = j->w + first * p->row_bytes, .w_row = p->row_bytes, .rows = last - first, .K = p->K,
-                               .x = j->rounded, .x_row = (int64_t)fac_block_x_bytes(p->K), .m = p->M, .y = j->y + first,
+    const fac_block_rows t = { .w = j->w + first * p->row_bytes,
+                               .w_row = p->row_bytes,
+                               .rows = last - first,
+                               .K = p->K,
+                               .x = j->rounded,
+                               .x_row = (int64_t)fac_block_x_bytes(p->K),
+                               .m = p->M,
+                               .y = j->y + first,
                                .y_row = p->N };
     p->dots->run(&t);
     finish(j, first, last - first);
@@ -155,8 +168,10 @@ static void by_integers(void *arg, int64_t first, int64_t last, int thread) {
 /* A slab of weights as f32, rows one after the other. */
 static void decode(const plan *p, const char *w, int64_t rows, float *to) {
     for (int64_t k = 0; k < rows; k++, w += p->row_bytes, to += p->K) {
-        if (p->dots && p->dots->decode) p->dots->decode(w, to, p->K);
-        else fac_convert(FAC_F32, to, p->type, w, (size_t)p->K);
+        if (p->dots && p->dots->decode)
+            p->dots->decode(w, to, p->K);
+        else
+            fac_convert(FAC_F32, to, p->type, w, (size_t)p->K);
     }
 }
 
@@ -173,33 +188,49 @@ static void by_floats(void *arg, int i, int thread) {
         for (int64_t k = 0; k < rows; k++)
             for (int64_t m = 0; m < p->M; m++) j->y[m * p->N + first + k] = sums[k * p->M + m];
     } else {
-        static const fac_epilogue none = { .residual = -1, .lo = -__builtin_inff(), .hi = __builtin_inff() };
-        const fac_gemm_job g = { .simd = s, .M = p->M, .N = rows, .K = p->K, .y = j->y + first, .y_row = p->N, .e = &none };
-        const fac_gemm_block all = { .t1 = fac_gemm_tiles(s, p->M), .p1 = fac_gemm_panels(s, rows) };
-        fac_gemm_both(&g, all, (fac_gemm_matrix){ j->x, p->K, 1 }, (fac_gemm_matrix){ slab, 1, p->K }, 1, DEPTH, p->direct,
+        static const fac_epilogue none = { .residual = -1,
+                                           .lo = -__builtin_inff(),
+                                           .hi = __builtin_inff() };
+        const fac_gemm_job g = {
+            .simd = s, .M = p->M, .N = rows, .K = p->K, .y = j->y + first, .y_row = p->N, .e = &none
+        };
+        const fac_gemm_block all = { .t1 = fac_gemm_tiles(s, p->M),
+                                     .p1 = fac_gemm_panels(s, rows) };
+        fac_gemm_both(&g, all, (fac_gemm_matrix){ j->x, p->K, 1 },
+                      (fac_gemm_matrix){ slab, 1, p->K }, 1, DEPTH, p->direct,
                       slab + p->slab * p->K);
     }
     finish(j, first, rows);
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
     const fac_pool *pool = &p->cpu->pool;
     (void)d, (void)err;
     char *scratch = (char *)fac_span_packed(work);
-    job j = { .p = p, .x = fac_span_floats(in[0], &p->x), .b = p->bias ? fac_span_floats(in[2], &p->b) : NULL,
+    job j = { .p = p,
+              .x = fac_span_floats(in[0], &p->x),
+              .b = p->bias ? fac_span_floats(in[2], &p->b) : NULL,
               .r = p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL,
-              .w = (const char *)in[1].memory + in[1].at, .y = fac_span_floats(out[0], &p->y), .rounded = scratch,
+              .w = (const char *)in[1].memory + in[1].at,
+              .y = fac_span_floats(out[0], &p->y),
+              .rounded = scratch,
               .work = scratch };
     if (!p->rounded) {
         fac_parallel(pool, (int)p->slabs, by_floats, &j);
         return FAC_OK;
     }
-    for (int64_t m = 0; m < p->M; m++) fac_block_x_round(j.x + m * p->K, p->K, j.rounded + m * (int64_t)fac_block_x_bytes(p->K));
+    for (int64_t m = 0; m < p->M; m++)
+        fac_block_x_round(j.x + m * p->K, p->K, j.rounded + m * (int64_t)fac_block_x_bytes(p->K));
     const int64_t shares = p->N / 64 < 4 * pool->threads ? pool->threads : 4 * pool->threads;
     fac_parallel_ranges(pool, p->N, (int)shares, by_integers, &j);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_blocks = {
-    .name = "linear/blocks", .op = &fac_op_linear, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_linear_blocks = { .name = "linear/blocks",
+                                           .op = &fac_op_linear,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .run = run };

@@ -18,7 +18,8 @@ static void gemm(const fac_problem *p, fac_matmul_form *m) {
     m->alpha = o->alpha, m->beta = o->beta;
 }
 
-/* Steps of an operand through the batch: its matrices are contiguous, its dims are right-aligned with those of y. */
+/* Steps of an operand through the batch: its matrices are contiguous, its dims are right-aligned
+ * with those of y. */
 static int64_t steps(const fac_dims *d, int64_t matrix, const fac_dims *batch, int64_t *step) {
     int64_t count = 1;
     for (int k = batch->n - 1, o = d->n - 3; k >= 0; k--, o--) {
@@ -31,20 +32,22 @@ static int64_t steps(const fac_dims *d, int64_t matrix, const fac_dims *batch, i
 
 bool fac_matmul_takes_a(const fac_problem *p) {
     const fac_operand *a = &p->in[0];
-    return FAC_IS(p->node, matmul) && a->type.dims.n == 2 && a->layout.block == 0 && a->layout.stride[0] > 0 &&
-           a->layout.stride[1] > 0;
+    return FAC_IS(p->node, matmul) && a->type.dims.n == 2 && a->layout.block == 0 &&
+           a->layout.stride[0] > 0 && a->layout.stride[1] > 0;
 }
 
 static void matmul(const fac_problem *p, fac_matmul_form *m) {
     const fac_dims *a = &p->in[0].type.dims, *b = &p->in[1].type.dims;
-    m->K = a->d[a->n - 1], m->M = a->n > 1 ? a->d[a->n - 2] : 1, m->N = b->n > 1 ? b->d[b->n - 1] : 1;
+    m->K = a->d[a->n - 1], m->M = a->n > 1 ? a->d[a->n - 2] : 1,
+    m->N = b->n > 1 ? b->d[b->n - 1] : 1;
     m->a_row = m->K, m->a_column = 1, m->b_row = m->N, m->b_column = 1;
     m->batch = p->out[0].type.dims;
     m->batch.n -= (a->n > 1) + (b->n > 1);
     m->b_count = steps(b, m->K * m->N, &m->batch, m->b_step);
     int64_t rows = steps(a, m->M * m->K, &m->batch, m->a_step) * m->M;
     if (m->b_count == 1 && rows == fac_dims_count(&m->batch) * m->M) m->M = rows, m->batch.n = 0;
-    if (fac_matmul_takes_a(p)) m->a_row = p->in[0].layout.stride[0], m->a_column = p->in[0].layout.stride[1];
+    if (fac_matmul_takes_a(p))
+        m->a_row = p->in[0].layout.stride[0], m->a_column = p->in[0].layout.stride[1];
 }
 
 bool fac_matmul_read(const fac_problem *p, fac_dtype type, fac_matmul_form *m) {
@@ -53,17 +56,23 @@ bool fac_matmul_read(const fac_problem *p, fac_dtype type, fac_matmul_form *m) {
         fac_dtype t = p->in[i].type.dtype;
         if (t != FAC_NONE && (t != type || fac_dims_count(&p->in[i].type.dims) <= 0)) return false;
     }
-    if (p->nout != 1 || p->out[0].type.dtype != type || fac_dims_count(&p->out[0].type.dims) <= 0) return false;
+    if (p->nout != 1 || p->out[0].type.dtype != type || fac_dims_count(&p->out[0].type.dims) <= 0)
+        return false;
     const fac_op *op = p->node->op;
-    if (op == &fac_op_linear) linear(p, m);
-    else if (op == &fac_op_gemm) gemm(p, m);
-    else if (op == &fac_op_matmul) matmul(p, m);
-    else return false;
+    if (op == &fac_op_linear)
+        linear(p, m);
+    else if (op == &fac_op_gemm)
+        gemm(p, m);
+    else if (op == &fac_op_matmul)
+        matmul(p, m);
+    else
+        return false;
     m->batches = m->batch.n ? fac_dims_count(&m->batch) : 1;
     if (p->node->nports > 2 && p->in[2].type.dtype) {
         const fac_dims *c = &p->in[2].type.dims;
         int64_t n = m->c_count = fac_dims_count(c), last = c->n ? c->d[c->n - 1] : 1;
-        const bool whole = n == m->M * m->N && m->M > 1 && m->N > 1, rows = n == m->M && last == 1 && m->M > 1;
+        const bool whole = n == m->M * m->N && m->M > 1 && m->N > 1,
+                   rows = n == m->M && last == 1 && m->M > 1;
         m->c = whole ? FAC_C_WHOLE : rows ? FAC_C_ROWS : FAC_C_COLUMNS;
     }
     return true;
@@ -78,15 +87,22 @@ fac_matmul_place fac_matmul_at(const fac_matmul_form *m, int64_t i) {
 
 int64_t fac_matmul_packed_c(const fac_matmul_form *m, int lanes) {
     switch (m->c) {
-    case FAC_C_COLUMNS: return (m->N + lanes - 1) / lanes * lanes;
-    case FAC_C_ROWS: return m->M;
-    case FAC_C_WHOLE: return m->M * m->N;
-    default: return 0;
+    case FAC_C_COLUMNS:
+        return (m->N + lanes - 1) / lanes * lanes;
+    case FAC_C_ROWS:
+        return m->M;
+    case FAC_C_WHOLE:
+        return m->M * m->N;
+    default:
+        return 0;
     }
 }
 
 uint64_t fac_matmul_key_c(const fac_matmul_form *m, int lanes) {
-    union { float f; uint32_t u; } beta = { .f = (float)m->beta };
+    union {
+        float f;
+        uint32_t u;
+    } beta = { .f = (float)m->beta };
     uint64_t key = 2 | (uint64_t)m->c << 2 | (uint64_t)lanes << 8 | (uint64_t)beta.u << 32;
     return key ^ (uint64_t)m->N * 0x9e3779b97f4a7c15u;
 }

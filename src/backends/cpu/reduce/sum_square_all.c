@@ -1,7 +1,8 @@
 /* Solver "sum_square_all": one pass over all inputs in one parallel region.
  *
- * All inputs are cut into chunks of a fixed size, a chunk gives a sum in f64, and those are added in order: the result does not
- * depend on the number of threads.  |error| <= 2^-24 y for an f32 result, whatever the number of elements. */
+ * All inputs are cut into chunks of a fixed size, a chunk gives a sum in f64, and those are added
+ * in order: the result does not depend on the number of threads.  |error| <= 2^-24 y for an f32
+ * result, whatever the number of elements. */
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -13,8 +14,17 @@
 
 enum { CHUNK = 16 << 10, SHARES = 8 };
 
-typedef struct input { int64_t first, count, offset; bool f64; } input;        /* first: number of its first chunk */
-typedef struct plan { const fac_streams *streams; int inputs; bool f64; int64_t chunks, out_offset; input in[]; } plan;
+typedef struct input {
+    int64_t first, count, offset;
+    bool f64;
+} input; /* first: number of its first chunk */
+typedef struct plan {
+    const fac_streams *streams;
+    int inputs;
+    bool f64;
+    int64_t chunks, out_offset;
+    input in[];
+} plan;
 
 static bool takes(const fac_problem *p) {
     for (int i = 0; i < p->nin; i++)
@@ -22,14 +32,17 @@ static bool takes(const fac_problem *p) {
     return !p->node->body[0] && fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims);
 }
 
-static int64_t chunks_of(const fac_operand *o) { return (fac_dims_count(&o->type.dims) + CHUNK - 1) / CHUNK; }
+static int64_t chunks_of(const fac_operand *o) {
+    return (fac_dims_count(&o->type.dims) + CHUNK - 1) / CHUNK;
+}
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     double bytes = 0;
     int64_t chunks = 0;
     if (!takes(p)) return false;
     for (int i = 0; i < p->nin; i++) {
-        if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims)) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
+        if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims))
+            p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
         bytes += (double)fac_type_bytes(&p->in[i].type);
         chunks += chunks_of(&p->in[i]);
     }
@@ -47,7 +60,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     s->out_offset = p->out[0].layout.offset;
     for (int i = 0; i < p->nin; i++) {
         const fac_operand *o = &p->in[i];
-        s->in[i] = (input){ s->chunks, fac_dims_count(&o->type.dims), o->layout.offset, o->type.dtype == FAC_F64 };
+        s->in[i] = (input){ s->chunks, fac_dims_count(&o->type.dims), o->layout.offset,
+                            o->type.dtype == FAC_F64 };
         s->chunks += chunks_of(o);
     }
     *out = s;
@@ -59,7 +73,11 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-typedef struct job { const plan *s; const fac_span *in; double *part; } job;
+typedef struct job {
+    const plan *s;
+    const fac_span *in;
+    double *part;
+} job;
 
 static double squares(const double *x, int64_t n) {
     double sum = 0;
@@ -77,23 +95,34 @@ static void run_chunks(void *arg, int64_t first, int64_t last, int thread) {
         const input *x = &s->in[i];
         int64_t at = (c - x->first) * CHUNK, n = x->count - at < CHUNK ? x->count - at : CHUNK;
         const char *from = fac_span_bytes(j->in[i]);
-        if (x->f64) j->part[c] = squares((const double *)from + x->offset + at, n);
-        else j->part[c] = s->streams->spread_row((const float *)from + x->offset + at, n, 0);
+        if (x->f64)
+            j->part[c] = squares((const double *)from + x->offset + at, n);
+        else
+            j->part[c] = s->streams->spread_row((const float *)from + x->offset + at, n, 0);
     }
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)err;
     const plan *s = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
     job j = { s, in, (double *)((char *)work.memory + work.at) };
-    if (s->chunks) fac_parallel_ranges(pool, s->chunks, s->chunks > 2 ? SHARES * pool->threads : 1, run_chunks, &j);
+    if (s->chunks)
+        fac_parallel_ranges(pool, s->chunks, s->chunks > 2 ? SHARES * pool->threads : 1, run_chunks,
+                            &j);
     double sum = 0;
     for (int64_t c = 0; c < s->chunks; c++) sum += j.part[c];
-    if (s->f64) ((double *)fac_span_bytes(out[0]))[s->out_offset] = sum;
-    else ((float *)fac_span_bytes(out[0]))[s->out_offset] = (float)sum;
+    if (s->f64)
+        ((double *)fac_span_bytes(out[0]))[s->out_offset] = sum;
+    else
+        ((float *)fac_span_bytes(out[0]))[s->out_offset] = (float)sum;
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_sum_square_all = {
-    .name = "sum_square_all", .op = &fac_op_sum_square_all, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_sum_square_all = { .name = "sum_square_all",
+                                            .op = &fac_op_sum_square_all,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = done,
+                                            .run = run };

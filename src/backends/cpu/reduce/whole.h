@@ -7,7 +7,7 @@
 #include "facula/op.h"
 
 /* y[i] = x[0] f x[1] f ... of `size` > 0 numbers, for `n` lines: those of a line lie side by side
- * and lines behind each other (rows), or lines lie side by side, and `stride` numbers are between
+ * and lines one after the other (rows), or lines lie side by side, and `stride` numbers are between
  * two of one (columns). */
 typedef void fac_whole_rows(const void *x, int64_t size, int64_t n, void *y);
 typedef void fac_whole_columns(const void *x, int64_t size, int64_t stride, int64_t n, void *y);

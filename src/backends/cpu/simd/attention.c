@@ -1,6 +1,6 @@
-/* The softmax of attention, folded block by block: see attention.h.  After Milakov and Gimelshein, "Online normalizer calculation
- * for softmax" (2018) and Dao et al., "FlashAttention" (2022): when a block raises the largest score, what was summed before is
- * scaled down. */
+/* The softmax of attention, folded block by block: see attention.h.  After Milakov and Gimelshein,
+ * "Online normalizer calculation for softmax" (2018) and Dao et al., "FlashAttention" (2022): when
+ * a block raises the largest score, what was summed before is scaled down. */
 #include <math.h>
 #include "backends/cpu/attention/attention.h"
 #include "backends/cpu/simd/exp2.h"
@@ -8,7 +8,8 @@
 
 static const float LOG2_E = 1.44269504088896340736f;
 
-/* Applies masks, and the scale where the largest score cannot be found without; returns the scale that is left to do. */
+/* Applies masks, and the scale where the largest score cannot be found without; returns the scale
+ * that is left to do. */
 INLINE float settle(const int n, const fac_attention_block *t) {
     if (!t->bias && !t->mask && !t->last && t->scale > 0) return t->scale;
     vec last[2];
@@ -28,15 +29,15 @@ INLINE float settle(const int n, const fac_attention_block *t) {
 
 /* The largest score of each query, those of earlier blocks included. */
 INLINE void largest(const int n, const fac_attention_block *t, float scale, vec top[2]) {
-    enum { CHAINS = 4 };                                /* hide the latency of a maximum */
+    enum { CHAINS = 4 }; /* hide the latency of a maximum */
     vec chain[CHAINS][2];
     const float *s = t->s;
-    UNROLL for (int v = 0; v < n; v++)
-        UNROLL for (int c = 0; c < CHAINS; c++) chain[c][v] = all(-INFINITY);
+    UNROLL for (int v = 0; v < n; v++) UNROLL for (int c = 0; c < CHAINS; c++) chain[c][v] =
+        all(-INFINITY);
     int64_t k = 0;
     for (; k + CHAINS <= t->keys; k += CHAINS, s += CHAINS * n * VL)
-        UNROLL for (int c = 0; c < CHAINS; c++)
-            UNROLL for (int v = 0; v < n; v++) chain[c][v] = vmax(chain[c][v], load(s + (c * n + v) * VL));
+        UNROLL for (int c = 0; c < CHAINS; c++) UNROLL for (int v = 0; v < n; v++) chain[c][v] =
+            vmax(chain[c][v], load(s + (c * n + v) * VL));
     for (; k < t->keys; k++, s += n * VL)
         UNROLL for (int v = 0; v < n; v++) chain[0][v] = vmax(chain[0][v], load(s + v * VL));
     UNROLL for (int v = 0; v < n; v++) {
@@ -61,20 +62,18 @@ INLINE void fold(const int n, const fac_attention_block *t) {
         factor[v] = exp2_of(load(t->top + v * VL) - base[v]);
         const ivec differs = factor[v] != all(1);
         for (int k = 0; k < VL; k++) same = same && !differs[k];
-        sum[0][v] = sum[1][v] = all(0);                 /* long sums are made of those of blocks */
+        sum[0][v] = sum[1][v] = all(0); /* long sums are made of those of blocks */
         store(t->top + v * VL, top[v]);
     }
     float *s = t->s;
     int64_t k = 0;
     for (; k + 2 <= t->keys; k += 2, s += 2 * n * VL)
-        UNROLL for (int c = 0; c < 2; c++)
-            UNROLL for (int v = 0; v < n; v++) {
-                const vec p = exp2_of(load(s + (c * n + v) * VL) * scale - base[v]);
-                store(s + (c * n + v) * VL, p);
-                sum[c][v] += p;
-            }
-    for (; k < t->keys; k++, s += n * VL)
-        UNROLL for (int v = 0; v < n; v++) {
+        UNROLL for (int c = 0; c < 2; c++) UNROLL for (int v = 0; v < n; v++) {
+            const vec p = exp2_of(load(s + (c * n + v) * VL) * scale - base[v]);
+            store(s + (c * n + v) * VL, p);
+            sum[c][v] += p;
+        }
+    for (; k < t->keys; k++, s += n * VL) UNROLL for (int v = 0; v < n; v++) {
             const vec p = exp2_of(load(s + v * VL) * scale - base[v]);
             store(s + v * VL, p);
             sum[0][v] += p;
@@ -84,12 +83,15 @@ INLINE void fold(const int n, const fac_attention_block *t) {
         store(t->sum + v * VL, before + (sum[0][v] + sum[1][v]));
     }
     for (int64_t i = 0; i < t->size && !same; i++)
-        UNROLL for (int v = 0; v < n; v++) store(t->o + (i * n + v) * VL, load(t->o + (i * n + v) * VL) * factor[v]);
+        UNROLL for (int v = 0; v < n; v++)
+            store(t->o + (i * n + v) * VL, load(t->o + (i * n + v) * VL) * factor[v]);
 }
 
 static void fold_block(const fac_attention_block *t) {
-    if (t->vectors == 1) fold(1, t);
-    else fold(2, t);
+    if (t->vectors == 1)
+        fold(1, t);
+    else
+        fold(2, t);
 }
 
 /* Weights of one block, and what goes back to their scores. */
@@ -98,9 +100,9 @@ INLINE void grad(const int n, const fac_attention_block *t, float *d, const floa
     const float scale = settle(n, t);
     const int64_t row = t->row;
     float *s = t->s;
-    UNROLL for (int v = 0; v < n; v++) base[v] = load(t->top + v * VL), shift[v] = load(along + v * VL);
-    for (int64_t k = 0; k < t->keys; k++, s += row, d += row)
-        UNROLL for (int v = 0; v < n; v++) {
+    UNROLL for (int v = 0; v < n; v++) base[v] = load(t->top + v * VL),
+                                       shift[v] = load(along + v * VL);
+    for (int64_t k = 0; k < t->keys; k++, s += row, d += row) UNROLL for (int v = 0; v < n; v++) {
             const vec p = exp2_of(load(s + v * VL) * scale - base[v]);
             store(s + v * VL, p);
             store(d + v * VL, p * (load(d + v * VL) - shift[v]));
@@ -108,8 +110,10 @@ INLINE void grad(const int n, const fac_attention_block *t, float *d, const floa
 }
 
 static void grad_block(const fac_attention_block *t, float *d, const float *along) {
-    if (t->vectors == 1) grad(1, t, d, along);
-    else grad(2, t, d, along);
+    if (t->vectors == 1)
+        grad(1, t, d, along);
+    else
+        grad(2, t, d, along);
 }
 
 static void divide(float *o, int64_t size, int vectors, const float *sum) {
@@ -117,19 +121,22 @@ static void divide(float *o, int64_t size, int vectors, const float *sum) {
         const vec s = load(sum + v * VL);
         const ivec some = s != all(0);
         const vec factor = (vec)((ivec)(1 / s) & some);
-        for (int64_t i = 0; i < size; i++) store(o + (i * vectors + v) * VL, load(o + (i * vectors + v) * VL) * factor);
+        for (int64_t i = 0; i < size; i++)
+            store(o + (i * vectors + v) * VL, load(o + (i * vectors + v) * VL) * factor);
     }
 }
 
 /* ---- products: the register tile of tile.c without borders, bias and clipping ---- */
 
-/* Weights of the scores in registers.  Their sum tells whether one is NaN, or so large that sums of values might be infinite. */
+/* Weights of the scores in registers.  Their sum tells whether one is NaN, or so large that sums of
+ * values might be infinite. */
 static const float MOST = 1e9f;
 INLINE void weigh(const int m, const int n, const fac_attention_tile *t, float *y, vec acc[MR][2]) {
     const int64_t row = t->y_row;
     const float *terms = EXP2_TERMS;
     vec c[EXP2_COUNT];
-    __asm__ volatile("" : "+r"(terms));     /* or they would be kept in registers that the product needs */
+    __asm__ volatile(""
+                     : "+r"(terms)); /* or they would be kept in registers that the product needs */
     UNROLL for (int k = 0; k < EXP2_COUNT; k++) c[k] = held(all(terms[k]));
     UNROLL for (int v = 0; v < n; v++) {
         vec sum = all(0);
@@ -142,12 +149,14 @@ INLINE void weigh(const int m, const int n, const fac_attention_tile *t, float *
     }
 }
 
-INLINE void put(const int m, const int n, const int kind, const fac_attention_tile *t, float *y, const float *p, vec acc[MR][2]) {
+INLINE void put(const int m, const int n, const int kind, const fac_attention_tile *t, float *y,
+                const float *p, vec acc[MR][2]) {
     const bool changes = kind == FAC_ATTENTION_CHANGES, add = !changes && t->add;
     const int64_t row = t->y_row;
-    if (kind == FAC_ATTENTION_WEIGHTS) weigh(m, n, t, y, acc);
-    else UNROLL for (int v = 0; v < n; v++)
-        UNROLL for (int i = 0; i < m; i++) {
+    if (kind == FAC_ATTENTION_WEIGHTS)
+        weigh(m, n, t, y, acc);
+    else
+        UNROLL for (int v = 0; v < n; v++) UNROLL for (int i = 0; i < m; i++) {
             float *to = y + i * row + v * VL;
             vec sum = acc[i][v];
             if (changes) sum *= load(p + i * row + v * VL);
@@ -164,7 +173,7 @@ INLINE void ask(const float *rows, int64_t step, int64_t n, int64_t size) {
 }
 
 INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t) {
-    enum { AHEAD = 2 };                     /* tiles of a */
+    enum { AHEAD = 2 }; /* tiles of a */
     const bool columns = kind == FAC_ATTENTION_COLUMNS, weights = kind == FAC_ATTENTION_WEIGHTS;
     const bool based = weights || kind == FAC_ATTENTION_CHANGES;
     const int64_t i_step = columns ? 1 : t->step, k_step = columns ? t->step : 1;
@@ -172,8 +181,10 @@ INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t
     const int half = (m + 1) / 2;
     const float *rows = t->a, *first = t->w, *p = t->p;
     float *y = t->y;
-    for (int64_t j = 0; j < tiles; j++, rows += m * i_step, y += m * y_row, p += based ? m * y_row : 0) {
-        const float *a = rows, *b = a + half * i_step, *w = first;  /* two bases: few multiples of the step are needed */
+    for (int64_t j = 0; j < tiles;
+         j++, rows += m * i_step, y += m * y_row, p += based ? m * y_row : 0) {
+        const float *a = rows, *b = a + half * i_step,
+                    *w = first; /* two bases: few multiples of the step are needed */
         vec acc[MR][2];
         if (weights && t->ahead) {
             ask(rows + AHEAD * m * i_step, i_step, m, depth);
@@ -193,11 +204,13 @@ INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t
         }
         put(m, n, kind, t, y, p, acc);
     }
-    if (weights) UNROLL for (int v = 0; v < n; v++) t->unfit = t->unfit || any_of(~(load(t->sum + v * VL) < all(MOST)));
+    if (weights)
+        UNROLL for (int v = 0; v < n; v++) t->unfit =
+            t->unfit || any_of(~(load(t->sum + v * VL) < all(MOST)));
 }
 
-#define KERNEL(m, kind, number) \
-    static void kind##_##m##_1(fac_attention_tile *t) { tile(m, 1, number, t); } \
+#define KERNEL(m, kind, number)                                                                    \
+    static void kind##_##m##_1(fac_attention_tile *t) { tile(m, 1, number, t); }                   \
     static void kind##_##m##_2(fac_attention_tile *t) { tile(m, 2, number, t); }
 #define ENTRY(m, kind) [m] = { kind##_##m##_1, kind##_##m##_2 },
 
@@ -207,6 +220,10 @@ ALL_ROWS(KERNEL, weights, FAC_ATTENTION_WEIGHTS)
 ALL_ROWS(KERNEL, changes, FAC_ATTENTION_CHANGES)
 
 extern const fac_attention_kernels FAC_SIMD(fac_attention);
-const fac_attention_kernels FAC_SIMD(fac_attention) = {
-    fold_block, grad_block, divide,
-    { { ALL_ROWS(ENTRY, rows) }, { ALL_ROWS(ENTRY, columns) }, { ALL_ROWS(ENTRY, weights) }, { ALL_ROWS(ENTRY, changes) } } };
+const fac_attention_kernels FAC_SIMD(fac_attention) = { fold_block,
+                                                        grad_block,
+                                                        divide,
+                                                        { { ALL_ROWS(ENTRY, rows) },
+                                                          { ALL_ROWS(ENTRY, columns) },
+                                                          { ALL_ROWS(ENTRY, weights) },
+                                                          { ALL_ROWS(ENTRY, changes) } } };

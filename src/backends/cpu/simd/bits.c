@@ -14,7 +14,7 @@ enum { RUN = 7 };
 #else
 enum { RUN = 2 };
 #endif
-enum { WORDS = 31 };                    /* whose bytes add up to less than 256 */
+enum { WORDS = 31 }; /* whose bytes add up to less than 256 */
 #define LANES ((1u << VL) - 1)
 
 INLINE uvec load_bits(const uint32_t *p) {
@@ -29,16 +29,15 @@ INLINE uvec held_bits(uvec v) { return (uvec)held((vec)v); }
 
 INLINE uvec byte_counts(uvec v) {
 #if defined(__AVX512BW__)
-    const __m512i table = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3,
-                                                               2, 3,
-                                                               3, 4));
+    const __m512i table =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
     const __m512i low = _mm512_set1_epi8(15), x = (__m512i)v;
     const __m512i a = _mm512_shuffle_epi8(table, _mm512_and_si512(x, low));
     const __m512i b = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi32(x, 4), low));
     return (uvec)_mm512_add_epi8(a, b);
 #elif defined(__AVX2__)
-    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
-                                           0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1,
+                                           2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
     const __m256i low = _mm256_set1_epi8(15), x = (__m256i)v;
     const __m256i a = _mm256_shuffle_epi8(table, _mm256_and_si256(x, low));
     const __m256i b = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi32(x, 4), low));
@@ -212,8 +211,10 @@ static bool needs_relu(const fac_bit_levels *l) {
 INLINE void vector_bits(const fac_bit_levels *l, vec x, const int kind,
                         unsigned bits[FAC_BIT_PLANES]) {
     unsigned m[FAC_BIT_THRESHOLDS];
-    if (kind == SIGNS) bits[0] = ~below_zero(x);
-    else if (kind == ONE) bits[0] = above(x, l->threshold[0]);
+    if (kind == SIGNS)
+        bits[0] = ~below_zero(x);
+    else if (kind == ONE)
+        bits[0] = above(x, l->threshold[0]);
     else if (kind == TWO) {
         const unsigned m1 = above(x, l->threshold[1]);
         bits[0] = above(x, l->threshold[0]) ^ m1 ^ above(x, l->threshold[2]);
@@ -245,12 +246,18 @@ INLINE void pack_as(const fac_bit_pack *t, const int kind, const int planes, con
 
 static void pack(const fac_bit_pack *t) {
     const int kind = kind_of(t->levels);
-    if (needs_relu(t->levels) && kind == SIGNS) pack_as(t, SIGNS, 1, true);
-    else if (needs_relu(t->levels)) pack_as(t, ANY, t->levels->planes, true);
-    else if (kind == SIGNS) pack_as(t, SIGNS, 1, false);
-    else if (kind == ONE) pack_as(t, ONE, 1, false);
-    else if (kind == TWO) pack_as(t, TWO, 2, false);
-    else pack_as(t, ANY, t->levels->planes, false);
+    if (needs_relu(t->levels) && kind == SIGNS)
+        pack_as(t, SIGNS, 1, true);
+    else if (needs_relu(t->levels))
+        pack_as(t, ANY, t->levels->planes, true);
+    else if (kind == SIGNS)
+        pack_as(t, SIGNS, 1, false);
+    else if (kind == ONE)
+        pack_as(t, ONE, 1, false);
+    else if (kind == TWO)
+        pack_as(t, TWO, 2, false);
+    else
+        pack_as(t, ANY, t->levels->planes, false);
 }
 
 static void count(const uint32_t *x, int64_t x_pixel, int words, int64_t pixels, int32_t *to) {
@@ -285,8 +292,7 @@ INLINE vec number_of(const fac_bit_finish *t, const vec f[FAC_BIT_PLANES], vec y
     for (int m = 0; m < of_weights; m++) {
         vec sum = { 0 };
         UNROLL
-        for (int j = 0; j < planes; j++)
-            sum += t->u[j] * as_float(product_of(t, m, j, p, inside));
+        for (int j = 0; j < planes; j++) sum += t->u[j] * as_float(product_of(t, m, j, p, inside));
         y += f[m] * sum;
     }
     return y;
@@ -321,7 +327,7 @@ INLINE void put_codes(const fac_bit_finish *t, vec y, int p, const int kind, uns
     for (int j = 0; j < planes_of(t->codes, kind); j++) put_bits(t, p, j, bits[j], valid);
 }
 
-enum { NONE = -1 };                     /* a kind: no codes */
+enum { NONE = -1 }; /* a kind: no codes */
 
 INLINE void finish_as(const fac_bit_finish *t, const int of_weights, const int planes,
                       const bool inside, const int kind) {
@@ -343,11 +349,16 @@ INLINE void finish_as(const fac_bit_finish *t, const int of_weights, const int p
 INLINE void finish_of(const fac_bit_finish *t, const int of_weights, const int planes,
                       const bool inside) {
     const int kind = t->codes ? kind_of(t->codes) : NONE;
-    if (kind == NONE) finish_as(t, of_weights, planes, inside, NONE);
-    else if (kind == TWO) finish_as(t, of_weights, planes, inside, TWO);
-    else if (kind == ONE) finish_as(t, of_weights, planes, inside, ONE);
-    else if (kind == SIGNS) finish_as(t, of_weights, planes, inside, SIGNS);
-    else finish_as(t, of_weights, planes, inside, ANY);
+    if (kind == NONE)
+        finish_as(t, of_weights, planes, inside, NONE);
+    else if (kind == TWO)
+        finish_as(t, of_weights, planes, inside, TWO);
+    else if (kind == ONE)
+        finish_as(t, of_weights, planes, inside, ONE);
+    else if (kind == SIGNS)
+        finish_as(t, of_weights, planes, inside, SIGNS);
+    else
+        finish_as(t, of_weights, planes, inside, ANY);
 }
 
 INLINE unsigned at_least(ivec a, ivec b) {
@@ -378,11 +389,13 @@ INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int ki
         unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES] = { 0 };
         UNROLL
         for (int k = 0; k < thresholds; k++) m[k] = at_least(d, limit[k]);
-        if (kind == ANY) bits_of(l, m, bits);
+        if (kind == ANY)
+            bits_of(l, m, bits);
         else if (kind == TWO) {
             bits[0] = m[0] ^ m[1] ^ m[2];
             bits[1] = m[1];
-        } else bits[0] = m[0];
+        } else
+            bits[0] = m[0];
         for (int j = 0; j < planes_of(l, kind); j++) put_bits(t, p, j, bits[j], valid);
     }
 }
@@ -390,39 +403,64 @@ INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int ki
 static void limit(const fac_bit_finish *t) {
     const int kind = kind_of(t->codes);
     const bool inside = t->inside[0];
-    if (kind == ANY) limit_of(t, t->codes->thresholds, ANY, inside);
-    else if (kind == TWO) limit_of(t, 3, TWO, inside);
-    else if (inside) limit_of(t, 1, ONE, true);
-    else limit_of(t, 1, ONE, false);
+    if (kind == ANY)
+        limit_of(t, t->codes->thresholds, ANY, inside);
+    else if (kind == TWO)
+        limit_of(t, 3, TWO, inside);
+    else if (inside)
+        limit_of(t, 1, ONE, true);
+    else
+        limit_of(t, 1, ONE, false);
 }
 
 static void finish(const fac_bit_finish *t) {
     const bool inside = t->inside[0];
-    if (t->codes && t->limits) limit(t);
-    else if (inside && t->of_weights == 1) finish_of(t, 1, 1, true);
-    else if (inside) finish_of(t, t->of_weights, 1, true);
-    else if (t->of_weights == 1 && t->planes == 1) finish_of(t, 1, 1, false);
-    else if (t->of_weights == 1 && t->planes == 2) finish_of(t, 1, 2, false);
-    else if (t->of_weights == 2 && t->planes == 2) finish_of(t, 2, 2, false);
-    else finish_of(t, t->of_weights, t->planes, false);
+    if (t->codes && t->limits)
+        limit(t);
+    else if (inside && t->of_weights == 1)
+        finish_of(t, 1, 1, true);
+    else if (inside)
+        finish_of(t, t->of_weights, 1, true);
+    else if (t->of_weights == 1 && t->planes == 1)
+        finish_of(t, 1, 1, false);
+    else if (t->of_weights == 1 && t->planes == 2)
+        finish_of(t, 1, 2, false);
+    else if (t->of_weights == 2 && t->planes == 2)
+        finish_of(t, 2, 2, false);
+    else
+        finish_of(t, t->of_weights, t->planes, false);
 }
 
 extern const fac_bit_kernels FAC_SIMD(fac_bits);
 const fac_bit_kernels FAC_SIMD(fac_bits) = {
 #if VL == 16
-    .name = "tables", .share = 8,
+    .name = "tables",
+    .share = 8,
 #elif defined(__AVX2__)
-    .name = "tables", .share = 6,
+    .name = "tables",
+    .share = 6,
 #else
-    .name = "portable", .share = 2.5,
+    .name = "portable",
+    .share = 2.5,
 #endif
-    .lanes = VL, .run = RUN, .tile = tile_plain, .finish = finish, .pack = pack, .count = count };
+    .lanes = VL,
+    .run = RUN,
+    .tile = tile_plain,
+    .finish = finish,
+    .pack = pack,
+    .count = count
+};
 #if VL == 16
 #if defined(FAC_ROLLED)
 #define tile_popcount tile_plain
 #endif
 extern const fac_bit_kernels fac_bits_popcount;
-const fac_bit_kernels fac_bits_popcount = {
-    .name = "popcount", .share = 17, .lanes = VL, .run = RUN, .tile = tile_popcount,
-    .finish = finish, .pack = pack, .count = count };
+const fac_bit_kernels fac_bits_popcount = { .name = "popcount",
+                                            .share = 17,
+                                            .lanes = VL,
+                                            .run = RUN,
+                                            .tile = tile_popcount,
+                                            .finish = finish,
+                                            .pack = pack,
+                                            .count = count };
 #endif

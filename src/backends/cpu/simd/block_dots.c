@@ -1,11 +1,11 @@
 /* Products of weights in blocks of 32 with rows of 8-bit numbers: see product/block_dots.h.
  *
- * All types are w = d u + m with u of 0..255: q4_0 m = -8 d, q4_1 its own m, q8_0 u = q + 128, m = -128 d.  So
- *     sum of w x = d dx sum(u xq) + m (dx sum xq)
- * where the second sums belong to x alone.  u xq are added in 32 bits: vpdpbusd takes 64 of them at a time, two blocks, whose
- * sums lie in the halves of a vector; without it products of pairs are added in 16 bits, which 8-bit u would overflow: those are
- * taken as signed numbers by their magnitudes.  q4_k's parts of 32 are blocks of q4_1 with d and m of their own,
- * q6_k has a scale for 16 numbers. */
+ * All types are w = d u + m with u of 0..255: q4_0 m = -8 d, q4_1 its own m, q8_0 u = q + 128, m =
+ * -128 d.  So sum of w x = d dx sum(u xq) + m (dx sum xq) where the second sums belong to x alone.
+ * u xq are added in 32 bits: vpdpbusd takes 64 of them at a time, two blocks, whose sums lie in the
+ * halves of a vector; without it products of pairs are added in 16 bits, which 8-bit u would
+ * overflow: those are taken as signed numbers by their magnitudes.  q4_k's parts of 32 are blocks
+ * of q4_1 with d and m of their own, q6_k has a scale for 16 numbers. */
 #include <string.h>
 #include "backends/cpu/simd/vector.h"
 #include "backends/cpu/product/block_dots.h"
@@ -44,7 +44,7 @@ INLINE void unpack_q4_k(const char *w, uint64_t *scales, uint64_t *minima) {
 #include "backends/cpu/simd/block_dots_512.h"
 #else
 
-enum { PART = 128 };                        /* blocks whose scales are gathered together */
+enum { PART = 128 }; /* blocks whose scales are gathered together */
 
 /* d of n blocks, and the sum of their m times those of x. */
 INLINE float scales(const enum type t, const char *w, int n, const float *sums, float *d) {
@@ -67,18 +67,21 @@ INLINE float scales(const enum type t, const char *w, int n, const float *sums, 
 INLINE __m256i block_of(const enum type t, const char *a) {
     if (t == TYPE_Q8_0) return _mm256_loadu_si256((const __m256i *)a);
     const __m128i x = _mm_loadu_si128((const __m128i *)a);
-    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1), _mm256_set1_epi8(15));
+    return _mm256_and_si256(
+        _mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1),
+        _mm256_set1_epi8(15));
 }
 
 /* q8_0 by magnitudes: the products are those of q, not of q + 128. */
 INLINE __m256i products(const enum type t, __m256i u, __m256i x) {
     const __m256i ones = _mm256_set1_epi16(1);
     if (t != TYPE_Q8_0) return _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), ones);
-    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(u), _mm256_sign_epi8(x, u)), ones);
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(u), _mm256_sign_epi8(x, u)),
+                             ones);
 }
 
-INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n, const float *d, const char *const *x,
-                 const float *const *dx, __m256 *sum) {
+INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n,
+                 const float *d, const char *const *x, const float *const *dx, __m256 *sum) {
     const int bytes = bytes_of(t);
     (void)vnni;
     w += head_of(t);
@@ -86,7 +89,8 @@ INLINE void part(const enum type t, const bool vnni, const int m, const char *w,
         const __m256i u = block_of(t, w + b * bytes);
         for (int j = 0; j < m; j++) {
             const __m256i p = products(t, u, _mm256_loadu_si256((const __m256i *)(x[j] + 32 * b)));
-            sum[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(p), _mm256_set1_ps(d[b] * dx[j][b]), sum[j]);
+            sum[j] =
+                _mm256_fmadd_ps(_mm256_cvtepi32_ps(p), _mm256_set1_ps(d[b] * dx[j][b]), sum[j]);
         }
     }
 }
@@ -106,8 +110,8 @@ INLINE int signed_at(const enum type t, const char *w, int k) {
 }
 
 /* q8_0 as it is, not q + 128. */
-INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n, const float *d, const char *const *x,
-                 const float *const *dx, float *sum) {
+INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n,
+                 const float *d, const char *const *x, const float *const *dx, float *sum) {
     (void)vnni;
     for (int b = 0; b < n; b++) {
         const char *q = w + b * bytes_of(t) + head_of(t);
@@ -124,7 +128,8 @@ INLINE float total(sums v) { return v; }
 
 #endif
 
-INLINE void row(const enum type t, const bool vnni, const int m, const fac_block_rows *r, const char *w, const char *x, float *y) {
+INLINE void row(const enum type t, const bool vnni, const int m, const fac_block_rows *r,
+                const char *w, const char *x, float *y) {
     const int blocks = (int)(r->K / 32), bytes = bytes_of(t);
     sums sum[4];
     float rest[4] = { 0 };
@@ -139,7 +144,7 @@ INLINE void row(const enum type t, const bool vnni, const int m, const fac_block
             q[j] = x + j * r->x_row + 32 * b;
             dx[j] = facts + b;
             const float below = scales(t, w + b * bytes, n, facts + blocks + b, d);
-            rest[j] += t == TYPE_Q8_0 ? 0 : below;      /* it is not shifted by 128 here */
+            rest[j] += t == TYPE_Q8_0 ? 0 : below; /* it is not shifted by 128 here */
         }
         part(t, vnni, m, w + b * bytes, n, d, q, dx, sum);
     }
@@ -150,7 +155,7 @@ INLINE void row(const enum type t, const bool vnni, const int m, const fac_block
 
 typedef struct large {
     signed char q[256];
-    float       d[16], m[8];                /* of parts of 32 (q4_k) or 16 (q6_k) numbers */
+    float d[16], m[8]; /* of parts of 32 (q4_k) or 16 (q6_k) numbers */
 } large;
 
 INLINE void read_q4_k(const char *w, large *to) {
@@ -181,7 +186,8 @@ INLINE void read_q6_k(const char *w, large *to) {
 }
 
 /* The products of one block with those of a row of x: dx and sums are those of its eight parts. */
-INLINE float with_x(const enum type t, const large *w, const char *x, const float *dx, const float *sums_) {
+INLINE float with_x(const enum type t, const large *w, const char *x, const float *dx,
+                    const float *sums_) {
     const int part_ = t == TYPE_Q4_K ? 32 : 16;
     float y = 0;
     for (int j = 0; j < 256 / part_; j++) {
@@ -199,8 +205,10 @@ INLINE void rows_of_large(const enum type t, const fac_block_rows *r) {
         for (int64_t b = 0; b < r->K / 256; b++) {
             const char *w = r->w + i * r->w_row + b * bytes_of(t);
             large one;
-            if (t == TYPE_Q4_K) read_q4_k(w, &one);
-            else read_q6_k(w, &one);
+            if (t == TYPE_Q4_K)
+                read_q4_k(w, &one);
+            else
+                read_q6_k(w, &one);
             for (int64_t j = 0; j < r->m; j++) {
                 const char *x = r->x + j * r->x_row;
                 const float *dx = (const float *)(const void *)(x + r->K) + 8 * b;
@@ -221,10 +229,14 @@ INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {
         for (int64_t i = 0; i < r->rows; i++) {
             const char *w = r->w + i * r->w_row;
             float *y = r->y + j * r->y_row + i;
-            if (left >= 4) row(t, vnni, 4, r, w, x, y);
-            else if (left == 3) row(t, vnni, 3, r, w, x, y);
-            else if (left == 2) row(t, vnni, 2, r, w, x, y);
-            else row(t, vnni, 1, r, w, x, y);
+            if (left >= 4)
+                row(t, vnni, 4, r, w, x, y);
+            else if (left == 3)
+                row(t, vnni, 3, r, w, x, y);
+            else if (left == 2)
+                row(t, vnni, 2, r, w, x, y);
+            else
+                row(t, vnni, 1, r, w, x, y);
         }
     }
 }
@@ -239,10 +251,12 @@ static bool has_vnni(void) {
 #endif
 }
 
-#define RUN(name, type) \
-    static void name(const fac_block_rows *r) { \
-        if (has_vnni()) rows(type, true, r); \
-        else rows(type, false, r); \
+#define RUN(name, type)                                                                            \
+    static void name(const fac_block_rows *r) {                                                    \
+        if (has_vnni())                                                                            \
+            rows(type, true, r);                                                                   \
+        else                                                                                       \
+            rows(type, false, r);                                                                  \
     }
 RUN(run_q4_0, TYPE_Q4_0)
 RUN(run_q4_1, TYPE_Q4_1)
@@ -278,9 +292,7 @@ static void decode_q8_0(const char *w, float *to, int64_t K) {
 }
 
 const fac_block_dots FAC_SIMD(fac_block_dots)[FAC_DTYPES] = {
-    [FAC_Q4_0] = { run_q4_0, decode_q4_0 },
-    [FAC_Q4_1] = { run_q4_1, decode_q4_1 },
-    [FAC_Q8_0] = { run_q8_0, decode_q8_0 },
-    [FAC_Q4_K] = { run_q4_k, NULL },
+    [FAC_Q4_0] = { run_q4_0, decode_q4_0 }, [FAC_Q4_1] = { run_q4_1, decode_q4_1 },
+    [FAC_Q8_0] = { run_q8_0, decode_q8_0 }, [FAC_Q4_K] = { run_q4_k, NULL },
     [FAC_Q6_K] = { run_q6_k, NULL },
 };

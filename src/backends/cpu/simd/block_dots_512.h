@@ -233,8 +233,7 @@ INLINE void one_row(const enum type t, const bool vnni, const fac_block_rows *r,
 /* m rows of x, which share each row of w. */
 INLINE void some_rows(const enum type t, const bool vnni, const int m, const fac_block_rows *r,
                       const char *x, float *y) {
-    for (int64_t i = 0; i < r->rows; i++)
-        any_tile(t, vnni, 1, m, r, r->w + i * r->w_row, x, y + i);
+    for (int64_t i = 0; i < r->rows; i++) any_tile(t, vnni, 1, m, r, r->w + i * r->w_row, x, y + i);
 }
 
 INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {

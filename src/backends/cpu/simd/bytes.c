@@ -1,8 +1,8 @@
 /* Tiles of products of bytes: see backends/cpu/bytes/bytes.h.
  *
  * With VNNI one instruction multiplies four pairs of bytes and adds them to a lane (vpdpbusd).
- * Elsewhere bytes are widened to 16 bits, even ones and odd ones, and vpmaddwd adds two exact products
- * each: vpmaddubsw would be half of the work, but its sums saturate at 16 bits. */
+ * Elsewhere bytes are widened to 16 bits, even ones and odd ones, and vpmaddwd adds two exact
+ * products each: vpmaddubsw would be half of the work, but its sums saturate at 16 bits. */
 #include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -67,30 +67,31 @@ INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, int32_t sum, uint8_
 
 #if VL == 16
 #define EVEN(x) _mm512_and_si512((__m512i)(x), _mm512_set1_epi32(0x00ff00ff))
-#define ODD(x)  _mm512_srli_epi16((__m512i)(x), 8)
+#define ODD(x) _mm512_srli_epi16((__m512i)(x), 8)
 #define EVEN_SIGNED(w) _mm512_srai_epi16(_mm512_slli_epi16((__m512i)(w), 8), 8)
-#define ODD_SIGNED(w)  _mm512_srai_epi16((__m512i)(w), 8)
-#define PAIRS(x, w) (ivec)_mm512_madd_epi16(x, w)
+#define ODD_SIGNED(w) _mm512_srai_epi16((__m512i)(w), 8)
+#define PAIRS(x, w) (ivec) _mm512_madd_epi16(x, w)
 #define WIDE __m512i
 #elif defined(__AVX2__)
 #define EVEN(x) _mm256_and_si256((__m256i)(x), _mm256_set1_epi32(0x00ff00ff))
-#define ODD(x)  _mm256_srli_epi16((__m256i)(x), 8)
+#define ODD(x) _mm256_srli_epi16((__m256i)(x), 8)
 #define EVEN_SIGNED(w) _mm256_srai_epi16(_mm256_slli_epi16((__m256i)(w), 8), 8)
-#define ODD_SIGNED(w)  _mm256_srai_epi16((__m256i)(w), 8)
-#define PAIRS(x, w) (ivec)_mm256_madd_epi16(x, w)
+#define ODD_SIGNED(w) _mm256_srai_epi16((__m256i)(w), 8)
+#define PAIRS(x, w) (ivec) _mm256_madd_epi16(x, w)
 #define WIDE __m256i
 #elif defined(__SSE2__) && VL == 4
 #define EVEN(x) _mm_and_si128((__m128i)(x), _mm_set1_epi32(0x00ff00ff))
-#define ODD(x)  _mm_srli_epi16((__m128i)(x), 8)
+#define ODD(x) _mm_srli_epi16((__m128i)(x), 8)
 #define EVEN_SIGNED(w) _mm_srai_epi16(_mm_slli_epi16((__m128i)(w), 8), 8)
-#define ODD_SIGNED(w)  _mm_srai_epi16((__m128i)(w), 8)
-#define PAIRS(x, w) (ivec)_mm_madd_epi16(x, w)
+#define ODD_SIGNED(w) _mm_srai_epi16((__m128i)(w), 8)
+#define PAIRS(x, w) (ivec) _mm_madd_epi16(x, w)
 #define WIDE __m128i
 #endif
 
-
 #if defined(WIDE)
-typedef struct weights { WIDE even, odd; } weights;
+typedef struct weights {
+    WIDE even, odd;
+} weights;
 INLINE weights weights_of(const int8_t *p) {
     const ivec w = load_int(p);
     return (weights){ EVEN_SIGNED(w), ODD_SIGNED(w) };
@@ -99,7 +100,9 @@ INLINE ivec dot(ivec a, ivec x, const weights *w) {
     return a + PAIRS(EVEN(x), w->even) + PAIRS(ODD(x), w->odd);
 }
 #else
-typedef struct weights { ivec w; } weights;
+typedef struct weights {
+    ivec w;
+} weights;
 INLINE weights weights_of(const int8_t *p) { return (weights){ load_int(p) }; }
 INLINE ivec dot(ivec a, ivec x, const weights *w) {
     for (int k = 0; k < 4; k++) {
@@ -120,7 +123,7 @@ INLINE ivec dot(ivec a, ivec x, const weights *w) {
 #if VL == 16
 #define TILE tile_vnni
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")))
-#define DOT(a, x, w) (ivec)_mm512_dpbusd_epi32((__m512i)(a), (__m512i)(x), (__m512i)(w))
+#define DOT(a, x, w) (ivec) _mm512_dpbusd_epi32((__m512i)(a), (__m512i)(x), (__m512i)(w))
 #define WEIGHTS ivec
 #define WEIGHTS_OF load_int
 #include "backends/cpu/simd/bytes_tile.h"
@@ -143,7 +146,7 @@ INLINE ivec wide_bytes(const uint8_t *p) {
 
 INLINE ivec times(ivec x, ivec w) {
 #if defined(WIDE)
-    return PAIRS((WIDE)x, (WIDE)w);         /* both fit into the lower 16 bits */
+    return PAIRS((WIDE)x, (WIDE)w); /* both fit into the lower 16 bits */
 #else
     return x * w;
 #endif
@@ -153,7 +156,8 @@ INLINE void put_row(const fac_byte_row *t, ivec a, uint8_t *y, int c, int n) {
     uint8_t some[4 * VL];
     if (t->factor) {
         const ivec v = whole(scaled(a, load(t->factor + c), t->lo, t->hi)) + t->y_zero;
-        if (n == VL) put_bytes(y + c, v);
+        if (n == VL)
+            put_bytes(y + c, v);
         else {
             put_bytes(some, v);
             memcpy(y + c, some, (size_t)n);
@@ -164,7 +168,7 @@ INLINE void put_row(const fac_byte_row *t, ivec a, uint8_t *y, int c, int n) {
     }
 }
 
-enum { STRIP = 4 };         /* pixels of a row at a time */
+enum { STRIP = 4 }; /* pixels of a row at a time */
 
 #define ROW row_plain
 #define TARGET
@@ -174,20 +178,32 @@ enum { STRIP = 4 };         /* pixels of a row at a time */
 #if VL == 16
 #define ROW row_vnni
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")))
-#define ADD(a, x, w) (ivec)_mm512_dpwssd_epi32((__m512i)(a), (__m512i)(x), (__m512i)(w))
+#define ADD(a, x, w) (ivec) _mm512_dpwssd_epi32((__m512i)(a), (__m512i)(x), (__m512i)(w))
 #include "backends/cpu/simd/bytes_row.h"
 #endif
 
 extern fac_byte_pair_kernel FAC_SIMD(fac_byte_pair);
 extern fac_byte_most_kernel FAC_SIMD(fac_byte_most);
-extern fac_byte_sum_kernel  FAC_SIMD(fac_byte_sum);
+extern fac_byte_sum_kernel FAC_SIMD(fac_byte_sum);
 extern const fac_byte_kernels FAC_SIMD(fac_bytes);
-const fac_byte_kernels FAC_SIMD(fac_bytes) = {
-    .name = "widened", .lanes = VL, .run = RUN, .share = 1.2, .tile = tile_plain, .row = row_plain,
-    .pair = FAC_SIMD(fac_byte_pair), .most = FAC_SIMD(fac_byte_most), .sum = FAC_SIMD(fac_byte_sum) };
+const fac_byte_kernels FAC_SIMD(fac_bytes) = { .name = "widened",
+                                               .lanes = VL,
+                                               .run = RUN,
+                                               .share = 1.2,
+                                               .tile = tile_plain,
+                                               .row = row_plain,
+                                               .pair = FAC_SIMD(fac_byte_pair),
+                                               .most = FAC_SIMD(fac_byte_most),
+                                               .sum = FAC_SIMD(fac_byte_sum) };
 #if VL == 16
 extern const fac_byte_kernels fac_bytes_vnni;
-const fac_byte_kernels fac_bytes_vnni = {
-    .name = "vnni", .lanes = VL, .run = RUN, .share = 3.6, .tile = tile_vnni, .row = row_vnni,
-    .pair = FAC_SIMD(fac_byte_pair), .most = FAC_SIMD(fac_byte_most), .sum = FAC_SIMD(fac_byte_sum) };
+const fac_byte_kernels fac_bytes_vnni = { .name = "vnni",
+                                          .lanes = VL,
+                                          .run = RUN,
+                                          .share = 3.6,
+                                          .tile = tile_vnni,
+                                          .row = row_vnni,
+                                          .pair = FAC_SIMD(fac_byte_pair),
+                                          .most = FAC_SIMD(fac_byte_most),
+                                          .sum = FAC_SIMD(fac_byte_sum) };
 #endif

@@ -49,8 +49,10 @@ TARGET INLINE void ROW_OF(_pixels)(const fac_byte_row *t, int64_t first, const i
     for (int c = 0; c < t->channels; c += VL) {
         const int left = t->channels - c < VL ? t->channels - c : VL;
         ivec a[STRIP];
-        if (three) ROW_OF(_three)(t, x, c, a);
-        else ROW_OF(_taps)(t, x, c, a, n);
+        if (three)
+            ROW_OF(_three)(t, x, c, a);
+        else
+            ROW_OF(_taps)(t, x, c, a, n);
         UNROLL
         for (int k = 0; k < n; k++) put_row(t, a[k], y + k * t->y_pixel, c, left);
     }

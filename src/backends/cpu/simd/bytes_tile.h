@@ -1,5 +1,5 @@
-/* The tile of bytes.c for one kind of dot product: TILE is the function's name, DOT(a, x, w) adds four
- * products to each lane, TARGET says what the function needs. */
+/* The tile of bytes.c for one kind of dot product: TILE is the function's name, DOT(a, x, w) adds
+ * four products to each lane, TARGET says what the function needs. */
 #define TILE_PASTE_(a, b) a##b
 #define TILE_PASTE(a, b) TILE_PASTE_(a, b)
 #define TILE_OF(n) TILE_PASTE(TILE, n)
@@ -31,28 +31,32 @@ TARGET INLINE void TILE_OF(_runs)(const fac_byte_tile *t, const int runs, const 
     for (int p = 0; p < runs * n; p++) {
         const bool first = p < n;
         const int32_t *sum = first ? t->sum0 : t->sum1;
-        uint8_t *y = first ? (uint8_t *)t->y0 + p * t->y_pixel : (uint8_t *)t->y1 + (p - n) * t->y_pixel;
+        uint8_t *y =
+            first ? (uint8_t *)t->y0 + p * t->y_pixel : (uint8_t *)t->y1 + (p - n) * t->y_pixel;
         finish(t, a[p][0], a[p][1], t->zero ? sum[first ? p : p - n] : 0, y);
     }
 }
 
-#define TILE_CASE(k) \
-    case k: \
-        if (t->x1) TILE_OF(_runs)(t, 2, k); \
-        else TILE_OF(_runs)(t, 1, k); \
+#define TILE_CASE(k)                                                                               \
+    case k:                                                                                        \
+        if (t->x1)                                                                                 \
+            TILE_OF(_runs)(t, 2, k);                                                               \
+        else                                                                                       \
+            TILE_OF(_runs)(t, 1, k);                                                               \
         break;
 TARGET static void TILE(const fac_byte_tile *t) {
     switch (t->n) {
-    TILE_CASE(1)
-    TILE_CASE(2)
+        TILE_CASE(1)
+        TILE_CASE(2)
 #if VL == 16
-    TILE_CASE(3)
-    TILE_CASE(4)
-    TILE_CASE(5)
-    TILE_CASE(6)
-    TILE_CASE(7)
+        TILE_CASE(3)
+        TILE_CASE(4)
+        TILE_CASE(5)
+        TILE_CASE(6)
+        TILE_CASE(7)
 #endif
-    default: break;
+    default:
+        break;
     }
 }
 

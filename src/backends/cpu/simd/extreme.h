@@ -4,7 +4,8 @@
 #include <math.h>
 #include "backends/cpu/simd/vector.h"
 
-/* NaN if there is one: that is looked for by itself.  Four parts at a time, since memory gives four streams faster than one. */
+/* NaN if there is one: that is looked for by itself.  Four parts at a time, since memory gives four
+ * streams faster than one. */
 INLINE float extreme_of(const int least, const float *x, int64_t n) {
     const float start = least ? INFINITY : -INFINITY;
     const int64_t part = n / (4 * VL) * VL;
@@ -21,17 +22,18 @@ INLINE float extreme_of(const int least, const float *x, int64_t n) {
             }
             odd |= unordered(v[0], v[1]) | unordered(v[2], v[3]);
         }
-        UNROLL for (int k = 1; k < 4; k++) top[0] = least ? vmin(top[0], top[k]) : vmax(top[0], top[k]);
+        UNROLL for (int k = 1; k < 4; k++) top[0] =
+            least ? vmin(top[0], top[k]) : vmax(top[0], top[k]);
         float lane[VL];
         store(lane, top[0]);
-        UNROLL for (int half = VL / 2; half > 0; half /= 2)
-            UNROLL for (int k = 0; k < half; k++) {
-                const float a = lane[k], b = lane[k + half];
-                lane[k] = (least ? b < a : b > a) ? b : a;
-            }
+        UNROLL for (int half = VL / 2; half > 0; half /= 2) UNROLL for (int k = 0; k < half; k++) {
+            const float a = lane[k], b = lane[k + half];
+            lane[k] = (least ? b < a : b > a) ? b : a;
+        }
         to = lane[0], any = any_of(odd);
     }
-    for (int64_t i = 4 * part; i < n; i++) to = (least ? x[i] < to : x[i] > to) ? x[i] : to, any |= x[i] != x[i];
+    for (int64_t i = 4 * part; i < n; i++)
+        to = (least ? x[i] < to : x[i] > to) ? x[i] : to, any |= x[i] != x[i];
     return any ? NAN : to;
 }
 #endif

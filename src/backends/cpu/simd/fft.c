@@ -6,7 +6,9 @@
 #include "backends/cpu/simd/vector.h"
 
 /* A complex element in memory is a vector of real parts, then one of imaginary ones. */
-typedef struct cvec { vec re, im; } cvec;
+typedef struct cvec {
+    vec re, im;
+} cvec;
 
 INLINE cvec get(const float *x, int64_t i) {
     return (cvec){ load(x + 2 * i * VL), load(x + (2 * i + 1) * VL) };
@@ -18,7 +20,7 @@ INLINE void put(float *x, int64_t i, cvec v) {
 INLINE cvec plus(cvec a, cvec b) { return (cvec){ a.re + b.re, a.im + b.im }; }
 INLINE cvec minus(cvec a, cvec b) { return (cvec){ a.re - b.re, a.im - b.im }; }
 INLINE cvec times(cvec a, vec x) { return (cvec){ a.re * x, a.im * x }; }
-INLINE cvec minus_i(cvec a) { return (cvec){ a.im, -a.re }; }          /* times -i */
+INLINE cvec minus_i(cvec a) { return (cvec){ a.im, -a.re }; } /* times -i */
 INLINE cvec turned(cvec a, vec c, vec s) {
     return (cvec){ a.re * c - a.im * s, a.re * s + a.im * c };
 }
@@ -84,11 +86,16 @@ INLINE void eight(cvec *a) {
 }
 
 INLINE void transform_of(const int r, cvec *a) {
-    if (r == 2) two(a);
-    else if (r == 3) three(a);
-    else if (r == 4) four(&a[0], &a[1], &a[2], &a[3]);
-    else if (r == 5) five(a);
-    else eight(a);
+    if (r == 2)
+        two(a);
+    else if (r == 3)
+        three(a);
+    else if (r == 4)
+        four(&a[0], &a[1], &a[2], &a[3]);
+    else if (r == 5)
+        five(a);
+    else
+        eight(a);
 }
 
 /* ---- stages ---- */
@@ -100,8 +107,8 @@ INLINE void stage(const int r, const float *x, float *y, int64_t m, int64_t s, c
             cvec a[8];
             UNROLL for (int j = 0; j < r; j++) a[j] = get(x, q + s * (p + m * j));
             transform_of(r, a);
-            UNROLL for (int k = 1; k < r; k++)
-                if (p) a[k] = turned(a[k], all(w[2 * (k - 1)]), all(w[2 * (k - 1) + 1]));
+            UNROLL for (int k = 1; k < r; k++) if (p) a[k] =
+                turned(a[k], all(w[2 * (k - 1)]), all(w[2 * (k - 1) + 1]));
             UNROLL for (int k = 0; k < r; k++) put(y, q + s * (r * p + k), a[k]);
         }
     }
@@ -114,11 +121,16 @@ static float *transform(const fac_fft *f, float *a, float *b) {
         const int r = f->radix[k];
         const int64_t m = n / r;
         float *x = a;
-        if (r == 2) stage(2, a, b, m, s, turns);
-        else if (r == 3) stage(3, a, b, m, s, turns);
-        else if (r == 4) stage(4, a, b, m, s, turns);
-        else if (r == 5) stage(5, a, b, m, s, turns);
-        else stage(8, a, b, m, s, turns);
+        if (r == 2)
+            stage(2, a, b, m, s, turns);
+        else if (r == 3)
+            stage(3, a, b, m, s, turns);
+        else if (r == 4)
+            stage(4, a, b, m, s, turns);
+        else if (r == 5)
+            stage(5, a, b, m, s, turns);
+        else
+            stage(8, a, b, m, s, turns);
         turns += 2 * m * (r - 1);
         a = b;
         b = x;
@@ -141,8 +153,10 @@ static void widen(float *x, int64_t n) {
 }
 
 INLINE void put_part(float *to, vec v, int lanes) {
-    if (lanes == VL) store(to, v);
-    else store_some(to, v, lanes);
+    if (lanes == VL)
+        store(to, v);
+    else
+        store_some(to, v, lanes);
 }
 
 static void whole(const fac_fft_out *o, const float *z) {

@@ -1,8 +1,9 @@
-/* Gradients of softmax, log_softmax and layer_norm along one line, of one instruction set: see fac_line_grads in streams.h. */
+/* Gradients of softmax, log_softmax and layer_norm along one line, of one instruction set: see
+ * fac_line_grads in streams.h. */
 #include "backends/cpu/simd/exp2.h"
 #include "backends/cpu/simd/widen.h"
 
-enum { CHAINS = 4 };                    /* additions that do not wait for each other */
+enum { CHAINS = 4 }; /* additions that do not wait for each other */
 
 /* The sum of CHAINS * rounds vectors of products, lane by lane. */
 INLINE vec products(const float *x, const float *y, int64_t rounds) {
@@ -43,12 +44,15 @@ static void log_softmax(const float *y, const float *dy, float *dx, int64_t n, f
     int64_t i = 0;
     for (; i + VL <= n; i += VL) store(dx + i, load(dy + i) - exp_of(load(y + i)) * sum);
     const int rest = (int)(n - i);
-    if (rest) store_some(dx + i, load_some(dy + i, rest) - exp_of(load_some(y + i, rest)) * sum, rest);
+    if (rest)
+        store_some(dx + i, load_some(dy + i, rest) - exp_of(load_some(y + i, rest)) * sum, rest);
 }
 
 /* One vector of the sums over a line, and of those over all lines. */
-INLINE void norm_step(const int scaled, const int params, const fac_norm_line *t, int64_t i, vec *sum, vec *along) {
-    const vec hat = (load(t->x + i) - t->mean) * t->inverse, dy = load(t->dy + i), g = scaled ? dy * load(t->scale + i) : dy;
+INLINE void norm_step(const int scaled, const int params, const fac_norm_line *t, int64_t i,
+                      vec *sum, vec *along) {
+    const vec hat = (load(t->x + i) - t->mean) * t->inverse, dy = load(t->dy + i),
+              g = scaled ? dy * load(t->scale + i) : dy;
     *sum += g, *along += g * hat;
     if (params) {
         store(t->dscale + i, load(t->dscale + i) + dy * hat);
@@ -56,7 +60,8 @@ INLINE void norm_step(const int scaled, const int params, const fac_norm_line *t
     }
 }
 
-INLINE void norm_sums_of(const int scaled, const int params, const fac_norm_line *t, double *sum, double *along) {
+INLINE void norm_sums_of(const int scaled, const int params, const fac_norm_line *t, double *sum,
+                         double *along) {
     int64_t i = 0;
     *sum = *along = 0;
     while (i + VL <= t->n) {
@@ -70,32 +75,40 @@ INLINE void norm_sums_of(const int scaled, const int params, const fac_norm_line
         *sum += total(a + b), *along += total(p + q);
     }
     for (; i < t->n; i++) {
-        const float hat = (t->x[i] - t->mean) * t->inverse, g = scaled ? t->dy[i] * t->scale[i] : t->dy[i];
+        const float hat = (t->x[i] - t->mean) * t->inverse,
+                    g = scaled ? t->dy[i] * t->scale[i] : t->dy[i];
         *sum += (double)g, *along += (double)g * (double)hat;
         if (params) t->dscale[i] += t->dy[i] * hat, t->dbias[i] += t->dy[i];
     }
 }
 
 static void norm_sums(const fac_norm_line *t, double *sum, double *along) {
-    if (t->scale) t->dscale ? norm_sums_of(1, 1, t, sum, along) : norm_sums_of(1, 0, t, sum, along);
-    else t->dscale ? norm_sums_of(0, 1, t, sum, along) : norm_sums_of(0, 0, t, sum, along);
+    if (t->scale)
+        t->dscale ? norm_sums_of(1, 1, t, sum, along) : norm_sums_of(1, 0, t, sum, along);
+    else
+        t->dscale ? norm_sums_of(0, 1, t, sum, along) : norm_sums_of(0, 0, t, sum, along);
 }
 
 /* inverse (dy scale - a - hat b) = dy scale inverse - (x - mean) (inverse^2 b) - inverse a */
-INLINE void norm_of(const int scaled, const fac_norm_line *t, int64_t first, int64_t n, float a, float b, float *dx) {
+INLINE void norm_of(const int scaled, const fac_norm_line *t, int64_t first, int64_t n, float a,
+                    float b, float *dx) {
     const float *x = t->x + first, *dy = t->dy + first, *scale = scaled ? t->scale + first : x;
-    const float slope = t->inverse * t->inverse * b, shift = t->inverse * a, mean = t->mean, inverse = t->inverse;
+    const float slope = t->inverse * t->inverse * b, shift = t->inverse * a, mean = t->mean,
+                inverse = t->inverse;
     int64_t i = 0;
     for (; i + VL <= n; i += VL) {
         const vec g = scaled ? load(dy + i) * load(scale + i) : load(dy + i);
         store(dx + i, g * inverse - ((load(x + i) - mean) * slope + shift));
     }
-    for (; i < n; i++) dx[i] = (scaled ? dy[i] * scale[i] : dy[i]) * inverse - ((x[i] - mean) * slope + shift);
+    for (; i < n; i++)
+        dx[i] = (scaled ? dy[i] * scale[i] : dy[i]) * inverse - ((x[i] - mean) * slope + shift);
 }
 
 static void norm(const fac_norm_line *t, int64_t first, int64_t n, float a, float b, float *dx) {
-    if (t->scale) norm_of(1, t, first, n, a, b, dx);
-    else norm_of(0, t, first, n, a, b, dx);
+    if (t->scale)
+        norm_of(1, t, first, n, a, b, dx);
+    else
+        norm_of(0, t, first, n, a, b, dx);
 }
 
 extern const fac_line_grads FAC_SIMD(fac_line_grads);

@@ -4,7 +4,8 @@
 extern fac_pack_kernel FAC_SIMD(fac_pack_rows);
 void FAC_SIMD(fac_pack_rows)(const float *from, int64_t from_row, int rows, int64_t n, float *to) {
     int64_t k = 0;
-    for (; k + 2 * VL <= n; k += 2 * VL, to += 2 * rows * VL)      /* two vectors are a line or more of every row */
+    for (; k + 2 * VL <= n;
+         k += 2 * VL, to += 2 * rows * VL) /* two vectors are a line or more of every row */
         for (int m = 0; m < rows; m++) {
             const float *x = from + m * from_row + k;
             store(to + m * VL, load(x));
@@ -12,5 +13,6 @@ void FAC_SIMD(fac_pack_rows)(const float *from, int64_t from_row, int rows, int6
         }
     for (; k < n; k += VL, to += rows * VL)
         for (int m = 0; m < rows; m++)
-            store(to + m * VL, k + VL <= n ? load(from + m * from_row + k) : load_some(from + m * from_row + k, (int)(n - k)));
+            store(to + m * VL, k + VL <= n ? load(from + m * from_row + k)
+                                           : load_some(from + m * from_row + k, (int)(n - k)));
 }

@@ -1,12 +1,12 @@
 /* Pooling of one row of one channel block: see fac_pool_row in simd.h.
  *
- * A window is taken apart: first the rows, once for each column of x, then the columns of that (3 x 3, stride 2: 2 + 1 maxima an
- * output for the rows instead of 6). */
+ * A window is taken apart: first the rows, once for each column of x, then the columns of that (3 x
+ * 3, stride 2: 2 + 1 maxima an output for the rows instead of 6). */
 #include <math.h>
 #include <stdbool.h>
 #include "backends/cpu/simd/vector.h"
 
-enum { PART = 128 };                    /* columns of x at a time: 8 KiB of the stack with the widest vectors */
+enum { PART = 128 }; /* columns of x at a time: 8 KiB of the stack with the widest vectors */
 
 INLINE vec join(const int average, vec a, vec b) { return average ? a + b : larger(a, b); }
 
@@ -34,18 +34,24 @@ INLINE void part(const int average, const fac_pool_row *t, int64_t q, int64_t la
 }
 
 /* The largest of up to three rows of one column; rows that are not there are those that are. */
-typedef struct column { const float *r0, *r1, *r2; int64_t in; } column;
+typedef struct column {
+    const float *r0, *r1, *r2;
+    int64_t in;
+} column;
 
 INLINE vec highest(const column *c, int64_t i) {
     return larger(larger(load(c->r0 + i * VL), load(c->r1 + i * VL)), load(c->r2 + i * VL));
 }
-INLINE vec highest_inside(const column *c, int64_t i) { return i >= 0 && i < c->in ? highest(c, i) : all(-INFINITY); }
+INLINE vec highest_inside(const column *c, int64_t i) {
+    return i >= 0 && i < c->in ? highest(c, i) : all(-INFINITY);
+}
 
-/* The usual pools: maxima of 2 or 3 columns and at most as many rows, of which neighbouring windows share columns. */
+/* The usual pools: maxima of 2 or 3 columns and at most as many rows, of which neighbouring windows
+ * share columns. */
 INLINE void small(const int S, const int stride, const fac_pool_row *t) {
     const float *x = t->x;
     const column c = { x, t->rows > 1 ? x + t->x_row : x, x + (t->rows - 1) * t->x_row, t->in };
-    const int64_t behind = (t->in - S + t->pad) / stride + 1;   /* outputs whose windows end inside */
+    const int64_t behind = (t->in - S + t->pad) / stride + 1; /* outputs whose windows end inside */
     int64_t q = 0, begin = (t->pad + stride - 1) / stride;
     const int64_t end = t->in + t->pad < S ? 0 : behind < t->width ? behind : t->width;
     if (begin > t->width) begin = t->width;
@@ -56,7 +62,8 @@ INLINE void small(const int S, const int stride, const fac_pool_row *t) {
             for (; q < end; q++) {
                 const int64_t i = q * stride - t->pad;
                 vec v;
-                if (S == 2) v = larger(highest(&c, i), highest(&c, i + 1));
+                if (S == 2)
+                    v = larger(highest(&c, i), highest(&c, i + 1));
                 else if (stride == 1) {
                     const vec next = highest(&c, i + 2);
                     v = larger(larger(last, middle), next);
@@ -92,12 +99,15 @@ void FAC_SIMD(fac_pool)(const fac_pool_row *t) {
         return;
     }
     const int64_t span = (int64_t)(t->S - 1) * t->dilation + 1;
-    const int64_t most = (PART - span) / t->stride + 1;         /* outputs of a part; the solver saw to span <= PART */
+    const int64_t most =
+        (PART - span) / t->stride + 1; /* outputs of a part; the solver saw to span <= PART */
     for (int64_t q = 0; q < t->width; q += most) {
         const int64_t last = q + most < t->width ? q + most : t->width;
         if (t->rows == 0)
             for (int64_t i = q; i < last; i++) store(t->y + i * VL, all(t->across ? 0 : -INFINITY));
-        else if (t->across) part(1, t, q, last);
-        else part(0, t, q, last);
+        else if (t->across)
+            part(1, t, q, last);
+        else
+            part(0, t, q, last);
     }
 }

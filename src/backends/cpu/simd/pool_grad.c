@@ -1,7 +1,7 @@
 /* The gradient of pooling of one row of one channel block: see fac_pool_grad_row in simd.h.
  *
- * Lanes are channels, each with a maximum of its own: the number of the tap that holds it is a vector, compared with every tap
- * when dy is handed back.  No branch depends on data. */
+ * Lanes are channels, each with a maximum of its own: the number of the tap that holds it is a
+ * vector, compared with every tap when dy is handed back.  No branch depends on data. */
 #include "backends/cpu/simd/vector.h"
 
 INLINE vec masked(ivec mask, vec v) { return (vec)((ivec)v & mask); }
@@ -10,7 +10,7 @@ extern fac_pool_grad_kernel FAC_SIMD(fac_pool_grad);
 void FAC_SIMD(fac_pool_grad)(const fac_pool_grad_row *t) {
     for (int64_t q = 0; q < t->width; q++) {
         const int64_t at = q * t->stride - t->pad;
-        int64_t first = 0, last = t->S;                 /* taps inside of the row */
+        int64_t first = 0, last = t->S; /* taps inside of the row */
         while (first < last && at + first * t->dilation < 0) first++;
         while (last > first && at + (last - 1) * t->dilation >= t->in) last--;
         if (first == last || t->rows == 0) continue;

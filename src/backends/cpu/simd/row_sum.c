@@ -1,5 +1,6 @@
-/* One row times a matrix: see fac_row_sum in simd.h.  A panel's sums stay in registers while its rows pass by, and a row
- * is asked for some rows ahead: the hardware finds neighbours by itself, but not rows behind those that are left out. */
+/* One row times a matrix: see fac_row_sum in simd.h.  A panel's sums stay in registers while its
+ * rows pass by, and a row is asked for some rows ahead: the hardware finds neighbours by itself,
+ * but not rows after those that are left out. */
 #include "backends/cpu/simd/vector.h"
 
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -15,7 +16,8 @@ INLINE void sum(const int n, const fac_row_panel *t, int64_t at) {
     UNROLL for (int v = 0; v < n; v++) acc[v] = load(t->y + at + v * VL);
     for (int64_t i = 0; i < t->n; i++) {
         const int64_t next = i + AHEAD < t->n ? i + AHEAD : i;
-        const float *row = w + (t->k ? t->k[i] : i) * t->row, *ahead = w + (t->k ? t->k[next] : next) * t->row;
+        const float *row = w + (t->k ? t->k[i] : i) * t->row,
+                    *ahead = w + (t->k ? t->k[next] : next) * t->row;
         const vec x = all(t->x[i]);
         for (int l = 0; t->k && l < n * VL; l += LINE) __builtin_prefetch(ahead + l, 0, 2);
         UNROLL for (int v = 0; v < n; v++) acc[v] += x * load(row + v * VL);

@@ -5,7 +5,7 @@
 #include "backends/cpu/simd/widen.h"
 #include "base/mathf.h"
 
-enum { FOLD_AHEAD = 8 };             /* rows that folds of columns ask for before they need them */
+enum { FOLD_AHEAD = 8 }; /* rows that folds of columns ask for before they need them */
 
 #define T float
 #define WIDEN widen_f32
@@ -26,7 +26,8 @@ static double fold_row_f32(int fold, double start, const void *x, int64_t n) {
 }
 
 /* Nor that of columns: four rows in f32, then all in acc.  A lane of ones is NaN. */
-INLINE void extreme_columns(const int least, double *acc, const float *x, int64_t rows, int64_t stride, int64_t columns) {
+INLINE void extreme_columns(const int least, double *acc, const float *x, int64_t rows,
+                            int64_t stride, int64_t columns) {
     const int fold = least ? FAC_FOLD_MIN : FAC_FOLD_MAX;
     const int64_t whole = columns / VL * VL, fours = rows / 4 * 4;
     if (whole < columns) columns_f32(fold, acc + whole, x + whole, rows, stride, columns - whole);
@@ -34,23 +35,31 @@ INLINE void extreme_columns(const int least, double *acc, const float *x, int64_
         for (int64_t j = 0; j < whole; j += VL) {
             vec v[4];
             UNROLL for (int k = 0; k < 4; k++) {
-                if (r + FOLD_AHEAD + 4 <= rows) __builtin_prefetch(x + (FOLD_AHEAD + k) * stride + j, 0, 2);
+                if (r + FOLD_AHEAD + 4 <= rows)
+                    __builtin_prefetch(x + (FOLD_AHEAD + k) * stride + j, 0, 2);
                 v[k] = load(x + k * stride + j);
             }
-            const vec a = least ? vmin(v[0], v[1]) : vmax(v[0], v[1]), b = least ? vmin(v[2], v[3]) : vmax(v[2], v[3]);
-            const vec top = (vec)((ivec)(least ? vmin(a, b) : vmax(a, b)) | unordered(v[0], v[1]) | unordered(v[2], v[3]));
+            const vec a = least ? vmin(v[0], v[1]) : vmax(v[0], v[1]),
+                      b = least ? vmin(v[2], v[3]) : vmax(v[2], v[3]);
+            const vec top = (vec)((ivec)(least ? vmin(a, b) : vmax(a, b)) | unordered(v[0], v[1]) |
+                                  unordered(v[2], v[3]));
             float lane[VL];
             store(lane, top);
             UNROLL for (int k = 0; k < 2; k++)
-                store_f64(acc + j + k * VD, fold_vector(fold, widen_f64(acc + j + k * VD), widen_f32(lane + k * VD)));
+                store_f64(acc + j + k * VD,
+                          fold_vector(fold, widen_f64(acc + j + k * VD), widen_f32(lane + k * VD)));
         }
     columns_f32(fold, acc, x, rows - fours, stride, whole);
 }
-static void fold_columns_f32(int fold, double *acc, const void *x, int64_t rows, int64_t stride, int64_t columns) {
-    const bool many = columns > 16 * VD;                /* few stay in registers */
-    if (many && fold == FAC_FOLD_MAX) extreme_columns(0, acc, x, rows, stride, columns);
-    else if (many && fold == FAC_FOLD_MIN) extreme_columns(1, acc, x, rows, stride, columns);
-    else columns_f32(fold, acc, x, rows, stride, columns);
+static void fold_columns_f32(int fold, double *acc, const void *x, int64_t rows, int64_t stride,
+                             int64_t columns) {
+    const bool many = columns > 16 * VD; /* few stay in registers */
+    if (many && fold == FAC_FOLD_MAX)
+        extreme_columns(0, acc, x, rows, stride, columns);
+    else if (many && fold == FAC_FOLD_MIN)
+        extreme_columns(1, acc, x, rows, stride, columns);
+    else
+        columns_f32(fold, acc, x, rows, stride, columns);
 }
 
 /* Loops that may write over what they read, element by element. */
@@ -71,7 +80,8 @@ static float top_of(const float *x, int64_t n) {
     return top;
 }
 
-/* exp(x - top) into y (NULL: nowhere), and their sum.  Every lane adds up some hundred terms in f32 at most. */
+/* exp(x - top) into y (NULL: nowhere), and their sum.  Every lane adds up some hundred terms in f32
+ * at most. */
 static double exp_row(const float *x, float *y, int64_t n, float top) {
     double sum = 0;
     int64_t i = 0;
@@ -107,7 +117,7 @@ static void put(void *to, const void *from, size_t bytes) {
     char *y = to;
     const char *x = from;
     const size_t line = VL * sizeof(float);
-    size_t n = (size_t)-(uintptr_t)y % line;
+    size_t n = (size_t) - (uintptr_t)y % line;
     if (n > bytes) n = bytes;
     memcpy(y, x, n);
     for (y += n, x += n, bytes -= n; bytes >= line; y += line, x += line, bytes -= line)
@@ -120,7 +130,7 @@ static void put(void *to, const void *from, size_t bytes) { memcpy(to, from, byt
 #define PAST NULL, NULL
 #endif
 
-enum { LONG_ROW = 4096 };                               /* numbers that stay in the first cache */
+enum { LONG_ROW = 4096 }; /* numbers that stay in the first cache */
 
 static void softmax_row_near(const float *x, float *y, int64_t n, bool log_of) {
     const float top = top_of(x, n);
@@ -140,12 +150,14 @@ static void softmax_row(const float *x, float *y, int64_t n, bool log_of, bool p
     if (from_here) put(y, row, (size_t)n * sizeof *row);
 }
 
-static void softmax_columns(const float *x, float *y, int64_t rows, int64_t stride, int64_t columns, bool log_of) {
+static void softmax_columns(const float *x, float *y, int64_t rows, int64_t stride, int64_t columns,
+                            bool log_of) {
     float top[FAC_LINES], e[FAC_LINES];
     double sum[FAC_LINES] = { 0 };
     for (int64_t j = 0; j < columns; j++) top[j] = -INFINITY;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < columns; j++) top[j] = x[r * stride + j] > top[j] ? x[r * stride + j] : top[j];
+        for (int64_t j = 0; j < columns; j++)
+            top[j] = x[r * stride + j] > top[j] ? x[r * stride + j] : top[j];
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t j = 0; j < columns; j++) e[j] = fac_expf(x[r * stride + j] - top[j]);
         if (!log_of) memcpy(y + r * stride, e, (size_t)columns * sizeof *e);
@@ -155,8 +167,10 @@ static void softmax_columns(const float *x, float *y, int64_t rows, int64_t stri
     for (int64_t r = 0; r < rows; r++) {
         const float *from = x + r * stride;
         float *to = y + r * stride;
-        if (log_of) IN_PLACE for (int64_t j = 0; j < columns; j++) to[j] = (from[j] - top[j]) - e[j];
-        else for (int64_t j = 0; j < columns; j++) to[j] *= e[j];
+        if (log_of)
+            IN_PLACE for (int64_t j = 0; j < columns; j++) to[j] = (from[j] - top[j]) - e[j];
+        else
+            for (int64_t j = 0; j < columns; j++) to[j] *= e[j];
     }
 }
 
@@ -164,29 +178,34 @@ static void normalize(const float *x, float *y, int64_t n, float mean, float fac
     IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift;
 }
 
-static void normalize_lanes(const float *x, float *y, int64_t pixels, const float *mean, const float *factor,
-                            const float *shift) {
+static void normalize_lanes(const float *x, float *y, int64_t pixels, const float *mean,
+                            const float *factor, const float *shift) {
     const vec m = load(mean), f = load(factor), s = load(shift);
     for (int64_t i = 0; i < pixels; i++) store(y + i * VL, (load(x + i * VL) - m) * f + s);
 }
 
-static void normalize_each(const float *x, float *y, int64_t n, float mean, float factor, const float *scale,
-                           const float *shift) {
-    if (scale && shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i] + shift[i];
-    else if (scale) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i];
-    else if (shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift[i];
-    else normalize(x, y, n, mean, factor, 0);
+static void normalize_each(const float *x, float *y, int64_t n, float mean, float factor,
+                           const float *scale, const float *shift) {
+    if (scale && shift)
+        IN_PLACE for (int64_t i = 0; i < n; i++) y[i] =
+            (x[i] - mean) * factor * scale[i] + shift[i];
+    else if (scale)
+        IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i];
+    else if (shift)
+        IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift[i];
+    else
+        normalize(x, y, n, mean, factor, 0);
 }
 
-/* Sums of d = x - about and of d^2.  Every lane adds up some hundred terms in f32, what they make is added up in f64. */
+/* Sums of d = x - about and of d^2.  Every lane adds up some hundred terms in f32, what they make
+ * is added up in f64. */
 static void sums_row(const float *x, int64_t n, float about, double *sum, double *square) {
     *sum = *square = 0;
     int64_t i = 0;
     while (i + VL <= n) {
         vec a[4] = { { 0 } }, q[4] = { { 0 } };
         const int64_t end = i + CHUNK * VL < n ? i + CHUNK * VL : n;
-        for (; i + 4 * VL <= end; i += 4 * VL)
-            UNROLL for (int c = 0; c < 4; c++) {
+        for (; i + 4 * VL <= end; i += 4 * VL) UNROLL for (int c = 0; c < 4; c++) {
                 const vec d = load(x + i + c * VL) - about;
                 a[c] += d, q[c] += d * d;
             }
@@ -203,9 +222,10 @@ static void sums_row(const float *x, int64_t n, float about, double *sum, double
     }
 }
 
-/* Mean and variance in one pass about the mean of the row's beginning, which is near enough unless that is unlike the rest:
- * then in a second one about the mean of the first, so that nothing suffers from a mean that is large against the spread.  What
- * `about` misses is taken out of the sums (Chan, Golub, LeVeque 1983), of which that takes less than three bits. */
+/* Mean and variance in one pass about the mean of the row's beginning, which is near enough unless
+ * that is unlike the rest: then in a second one about the mean of the first, so that nothing
+ * suffers from a mean that is large against the spread.  What `about` misses is taken out of the
+ * sums (Chan, Golub, LeVeque 1983), of which that takes less than three bits. */
 static void moments_row(const float *x, int64_t n, double *mean, double *var) {
     enum { BEGINNING = 4 * VL };
     const int64_t first = n < BEGINNING ? n : BEGINNING;
@@ -246,14 +266,18 @@ static double spread_row(const float *x, int64_t n, double mean) {
 /* (bias + factor x)^-beta in place; the usual exponents by square roots. */
 static void lrn_powers(float *x, int64_t n, float factor, float bias, float beta) {
     for (int64_t j = 0; j < n; j++) x[j] = bias + factor * x[j];
-    if (beta == 0.75f) for (int64_t j = 0; j < n; j++) x[j] = 1 / (sqrtf(x[j]) * sqrtf(sqrtf(x[j])));
-    else if (beta == 0.5f) for (int64_t j = 0; j < n; j++) x[j] = 1 / sqrtf(x[j]);
-    else if (beta == 1.0f) for (int64_t j = 0; j < n; j++) x[j] = 1 / x[j];
-    else for (int64_t j = 0; j < n; j++) x[j] = fac_expf(-beta * fac_logf(x[j]));
+    if (beta == 0.75f)
+        for (int64_t j = 0; j < n; j++) x[j] = 1 / (sqrtf(x[j]) * sqrtf(sqrtf(x[j])));
+    else if (beta == 0.5f)
+        for (int64_t j = 0; j < n; j++) x[j] = 1 / sqrtf(x[j]);
+    else if (beta == 1.0f)
+        for (int64_t j = 0; j < n; j++) x[j] = 1 / x[j];
+    else
+        for (int64_t j = 0; j < n; j++) x[j] = fac_expf(-beta * fac_logf(x[j]));
 }
 
-static void lrn_columns(const float *x, int64_t rows, int64_t stride, int64_t columns, const fac_lrn_terms *t, const float *at,
-                        float *y) {
+static void lrn_columns(const float *x, int64_t rows, int64_t stride, int64_t columns,
+                        const fac_lrn_terms *t, const float *at, float *y) {
     float base[FAC_LINES] = { 0 };
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < columns; j++) base[j] += x[r * stride + j] * x[r * stride + j];
@@ -261,10 +285,11 @@ static void lrn_columns(const float *x, int64_t rows, int64_t stride, int64_t co
     for (int64_t j = 0; j < columns; j++) y[j] = at[j] * base[j];
 }
 
-/* The squares of all channels of a pixel lie side by side between zeros, so a window is a sum of shifted vectors.  Some pixels
- * at a time: a vector that spans two others can be loaded fast only when those have left the store buffer. */
-static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_block, int64_t pixels, int64_t channels,
-                       int64_t before, int64_t size, const fac_lrn_terms *t) {
+/* The squares of all channels of a pixel lie side by side between zeros, so a window is a sum of
+ * shifted vectors.  Some pixels at a time: a vector that spans two others can be loaded fast only
+ * when those have left the store buffer. */
+static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_block, int64_t pixels,
+                       int64_t channels, int64_t before, int64_t size, const fac_lrn_terms *t) {
     enum { BATCH = 8 };
     float square[BATCH][FAC_LRN_WINDOW + FAC_LRN_CHANNELS + VL], base[FAC_LRN_CHANNELS + VL];
     int64_t blocks = (channels + VL - 1) / VL, all = blocks * VL;
@@ -276,7 +301,8 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
                 vec v = load(x + k * x_block + i * VL);
                 store(square[i] + before + k * VL, v * v);
             }
-            for (int64_t c = channels; c < all; c++) square[i][before + c] = 0;     /* whatever is in the lanes behind the last */
+            for (int64_t c = channels; c < all; c++)
+                square[i][before + c] = 0; /* whatever is in the lanes after the last */
         }
         for (int64_t i = 0; i < n; i++) {
             for (int64_t k = 0; k < blocks; k++) {
@@ -286,7 +312,8 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
             }
             lrn_powers(base, all, t->factor, t->bias, t->beta);
             for (int64_t k = 0; k < blocks; k++)
-                store(y + k * y_block + i * VL, load(x + k * x_block + i * VL) * load(base + k * VL));
+                store(y + k * y_block + i * VL,
+                      load(x + k * x_block + i * VL) * load(base + k * VL));
         }
     }
 }
@@ -297,8 +324,20 @@ extern fac_short_sums FAC_SIMD(fac_short_sums);
 extern const fac_halves FAC_SIMD(fac_halves);
 extern fac_adam_kernel FAC_SIMD(fac_adam);
 extern const fac_streams FAC_SIMD(fac_streams);
-const fac_streams FAC_SIMD(fac_streams) = {
-    &FAC_SIMD(fac_halves), { fold_row_f32, fold_columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
-    normalize, normalize_lanes, normalize_each, spread_row, moments_row, mean_square_row,
-    lrn_columns, lrn_pixels, FAC_SIMD(fac_adam), PAST, &FAC_SIMD(fac_line_grads),
-    FAC_SIMD(fac_short_sums) };
+const fac_streams FAC_SIMD(fac_streams) = { &FAC_SIMD(fac_halves),
+                                            { fold_row_f32, fold_columns_f32 },
+                                            { row_f64, columns_f64 },
+                                            softmax_row,
+                                            softmax_columns,
+                                            normalize,
+                                            normalize_lanes,
+                                            normalize_each,
+                                            spread_row,
+                                            moments_row,
+                                            mean_square_row,
+                                            lrn_columns,
+                                            lrn_pixels,
+                                            FAC_SIMD(fac_adam),
+                                            PAST,
+                                            &FAC_SIMD(fac_line_grads),
+                                            FAC_SIMD(fac_short_sums) };

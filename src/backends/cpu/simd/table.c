@@ -8,14 +8,14 @@ extern const fac_outer_table FAC_SIMD(fac_outer);
 extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
 extern const fac_lane_kernels FAC_SIMD(fac_lane_kernels);
 extern fac_depthwise_grad_kernel FAC_SIMD(fac_depthwise_grad);
-extern fac_pool_kernel      FAC_SIMD(fac_pool);
+extern fac_pool_kernel FAC_SIMD(fac_pool);
 extern fac_pool_grad_kernel FAC_SIMD(fac_pool_grad);
-extern const fac_winograd   FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
+extern const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 extern const fac_winograd_rows FAC_SIMD(fac_winograd_rows);
 
-extern const fac_streams    FAC_SIMD(fac_streams);
-extern fac_turn_kernel      FAC_SIMD(fac_turn);
-extern fac_pack_kernel      FAC_SIMD(fac_pack_rows);
+extern const fac_streams FAC_SIMD(fac_streams);
+extern fac_turn_kernel FAC_SIMD(fac_turn);
+extern fac_pack_kernel FAC_SIMD(fac_pack_rows);
 extern const struct fac_attention_kernels FAC_SIMD(fac_attention);
 extern const fac_peak_kernels FAC_SIMD(fac_peak);
 extern const fac_row_kernel FAC_SIMD(fac_row_sum);
@@ -28,23 +28,38 @@ extern const fac_fft_kernels FAC_SIMD(fac_fft);
 extern const fac_simd FAC_SIMD(fac_simd);
 const fac_simd FAC_SIMD(fac_simd) = {
 #if defined(__AVX512F__)
-    .name = "avx512", .isa = FAC_ISA_AVX512,
+    .name = "avx512",
+    .isa = FAC_ISA_AVX512,
 #elif defined(__AVX2__)
-    .name = "avx2", .isa = FAC_ISA_AVX2,
+    .name = "avx2",
+    .isa = FAC_ISA_AVX2,
 #elif defined(__aarch64__)
-    .name = "neon", .isa = FAC_ISA_BASE,
+    .name = "neon",
+    .isa = FAC_ISA_BASE,
 #else
-    .name = "portable", .isa = FAC_ISA_BASE,
+    .name = "portable",
+    .isa = FAC_ISA_BASE,
 #endif
-    .lanes = VL, .rows = MR,
+    .lanes = VL,
+    .rows = MR,
     .tile = FAC_SIMD(fac_conv_tile),
     .outer = &FAC_SIMD(fac_outer),
-    .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .winograd = FAC_SIMD(fac_winograd),
-    .winograd_rows = &FAC_SIMD(fac_winograd_rows), .pool_grad = FAC_SIMD(fac_pool_grad),
-    .depthwise_grad = FAC_SIMD(fac_depthwise_grad), .lane = &FAC_SIMD(fac_lane_kernels),
-    .streams = &FAC_SIMD(fac_streams), .turn = FAC_SIMD(fac_turn),
-    .pack_rows = FAC_SIMD(fac_pack_rows), .attention = &FAC_SIMD(fac_attention),
+    .depthwise = FAC_SIMD(fac_depthwise_row),
+    .pool = FAC_SIMD(fac_pool),
+    .winograd = FAC_SIMD(fac_winograd),
+    .winograd_rows = &FAC_SIMD(fac_winograd_rows),
+    .pool_grad = FAC_SIMD(fac_pool_grad),
+    .depthwise_grad = FAC_SIMD(fac_depthwise_grad),
+    .lane = &FAC_SIMD(fac_lane_kernels),
+    .streams = &FAC_SIMD(fac_streams),
+    .turn = FAC_SIMD(fac_turn),
+    .pack_rows = FAC_SIMD(fac_pack_rows),
+    .attention = &FAC_SIMD(fac_attention),
     .peak = &FAC_SIMD(fac_peak),
-    .row_sum = &FAC_SIMD(fac_row_sum), .dots = FAC_SIMD(fac_dots), .typed = &FAC_SIMD(fac_typed), .arg = FAC_SIMD(fac_arg),
-    .trees = FAC_SIMD(fac_trees), .fft = &FAC_SIMD(fac_fft),
+    .row_sum = &FAC_SIMD(fac_row_sum),
+    .dots = FAC_SIMD(fac_dots),
+    .typed = &FAC_SIMD(fac_typed),
+    .arg = FAC_SIMD(fac_arg),
+    .trees = FAC_SIMD(fac_trees),
+    .fft = &FAC_SIMD(fac_fft),
 };

@@ -1,4 +1,5 @@
-/* Vectors of one instruction set in portable GNU C, for the files of this folder.  FAC_ISA is set by cmake/simd.cmake. */
+/* Vectors of one instruction set in portable GNU C, for the files of this folder.  FAC_ISA is set
+ * by cmake/simd.cmake. */
 #ifndef FACULA_CPU_VECTOR_H
 #define FACULA_CPU_VECTOR_H
 #include <stdbool.h>
@@ -12,14 +13,16 @@
 #include "backends/cpu/device/simd.h"
 
 #define FAC_JOIN_(a, b) a##_##b
-#define FAC_JOIN(a, b)  FAC_JOIN_(a, b)
-#define FAC_SIMD(name)  FAC_JOIN(name, FAC_ISA)
+#define FAC_JOIN(a, b) FAC_JOIN_(a, b)
+#define FAC_SIMD(name) FAC_JOIN(name, FAC_ISA)
 
-/* VL: floats in a vector.  MR: pixels of the largest tile; MR x 2 accumulators, 2 weights and a pixel fit the registers. */
+/* VL: floats in a vector.  MR: pixels of the largest tile; MR x 2 accumulators, 2 weights and a
+ * pixel fit the registers. */
 #if defined(__AVX512F__)
 #define VL 16
 #define MR 14
-#elif defined(__AVX__)                  /* without __AVX2__: portable code for such a machine, see bench/portable.py */
+#elif defined(                                                                                     \
+    __AVX__) /* without __AVX2__: portable code for such a machine, see bench/portable.py */
 #define VL 8
 #define MR 6
 #elif defined(__aarch64__)
@@ -30,10 +33,11 @@
 #define MR 6
 #endif
 
-typedef float   vec __attribute__((vector_size(VL * 4)));
+typedef float vec __attribute__((vector_size(VL * 4)));
 typedef int32_t ivec __attribute__((vector_size(VL * 4)));
 
-/* Kernels are functions of constants, written once and inlined into every variant.  FAC_ROLLED: see cmake/simd.cmake. */
+/* Kernels are functions of constants, written once and inlined into every variant.  FAC_ROLLED: see
+ * cmake/simd.cmake. */
 #if defined(FAC_ROLLED)
 #define INLINE static inline
 #define UNROLL
@@ -46,9 +50,14 @@ typedef int32_t ivec __attribute__((vector_size(VL * 4)));
 #endif
 #endif
 
-INLINE vec load(const float *p) { vec v; memcpy(&v, p, sizeof v); return v; }
+INLINE vec load(const float *p) {
+    vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
 INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
-/* v in a register: compilers like to read a vector again for each of its uses, and then loads are the limit. */
+/* v in a register: compilers like to read a vector again for each of its uses, and then loads are
+ * the limit. */
 INLINE vec held(vec v) {
 #if defined(__x86_64__)
     __asm__("" : "+v"(v));
@@ -57,7 +66,8 @@ INLINE vec held(vec v) {
 #endif
     return v;
 }
-/* to + a b.  With sixteen registers, fifteen of them in use, compilers let sums wander from one to another, and some to memory. */
+/* to + a b.  With sixteen registers, fifteen of them in use, compilers let sums wander from one to
+ * another, and some to memory. */
 INLINE vec add_product(vec to, vec a, vec b) {
 #if defined(__AVX2__) && defined(__FMA__) && VL == 8 && !defined(FAC_ROLLED)
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(to) : "x"(a), "x"(b));
@@ -66,8 +76,9 @@ INLINE vec add_product(vec to, vec a, vec b) {
     return to + a * b;
 #endif
 }
-/* What is stored before goes first, `next` is computed behind that.  On Zen 4 a store of 512 bits may take the time of a
- * multiply-add or two, less where it follows at once what made its number: max, min, store, and then the next. */
+/* What is stored before goes first, `next` is computed after that.  On Zen 4 a store of 512 bits
+ * may take the time of a multiply-add or two, less where it follows at once what made its number:
+ * max, min, store, and then the next. */
 INLINE void store_first(vec *next) {
 #if defined(__AVX512F__)
     __asm__ volatile("" : "+v"(*next) : : "memory");
@@ -75,7 +86,7 @@ INLINE void store_first(vec *next) {
     (void)next;
 #endif
 }
-/* The first n lanes, 0 < n <= VL, zeros behind them; nothing behind them in memory is touched. */
+/* The first n lanes, 0 < n <= VL, zeros after them; nothing after them in memory is touched. */
 INLINE vec load_some(const float *p, int n) {
 #if defined(__AVX512F__)
     return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
@@ -99,7 +110,8 @@ INLINE void store_some(float *p, vec v, int n) {
 #endif
 }
 INLINE vec all(float x) { return x - (vec){ 0 }; }
-/* Past the caches, where the set can do that: p is aligned to a vector, and fac_streams_end() makes it seen. */
+/* Past the caches, where the set can do that: p is aligned to a vector, and fac_streams_end() makes
+ * it seen. */
 INLINE void stream(float *p, vec v) {
 #if defined(__AVX512F__)
     _mm512_stream_ps(p, (__m512)v);
@@ -110,8 +122,10 @@ INLINE void stream(float *p, vec v) {
 #endif
 }
 INLINE void store_or_stream(float *p, vec v, bool past) {
-    if (past) stream(p, v);
-    else store(p, v);
+    if (past)
+        stream(p, v);
+    else
+        store(p, v);
 }
 
 /* a where it is NaN, else the larger (smaller) of the two. */
@@ -142,7 +156,8 @@ INLINE vec vmin(vec a, vec b) {
 /* The larger of the two; NaN wins. */
 INLINE vec larger(vec a, vec b) {
 #if defined(__AVX512F__)
-    const __mmask16 number = _mm512_cmp_ps_mask((__m512)b, (__m512)b, _CMP_ORD_Q);      /* else b stays */
+    const __mmask16 number =
+        _mm512_cmp_ps_mask((__m512)b, (__m512)b, _CMP_ORD_Q); /* else b stays */
     return (vec)_mm512_mask_max_ps((__m512)b, number, (__m512)b, (__m512)a);
 #else
     const ivec odd = b != b;
@@ -152,7 +167,8 @@ INLINE vec larger(vec a, vec b) {
 /* Lanes where one of the two is NaN. */
 INLINE ivec unordered(vec a, vec b) {
 #if defined(__AVX512F__)
-    return (ivec)_mm512_maskz_set1_epi32(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q), -1);
+    return (ivec)_mm512_maskz_set1_epi32(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q),
+                                         -1);
 #elif defined(__AVX2__)
     return (ivec)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
 #else
@@ -182,14 +198,16 @@ INLINE vec spread(vec v, const int group, const int i) {
     const ivec from = ((ivec){ 0, 1, 2, 3, 4, 5, 6, 7 } & -group) + i;
     return (vec)_mm256_permutevar8x32_ps((__m256)v, (__m256i)from);
 #elif VL == 8
-    if (group == 2) return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 2, 2, 4, 4, 6, 6)
-                                  : __builtin_shufflevector(v, v, 1, 1, 3, 3, 5, 5, 7, 7);
-    return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 0, 0, 4, 4, 4, 4)
-         : i == 1 ? __builtin_shufflevector(v, v, 1, 1, 1, 1, 5, 5, 5, 5)
-         : i == 2 ? __builtin_shufflevector(v, v, 2, 2, 2, 2, 6, 6, 6, 6)
-                  : __builtin_shufflevector(v, v, 3, 3, 3, 3, 7, 7, 7, 7);
+    if (group == 2)
+        return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 2, 2, 4, 4, 6, 6)
+                      : __builtin_shufflevector(v, v, 1, 1, 3, 3, 5, 5, 7, 7);
+    return i == 0   ? __builtin_shufflevector(v, v, 0, 0, 0, 0, 4, 4, 4, 4)
+           : i == 1 ? __builtin_shufflevector(v, v, 1, 1, 1, 1, 5, 5, 5, 5)
+           : i == 2 ? __builtin_shufflevector(v, v, 2, 2, 2, 2, 6, 6, 6, 6)
+                    : __builtin_shufflevector(v, v, 3, 3, 3, 3, 7, 7, 7, 7);
 #else
-    return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 2, 2) : __builtin_shufflevector(v, v, 1, 1, 3, 3);
+    return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 2, 2)
+                  : __builtin_shufflevector(v, v, 1, 1, 3, 3);
 #endif
 }
 INLINE vec clip(vec v, float lo, float hi) { return vmin(vmax(v, all(lo)), all(hi)); }

@@ -5,11 +5,12 @@
 #include "backends/cpu/device/streams.h"
 
 enum { VD = VL / 2 };
-typedef double  dvec __attribute__((vector_size(VL * 4)));
+typedef double dvec __attribute__((vector_size(VL * 4)));
 typedef int64_t lvec __attribute__((vector_size(VL * 4)));
-typedef float   hvec __attribute__((vector_size(VL * 2)));
+typedef float hvec __attribute__((vector_size(VL * 2)));
 
-/* gcc 12 makes two halves and puts them together where one instruction would do; but not of the lower half of a wider vector. */
+/* gcc 12 makes two halves and puts them together where one instruction would do; but not of the
+ * lower half of a wider vector. */
 INLINE dvec widen_f32(const float *p) {
 #if defined(__AVX512F__)
     return (dvec)_mm512_cvtps_pd(_mm256_loadu_ps(p));
@@ -19,7 +20,8 @@ INLINE dvec widen_f32(const float *p) {
     typedef double wide __attribute__((vector_size(VL * 8)));
     hvec h;
     memcpy(&h, p, sizeof h);
-    const wide both = __builtin_convertvector(__builtin_shufflevector(h, h, 0, 1, 2, 3, -1, -1, -1, -1), wide);
+    const wide both =
+        __builtin_convertvector(__builtin_shufflevector(h, h, 0, 1, 2, 3, -1, -1, -1, -1), wide);
     return __builtin_shufflevector(both, both, 0, 1, 2, 3);
 #else
     hvec h;
@@ -53,13 +55,14 @@ INLINE dvec folded(vec a) {
 INLINE double across_f64(dvec a) {
     double sum[VD];
     store_f64(sum, a);
-    UNROLL for (int half = VD / 2; half > 0; half /= 2)
-        UNROLL for (int k = 0; k < half; k++) sum[k] += sum[k + half];
+    UNROLL for (int half = VD / 2; half > 0; half /= 2) UNROLL for (int k = 0; k < half; k++)
+        sum[k] += sum[k + half];
     return sum[0];
 }
 INLINE double total(vec a) { return across_f64(folded(a)); }
 
-/* The larger (smaller) of the two; NaN if either is: the instructions give x then, so a NaN of a is put back. */
+/* The larger (smaller) of the two; NaN if either is: the instructions give x then, so a NaN of a is
+ * put back. */
 #if defined(__AVX512F__)
 INLINE dvec extreme(const int least, dvec a, dvec x) {
     const __m512d p = (__m512d)a, q = (__m512d)x;

@@ -1,38 +1,41 @@
-/* The transforms of Winograd convolution, one tile of one channel block at a time: see fac_winograd in simd.h.
+/* The transforms of Winograd convolution, one tile of one channel block at a time: see fac_winograd
+ * in simd.h.
  *
- * A tile of m x m outputs of an r x r kernel comes from n x n inputs, n = m + r - 1:  y = A^T [ (G g G^T) . (B^T d B) ] A,
- * where the dot multiplies element by element.  That is polynomial multiplication by evaluation (Toom, Cook): rows of B^T are the
- * coefficients of prod over j != i of (x - p_j) for the points p_i, the last row those of the whole product, for the point at
- * infinity; columns of A^T are the powers of p_i.  Points come in pairs +-p, so even and odd coefficients are computed once for
- * both.
- *   n = 4   0, +-1, infinity                       (Lavin and Gray, 2016)
- *   n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual +-1, +-2)
- *   n = 8   0, +-1/2, +-1, +-2, infinity           (for outputs only, no gradients)
- * A 3 x 3 kernel of stride 2 is the sum of four convolutions of stride 1: taps 0 and 2 see the even rows of the window, tap 1 the
- * odd ones, and columns likewise.  One tap needs no point at infinity, and its rows of B^T at the others are those of two taps:
- * there are four planes at most points, two at one infinity, one at both, whose products add up before they go back.
- *   n = 3   +-1, infinity                          (2 x 2 outputs of stride 2)
- *   n = 5   +-5/8, +-11/8, infinity                (4 x 4) */
+ * A tile of m x m outputs of an r x r kernel comes from n x n inputs, n = m + r - 1:  y = A^T [ (G
+ * g G^T) . (B^T d B) ] A, where the dot multiplies element by element.  That is polynomial
+ * multiplication by evaluation (Toom, Cook): rows of B^T are the coefficients of prod over j != i
+ * of (x - p_j) for the points p_i, the last row those of the whole product, for the point at
+ * infinity; columns of A^T are the powers of p_i.  Points come in pairs +-p, so even and odd
+ * coefficients are computed once for both. n = 4   0, +-1, infinity                       (Lavin
+ * and Gray, 2016) n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual
+ * +-1, +-2) n = 8   0, +-1/2, +-1, +-2, infinity           (for outputs only, no gradients) A 3 x 3
+ * kernel of stride 2 is the sum of four convolutions of stride 1: taps 0 and 2 see the even rows of
+ * the window, tap 1 the odd ones, and columns likewise.  One tap needs no point at infinity, and
+ * its rows of B^T at the others are those of two taps: there are four planes at most points, two at
+ * one infinity, one at both, whose products add up before they go back. n = 3   +-1, infinity (2 x
+ * 2 outputs of stride 2) n = 5   +-5/8, +-11/8, infinity                (4 x 4) */
 #include "backends/cpu/simd/widen.h"
 
-#define P 0.70710678118654752f              /* the two pairs of n = 6, and their squares */
+#define P 0.70710678118654752f /* the two pairs of n = 6, and their squares */
 #define Q 1.41421356237309505f
 #define PP 0.5f
 #define QQ 2.0f
-#define P5 0.625f                           /* those of n = 5 */
+#define P5 0.625f /* those of n = 5 */
 #define Q5 1.375f
 
-enum { FAR = 8192 };                        /* floats from point to point of transformed filters */
-/* The row of B^T for a point p of n = 8 whose square is pp, given the other two, bb and cc, and the row for -p. */
+enum { FAR = 8192 }; /* floats from point to point of transformed filters */
+/* The row of B^T for a point p of n = 8 whose square is pp, given the other two, bb and cc, and the
+ * row for -p. */
 INLINE void input_pair(const float p, const float bb, const float cc, const vec *d, vec *o) {
-    const vec even = d[6] + (bb * cc * d[2] - (bb + cc) * d[4]), odd = p * (d[5] + (bb * cc * d[1] - (bb + cc) * d[3]));
+    const vec even = d[6] + (bb * cc * d[2] - (bb + cc) * d[4]),
+              odd = p * (d[5] + (bb * cc * d[1] - (bb + cc) * d[3]));
     o[0] = even + odd;
     o[1] = even - odd;
 }
 
 /* o = B^T d */
 INLINE void input_column(const int n, const vec *d, vec *o) {
-    if (n == 8) {                               /* 21/4 is the sum of the squares 1/4, 1, 4, and of their products two by two */
+    if (n == 8) { /* 21/4 is the sum of the squares 1/4, 1, 4, and of their products two by two */
         o[0] = (d[6] - d[0]) + 5.25f * (d[2] - d[4]);
         input_pair(0.5f, 1, 4, d, o + 1);
         input_pair(1, 0.25f, 4, d, o + 3);
@@ -75,7 +78,7 @@ INLINE void input_column(const int n, const vec *d, vec *o) {
 
 /* y = A^T x */
 INLINE void output_column(const int n, const int m, const vec *x, vec *y) {
-    const int p = n % 2 ? 0 : 1, q = p + 2;     /* without the point 0 */
+    const int p = n % 2 ? 0 : 1, q = p + 2; /* without the point 0 */
     const vec sum_p = x[p] + x[p + 1], dif_p = x[p] - x[p + 1];
     if (n < 5) {
         y[0] = n == 4 ? x[0] + sum_p : sum_p;
@@ -83,7 +86,7 @@ INLINE void output_column(const int n, const int m, const vec *x, vec *y) {
         return;
     }
     const vec sum_q = x[q] + x[q + 1], dif_q = x[q] - x[q + 1];
-    if (n == 8) {                               /* 4 outputs; p, q, r are 1/2, 1, 2 */
+    if (n == 8) { /* 4 outputs; p, q, r are 1/2, 1, 2 */
         const vec sum_r = x[5] + x[6], dif_r = x[5] - x[6];
         y[0] = (x[0] + sum_p) + (sum_q + sum_r);
         y[1] = 0.5f * dif_p + (dif_q + 2 * dif_r);
@@ -91,10 +94,12 @@ INLINE void output_column(const int n, const int m, const vec *x, vec *y) {
         y[3] = (0.125f * dif_p + x[7]) + (dif_q + 8 * dif_r);
         return;
     }
-    const float p1 = n == 5 ? P5 : P, p2 = n == 5 ? P5 * P5 : PP, q1 = n == 5 ? Q5 : Q, q2 = n == 5 ? Q5 * Q5 : QQ;
+    const float p1 = n == 5 ? P5 : P, p2 = n == 5 ? P5 * P5 : PP, q1 = n == 5 ? Q5 : Q,
+                q2 = n == 5 ? Q5 * Q5 : QQ;
     y[0] = n == 6 ? x[0] + sum_p + sum_q : sum_p + sum_q;
     y[1] = p1 * dif_p + q1 * dif_q;
-    if (m == 2) y[1] += x[5];
+    if (m == 2)
+        y[1] += x[5];
     else {
         y[2] = p2 * sum_p + q2 * sum_q;
         y[3] = (p1 * p2 * dif_p + q1 * q2 * dif_q) + x[n - 1];
@@ -116,14 +121,17 @@ INLINE void input_tile(const int n, const float *x, int64_t x_row, float *v, int
     }
 }
 
-/* The same of stride 2, from 2 n - 1 x 2 n - 1 inputs: the rows and columns that begin at 0, then those that begin at 1. */
-INLINE void strided_input_tile(const int n, const float *x, int64_t x_row, float *v, int64_t v_point, int64_t v_plane) {
+/* The same of stride 2, from 2 n - 1 x 2 n - 1 inputs: the rows and columns that begin at 0, then
+ * those that begin at 1. */
+INLINE void strided_input_tile(const int n, const float *x, int64_t x_row, float *v,
+                               int64_t v_point, int64_t v_plane) {
     for (int down = 0; down < 2; down++) {
         UNROLL for (int across = 0; across < 2; across++) {
             vec t[5][5];
             UNROLL for (int j = 0; j < n - across; j++) {
                 vec d[5], o[5];
-                UNROLL for (int i = 0; i < n - 1; i++) d[i] = load(x + (2 * i + down) * x_row + (2 * j + across) * VL);
+                UNROLL for (int i = 0; i < n - 1; i++) d[i] =
+                    load(x + (2 * i + down) * x_row + (2 * j + across) * VL);
                 d[n - 1] = down ? all(0) : load(x + (2 * n - 2) * x_row + (2 * j + across) * VL);
                 input_column(n, d, o);
                 UNROLL for (int i = 0; i < n; i++) t[i][j] = o[i];
@@ -142,7 +150,8 @@ INLINE void strided_input_tile(const int n, const float *x, int64_t x_row, float
 }
 
 /* whole: all outputs lie inside of the image; pooled: the largest of each 2 x 2 are the outputs */
-INLINE void output_tile(const int n, const int m, const int whole, const int pooled, const fac_winograd_tile *w) {
+INLINE void output_tile(const int n, const int m, const int whole, const int pooled,
+                        const fac_winograd_tile *w) {
     vec t[8][4];
     const float *v = w->v, *r = w->r;
     for (int i = 0; i < n; i++) {
@@ -151,12 +160,13 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
         output_column(n, m, x, t[i]);
     }
     const vec bias = w->bias ? load(w->bias) : all(0), lo = all(w->lo), hi = all(w->hi);
-    const int times = pooled ? 2 : 1, rows = whole ? m / times : w->rows, columns = whole ? m / times : w->columns;
+    const int times = pooled ? 2 : 1, rows = whole ? m / times : w->rows,
+              columns = whole ? m / times : w->columns;
     const int64_t y_row = w->y_row, r_row = w->r_row, mask_row = w->mask_row;
     const float *mask = w->mask;
     const vec low = all(w->mask_lo);
     float *to = w->y;
-    vec left[2];                            /* pooled: the larger of each two of the column before */
+    vec left[2]; /* pooled: the larger of each two of the column before */
     UNROLL for (int j = 0; j < m; j++) {
         vec x[8], o[4];
         UNROLL for (int i = 0; i < n; i++) x[i] = t[i][j];
@@ -176,7 +186,8 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
             vec y = o[i] + bias;
             if (r && !pooled) y += load(r + i * r_row + column * VL);
             y = vmin(vmax(y, lo), hi);
-            if (mask && !pooled) y = (vec)((ivec)y & (load(mask + i * mask_row + column * VL) > low));
+            if (mask && !pooled)
+                y = (vec)((ivec)y & (load(mask + i * mask_row + column * VL) > low));
             store_or_stream(to + i * y_row + column * VL, y, w->past);
         }
     }
@@ -184,24 +195,30 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
 
 INLINE void output(const int n, const int m, const int pooled, const fac_winograd_tile *w) {
     const int all_of = pooled ? m / 2 : m;
-    if (w->rows == all_of && w->columns == all_of) output_tile(n, m, 1, pooled, w);
-    else output_tile(n, m, 0, pooled, w);
+    if (w->rows == all_of && w->columns == all_of)
+        output_tile(n, m, 1, pooled, w);
+    else
+        output_tile(n, m, 0, pooled, w);
 }
 
 /* x = A y, the adjoint of output_column */
 INLINE void output_grad_column(const int n, const int m, const vec *y, vec *x) {
-    const vec even_p = m > 2 ? y[0] + PP * y[2] : y[0], odd_p = m > 2 ? P * (y[1] + PP * y[3]) : n > 4 ? P * y[1] : y[1];
+    const vec even_p = m > 2 ? y[0] + PP * y[2] : y[0], odd_p = m > 2   ? P * (y[1] + PP * y[3])
+                                                                : n > 4 ? P * y[1]
+                                                                        : y[1];
     x[0] = y[0];
     x[1] = even_p + odd_p;
     x[2] = even_p - odd_p;
     x[n - 1] = y[m - 1];
     if (n == 4) return;
-    const vec even_q = m > 2 ? y[0] + QQ * y[2] : y[0], odd_q = m > 2 ? Q * (y[1] + QQ * y[3]) : Q * y[1];
+    const vec even_q = m > 2 ? y[0] + QQ * y[2] : y[0],
+              odd_q = m > 2 ? Q * (y[1] + QQ * y[3]) : Q * y[1];
     x[3] = even_q + odd_q;
     x[4] = even_q - odd_q;
 }
 
-INLINE void output_grad_tile(const int n, const int m, const float *dy, int64_t dy_row, float *v, int64_t v_point) {
+INLINE void output_grad_tile(const int n, const int m, const float *dy, int64_t dy_row, float *v,
+                             int64_t v_point) {
     vec t[6][4];
     UNROLL for (int j = 0; j < m; j++) {
         vec y[4], x[6];
@@ -228,35 +245,43 @@ INLINE void store_past(float *p, vec v) {
 /* Both halves of a vector, rounded. */
 INLINE vec narrow(dvec low, dvec high) {
 #if defined(__AVX512F__)
-    return (vec)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)low)), _mm512_cvtpd_ps((__m512d)high), 1);
+    return (vec)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)low)),
+                                   _mm512_cvtpd_ps((__m512d)high), 1);
 #elif defined(__AVX2__)
-    return (vec)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)low)), _mm256_cvtpd_ps((__m256d)high), 1);
+    return (vec)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)low)),
+                                     _mm256_cvtpd_ps((__m256d)high), 1);
 #else
-    const hvec half[2] = { __builtin_convertvector(low, hvec), __builtin_convertvector(high, hvec) };
+    const hvec half[2] = { __builtin_convertvector(low, hvec),
+                           __builtin_convertvector(high, hvec) };
     vec v;
     memcpy(&v, half, sizeof v);
     return v;
 #endif
 }
 
-/* o = G g: rows of a pair +-p have the same even and odd parts, those of 0 and infinity have one number. */
-INLINE void filter_column(const int n, const int r, const fac_winograd_matrix *G, const dvec *g, dvec *o) {
+/* o = G g: rows of a pair +-p have the same even and odd parts, those of 0 and infinity have one
+ * number. */
+INLINE void filter_column(const int n, const int r, const fac_winograd_matrix *G, const dvec *g,
+                          dvec *o) {
     o[0] = G->at[0][0] * g[0];
     UNROLL for (int i = 1; i + 1 < n; i += 2) {
         dvec even = G->at[i][0] * g[0] + G->at[i][2] * g[2], odd = G->at[i][1] * g[1];
-        if (r > 3) even += G->at[i][r > 3 ? 4 : 0] * g[r > 3 ? 4 : 0], odd += G->at[i][3] * g[r > 3 ? 3 : 0];
+        if (r > 3)
+            even += G->at[i][r > 3 ? 4 : 0] * g[r > 3 ? 4 : 0],
+                odd += G->at[i][3] * g[r > 3 ? 3 : 0];
         o[i] = even + odd;
         o[i + 1] = even - odd;
     }
     o[n - 1] = g[r - 1];
 }
 
-/* u = G g G^T.  Stored by whole vectors: points may lie so far apart that their lines push each other out of the caches, and then
- * all of u is more than a cache holds: the lines need not be read for being written. */
-INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point) {
+/* u = G g G^T.  Stored by whole vectors: points may lie so far apart that their lines push each
+ * other out of the caches, and then all of u is more than a cache holds: the lines need not be read
+ * for being written. */
+INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, const float *g,
+                        float *u, int64_t u_point) {
     dvec columns[2][8][5];
-    for (int half = 0; half < 2; half++)
-        UNROLL for (int x = 0; x < r; x++) {
+    for (int half = 0; half < 2; half++) UNROLL for (int x = 0; x < r; x++) {
             dvec in[5], out[8];
             UNROLL for (int s = 0; s < r; s++) in[s] = widen_f32(g + (s * r + x) * VL + half * VD);
             filter_column(n, r, G, in, out);
@@ -267,17 +292,19 @@ INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, 
         filter_column(n, r, G, columns[0][i], low);
         filter_column(n, r, G, columns[1][i], high);
         UNROLL for (int j = 0; j < n; j++, u += u_point) {
-            if (u_point < FAR) store(u, narrow(low[j], high[j]));
-            else store_past(u, narrow(low[j], high[j]));
+            if (u_point < FAR)
+                store(u, narrow(low[j], high[j]));
+            else
+                store_past(u, narrow(low[j], high[j]));
         }
     }
 }
 
 /* The same of stride 2.  u: plane after plane of each point. */
-INLINE void strided_filter_tile(const int n, const fac_winograd_matrix *G, const float *g, float *u, int64_t u_plane) {
-    dvec columns[2][2][5][3];                   /* [half][first row][point][column] */
-    for (int half = 0; half < 2; half++)
-        UNROLL for (int x = 0; x < 3; x++) {
+INLINE void strided_filter_tile(const int n, const fac_winograd_matrix *G, const float *g, float *u,
+                                int64_t u_plane) {
+    dvec columns[2][2][5][3]; /* [half][first row][point][column] */
+    for (int half = 0; half < 2; half++) UNROLL for (int x = 0; x < 3; x++) {
             dvec in[3];
             UNROLL for (int s = 0; s < 3; s++) in[s] = widen_f32(g + (s * 3 + x) * VL + half * VD);
             UNROLL for (int i = 0; i < n; i++) {
@@ -287,15 +314,19 @@ INLINE void strided_filter_tile(const int n, const fac_winograd_matrix *G, const
         }
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
-            for (int plane = 0; plane < (i < n - 1 ? 2 : 1) * (j < n - 1 ? 2 : 1); plane++, u += u_plane) {
+            for (int plane = 0; plane < (i < n - 1 ? 2 : 1) * (j < n - 1 ? 2 : 1);
+                 plane++, u += u_plane) {
                 const int down = j < n - 1 ? plane / 2 : plane, across = j < n - 1 ? plane % 2 : 0;
                 dvec of[2];
                 for (int half = 0; half < 2; half++) {
                     const dvec *c = columns[half][i < n - 1 ? down : 0][i];
-                    of[half] = across ? G->at[j][0] * c[1] : G->at[j][0] * c[0] + G->at[j][1] * c[2];
+                    of[half] =
+                        across ? G->at[j][0] * c[1] : G->at[j][0] * c[0] + G->at[j][1] * c[2];
                 }
-                if (u_plane < FAR) store(u, narrow(of[0], of[1]));
-                else store_past(u, narrow(of[0], of[1]));
+                if (u_plane < FAR)
+                    store(u, narrow(of[0], of[1]));
+                else
+                    store_past(u, narrow(of[0], of[1]));
             }
 }
 
@@ -311,11 +342,12 @@ INLINE void filter_grad_column(const int n, const int r, float G[8][5], const ve
 }
 
 /* dg = G^T u G */
-INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix *M, const float *u, int64_t u_point, float *dg) {
+INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix *M, const float *u,
+                             int64_t u_point, float *dg) {
     vec half[5][8];
     float G[8][5];
-    UNROLL for (int i = 0; i + 1 < n; i += i ? 2 : 1)
-        UNROLL for (int s = 0; s < r; s++) G[i][s] = (float)M->at[i][s];
+    UNROLL for (int i = 0; i + 1 < n; i += i ? 2 : 1) UNROLL for (int s = 0; s < r; s++) G[i][s] =
+        (float)M->at[i][s];
     for (int i = 0; i < n; i++) {
         vec row[8], o[5];
         UNROLL for (int j = 0; j < n; j++, u += u_point) row[j] = load(u);
@@ -354,18 +386,42 @@ static void out6_2(const fac_winograd_tile *t) { output(6, 2, 0, t); }
 static void pool6_2(const fac_winograd_tile *t) { output(6, 2, 1, t); }
 static void out8_4(const fac_winograd_tile *t) { output(8, 4, 0, t); }
 static void pool8_4(const fac_winograd_tile *t) { output(8, 4, 1, t); }
-static void filter4_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(4, 3, G, g, u, p); }
-static void filter6_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 3, G, g, u, p); }
-static void filter6_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 5, G, g, u, p); }
-static void filter8_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(8, 5, G, g, u, p); }
-static void filter3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { strided_filter_tile(3, G, g, u, p); }
-static void filter5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { strided_filter_tile(5, G, g, u, p); }
-static void out_grad4_2(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(4, 2, dy, row, v, point); }
-static void out_grad6_4(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(6, 4, dy, row, v, point); }
-static void out_grad6_2(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(6, 2, dy, row, v, point); }
-static void grad4_3(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) { filter_grad_tile(4, 3, G, u, p, dg); }
-static void grad6_3(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) { filter_grad_tile(6, 3, G, u, p, dg); }
-static void grad6_5(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) { filter_grad_tile(6, 5, G, u, p, dg); }
+static void filter4_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) {
+    filter_tile(4, 3, G, g, u, p);
+}
+static void filter6_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) {
+    filter_tile(6, 3, G, g, u, p);
+}
+static void filter6_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) {
+    filter_tile(6, 5, G, g, u, p);
+}
+static void filter8_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) {
+    filter_tile(8, 5, G, g, u, p);
+}
+static void filter3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) {
+    strided_filter_tile(3, G, g, u, p);
+}
+static void filter5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) {
+    strided_filter_tile(5, G, g, u, p);
+}
+static void out_grad4_2(const float *dy, int64_t row, float *v, int64_t point) {
+    output_grad_tile(4, 2, dy, row, v, point);
+}
+static void out_grad6_4(const float *dy, int64_t row, float *v, int64_t point) {
+    output_grad_tile(6, 4, dy, row, v, point);
+}
+static void out_grad6_2(const float *dy, int64_t row, float *v, int64_t point) {
+    output_grad_tile(6, 2, dy, row, v, point);
+}
+static void grad4_3(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) {
+    filter_grad_tile(4, 3, G, u, p, dg);
+}
+static void grad6_3(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) {
+    filter_grad_tile(6, 3, G, u, p, dg);
+}
+static void grad6_5(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) {
+    filter_grad_tile(6, 5, G, u, p, dg);
+}
 
 extern const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS] = {
@@ -374,4 +430,5 @@ const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS] = {
     [FAC_WINOGRAD_2_5] = { 2, 5, 1, in6, out6_2, pool6_2, filter6_5, out_grad6_2, grad6_5 },
     [FAC_WINOGRAD_4_5] = { 4, 5, 1, in8, out8_4, pool8_4, filter8_5, NULL, NULL },
     [FAC_WINOGRAD_2_3_STRIDED] = { 2, 3, 2, in3, out3_2, NULL, filter3, NULL, NULL },
-    [FAC_WINOGRAD_4_3_STRIDED] = { 4, 3, 2, in5, out5_4, NULL, filter5, NULL, NULL } };
+    [FAC_WINOGRAD_4_3_STRIDED] = { 4, 3, 2, in5, out5_4, NULL, filter5, NULL, NULL }
+};

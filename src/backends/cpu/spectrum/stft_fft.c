@@ -21,12 +21,12 @@ enum { X, WINDOW, STEP, LENGTH, SHARES = 4, LONGEST = 1 << 24 };
 typedef struct plan {
     const fac_cpu *cpu;
     fac_layout x, window, y;
-    bool half;                          /* frames of even length */
-    int64_t length, wide, step;         /* samples of a frame, of its window, between frames */
-    int64_t batch, samples, bins, frames, groups;   /* groups of frames in a signal */
-    size_t work;                        /* bytes of a thread */
+    bool half;                  /* frames of even length */
+    int64_t length, wide, step; /* samples of a frame, of its window, between frames */
+    int64_t batch, samples, bins, frames, groups; /* groups of frames in a signal */
+    size_t work;                                  /* bytes of a thread */
     fac_fft fft;
-    float *apart;                       /* turns that halves are put together with */
+    float *apart; /* turns that halves are put together with */
 } plan;
 
 /* ---- what it takes ---- */
@@ -53,9 +53,15 @@ static bool build(fac_device *d, const fac_problem *p, plan *s) {
     const fac_cpu *c = fac_cpu_of(d);
     const bool windowed = p->in[WINDOW].type.dtype != FAC_NONE;
     if (x->n != 2) return false;
-    *s = (plan){ .cpu = c, .x = p->in[X].layout, .window = p->in[WINDOW].layout,
-                 .y = p->out[0].layout, .step = known(&p->in[STEP]), .batch = x->d[0],
-                 .samples = x->d[1], .bins = y->d[2], .frames = y->d[3] };
+    *s = (plan){ .cpu = c,
+                 .x = p->in[X].layout,
+                 .window = p->in[WINDOW].layout,
+                 .y = p->out[0].layout,
+                 .step = known(&p->in[STEP]),
+                 .batch = x->d[0],
+                 .samples = x->d[1],
+                 .bins = y->d[2],
+                 .frames = y->d[3] };
     s->wide = windowed ? p->in[WINDOW].type.dims.d[0] : -1;
     s->length = p->in[LENGTH].type.dtype != FAC_NONE ? known(&p->in[LENGTH]) : s->wide;
     if (!windowed) s->wide = s->length;
@@ -168,8 +174,10 @@ static void group(const job *j, int64_t unit, float *a) {
     const fac_fft_out o = { y, y + s->bins * s->frames, s->bins, s->frames, lanes };
     take(j, j->x + b * s->samples, first, lanes, a);
     const float *z = f->transform(&s->fft, a, a + 2 * s->fft.n * width);
-    if (s->half) f->halves(&o, z, s->fft.n, s->apart);
-    else f->whole(&o, z);
+    if (s->half)
+        f->halves(&o, z, s->fft.n, s->apart);
+    else
+        f->whole(&o, z);
 }
 
 static void run_groups(void *arg, int64_t first, int64_t last, int thread) {
@@ -192,5 +200,6 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_stft = { .name = "stft/fft", .op = &fac_op_stft, .offer = offer,
-                                  .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_stft = {
+    .name = "stft/fft", .op = &fac_op_stft, .offer = offer, .make = make, .done = done, .run = run
+};

@@ -14,10 +14,10 @@ enum { GROUP = 64, WORD = 32, EACH = 4 };
 
 typedef struct counting {
     fac_conv_geom g;
-    int64_t       C, K, words;      /* of a group */
-    int           planes, of_weights;
-    bool          sign, relu;
-    size_t        w_bytes, x_bytes; /* of scratch */
+    int64_t C, K, words; /* of a group */
+    int planes, of_weights;
+    bool sign, relu;
+    size_t w_bytes, x_bytes; /* of scratch */
 } counting;
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, counting *s) {
@@ -46,16 +46,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     counting s;
     if (p->node->body[0] || !read_problem(o, p, &s)) return false;
-    const double products = (double)(s.g.N * s.g.P * s.g.Q) * (double)(s.g.K * s.words * WORD)
-                            * (double)(s.g.R * s.g.S * s.of_weights * s.planes);
+    const double products = (double)(s.g.N * s.g.P * s.g.Q) * (double)(s.g.K * s.words * WORD) *
+                            (double)(s.g.R * s.g.S * s.of_weights * s.planes);
     offer->work = s.w_bytes + s.x_bytes;
     offer->seconds = fac_cl_price(o, p, 3) + 2 * products / (4 * fac_cl_flops(o));
     return true;
 }
 
 static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
-                           const counting *s,
-                           const char *name, int64_t units, fac_error *err) {
+                           const counting *s, const char *name, int64_t units, fac_error *err) {
     const fac_conv_geom *g = &s->g;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
@@ -73,10 +72,27 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_cl_call_out(c, p, 0);
     const bool biased = p->in[FAC_CB_B].type.dtype != FAC_NONE;
     const bool scaled = p->in[FAC_CB_SCALE].type.dtype != FAC_NONE;
-    const int64_t numbers[] = { units, g->N, s->C, s->K, g->groups, g->H, g->W, g->P, g->Q, g->R,
+    const int64_t numbers[] = { units,
+                                g->N,
+                                s->C,
+                                s->K,
+                                g->groups,
+                                g->H,
+                                g->W,
+                                g->P,
+                                g->Q,
+                                g->R,
                                 g->S,
-        g->stride[1], g->stride[2], g->dilation[1], g->dilation[2], g->pad[1], g->pad[2], s->words,
-        p->in[FAC_CB_BITS].type.dims.d[2], biased, scaled };
+                                g->stride[1],
+                                g->stride[2],
+                                g->dilation[1],
+                                g->dilation[2],
+                                g->pad[1],
+                                g->pad[2],
+                                s->words,
+                                p->in[FAC_CB_BITS].type.dims.d[2],
+                                biased,
+                                scaled };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
     fac_cl_call_items(c, (size_t)units, GROUP);
     return FAC_OK;
@@ -100,6 +116,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 3, add, out, err);
 }
 
-const fac_solver fac_cl_conv_bits_solver = {
-    .name = "conv2d_basis/count", .op = &fac_op_conv2d_basis, .offer = offer, .make = make,
-    .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_conv_bits_solver = { .name = "conv2d_basis/count",
+                                             .op = &fac_op_conv2d_basis,
+                                             .offer = offer,
+                                             .make = make,
+                                             .done = fac_cl_plan_done,
+                                             .run = fac_cl_plan_run };

@@ -9,20 +9,27 @@
 
 enum { PHASES = 64 };
 
-static bool is_transposed(const fac_op *op) { return op == &fac_op_conv_transpose2d || op == &fac_op_conv_transpose3d; }
+static bool is_transposed(const fac_op *op) {
+    return op == &fac_op_conv_transpose2d || op == &fac_op_conv_transpose3d;
+}
 
 static bool kind_of(const fac_op *op, fac_cl_conv_kind *kind) {
-    if (op == &fac_op_conv2d || op == &fac_op_conv3d) *kind = FAC_CL_FORWARD;
-    else if (op == &fac_op_conv2d_grad_x || op == &fac_op_conv3d_grad_x || is_transposed(op)) *kind = FAC_CL_GRAD_X;
-    else if (op == &fac_op_conv2d_grad_w || op == &fac_op_conv3d_grad_w) *kind = FAC_CL_GRAD_W;
-    else return false;
+    if (op == &fac_op_conv2d || op == &fac_op_conv3d)
+        *kind = FAC_CL_FORWARD;
+    else if (op == &fac_op_conv2d_grad_x || op == &fac_op_conv3d_grad_x || is_transposed(op))
+        *kind = FAC_CL_GRAD_X;
+    else if (op == &fac_op_conv2d_grad_w || op == &fac_op_conv3d_grad_w)
+        *kind = FAC_CL_GRAD_W;
+    else
+        return false;
     return true;
 }
 
 bool fac_cl_conv_node(const fac_node *n, fac_cl_conv_kind *kind, fac_conv_geom *g, int *bias) {
     if (!kind_of(n->op, kind)) return false;
     *bias = *kind == FAC_CL_FORWARD || is_transposed(n->op) ? 2 : -1;
-    return fac_conv_geometry(n, g) || fac_conv_grad_geometry(n, g) || fac_conv_transpose_geometry(n, g);
+    return fac_conv_geometry(n, g) || fac_conv_grad_geometry(n, g) ||
+           fac_conv_transpose_geometry(n, g);
 }
 
 /* Steps of the spatial dims as those of depth, height and width. */
@@ -36,8 +43,10 @@ static bool even(const int64_t *size, const int64_t *step, int n, int64_t *each)
     *each = 0;
     for (int k = n - 1; k >= 0; k--) {
         if (size[k] == 1) continue;
-        if (count == 1) *each = step[k];
-        else if (step[k] != *each * count) return false;
+        if (count == 1)
+            *each = step[k];
+        else if (step[k] != *each * count)
+            return false;
         count *= size[k];
     }
     if (count == 1) *each = 1;
@@ -46,7 +55,8 @@ static bool even(const int64_t *size, const int64_t *step, int n, int64_t *each)
 
 static void lay_plain(fac_operand *x) { x->layout = fac_layout_plain(&x->type.dims); }
 
-/* The operand as images of channels; plain where it is blocked, or where `merged` steps are asked for and are not there. */
+/* The operand as images of channels; plain where it is blocked, or where `merged` steps are asked
+ * for and are not there. */
 static void as_image(fac_operand *x, int rank, bool merged, int64_t *step, int64_t *each) {
     int64_t size[3] = { 1, 1, 1 };
     for (int turn = 0; turn < 2; turn++) {
@@ -64,13 +74,17 @@ fac_cl_phase fac_cl_phase_of(const fac_cl_conv *c, int phase) {
     for (int d = 2, rest = phase; d >= 0; d--) {
         const int64_t each = c->kind == FAC_CL_GRAD_X ? g->stride[d] : 1;
         f.at[d] = rest % each, rest /= (int)each;
-        f.pixels[d] = c->kind != FAC_CL_GRAD_X ? g->out[d] : g->in[d] > f.at[d] ? (g->in[d] - f.at[d] + each - 1) / each : 0;
-        for (int64_t k = 0; k < g->kernel[d]; k++) f.taps[d] += fac_cl_phase_sees(c, &f, d, k, &far);
+        f.pixels[d] = c->kind != FAC_CL_GRAD_X ? g->out[d]
+                      : g->in[d] > f.at[d]     ? (g->in[d] - f.at[d] + each - 1) / each
+                                               : 0;
+        for (int64_t k = 0; k < g->kernel[d]; k++)
+            f.taps[d] += fac_cl_phase_sees(c, &f, d, k, &far);
     }
     return f;
 }
 
-bool fac_cl_phase_sees(const fac_cl_conv *c, const fac_cl_phase *f, int d, int64_t k, int64_t *far) {
+bool fac_cl_phase_sees(const fac_cl_conv *c, const fac_cl_phase *f, int d, int64_t k,
+                       int64_t *far) {
     const fac_conv_geom *g = &c->g;
     *far = k * g->dilation[d];
     if (c->kind != FAC_CL_GRAD_X) return true;
@@ -80,7 +94,9 @@ bool fac_cl_phase_sees(const fac_cl_conv *c, const fac_cl_phase *f, int d, int64
 }
 
 /* Channels with those that fill the last block. */
-static int64_t channels(const fac_cl_conv *c) { return c->block ? (c->C + c->block - 1) / c->block * c->block : c->C; }
+static int64_t channels(const fac_cl_conv *c) {
+    return c->block ? (c->C + c->block - 1) / c->block * c->block : c->C;
+}
 
 static void sizes(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_shape *s) {
     s->inner_n = fac_cl_phase_pixels(f), s->N = c->g.N * s->inner_n;
@@ -126,7 +142,8 @@ size_t fac_cl_conv_packed(const fac_cl_conv *c) {
 }
 
 /* y and what is added to it: the rows of one group, images x pixels. */
-static bool result(const fac_problem *p, const fac_operand *x, bool places, const int64_t *out, int64_t M, fac_cl_matrix *m) {
+static bool result(const fac_problem *p, const fac_operand *x, bool places, const int64_t *out,
+                   int64_t M, fac_cl_matrix *m) {
     const fac_dims *d = &p->out[0].type.dims;
     const int rank = d->n - 2;
     int64_t step[FAC_DIMS], *s = step + 2;
@@ -155,7 +172,8 @@ static bool is_alone(const fac_conv_geom *g) {
     return alone;
 }
 
-/* Forward and grad_x: a = packed weights, b = patches or, where each pixel sees itself alone, the image as a matrix. */
+/* Forward and grad_x: a = packed weights, b = patches or, where each pixel sees itself alone, the
+ * image as a matrix. */
 static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
     fac_cl_product *r = &c->r;
@@ -195,7 +213,8 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     return true;
 }
 
-/* grad_w: a = dy, whose columns are images x pixels; b = patches of x, turned, or the image as a matrix, too. */
+/* grad_w: a = dy, whose columns are images x pixels; b = patches of x, turned, or the image as a
+ * matrix, too. */
 static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
     fac_cl_shape *s = &c->r.s;
@@ -212,7 +231,9 @@ static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     c->r.split_k = true;
     if (!alone) c->r.right = FAC_CL_TAPS;
     s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;
-    s->a = (fac_cl_matrix){ .at = dy->layout.offset, .row = dy->layout.stride[1], .column = across,
+    s->a = (fac_cl_matrix){ .at = dy->layout.offset,
+                            .row = dy->layout.stride[1],
+                            .column = across,
                             .outer = dy->layout.stride[0] };
     s->a.z[FAC_CL_BATCH - 1] = c->M * s->a.row;
     s->b = (fac_cl_matrix){ .at = x->layout.offset, .outer = x->layout.stride[0] };
@@ -221,16 +242,19 @@ static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     for (int d = 0; d < 3; d++) s->in[d] = g->in[d];
     for (int turn = 0; turn < 2; turn++) {
         if (turn || dw->layout.block) lay_plain(dw);
-        if (even(dw->type.dims.d + 1, dw->layout.stride + 1, dw->type.dims.n - 1, &s->y.column)) break;
+        if (even(dw->type.dims.d + 1, dw->layout.stride + 1, dw->type.dims.n - 1, &s->y.column))
+            break;
     }
-    s->y.at = dw->layout.offset, s->y.row = dw->layout.stride[0], s->y.z[FAC_CL_BATCH - 1] = c->M * s->y.row;
+    s->y.at = dw->layout.offset, s->y.row = dw->layout.stride[0],
+    s->y.z[FAC_CL_BATCH - 1] = c->M * s->y.row;
     return c->r.extras == 0 && !c->r.body;
 }
 
 /* Tables hold offsets within one image as 32 bits. */
 static bool small_image(const fac_operand *x) {
     double reach = 0;
-    for (int k = 1; k < x->type.dims.n; k++) reach += (double)x->type.dims.d[k] * (double)llabs(x->layout.stride[k]);
+    for (int k = 1; k < x->type.dims.n; k++)
+        reach += (double)x->type.dims.d[k] * (double)llabs(x->layout.stride[k]);
     return reach < 1e9;
 }
 
@@ -238,15 +262,21 @@ bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_c
     const fac_conv_geom *g = &c->g;
     int bias;
     memset(c, 0, sizeof *c);
-    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || !fac_cl_product_start(o, p, bias, &c->r)) return false;
+    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) ||
+        !fac_cl_product_start(o, p, bias, &c->r))
+        return false;
     c->r.deep = g->rank == 3;
-    if (phases && c->kind == FAC_CL_GRAD_X && (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES)
+    if (phases && c->kind == FAC_CL_GRAD_X &&
+        (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES)
         return false;
     if (!(c->kind == FAC_CL_GRAD_W ? read_taps(p, c) : read_patches(p, phases, c))) return false;
-    return small_image(&p->in[0]) && small_image(&p->out[0]) && (double)c->r.s.K * (double)(c->M + 16) < 1e9;
+    return small_image(&p->in[0]) && small_image(&p->out[0]) &&
+           (double)c->r.s.K * (double)(c->M + 16) < 1e9;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------------------------------- */
+/* ---- tables
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void put_tap(const fac_cl_conv *c, fac_cl_tables *t, int64_t channel, const int64_t *far) {
     int64_t offset = channel * c->see_channel;
@@ -260,20 +290,24 @@ static void put_term(const fac_cl_conv *c, fac_cl_tables *t, int64_t channel, in
     const fac_conv_geom *g = &c->g;
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps;
     if (!t->term) return;
-    t->term[t->terms++] = (int32_t)(channel >= c->C ? -1 : c->kind == FAC_CL_GRAD_X ? channel * row + tap : channel * taps + tap);
+    t->term[t->terms++] = (int32_t)(channel >= c->C            ? -1
+                                    : c->kind == FAC_CL_GRAD_X ? channel * row + tap
+                                                               : channel * taps + tap);
 }
 
 static void fill_taps(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tables *t) {
     const fac_conv_geom *g = &c->g;
-    const int64_t each = g->kernel[0] * g->kernel[1] * g->kernel[2], block = c->block ? c->block : 1;
+    const int64_t each = g->kernel[0] * g->kernel[1] * g->kernel[2],
+                  block = c->block ? c->block : 1;
     int64_t far[3];
     for (int64_t first = 0; first < c->C; first += block)
         for (int64_t tap = 0; tap < each; tap++) {
             const int64_t k = tap % g->S, j = tap / g->S % g->R, i = tap / g->S / g->R;
-            if (!fac_cl_phase_sees(c, f, 0, i, &far[0]) || !fac_cl_phase_sees(c, f, 1, j, &far[1]) ||
-                !fac_cl_phase_sees(c, f, 2, k, &far[2]))
+            if (!fac_cl_phase_sees(c, f, 0, i, &far[0]) ||
+                !fac_cl_phase_sees(c, f, 1, j, &far[1]) || !fac_cl_phase_sees(c, f, 2, k, &far[2]))
                 continue;
-            for (int64_t channel = first; channel < first + block; channel++) put_term(c, t, channel, tap);
+            for (int64_t channel = first; channel < first + block; channel++)
+                put_term(c, t, channel, tap);
             if (!c->block || !first) put_tap(c, t, first, far);
         }
 }
@@ -283,7 +317,8 @@ static void fill_pixels(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tabl
     const bool turned = c->kind == FAC_CL_GRAD_X;
     const int64_t count = fac_cl_phase_pixels(f);
     for (int64_t n = 0; n < count; n++) {
-        const int64_t at[3] = { n / f->pixels[2] / f->pixels[1], n / f->pixels[2] % f->pixels[1], n % f->pixels[2] };
+        const int64_t at[3] = { n / f->pixels[2] / f->pixels[1], n / f->pixels[2] % f->pixels[1],
+                                n % f->pixels[2] };
         int64_t offset = 0, place = 0;
         int32_t *to = t->pixel + 4 * t->pixels++;
         for (int d = 0; d < 3; d++) {
@@ -301,7 +336,8 @@ fac_status fac_cl_tables_make(const fac_cl_conv *c, fac_cl_tables *t, fac_error 
     memset(t, 0, sizeof *t);
     for (int i = 0; i < c->phases; i++) {
         const fac_cl_phase f = fac_cl_phase_of(c, i);
-        taps += (size_t)(channels(c) * fac_cl_phase_taps(&f)), pixels += (size_t)fac_cl_phase_pixels(&f);
+        taps += (size_t)(channels(c) * fac_cl_phase_taps(&f)),
+            pixels += (size_t)fac_cl_phase_pixels(&f);
     }
     t->tap = fac_alloc(4 * taps + 1, sizeof *t->tap);
     t->pixel = fac_alloc(4 * pixels + 1, sizeof *t->pixel);

@@ -1,10 +1,12 @@
-/* conv/winograd_2x2 and conv/winograd_4x4: 3 x 3 convolutions of stride 1, their gradients by x and their transposes, with 2.25
- * and 4 times fewer multiplications (kernels/winograd.cl): filters are transformed when they are packed, inputs are transformed,
- * one product for each point (gemm.h), results are transformed back and finished.
+/* conv/winograd_2x2 and conv/winograd_4x4: 3 x 3 convolutions of stride 1, their gradients by x and
+ * their transposes, with 2.25 and 4 times fewer multiplications (kernels/winograd.cl): filters are
+ * transformed when they are packed, inputs are transformed, one product for each point (gemm.h),
+ * results are transformed back and finished.
  *
- * What is saved in arithmetic is paid in memory: V and M are 4 (2x2) or 2.25 (4x4) times as large as x and y, written and read.
- * Images go through in slices, so that the scratch stays bounded.  The rule of accuracy is the cpu's: a program that wants exact
- * results gets 2x2 alone, whose error is no larger than that of the direct sum. */
+ * What is saved in arithmetic is paid in memory: V and M are 4 (2x2) or 2.25 (4x4) times as large
+ * as x and y, written and read. Images go through in slices, so that the scratch stays bounded. The
+ * rule of accuracy is the cpu's: a program that wants exact results gets 2x2 alone, whose error is
+ * no larger than that of the direct sum. */
 #include <limits.h>
 #include <string.h>
 #include "backends/opencl/device/solvers.h"
@@ -17,20 +19,27 @@
 enum { VERSION = 1 };
 
 /* As the kernels have them. */
-typedef struct filters { int64_t from, to, row, channel, group; int32_t M, padded, channels, groups; } filters;
-typedef struct results { int64_t from; int32_t height, width, down, across, first, tiles, row, channels; } results;
+typedef struct filters {
+    int64_t from, to, row, channel, group;
+    int32_t M, padded, channels, groups;
+} filters;
+typedef struct results {
+    int64_t from;
+    int32_t height, width, down, across, first, tiles, row, channels;
+} results;
 
 typedef struct plan {
-    fac_cl_conv    c;
-    fac_cl_product r;                           /* one product for each point */
-    fac_cl_tile    t;
-    fac_cl_gemm    g, last;                     /* last: sizes of elements for the last step */
-    fac_cl_kernel  filter, input, output;
-    int            out;                         /* rows and columns of a tile */
-    int64_t        images, down, across, row;   /* of a slice; tiles of an image; tiles of a slice with those that fill it up */
-    size_t         v, m;                        /* bytes */
-    fac_cl_sight   sight;
-    bool           fours;
+    fac_cl_conv c;
+    fac_cl_product r; /* one product for each point */
+    fac_cl_tile t;
+    fac_cl_gemm g, last; /* last: sizes of elements for the last step */
+    fac_cl_kernel filter, input, output;
+    int out; /* rows and columns of a tile */
+    int64_t images, down, across,
+        row;     /* of a slice; tiles of an image; tiles of a slice with those that fill it up */
+    size_t v, m; /* bytes */
+    fac_cl_sight sight;
+    bool fours;
 } plan;
 
 static int points(const plan *q) { return (q->out + 2) * (q->out + 2); }
@@ -60,46 +69,65 @@ static void describe_product(plan *q) {
     r->s.M = c->M, r->s.K = c->C, r->s.splits = 1;
     r->s.z[0] = r->s.z[1] = 1, r->s.z[2] = points(q), r->s.z[3] = groups;
     r->s.batch = points(q) * groups;
-    r->s.a = (fac_cl_matrix){ .row = 1, .column = padded, .z = { 0, 0, groups * c->C * padded, c->C * padded } };
-    r->s.b = (fac_cl_matrix){ .row = q->row, .column = 1, .z = { 0, 0, channels_of(q) * q->row, c->C * q->row } };
-    r->s.y = (fac_cl_matrix){ .row = q->row, .column = 1, .z = { 0, 0, rows_of(q) * q->row, c->M * q->row } };
+    r->s.a = (fac_cl_matrix){ .row = 1,
+                              .column = padded,
+                              .z = { 0, 0, groups * c->C * padded, c->C * padded } };
+    r->s.b = (fac_cl_matrix){ .row = q->row,
+                              .column = 1,
+                              .z = { 0, 0, channels_of(q) * q->row, c->C * q->row } };
+    r->s.y = (fac_cl_matrix){ .row = q->row,
+                              .column = 1,
+                              .z = { 0, 0, rows_of(q) * q->row, c->M * q->row } };
     r->s = shape_of(q, q->images);
 }
 
 static bool whole_fours(const fac_cl_conv *c) {
     const fac_cl_matrix *y = &c->r.s.y;
-    return c->g.rank == 2 && y->column == 1 && y->at % 4 == 0 && y->row % 4 == 0 && y->outer % 4 == 0;
+    return c->g.rank == 2 && y->column == 1 && y->at % 4 == 0 && y->row % 4 == 0 &&
+           y->outer % 4 == 0;
 }
 
 static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
     memset(q, 0, sizeof *q);
-    if (!fac_cl_conv_read(o, p, true, c) || c->kind == FAC_CL_GRAD_W || !fac_cl_winograd_takes(p, c, out)) return false;
+    if (!fac_cl_conv_read(o, p, true, c) || c->kind == FAC_CL_GRAD_W ||
+        !fac_cl_winograd_takes(p, c, out))
+        return false;
     if (g->pad[1] > 2 || g->pad[2] > 2 || c->see[2] != 1) return false;
     const bool turned = c->kind == FAC_CL_GRAD_X;
     const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out;
     q->out = out;
     q->down = (to[1] + out - 1) / out, q->across = (to[2] + out - 1) / out;
-    const double image = (double)(q->down * q->across) * points(q) * (double)(channels_of(q) + rows_of(q)) * sizeof(float);
+    const double image = (double)(q->down * q->across) * points(q) *
+                         (double)(channels_of(q) + rows_of(q)) * sizeof(float);
     if (image > 1e9 || (double)g->N * (double)(q->down * q->across) > INT_MAX) return false;
     q->images = (int64_t)(fac_cl_winograd_slice(o, p->variant) / image);
     q->images = q->images < 1 ? 1 : q->images > g->N ? g->N : q->images;
     q->row = fac_cl_padded(q->images * q->down * q->across);
-    if ((double)q->row * (double)channels_of(q) > INT_MAX || (double)q->row * (double)rows_of(q) > INT_MAX) return false;
+    if ((double)q->row * (double)channels_of(q) > INT_MAX ||
+        (double)q->row * (double)rows_of(q) > INT_MAX)
+        return false;
     q->v = (size_t)(points(q) * channels_of(q) * q->row) * sizeof(float);
     q->m = (size_t)(points(q) * rows_of(q) * q->row) * sizeof(float);
     q->fours = out == 4 && to[2] % 4 == 0 && whole_fours(c);
-    q->sight = (fac_cl_sight){ .at = p->in[0].layout.offset, .image = p->in[0].layout.stride[0], .channel = c->see_channel,
-                        .h = c->see[1],
-                        .w = c->see[2], .height = (int32_t)from[1], .width = (int32_t)from[2], .down = (int32_t)q->down,
-                        .across = (int32_t)q->across, .row = (int32_t)q->row, .channels = (int32_t)channels_of(q) };
+    q->sight = (fac_cl_sight){ .at = p->in[0].layout.offset,
+                               .image = p->in[0].layout.stride[0],
+                               .channel = c->see_channel,
+                               .h = c->see[1],
+                               .w = c->see[2],
+                               .height = (int32_t)from[1],
+                               .width = (int32_t)from[2],
+                               .down = (int32_t)q->down,
+                               .across = (int32_t)q->across,
+                               .row = (int32_t)q->row,
+                               .channels = (int32_t)channels_of(q) };
     q->sight.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]),
-        q->sight.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
+    q->sight.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
     describe_product(q);
     fac_cl_tile other;
     const bool tiled = fac_cl_tile_choose(o, &q->r, FAC_CL_TILED, &q->t),
-        vector = fac_cl_tile_choose(o, &q->r, FAC_CL_VECTOR, &other);
+               vector = fac_cl_tile_choose(o, &q->r, FAC_CL_VECTOR, &other);
     if (vector && (!tiled || other.seconds < q->t.seconds)) q->t = other;
     describe_product(q);
     return tiled || vector;
@@ -111,9 +139,12 @@ static size_t filter_bytes(const plan *q) {
 
 /* On the careful side: a transform that waits for memory hides nothing of the next step's. */
 static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) {
-    const double slices = (double)((q->c.g.N + q->images - 1) / q->images), weights = (double)filter_bytes(q);
-    double bytes = slices * (2 * (double)(q->v + q->m) + weights) + (double)fac_type_bytes(&p->in[0].type);
-    for (int i = 0; i < q->c.r.extras; i++) bytes += (double)fac_type_bytes(&p->in[q->c.r.input[i]].type);
+    const double slices = (double)((q->c.g.N + q->images - 1) / q->images),
+                 weights = (double)filter_bytes(q);
+    double bytes =
+        slices * (2 * (double)(q->v + q->m) + weights) + (double)fac_type_bytes(&p->in[0].type);
+    for (int i = 0; i < q->c.r.extras; i++)
+        bytes += (double)fac_type_bytes(&p->in[q->c.r.input[i]].type);
     bytes += (double)fac_type_bytes(&p->out[0].type);
     if (p->in[1].time == FAC_RUN) bytes += 2 * weights;
     return 1.4 * (slices * (8e-6 + q->t.seconds) + bytes / fac_cl_bandwidth(o));
@@ -142,11 +173,12 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, const char *name, fac_cl_kernel *to,
-                               fac_error *err) {
+static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, const char *name,
+                               fac_cl_kernel *to, fac_error *err) {
     char options[96], panel[32] = "";
     if (q->r.panel) snprintf(panel, sizeof panel, "#define PANEL %d\n", q->r.panel);
-    snprintf(options, sizeof options, "#define %s\n%s%s%s", part, q->c.kind == FAC_CL_GRAD_X ? "#define TURNED\n" : "",
+    snprintf(options, sizeof options, "#define %s\n%s%s%s", part,
+             q->c.kind == FAC_CL_GRAD_X ? "#define TURNED\n" : "",
              q->fours ? "#define FOURS\n" : "", panel);
     return fac_cl_winograd_kernel(o, &q->c.r, q->out, options, name, to, err);
 }
@@ -154,7 +186,8 @@ static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, c
 static fac_status build(fac_opencl *o, const fac_problem *p, int out, plan *q, fac_error *err) {
     fac_problem settled = *p;
     if (!settle(o, &settled, out, q))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
+                         p->node->op->name);
     FAC_TRY(build_kernel(o, q, "FILTERS", "filter_tiles", &q->filter, err));
     FAC_TRY(build_kernel(o, q, "INPUTS", "input_tiles", &q->input, err));
     FAC_TRY(build_kernel(o, q, "RESULTS", "output_tiles", &q->output, err));
@@ -166,58 +199,81 @@ static fac_status make(int out, fac_device *d, const fac_problem *p, void **to, 
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     fac_status status = build(fac_opencl_of(d), p, out, q, err);
-    if (status) done(d, q);
-    else *to = q;
+    if (status)
+        done(d, q);
+    else
+        *to = q;
     return status;
 }
 
 static uint64_t pack_key(const void *arg, int input) {
     const plan *q = arg;
-    const fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input), (uint64_t)q->c.kind << 32 | (uint64_t)q->c.g.groups);
+    const fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input),
+                                    (uint64_t)q->c.kind << 32 | (uint64_t)q->c.g.groups);
     return fac_hash_int(h, (uint64_t)q->out << 8 | (uint64_t)q->r.panel).a;
 }
 
-static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     const plan *q = arg;
     const fac_cl_conv *c = &q->c;
     const bool turned = c->kind == FAC_CL_GRAD_X;
     fac_opencl *o = fac_opencl_of(d);
-    filters f = { .from = fac_cl_floats_at(from), .to = fac_cl_floats_at(to), .row = turned ? 9 : 9 * c->C,
-                  .channel = turned ? 9 * c->M : 9, .group = 9 * c->M * c->C, .M = (int32_t)c->M,
-                  .padded = (int32_t)padded_rows(q), .channels = (int32_t)c->C, .groups = (int32_t)c->g.groups };
+    filters f = { .from = fac_cl_floats_at(from),
+                  .to = fac_cl_floats_at(to),
+                  .row = turned ? 9 : 9 * c->C,
+                  .channel = turned ? 9 * c->M : 9,
+                  .group = 9 * c->M * c->C,
+                  .M = (int32_t)c->M,
+                  .padded = (int32_t)padded_rows(q),
+                  .channels = (int32_t)c->C,
+                  .groups = (int32_t)c->g.groups };
     const fac_cl_range range = fac_cl_winograd_range(o, (int64_t)f.padded * c->C, c->g.groups);
-    const fac_cl_arg args[] = { fac_cl_arg_value(&f, sizeof f), fac_cl_arg_span(from), fac_cl_arg_span(to) };
+    const fac_cl_arg args[] = { fac_cl_arg_value(&f, sizeof f), fac_cl_arg_span(from),
+                                fac_cl_arg_span(to) };
     (void)input;
     return fac_cl_launch(o, &q->filter, &range, 3, args, err);
 }
 
-static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t images, const fac_span *in, fac_span out,
-                            fac_span work, fac_error *err) {
+static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t images,
+                            const fac_span *in, fac_span out, fac_span work, fac_error *err) {
     const fac_conv_geom *g = &q->c.g;
-    const int64_t tiles = images * q->down * q->across, *to = q->c.kind == FAC_CL_GRAD_X ? g->in : g->out;
-    const fac_span V = work, M = { work.memory, work.at + q->v }, parts = { work.memory, work.at + q->v + q->m };
+    const int64_t tiles = images * q->down * q->across,
+                  *to = q->c.kind == FAC_CL_GRAD_X ? g->in : g->out;
+    const fac_span V = work, M = { work.memory, work.at + q->v },
+                   parts = { work.memory, work.at + q->v + q->m };
     const fac_cl_shape s = shape_of(q, images);
     fac_cl_sight look = q->sight;
     look.at += fac_cl_floats_at(in[0]), look.to = fac_cl_floats_at(V);
     look.first = (int32_t)(first * q->down * q->across), look.tiles = (int32_t)tiles;
     const fac_cl_range fill = fac_cl_winograd_range(o, s.N, channels_of(q)),
-        finish = fac_cl_winograd_range(o, tiles, rows_of(q));
-    const fac_cl_arg seen[] = { fac_cl_arg_value(&look, sizeof look), fac_cl_arg_span(in[0]), fac_cl_arg_span(V) };
+                       finish = fac_cl_winograd_range(o, tiles, rows_of(q));
+    const fac_cl_arg seen[] = { fac_cl_arg_value(&look, sizeof look), fac_cl_arg_span(in[0]),
+                                fac_cl_arg_span(V) };
     FAC_TRY(fac_cl_launch(o, &q->input, &fill, 3, seen, err));
-    FAC_TRY(fac_cl_gemm_run(o, &q->g, &s, &(fac_cl_operands){ .a = in[1], .b = V, .y = M, .work = parts }, err));
+    FAC_TRY(fac_cl_gemm_run(o, &q->g, &s,
+                            &(fac_cl_operands){ .a = in[1], .b = V, .y = M, .work = parts }, err));
     fac_cl_operands x = { .y = out };
     for (int i = 0; i < q->c.r.extras; i++) x.e[i] = in[q->c.r.input[i]];
     const fac_cl_shape whole = fac_cl_placed(&q->last, &q->c.r.s, &x);
-    const results r = { .from = fac_cl_floats_at(M), .height = (int32_t)to[1], .width = (int32_t)to[2], .down = look.down,
+    const results r = { .from = fac_cl_floats_at(M),
+                        .height = (int32_t)to[1],
+                        .width = (int32_t)to[2],
+                        .down = look.down,
                         .across = look.across,
-                        .first = (int32_t)first, .tiles = look.tiles, .row = look.row, .channels = (int32_t)rows_of(q) };
-    fac_cl_arg args[4 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->last, &whole), fac_cl_arg_value(&r, sizeof r), fac_cl_arg_span(M),
+                        .first = (int32_t)first,
+                        .tiles = look.tiles,
+                        .row = look.row,
+                        .channels = (int32_t)rows_of(q) };
+    fac_cl_arg args[4 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->last, &whole),
+                                           fac_cl_arg_value(&r, sizeof r), fac_cl_arg_span(M),
                                            fac_cl_arg_span(out) };
     for (int i = 0; i < q->c.r.extras; i++) args[4 + i] = fac_cl_arg_span(x.e[i]);
     return fac_cl_launch(o, &q->output, &finish, 4 + q->c.r.extras, args, err);
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *q = arg;
     const int64_t all = q->c.g.N;
     for (int64_t first = 0; first < all; first += q->images) {
@@ -229,10 +285,24 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 static bool offer_2(fac_device *d, fac_problem *p, fac_offer *o) { return offer(2, d, p, o); }
 static bool offer_4(fac_device *d, fac_problem *p, fac_offer *o) { return offer(4, d, p, o); }
-static fac_status make_2(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make(2, d, p, out, err); }
-static fac_status make_4(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make(4, d, p, out, err); }
+static fac_status make_2(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(2, d, p, out, err);
+}
+static fac_status make_4(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(4, d, p, out, err);
+}
 
-const fac_solver fac_cl_winograd_2x2 = {
-    .name = "conv/winograd_2x2", .offer = offer_2, .make = make_2, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
-const fac_solver fac_cl_winograd_4x4 = {
-    .name = "conv/winograd_4x4", .offer = offer_4, .make = make_4, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
+const fac_solver fac_cl_winograd_2x2 = { .name = "conv/winograd_2x2",
+                                         .offer = offer_2,
+                                         .make = make_2,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };
+const fac_solver fac_cl_winograd_4x4 = { .name = "conv/winograd_4x4",
+                                         .offer = offer_4,
+                                         .make = make_4,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };

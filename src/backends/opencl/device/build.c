@@ -4,7 +4,10 @@
 #include "base/memory.h"
 #include "base/threads.h"
 
-enum { THREADS = 8, KEPT = 1024 };      /* KEPT: programs, used or not; beyond it those that nobody uses go */
+enum {
+    THREADS = 8,
+    KEPT = 1024
+}; /* KEPT: programs, used or not; beyond it those that nobody uses go */
 
 fac_status fac_cl_builds_init(fac_cl_builds *b, const char *texts, fac_error *err) {
     if (texts && !(b->texts = fac_copy_text(texts)))
@@ -42,8 +45,10 @@ static void forget_unused(fac_opencl *o, int most) {
 }
 
 static void append(fac_cl_builds *q, fac_cl_build *b) {
-    if (q->last) q->last->behind = b;
-    else q->first = b;
+    if (q->last)
+        q->last->behind = b;
+    else
+        q->first = b;
     q->last = b;
     q->waiting++;
 }
@@ -51,8 +56,10 @@ static void append(fac_cl_builds *q, fac_cl_build *b) {
 static void unqueue(fac_cl_builds *q, fac_cl_build *b) {
     fac_cl_build *before = NULL;
     for (fac_cl_build *x = q->first; x != b; x = x->behind) before = x;
-    if (before) before->behind = b->behind;
-    else q->first = b->behind;
+    if (before)
+        before->behind = b->behind;
+    else
+        q->first = b->behind;
     if (q->last == b) q->last = before;
     b->behind = NULL;
     q->waiting--;
@@ -70,13 +77,16 @@ static void build_now(fac_opencl *o, fac_cl_build *b) {
     fac_error error = { 0 };
     fac_status status = FAC_OK;
     if (q->texts) status = fac_cl_write_text(q->texts, b->source, b->options, &error);
-    if (!status && !q->dry) fac_cl_program(o, b->key, b->source, b->options, &program, &found, &error);
+    if (!status && !q->dry)
+        fac_cl_program(o, b->key, b->source, b->options, &program, &found, &error);
     pthread_mutex_lock(&q->lock);
     b->program = program;
     b->error = error;
     b->state = FAC_CL_BUILT;
-    if (found) q->found++;
-    else q->compiled++;
+    if (found)
+        q->found++;
+    else
+        q->compiled++;
     q->busy--;
     fac_release(b->source);
     fac_release(b->options);
@@ -100,7 +110,8 @@ static void hire(fac_opencl *o) {
     fac_cl_builds *q = &o->builds;
     pthread_attr_t how;
     pthread_t thread;
-    const int may = (o->device.opts.threads > 0 ? o->device.opts.threads : fac_cores()) - 1, most = may < THREADS ? may : THREADS;
+    const int may = (o->device.opts.threads > 0 ? o->device.opts.threads : fac_cores()) - 1,
+              most = may < THREADS ? may : THREADS;
     if (q->threads >= most || q->threads >= q->waiting || pthread_attr_init(&how)) return;
     pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
     if (!pthread_create(&thread, &how, work, o)) q->threads++;
@@ -124,7 +135,8 @@ void fac_cl_builds_fini(fac_opencl *o) {
     fac_release(q->texts);
 }
 
-static fac_cl_build *build_new(fac_opencl *o, fac_hash key, const char *source, const char *options) {
+static fac_cl_build *build_new(fac_opencl *o, fac_hash key, const char *source,
+                               const char *options) {
     fac_cl_build *b = fac_alloc(1, sizeof *b);
     if (!b) return NULL;
     b->key = key;
@@ -137,7 +149,8 @@ static fac_cl_build *build_new(fac_opencl *o, fac_hash key, const char *source, 
     return b;
 }
 
-fac_status fac_cl_build_get(fac_opencl *o, const char *source, const char *options, fac_cl_build **out, fac_error *err) {
+fac_status fac_cl_build_get(fac_opencl *o, const char *source, const char *options,
+                            fac_cl_build **out, fac_error *err) {
     fac_cl_builds *q = &o->builds;
     const fac_hash key = fac_cl_program_key(o, source, options);
     pthread_mutex_lock(&q->lock);

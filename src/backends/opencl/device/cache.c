@@ -1,4 +1,5 @@
-/* See cache.h.  FACULA_CACHE names another folder than the usual one; empty, it turns the cache off. */
+/* See cache.h.  FACULA_CACHE names another folder than the usual one; empty, it turns the cache
+ * off. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,11 @@
 static const size_t limit = (size_t)256 << 20;
 
 /* In front of the contents; all of it must fit. */
-typedef struct header { char magic[8]; uint64_t version, bytes; fac_hash key, sum; } header;
+typedef struct header {
+    char magic[8];
+    uint64_t version, bytes;
+    fac_hash key, sum;
+} header;
 static const char magic[8] = "facula.C";
 enum { VERSION = 1, PATH = 4096 };
 
@@ -24,11 +29,14 @@ bool fac_cl_cache_folder(char *to, size_t size) {
 static bool path_of(fac_hash key, char *to, size_t size) {
     char folder[PATH];
     if (!fac_cl_cache_folder(folder, sizeof folder)) return false;
-    int n = snprintf(to, size, "%s/%016llx%016llx.bin", folder, (unsigned long long)key.a, (unsigned long long)key.b);
+    int n = snprintf(to, size, "%s/%016llx%016llx.bin", folder, (unsigned long long)key.a,
+                     (unsigned long long)key.b);
     return n > 0 && (size_t)n < size;
 }
 
-static fac_hash sum_of(const void *data, size_t bytes) { return fac_hash_bytes(fac_hash_start(VERSION), data, bytes); }
+static fac_hash sum_of(const void *data, size_t bytes) {
+    return fac_hash_bytes(fac_hash_start(VERSION), data, bytes);
+}
 
 void *fac_cl_cache_get(fac_hash key, size_t *bytes) {
     char path[PATH];
@@ -40,8 +48,9 @@ void *fac_cl_cache_get(fac_hash key, size_t *bytes) {
     size_t size = fac_file_size(f);
     if (size >= sizeof h) {
         memcpy(&h, data, sizeof h);
-        bool good = !memcmp(h.magic, magic, sizeof magic) && h.version == VERSION && h.bytes == size - sizeof h &&
-                    fac_hash_equal(h.key, key) && fac_hash_equal(h.sum, sum_of(data + sizeof h, h.bytes));
+        bool good = !memcmp(h.magic, magic, sizeof magic) && h.version == VERSION &&
+                    h.bytes == size - sizeof h && fac_hash_equal(h.key, key) &&
+                    fac_hash_equal(h.sum, sum_of(data + sizeof h, h.bytes));
         if (good && (copy = fac_alloc(1, h.bytes + 1))) {
             memcpy(copy, data + sizeof h, h.bytes);
             *bytes = h.bytes;

@@ -12,7 +12,9 @@
 
 const char *fac_cl_tag(fac_dtype t) { return fac_dtype_get(t)->name; }
 
-bool fac_cl_has(const fac_opencl *o, fac_dtype t) { return *fac_cl_in_memory(t) && (t != FAC_F64 || o->limits.fp64); }
+bool fac_cl_has(const fac_opencl *o, fac_dtype t) {
+    return *fac_cl_in_memory(t) && (t != FAC_F64 || o->limits.fp64);
+}
 
 bool fac_cl_settle_operands(const fac_opencl *o, fac_problem *p) {
     for (int i = 0; i < p->nin + p->nout; i++) {
@@ -33,8 +35,8 @@ bool fac_cl_settle_operands_plain(const fac_opencl *o, fac_problem *p) {
     if (!fac_cl_settle_operands(o, p)) return false;
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
-        if (x->type.dtype != FAC_NONE && !fac_layout_is_plain(&x->layout,
-                                                              &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);
+        if (x->type.dtype != FAC_NONE && !fac_layout_is_plain(&x->layout, &x->type.dims))
+            x->layout = fac_layout_plain(&x->type.dims);
     }
     return true;
 }
@@ -59,7 +61,8 @@ bool fac_cl_channels_last(const fac_operand *x) {
 }
 
 void fac_cl_lay_alike(const fac_operand *x, fac_operand *y) {
-    if (x->type.dims.n == y->type.dims.n && fac_cl_channels_last(x)) lay_last(&y->layout, &y->type.dims);
+    if (x->type.dims.n == y->type.dims.n && fac_cl_channels_last(x))
+        lay_last(&y->layout, &y->type.dims);
 }
 
 double fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches) {
@@ -73,10 +76,11 @@ double fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches) {
 
 /* ---- while making ---- */
 
-/* The arrays of the calls lie behind them, in order. */
+/* The arrays of the calls lie after them, in order. */
 static fac_cl_plan *plan_of(int calls, size_t buffers, size_t numbers) {
-    fac_cl_plan *plan = fac_alloc(1, sizeof *plan + (size_t)calls * sizeof *plan->call + buffers * sizeof(fac_cl_operand) +
-                                  numbers * sizeof(int64_t));
+    fac_cl_plan *plan =
+        fac_alloc(1, sizeof *plan + (size_t)calls * sizeof *plan->call +
+                         buffers * sizeof(fac_cl_operand) + numbers * sizeof(int64_t));
     if (plan) plan->room = calls;
     return plan;
 }
@@ -115,7 +119,8 @@ static fac_cl_plan *cut(const fac_cl_plan *wide) {
     return plan;
 }
 
-fac_status fac_cl_plan_close(fac_device *d, fac_cl_plan *wide, fac_status added, void **out, fac_error *err) {
+fac_status fac_cl_plan_close(fac_device *d, fac_cl_plan *wide, fac_status added, void **out,
+                             fac_error *err) {
     fac_cl_plan *plan = wide && !added ? cut(wide) : NULL;
     if (!plan) {
         fac_cl_plan_done(d, wide);
@@ -126,14 +131,18 @@ fac_status fac_cl_plan_close(fac_device *d, fac_cl_plan *wide, fac_status added,
     return FAC_OK;
 }
 
-fac_status fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fac_cl_adder *add, void **out, fac_error *err) {
+fac_status fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fac_cl_adder *add,
+                            void **out, fac_error *err) {
     fac_cl_plan *plan = fac_cl_plan_open(calls);
-    return fac_cl_plan_close(d, plan, plan ? add(fac_opencl_of(d), p, plan, err) : FAC_OK, out, err);
+    return fac_cl_plan_close(d, plan, plan ? add(fac_opencl_of(d), p, plan, err) : FAC_OK, out,
+                             err);
 }
 
-fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *text, const char *options, const char *name,
-                            fac_cl_call **out, fac_error *err) {
-    if (plan->calls == plan->room) return fac_raise(err, FAC_E_INTERNAL, "%s: more launches than planned", name);
+fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *text,
+                            const char *options, const char *name, fac_cl_call **out,
+                            fac_error *err) {
+    if (plan->calls == plan->room)
+        return fac_raise(err, FAC_E_INTERNAL, "%s: more launches than planned", name);
     if (text->failed) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a kernel's text", name);
     fac_cl_call *c = &plan->call[plan->calls];
     c->step = -1;
@@ -143,8 +152,9 @@ fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *te
     return FAC_OK;
 }
 
-fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source, const fac_text *options, const char *name,
-                           fac_cl_call **out, fac_error *err) {
+fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source,
+                           const fac_text *options, const char *name, fac_cl_call **out,
+                           fac_error *err) {
     fac_text text = { 0 }, all = { 0 };
     fac_text_add(&all, options->s ? options->s : "");
     if (strstr(source, "FAC_EXCHANGE")) fac_cl_exchange_text(o, &text, &all);
@@ -158,19 +168,27 @@ fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source,
     return status;
 }
 
-void fac_cl_call_items(fac_cl_call *c, size_t items, size_t group) { c->range = (fac_cl_range){ 1, { items }, { group } }; }
+void fac_cl_call_items(fac_cl_call *c, size_t items, size_t group) {
+    c->range = (fac_cl_range){ 1, { items }, { group } };
+}
 
-static void add_buffer(fac_cl_call *c, fac_cl_origin origin, int index, size_t size, int64_t offset) {
+static void add_buffer(fac_cl_call *c, fac_cl_origin origin, int index, size_t size,
+                       int64_t offset) {
     c->buffer[c->buffers++] = (fac_cl_operand){ origin, index, size, offset };
 }
 
 static void add_operand(fac_cl_call *c, fac_cl_origin origin, int index, const fac_operand *x) {
     const bool there = x->type.dtype != FAC_NONE;
-    add_buffer(c, origin, index, there ? (size_t)fac_dtype_get(x->type.dtype)->block_bytes : 1, there ? x->layout.offset : 0);
+    add_buffer(c, origin, index, there ? (size_t)fac_dtype_get(x->type.dtype)->block_bytes : 1,
+               there ? x->layout.offset : 0);
 }
 
-void fac_cl_call_in(fac_cl_call *c, const fac_problem *p, int i) { add_operand(c, FAC_CL_IN, i, &p->in[i]); }
-void fac_cl_call_out(fac_cl_call *c, const fac_problem *p, int k) { add_operand(c, FAC_CL_OUT, k, &p->out[k]); }
+void fac_cl_call_in(fac_cl_call *c, const fac_problem *p, int i) {
+    add_operand(c, FAC_CL_IN, i, &p->in[i]);
+}
+void fac_cl_call_out(fac_cl_call *c, const fac_problem *p, int k) {
+    add_operand(c, FAC_CL_OUT, k, &p->out[k]);
+}
 void fac_cl_call_work(fac_cl_call *c, size_t before, size_t size) {
     add_buffer(c, FAC_CL_WORK, 0, size, (int64_t)(before / size));
 }
@@ -183,13 +201,20 @@ void fac_cl_call_complaint(fac_cl_call *c) {
 }
 
 void fac_cl_call_real(fac_cl_call *c, double x, fac_dtype computing) {
-    union { double d; float f; int64_t i; } bits = { .i = 0 };
-    if (computing == FAC_F64) bits.d = x;
-    else bits.f = (float)x;
+    union {
+        double d;
+        float f;
+        int64_t i;
+    } bits = { .i = 0 };
+    if (computing == FAC_F64)
+        bits.d = x;
+    else
+        bits.f = (float)x;
     fac_cl_call_number(c, bits.i);
 }
 
-fac_status fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *data, size_t bytes, fac_error *err) {
+fac_status fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *data, size_t bytes,
+                             fac_error *err) {
     FAC_TRY(fac_device_alloc(&o->device, bytes ? bytes : 1, &plan->table.memory, err));
     plan->table_bytes = bytes ? bytes : 1;
     return o->device.backend->write(&o->device, plan->table, data, bytes, err);
@@ -208,12 +233,16 @@ void fac_cl_option_wide(const fac_problem *p, fac_text *options) {
     for (int i = 0; i < p->nin + p->nout; i++) {
         const fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         if (x->type.dtype == FAC_NONE) continue;
-        wide |= fac_layout_bytes(&x->layout, &x->type) / (size_t)fac_dtype_get(x->type.dtype)->block_bytes >= INT32_MAX / 2;
+        wide |= fac_layout_bytes(&x->layout, &x->type) /
+                    (size_t)fac_dtype_get(x->type.dtype)->block_bytes >=
+                INT32_MAX / 2;
     }
     if (wide) fac_text_add(options, " -DWIDE");
 }
 
-const char *fac_cl_option_bf16(fac_opencl *o) { return fac_cl_has_path(o, FAC_CL_MMA) ? " -DFAC_NV_BF16" : ""; }
+const char *fac_cl_option_bf16(fac_opencl *o) {
+    return fac_cl_has_path(o, FAC_CL_MMA) ? " -DFAC_NV_BF16" : "";
+}
 
 int fac_cl_width(const fac_opencl *o, fac_dtype computing) {
     if (o->limits.gpu) return 1;
@@ -225,13 +254,14 @@ int fac_cl_width(const fac_opencl *o, fac_dtype computing) {
 void fac_cl_plan_done(fac_device *d, void *arg) {
     fac_cl_plan *plan = arg;
     if (!plan) return;
-    for (int i = 0; i < plan->calls; i++) fac_cl_kernel_free(fac_opencl_of(d), &plan->call[i].kernel);
+    for (int i = 0; i < plan->calls; i++)
+        fac_cl_kernel_free(fac_opencl_of(d), &plan->call[i].kernel);
     fac_device_release(d, plan->table.memory, plan->table_bytes);
     fac_release(plan);
 }
 
-fac_status fac_cl_plan_run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
-                           fac_error *err) {
+fac_status fac_cl_plan_run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                           fac_span work, fac_error *err) {
     const fac_cl_plan *plan = arg;
     fac_opencl *o = fac_opencl_of(d);
     fac_span complaints = { 0 };
@@ -242,8 +272,11 @@ fac_status fac_cl_plan_run(const void *arg, fac_device *d, const fac_span *in, c
         if (c->step >= 0) FAC_TRY(fac_cl_complaints(o, &complaints, err));
         for (int k = 0; k < c->buffers; k++) {
             const fac_cl_operand *b = &c->buffer[k];
-            const fac_span s = b->origin == FAC_CL_IN ? in[b->index] : b->origin == FAC_CL_OUT ? out[b->index]
-                             : b->origin == FAC_CL_WORK ? work : b->origin == FAC_CL_TABLE ? plan->table : complaints;
+            const fac_span s = b->origin == FAC_CL_IN      ? in[b->index]
+                               : b->origin == FAC_CL_OUT   ? out[b->index]
+                               : b->origin == FAC_CL_WORK  ? work
+                               : b->origin == FAC_CL_TABLE ? plan->table
+                                                           : complaints;
             args[1 + k] = fac_cl_arg_span(s);
             words[k] = s.memory ? b->offset + (int64_t)(fac_cl_at(s) / b->size) : 0;
         }

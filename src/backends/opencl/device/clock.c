@@ -1,20 +1,24 @@
 /* See clock.h.
  *
- * Times are there for commands of a queue that was made to keep them, and keeping them makes launches dearer: so such a queue
- * is made when somebody first watches, and takes the place of the ordinary one for as long.  The old one is waited for at each
- * change, so the order of all commands stays that of the calls.  While one run is watched no other thread may use the device. */
+ * Times are there for commands of a queue that was made to keep them, and keeping them makes
+ * launches dearer: so such a queue is made when somebody first watches, and takes the place of the
+ * ordinary one for as long.  The old one is waited for at each change, so the order of all commands
+ * stays that of the calls.  While one run is watched no other thread may use the device. */
 #include <string.h>
 #include "backends/opencl/device/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-typedef struct noted { fac_command command; cl_event event; } noted;
+typedef struct noted {
+    fac_command command;
+    cl_event event;
+} noted;
 
 struct fac_cl_watched {
     cl_command_queue ordinary, timed;
-    bool             on, failed;                /* failed: no memory for a note */
-    noted           *notes;
-    size_t           n, room;
+    bool on, failed; /* failed: no memory for a note */
+    noted *notes;
+    size_t n, room;
 };
 
 static fac_status prepare(fac_opencl *o, fac_error *err) {
@@ -23,7 +27,8 @@ static fac_status prepare(fac_opencl *o, fac_error *err) {
     if (!w && !(w = o->watched = fac_alloc(1, sizeof *w)))
         return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a clock", o->device.name);
     if (w->timed) return FAC_OK;
-    w->timed = o->cl.CreateCommandQueue(o->context, o->place.device, CL_QUEUE_PROFILING_ENABLE, &code);
+    w->timed =
+        o->cl.CreateCommandQueue(o->context, o->place.device, CL_QUEUE_PROFILING_ENABLE, &code);
     if (!code) return FAC_OK;
     w->timed = NULL;
     return fac_cl_raise(o, code, "making a queue that keeps times", err);
@@ -48,7 +53,8 @@ static fac_status begin(fac_opencl *o, fac_error *err) {
 }
 
 /* Seconds of the device's clock. */
-static fac_status time_of(fac_opencl *o, cl_event e, cl_profiling_info what, double *out, fac_error *err) {
+static fac_status time_of(fac_opencl *o, cl_event e, cl_profiling_info what, double *out,
+                          fac_error *err) {
     cl_ulong ns = 0;
     const cl_int code = o->cl.GetEventProfilingInfo(e, what, sizeof ns, &ns, NULL);
     *out = 1e-9 * (double)ns;
@@ -57,13 +63,19 @@ static fac_status time_of(fac_opencl *o, cl_event e, cl_profiling_info what, dou
 
 static fac_status tell(fac_opencl *o, fac_command **out, size_t *n, fac_error *err) {
     fac_cl_watched *w = o->watched;
-    fac_status status = w->failed ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for the times of a run", o->device.name) : FAC_OK;
+    fac_status status =
+        w->failed
+            ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for the times of a run", o->device.name)
+            : FAC_OK;
     fac_command *all = status ? NULL : fac_alloc(w->n + 1, sizeof *all);
-    if (!status && !all) status = fac_raise(err, FAC_E_NOMEM, "%s: no memory for the times of a run", o->device.name);
+    if (!status && !all)
+        status =
+            fac_raise(err, FAC_E_NOMEM, "%s: no memory for the times of a run", o->device.name);
     for (size_t i = 0; i < w->n && !status; i++) {
         all[i] = w->notes[i].command;
         status = time_of(o, w->notes[i].event, CL_PROFILING_COMMAND_START, &all[i].start, err);
-        if (!status) status = time_of(o, w->notes[i].event, CL_PROFILING_COMMAND_END, &all[i].end, err);
+        if (!status)
+            status = time_of(o, w->notes[i].event, CL_PROFILING_COMMAND_END, &all[i].end, err);
     }
     if (status) {
         fac_release(all);
@@ -76,7 +88,8 @@ static fac_status tell(fac_opencl *o, fac_command **out, size_t *n, fac_error *e
 
 static fac_status end(fac_opencl *o, fac_command **out, size_t *n, fac_error *err) {
     fac_cl_watched *w = o->watched;
-    if (!w || !w->on) return fac_raise(err, FAC_E_ARGUMENT, "%s: nobody began to watch", o->device.name);
+    if (!w || !w->on)
+        return fac_raise(err, FAC_E_ARGUMENT, "%s: nobody began to watch", o->device.name);
     fac_status status = o->device.backend->sync(&o->device, err);
     pthread_mutex_lock(&o->launch);
     o->queue = w->ordinary;
@@ -94,7 +107,8 @@ fac_status fac_cl_watch(fac_device *d, fac_command **out, size_t *n, fac_error *
 
 bool fac_cl_watching(const fac_opencl *o) { return o->watched && o->watched->on; }
 
-void fac_cl_watch_add(fac_opencl *o, const char *name, size_t groups, size_t items, cl_event event) {
+void fac_cl_watch_add(fac_opencl *o, const char *name, size_t groups, size_t items,
+                      cl_event event) {
     fac_cl_watched *w = o->watched;
     if (!fac_cl_watching(o) || !event) return;
     if (w->n == w->room && !fac_reserve(&w->notes, &w->room, 2 * w->n + 64, sizeof *w->notes)) {
@@ -102,7 +116,8 @@ void fac_cl_watch_add(fac_opencl *o, const char *name, size_t groups, size_t ite
         return;
     }
     noted *to = &w->notes[w->n++];
-    *to = (noted){ .command = { .step = o->step, .groups = groups, .items = items }, .event = event };
+    *to =
+        (noted){ .command = { .step = o->step, .groups = groups, .items = items }, .event = event };
     const size_t length = strlen(name), most = sizeof to->command.name - 1;
     memcpy(to->command.name, name, length < most ? length : most);
     o->cl.RetainEvent(event);

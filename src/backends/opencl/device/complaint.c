@@ -1,11 +1,14 @@
-/* See complaint.h.  The step's name is passed as the number that its pointer is: it lives until the next wait (fac_backend.step),
- * so the words are made then, whether anybody asks for them or not. */
+/* See complaint.h.  The step's name is passed as the number that its pointer is: it lives until the
+ * next wait (fac_backend.step), so the words are made then, whether anybody asks for them or not.
+ */
 #include <stdio.h>
 #include "backends/opencl/device/complaint.h"
 #include "base/error.h"
 #include "ops/index.h"
 
-typedef struct complaint { cl_long told, step, index, size; } complaint;    /* of told, 32 bits are used */
+typedef struct complaint {
+    cl_long told, step, index, size;
+} complaint; /* of told, 32 bits are used */
 
 static fac_status clear(fac_opencl *o, fac_cl_block *block, fac_error *err) {
     return o->device.backend->zero(&o->device, (fac_span){ block, 0 }, sizeof(complaint), err);
@@ -44,7 +47,8 @@ static fac_status listen(fac_opencl *o, fac_error *err) {
     complaint c = { 0 };
     const fac_span at = { o->complaint, 0 };
     if (!atomic_exchange(&o->complaining, false)) return FAC_OK;
-    const cl_int code = o->cl.EnqueueReadBuffer(o->queue, fac_cl_buffer(at), CL_TRUE, fac_cl_at(at), sizeof c, &c, 0, NULL, NULL);
+    const cl_int code = o->cl.EnqueueReadBuffer(o->queue, fac_cl_buffer(at), CL_TRUE, fac_cl_at(at),
+                                                sizeof c, &c, 0, NULL, NULL);
     if (code) return fac_cl_blame(o, code, "reading what kernels complain of", err);
     if (!(cl_int)c.told) return FAC_OK;
     FAC_TRY(clear(o, o->complaint, err));

@@ -1,4 +1,5 @@
-/* The opencl backend: opening a device by number or name, and what a backend has to offer besides solvers. */
+/* The opencl backend: opening a device by number or name, and what a backend has to offer besides
+ * solvers. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +17,19 @@
 
 enum { PLACES = 64 };
 /* Questions for devices of OpenCL 2.1 on; for NVIDIA's. */
-enum { MAX_NUM_SUB_GROUPS = 0x105C, COMPUTE_CAPABILITY_MAJOR = 0x4000, COMPUTE_CAPABILITY_MINOR = 0x4001 };
+enum {
+    MAX_NUM_SUB_GROUPS = 0x105C,
+    COMPUTE_CAPABILITY_MAJOR = 0x4000,
+    COMPUTE_CAPABILITY_MINOR = 0x4001
+};
 
-fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err) {
+fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what,
+                           fac_error *err) {
     const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
     fac_error own = { 0 };
-    fac_status status = fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)", o->device.name,
-                                  step ? step : "",
-                                  step ? ": " : "", what, fac_cl_error_name(code), (int)code);
+    fac_status status =
+        fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)", o->device.name,
+                  step ? step : "", step ? ": " : "", what, fac_cl_error_name(code), (int)code);
     pthread_mutex_lock(&o->fault);
     if (!memory && !o->broken.status) o->broken = own;
     if (!memory) o->failed = true;
@@ -42,7 +48,8 @@ static fac_status check(fac_opencl *o, cl_int code, const char *what, fac_error 
 fac_status fac_cl_alive(fac_opencl *o, fac_error *err) {
     if (!o->failed) return FAC_OK;
     pthread_mutex_lock(&o->fault);
-    const fac_status status = o->broken.status ? fac_raise(err, o->broken.status, "%s", o->broken.text) : FAC_OK;
+    const fac_status status =
+        o->broken.status ? fac_raise(err, o->broken.status, "%s", o->broken.text) : FAC_OK;
     pthread_mutex_unlock(&o->fault);
     return status;
 }
@@ -77,7 +84,8 @@ static fac_status copy(fac_device *d, fac_span from, fac_span to, size_t bytes, 
     FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
     cl_event event = NULL;
-    const cl_int code = o->cl.EnqueueCopyBuffer(fac_cl_queue(o), fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to),
+    const cl_int code = o->cl.EnqueueCopyBuffer(fac_cl_queue(o), fac_cl_buffer(from),
+                                                fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to),
                                                 bytes, 0, NULL, fac_cl_watching(o) ? &event : NULL);
     fac_cl_watch_end(o, "copy", event);
     return check(o, code, "copying on the device", err);
@@ -92,7 +100,9 @@ static fac_status sync(fac_device *d, fac_error *err) {
     return fac_cl_hear(o, err);
 }
 
-static fac_status settle(fac_device *d, fac_error *err) { return fac_cl_builds_settle(fac_opencl_of(d), err); }
+static fac_status settle(fac_device *d, fac_error *err) {
+    return fac_cl_builds_settle(fac_opencl_of(d), err);
+}
 
 static void step(fac_device *d, const char *name) { fac_opencl_of(d)->step = name; }
 
@@ -112,8 +122,9 @@ static fac_status zero(fac_device *d, fac_span at, size_t bytes, fac_error *err)
     FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
     cl_event event = NULL;
-    const cl_int code = o->cl.EnqueueFillBuffer(fac_cl_queue(o), fac_cl_buffer(at), &none, sizeof none, fac_cl_at(at), bytes, 0, NULL,
-                                                fac_cl_watching(o) ? &event : NULL);
+    const cl_int code =
+        o->cl.EnqueueFillBuffer(fac_cl_queue(o), fac_cl_buffer(at), &none, sizeof none,
+                                fac_cl_at(at), bytes, 0, NULL, fac_cl_watching(o) ? &event : NULL);
     fac_cl_watch_end(o, "fill", event);
     return check(o, code, "filling memory of the device", err);
 }
@@ -122,11 +133,13 @@ static fac_status zero_at(fac_device *d, void *memory, size_t at, size_t bytes, 
     return zero(d, (fac_span){ memory, at }, bytes, err);
 }
 
-static fac_status put_at(fac_device *d, void *memory, size_t at, const void *from, size_t bytes, fac_error *err) {
+static fac_status put_at(fac_device *d, void *memory, size_t at, const void *from, size_t bytes,
+                         fac_error *err) {
     return put(d, (fac_span){ memory, at }, from, bytes, err);
 }
 
-static fac_status get_at(fac_device *d, void *memory, size_t at, void *to, size_t bytes, fac_error *err) {
+static fac_status get_at(fac_device *d, void *memory, size_t at, void *to, size_t bytes,
+                         fac_error *err) {
     return get(d, (fac_span){ memory, at }, to, bytes, err);
 }
 
@@ -135,7 +148,9 @@ static void *hidden(fac_device *d, void *memory) {
     return NULL;
 }
 
-const fac_memory_ops fac_cl_memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, hidden, zero_at };
+const fac_memory_ops fac_cl_memory_ops = { fac_device_alloc, fac_device_release,
+                                           put_at,           get_at,
+                                           hidden,           zero_at };
 
 /* ---- which device ---- */
 
@@ -143,7 +158,9 @@ static bool contains(const char *text, const char *part) {
     size_t n = strlen(part);
     for (; *text; text++) {
         size_t i = 0;
-        while (i < n && text[i] && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i])) i++;
+        while (i < n && text[i] &&
+               tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+            i++;
         if (i == n) return true;
     }
     return n == 0;
@@ -157,7 +174,8 @@ static int find(const fac_cl_place *places, int n, const char *which) {
     if (!*end) return number >= 0 && number < n ? (int)number : -1;
     for (int i = 0; i < n; i++)
         if (contains(places[i].name, which) || contains(places[i].vendor, which) ||
-            contains(places[i].platform_name, which)) return i;
+            contains(places[i].platform_name, which))
+            return i;
     return -1;
 }
 
@@ -166,16 +184,19 @@ static fac_status choose(fac_opencl *o, const char *which, int *number, fac_erro
     int n = fac_cl_places(&o->cl, places, PLACES);
     if (n > PLACES) n = PLACES;
     if (!n)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "opencl: the library is there, but no driver offers a device (Debian: "
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "opencl: the library is there, but no driver offers a device (Debian: "
                          "pocl-opencl-icd runs OpenCL on the CPU)");
     *number = find(places, n, which);
     if (*number < 0) {
         char list[256] = "";
         for (int i = 0; i < n; i++) {
             size_t used = strlen(list);
-            snprintf(list + used, sizeof list - used, "%s%d (%s)", i ? ", " : "", i, places[i].name);
+            snprintf(list + used, sizeof list - used, "%s%d (%s)", i ? ", " : "", i,
+                     places[i].name);
         }
-        return fac_raise(err, FAC_E_ARGUMENT, "opencl:%s: there is no such device; there are: %s", which, list);
+        return fac_raise(err, FAC_E_ARGUMENT, "opencl:%s: there is no such device; there are: %s",
+                         which, list);
     }
     o->place = places[*number];
     return FAC_OK;
@@ -203,7 +224,8 @@ static void find_limits(fac_opencl *o) {
     ask(o, MAX_NUM_SUB_GROUPS, &subgroups, sizeof subgroups);
     ask(o, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version - 1);
     ask(o, CL_DEVICE_EXTENSIONS, o->extensions, sizeof o->extensions - 1);
-    l->memory = memory, l->largest = largest, l->local = local, l->units = units, l->align = align / 8;
+    l->memory = memory, l->largest = largest, l->local = local, l->units = units,
+    l->align = align / 8;
     l->fp64 = strstr(extensions, "cl_khr_fp64") != NULL;
     l->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
     l->subgroups = subgroups != 0;
@@ -220,7 +242,8 @@ static fac_status open_queue(fac_opencl *o, fac_error *err) {
 }
 
 /* One of the caller's. */
-static fac_status share_queue(fac_opencl *o, cl_context context, cl_command_queue queue, fac_error *err) {
+static fac_status share_queue(fac_opencl *o, cl_context context, cl_command_queue queue,
+                              fac_error *err) {
     cl_int code = o->cl.RetainContext(context);
     if (code) return fac_cl_raise(o, code, "taking a context", err);
     o->context = context;
@@ -232,7 +255,8 @@ static fac_status share_queue(fac_opencl *o, cl_context context, cl_command_queu
 }
 
 static fac_status open_locks(fac_opencl *o, fac_error *err) {
-    if (pthread_mutex_init(&o->launch, NULL) || pthread_mutex_init(&o->fault, NULL) || pthread_mutex_init(&o->staging.lock, NULL))
+    if (pthread_mutex_init(&o->launch, NULL) || pthread_mutex_init(&o->fault, NULL) ||
+        pthread_mutex_init(&o->staging.lock, NULL))
         return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", o->device.name);
     FAC_TRY(fac_cl_memory_init(&o->memory, err));
     FAC_TRY(fac_cl_builds_init(&o->builds, o->device.opts.kernel_texts, err));
@@ -257,21 +281,23 @@ static void find_model(fac_opencl *o) {
 }
 
 /* With a place and an open library. */
-static fac_status open_parts(fac_opencl *o, const char *name, const fac_device_opts *opts, fac_error *err) {
+static fac_status open_parts(fac_opencl *o, const char *name, const fac_device_opts *opts,
+                             fac_error *err) {
     find_limits(o);
     if (o->limits.major < 2 && o->limits.minor < 2)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s speaks OpenCL C %d.%d, 1.2 is needed", name, o->place.name,
-                         o->limits.major, o->limits.minor);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s speaks OpenCL C %d.%d, 1.2 is needed",
+                         name, o->place.name, o->limits.major, o->limits.minor);
     FAC_TRY(fac_device_init(&o->device, &fac_backend_opencl, name, opts, err));
     o->device.memory_ops = &fac_cl_memory_ops;
-    o->traced = !o->limits.gpu;             /* on a CPU an event costs nothing more */
-    snprintf(o->device.about, sizeof o->device.about, "%.40s, %u units, %.1f GB, driver %.16s", o->place.name, o->limits.units,
-             (double)o->limits.memory / 1e9, o->place.driver);
+    o->traced = !o->limits.gpu; /* on a CPU an event costs nothing more */
+    snprintf(o->device.about, sizeof o->device.about, "%.40s, %u units, %.1f GB, driver %.16s",
+             o->place.name, o->limits.units, (double)o->limits.memory / 1e9, o->place.driver);
     find_model(o);
     return open_locks(o, err);
 }
 
-static fac_status open_named(fac_opencl *o, const char *which, const fac_device_opts *opts, fac_error *err) {
+static fac_status open_named(fac_opencl *o, const char *which, const fac_device_opts *opts,
+                             fac_error *err) {
     char name[32];
     int number = 0;
     FAC_TRY(fac_cl_api_open(&o->cl, err));
@@ -281,8 +307,8 @@ static fac_status open_named(fac_opencl *o, const char *which, const fac_device_
     return open_queue(o, err);
 }
 
-fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue queue, const fac_device_opts *opts,
-                          fac_error *err) {
+fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue queue,
+                          const fac_device_opts *opts, fac_error *err) {
     fac_cl_place places[PLACES];
     char name[32] = "opencl";
     const int n = fac_cl_places(&o->cl, places, PLACES);
@@ -296,7 +322,7 @@ fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue qu
 }
 
 void fac_cl_close(fac_opencl *o) {
-    if (o->device.backend) fac_device_fini(&o->device);     /* brings home what only the device has */
+    if (o->device.backend) fac_device_fini(&o->device); /* brings home what only the device has */
     if (o->locks) fac_cl_builds_fini(o);
     fac_cl_watch_fini(o);
     fac_cl_second_fini(o);
@@ -312,12 +338,15 @@ void fac_cl_close(fac_opencl *o) {
     fac_release(o);
 }
 
-static fac_status open_opencl(const char *which, const fac_device_opts *opts, fac_device **out, fac_error *err) {
+static fac_status open_opencl(const char *which, const fac_device_opts *opts, fac_device **out,
+                              fac_error *err) {
     fac_opencl *o = fac_alloc(1, sizeof *o);
     if (!o) return fac_raise(err, FAC_E_NOMEM, "opencl: no memory for a device");
     fac_status status = open_named(o, which ? which : "", opts, err);
-    if (status) fac_cl_close(o);
-    else *out = &o->device;
+    if (status)
+        fac_cl_close(o);
+    else
+        *out = &o->device;
     return status;
 }
 
@@ -328,7 +357,8 @@ static double reorder(const fac_device *d, const fac_type *t) {
     return (o->limits.gpu ? 4e-6 : 1e-5) + 2 * (double)fac_type_bytes(t) / fac_cl_bandwidth(o);
 }
 
-/* Where solvers for matrix units want it; what else is there reads either form as fast as the other. */
+/* Where solvers for matrix units want it; what else is there reads either form as fast as the
+ * other. */
 static bool channels_last(fac_device *d) {
     fac_opencl *o = fac_opencl_of(d);
     if (!o->last) o->last = o->limits.gpu && fac_cl_has_path(o, FAC_CL_MMA) ? 1 : -1;
@@ -336,9 +366,29 @@ static bool channels_last(fac_device *d) {
 }
 
 const fac_backend fac_backend_opencl = {
-    .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
-    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
-    .settle = settle, .step = step, .reserved = reserved, .trim = trim, .facts = fac_cl_facts, .paths = fac_cl_tell_paths,
-    .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last, .packer = &fac_nv_packer,
-    .beside = &fac_cl_beside, .relay = &fac_nv_relay,
+    .api = FAC_BACKEND_API,
+    .name = "opencl",
+    .solvers = fac_cl_solvers,
+    .open = open_opencl,
+    .close = close_opencl,
+    .alloc = alloc,
+    .free = release,
+    .write = put,
+    .read = get,
+    .copy = copy,
+    .sync = sync,
+    .zero = zero,
+    .settle = settle,
+    .step = step,
+    .reserved = reserved,
+    .trim = trim,
+    .facts = fac_cl_facts,
+    .paths = fac_cl_tell_paths,
+    .peaks = fac_cl_peaks,
+    .watch = fac_cl_watch,
+    .reorder = reorder,
+    .channels_last = channels_last,
+    .packer = &fac_nv_packer,
+    .beside = &fac_cl_beside,
+    .relay = &fac_nv_relay,
 };

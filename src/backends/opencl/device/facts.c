@@ -3,7 +3,10 @@
 #include "backends/opencl/device/probe.h"
 
 static void bytes_of(size_t bytes, char *to, size_t size) {
-    const struct { double unit; const char *name; } units[] = { { 1e9, "GB" }, { 1e6, "MB" }, { 1024, "KiB" } };
+    const struct {
+        double unit;
+        const char *name;
+    } units[] = { { 1e9, "GB" }, { 1e6, "MB" }, { 1024, "KiB" } };
     for (size_t i = 0; i < 3; i++)
         if ((double)bytes >= units[i].unit || i == 2) {
             snprintf(to, size, "%.4g %s", (double)bytes / units[i].unit, units[i].name);
@@ -18,7 +21,9 @@ void fac_cl_facts(fac_device *d, fac_fact *tell, void *self) {
     snprintf(text, sizeof text, "%s, %s", o->place.platform_name, o->place.vendor);
     tell(self, "platform", text);
     snprintf(text, sizeof text, "%s (%s, OpenCL C %d.%d)", o->place.name,
-             l->gpu ? "GPU" : o->place.type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator",
+             l->gpu                               ? "GPU"
+             : o->place.type & CL_DEVICE_TYPE_CPU ? "CPU"
+                                                  : "accelerator",
              l->major, l->minor);
     tell(self, "device", text);
     tell(self, "driver", o->place.driver);
@@ -37,9 +42,14 @@ void fac_cl_tell_paths(fac_device *d, fac_fact *tell, void *self) {
     for (int k = 0; k < FAC_CL_PATHS; k++) {
         const fac_cl_path path = (fac_cl_path)k;
         const char *by = fac_cl_path_extension(path);
-        if (!fac_cl_promises(o, path)) snprintf(text, sizeof text, "no, without %s", by);
-        else if (fac_cl_has_path(o, path)) snprintf(text, sizeof text, "yes, by %s", by);
-        else snprintf(text, sizeof text, o->paths[k] == FAC_CL_UNTOLD ? "no, its probe had no memory" : "no, its probe failed");
+        if (!fac_cl_promises(o, path))
+            snprintf(text, sizeof text, "no, without %s", by);
+        else if (fac_cl_has_path(o, path))
+            snprintf(text, sizeof text, "yes, by %s", by);
+        else
+            snprintf(text, sizeof text,
+                     o->paths[k] == FAC_CL_UNTOLD ? "no, its probe had no memory"
+                                                  : "no, its probe failed");
         tell(self, fac_cl_path_name(path), text);
     }
 }

@@ -1,10 +1,11 @@
 /* The caching allocator: segments cut into blocks.
  *
- * Small blocks (up to 1 MiB) share segments of 2 MiB; on GPUs those up to 10 MiB share segments of 32 MiB, since each buffer of
- * a launch costs the driver time; larger ones get a segment of their own size, rounded up to 2 MiB, or a part of a free one.
+ * Small blocks (up to 1 MiB) share segments of 2 MiB; on GPUs those up to 10 MiB share segments of
+ * 32 MiB, since each buffer of a launch costs the driver time; larger ones get a segment of their
+ * own size, rounded up to 2 MiB, or a part of a free one.
  *
- * Of all free blocks that are large enough the smallest is taken, and what it has too much becomes a block of its own.
- * Neighbours that are free are one. */
+ * Of all free blocks that are large enough the smallest is taken, and what it has too much becomes
+ * a block of its own. Neighbours that are free are one. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "backends/opencl/device/opencl.h"
@@ -13,7 +14,8 @@ static const size_t grain = 512, small_limit = (size_t)1 << 20, chunk = (size_t)
                     shared_limit = (size_t)10 << 20, shared = (size_t)32 << 20;
 
 fac_status fac_cl_memory_init(fac_cl_memory *m, fac_error *err) {
-    return pthread_mutex_init(&m->lock, NULL) ? fac_raise(err, FAC_E_NOMEM, "opencl: no mutex") : FAC_OK;
+    return pthread_mutex_init(&m->lock, NULL) ? fac_raise(err, FAC_E_NOMEM, "opencl: no mutex")
+                                              : FAC_OK;
 }
 
 static void segment_free(fac_opencl *o, fac_cl_segment *s) {
@@ -56,24 +58,27 @@ size_t fac_cl_trim(fac_opencl *o) {
     return freed;
 }
 
-/* Drivers of GPUs may find out that there is no memory only when something is written, so a byte of it is, at once.  NULL: *code
- * says why. */
+/* Drivers of GPUs may find out that there is no memory only when something is written, so a byte of
+ * it is, at once.  NULL: *code says why. */
 static cl_mem buffer_new(fac_opencl *o, size_t bytes, cl_int *code) {
     static const cl_uchar none = 0;
     cl_mem memory = o->cl.CreateBuffer(o->context, CL_MEM_READ_WRITE, bytes, NULL, code);
     if (*code) return NULL;
     if (!o->limits.gpu || o->memory.apart) return memory;
-    *code = o->cl.EnqueueFillBuffer(o->queue, memory, &none, sizeof none, 0, sizeof none, 0, NULL, NULL);
+    *code = o->cl.EnqueueFillBuffer(o->queue, memory, &none, sizeof none, 0, sizeof none, 0, NULL,
+                                    NULL);
     if (!*code) return memory;
     o->cl.ReleaseMemObject(memory);
     return NULL;
 }
 
 /* A new segment with one free block. */
-static fac_status segment_new(fac_opencl *o, size_t bytes, bool small, fac_cl_segment **out, fac_error *err) {
+static fac_status segment_new(fac_opencl *o, size_t bytes, bool small, fac_cl_segment **out,
+                              fac_error *err) {
     if (bytes > o->limits.largest)
-        return fac_raise(err, FAC_E_NOMEM, "%s: %zu bytes in one piece, the device gives at most %zu", o->device.name, bytes,
-                         o->limits.largest);
+        return fac_raise(err, FAC_E_NOMEM,
+                         "%s: %zu bytes in one piece, the device gives at most %zu", o->device.name,
+                         bytes, o->limits.largest);
     fac_cl_segment *s = fac_alloc(1, sizeof *s);
     fac_cl_block *b = fac_alloc(1, sizeof *b);
     cl_int code = CL_OUT_OF_HOST_MEMORY;
@@ -85,8 +90,10 @@ static fac_status segment_new(fac_opencl *o, size_t bytes, bool small, fac_cl_se
         fac_release(s);
         fac_release(b);
         return fac_raise(err, FAC_E_NOMEM,
-                         "%s: no %zu bytes of memory: %zu are in use, %zu more are held for reuse, the device has %zu "
-                         "for all that use it", o->device.name, bytes, o->memory.used, o->memory.reserved - o->memory.used,
+                         "%s: no %zu bytes of memory: %zu are in use, %zu more are held for reuse, "
+                         "the device has %zu "
+                         "for all that use it",
+                         o->device.name, bytes, o->memory.used, o->memory.reserved - o->memory.used,
                          o->limits.memory);
     }
     *b = (fac_cl_block){ .segment = s, .bytes = bytes };
@@ -112,16 +119,22 @@ static fac_cl_block *best_free(const fac_cl_memory *m, size_t bytes, bool small)
 static void cut(fac_cl_block *b, size_t bytes) {
     fac_cl_block *rest = b->bytes - bytes >= grain ? fac_alloc(1, sizeof *rest) : NULL;
     if (!rest) return;
-    *rest = (fac_cl_block){ .segment = b->segment, .at = b->at + bytes, .bytes = b->bytes - bytes, .next = b->next, .prev = b };
+    *rest = (fac_cl_block){ .segment = b->segment,
+                            .at = b->at + bytes,
+                            .bytes = b->bytes - bytes,
+                            .next = b->next,
+                            .prev = b };
     if (b->next) b->next->prev = rest;
     b->next = rest;
     b->bytes = bytes;
 }
 
 /* A segment for a block of so many bytes, and for others of its kind. */
-static fac_status segment_for(fac_opencl *o, size_t bytes, bool small, fac_cl_segment **out, fac_error *err) {
+static fac_status segment_for(fac_opencl *o, size_t bytes, bool small, fac_cl_segment **out,
+                              fac_error *err) {
     const size_t own = small ? chunk : (bytes + chunk - 1) / chunk * chunk;
-    const bool alone = o->memory.apart || small || !o->limits.gpu || bytes > shared_limit || shared > o->limits.largest;
+    const bool alone = o->memory.apart || small || !o->limits.gpu || bytes > shared_limit ||
+                       shared > o->limits.largest;
     if (!alone && !segment_new(o, shared, small, out, NULL)) return FAC_OK;
     return segment_new(o, o->memory.apart ? bytes : own, small, out, err);
 }
@@ -142,7 +155,8 @@ static fac_status take(fac_opencl *o, size_t bytes, fac_cl_block **out, fac_erro
 }
 
 fac_status fac_cl_take(fac_opencl *o, size_t bytes, fac_cl_block **out, fac_error *err) {
-    if (bytes > SIZE_MAX - chunk) return fac_raise(err, FAC_E_NOMEM, "%s: %zu bytes", o->device.name, bytes);
+    if (bytes > SIZE_MAX - chunk)
+        return fac_raise(err, FAC_E_NOMEM, "%s: %zu bytes", o->device.name, bytes);
     bytes = bytes ? (bytes + grain - 1) / grain * grain : grain;
     pthread_mutex_lock(&o->memory.lock);
     fac_status status = take(o, bytes, out, err);

@@ -1,5 +1,6 @@
-/* See peaks.h: arithmetic in registers, by multiply-adds and where they work by tensor cores; reading and copying memory;
- * launching.  Times are those of the device's clock, the best of several tries. */
+/* See peaks.h: arithmetic in registers, by multiply-adds and where they work by tensor cores;
+ * reading and copying memory; launching.  Times are those of the device's clock, the best of
+ * several tries. */
 #include <time.h>
 #include "backends/opencl/device/clock.h"
 #include "backends/opencl/device/launch.h"
@@ -11,7 +12,15 @@
 #include "cl_nv_common.h"
 #include "cl_peak.h"
 
-enum { TRIES = 5, GROUP = 256, GROUPS = 8, CHAINS = 16, TILES = 8, COLUMNS = 128, LAUNCHES = 200 };      /* GROUPS: of one unit */
+enum {
+    TRIES = 5,
+    GROUP = 256,
+    GROUPS = 8,
+    CHAINS = 16,
+    TILES = 8,
+    COLUMNS = 128,
+    LAUNCHES = 200
+}; /* GROUPS: of one unit */
 
 static double now(void) {
     struct timespec t;
@@ -21,12 +30,13 @@ static double now(void) {
 
 typedef struct bench {
     fac_opencl *o;
-    size_t      items, group;
-    fac_span    from, to;
-    const fac_nv_kind *wgmma;                   /* NULL: a kernel for any device */
+    size_t items, group;
+    fac_span from, to;
+    const fac_nv_kind *wgmma; /* NULL: a kernel for any device */
 } bench;
 
-static fac_status kernel_of(const bench *b, const char *define, const char *name, fac_cl_kernel *k, fac_error *err) {
+static fac_status kernel_of(const bench *b, const char *define, const char *name, fac_cl_kernel *k,
+                            fac_error *err) {
     fac_text text = { 0 };
     fac_text_print(&text, "#define %s\n", define);
     if (b->wgmma) {
@@ -34,23 +44,26 @@ static fac_status kernel_of(const bench *b, const char *define, const char *name
         fac_nv_wgmma_text(&text, COLUMNS, *b->wgmma, 0);
     }
     fac_text_add(&text, fac_cl_peak);
-    fac_status status = text.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
-                                    : fac_cl_kernel_new(b->o, text.s, "", name, k, err);
+    fac_status status = text.failed
+                            ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
+                            : fac_cl_kernel_new(b->o, text.s, "", name, k, err);
     fac_text_free(&text);
     return status;
 }
 
 /* Seconds of the fastest of some launches. */
-static fac_status fastest(const bench *b, const char *define, const char *name, int n, const fac_cl_arg *args, double *seconds,
-                          fac_error *err) {
+static fac_status fastest(const bench *b, const char *define, const char *name, int n,
+                          const fac_cl_arg *args, double *seconds, fac_error *err) {
     const fac_cl_range range = { 1, { b->items }, { b->group } };
     fac_cl_kernel k;
     fac_command *all = NULL;
     size_t commands = 0;
     FAC_TRY(kernel_of(b, define, name, &k, err));
-    fac_status status = fac_cl_launch(b->o, &k, &range, n, args, err);      /* built, and the memory touched */
+    fac_status status =
+        fac_cl_launch(b->o, &k, &range, n, args, err); /* built, and the memory touched */
     if (!status) status = fac_cl_watch(&b->o->device, NULL, NULL, err);
-    for (int i = 0; i < TRIES && !status; i++) status = fac_cl_launch(b->o, &k, &range, n, args, err);
+    for (int i = 0; i < TRIES && !status; i++)
+        status = fac_cl_launch(b->o, &k, &range, n, args, err);
     if (!status) status = fac_cl_watch(&b->o->device, &all, &commands, err);
     *seconds = 0;
     for (size_t i = 0; i < commands; i++)
@@ -65,7 +78,8 @@ static double rate(double work, double seconds) { return seconds > 0 ? work / se
 static fac_status arithmetic(const bench *b, fac_peaks *p, fac_error *err) {
     const float a = 0.999f, c = 0.001f;
     const cl_int times = b->o->limits.gpu ? 4096 : 1024;
-    const fac_cl_arg args[] = { fac_cl_arg_span(b->to), fac_cl_arg_value(&a, sizeof a), fac_cl_arg_value(&c, sizeof c),
+    const fac_cl_arg args[] = { fac_cl_arg_span(b->to), fac_cl_arg_value(&a, sizeof a),
+                                fac_cl_arg_value(&c, sizeof c),
                                 fac_cl_arg_value(&times, sizeof times) };
     double seconds;
     FAC_TRY(fastest(b, "FMA", "peak_fma", 4, args, &seconds, err));
@@ -75,27 +89,29 @@ static fac_status arithmetic(const bench *b, fac_peaks *p, fac_error *err) {
 }
 
 /* shape: of the instruction; flops: of one of them by a warp. */
-static fac_status tensor(const bench *b, const char *shape, double flops, double *out, fac_error *err) {
+static fac_status tensor(const bench *b, const char *shape, double flops, double *out,
+                         fac_error *err) {
     enum { WARP = 32 };
     const cl_int times = 4096;
     const fac_cl_arg args[] = { fac_cl_arg_span(b->to), fac_cl_arg_value(&times, sizeof times) };
     fac_text define = { 0 };
     double seconds;
     fac_text_print(&define, "TENSOR \"%s\"", shape);
-    fac_status status = define.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
-                                      : fastest(b, define.s, "peak_tensor", 2, args, &seconds, err);
+    fac_status status = define.failed
+                            ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
+                            : fastest(b, define.s, "peak_tensor", 2, args, &seconds, err);
     fac_text_free(&define);
     if (!status) *out = rate(flops * TILES * times * (double)(b->items / WARP), seconds);
     return status;
 }
-
 
 /* The same of sm_90's instruction for four warps. */
 static fac_status wgmma(const bench *any, fac_nv_kind kind, double *out, fac_error *err) {
     enum { GROUP_OF_FOUR = 128, AT_ONCE = 4 };
     const cl_int times = 1024;
     const fac_cl_arg args[] = { fac_cl_arg_span(any->to), fac_cl_arg_value(&times, sizeof times) };
-    const char *define = kind == FAC_NV_KIND_TF32 ? "WGMMA wgmma_tf32_n128_ss" : "WGMMA wgmma_bf16_n128_ss";
+    const char *define =
+        kind == FAC_NV_KIND_TF32 ? "WGMMA wgmma_tf32_n128_ss" : "WGMMA wgmma_bf16_n128_ss";
     const double flops = 2.0 * 64 * COLUMNS * (kind == FAC_NV_KIND_TF32 ? 8 : 16);
     bench b = *any;
     double seconds;
@@ -107,7 +123,8 @@ static fac_status wgmma(const bench *any, fac_nv_kind kind, double *out, fac_err
 
 static fac_status memory(const bench *b, size_t bytes, fac_peaks *p, fac_error *err) {
     const cl_ulong n = bytes / sizeof(cl_float4);
-    const fac_cl_arg args[] = { fac_cl_arg_span(b->from), fac_cl_arg_span(b->to), fac_cl_arg_value(&n, sizeof n) };
+    const fac_cl_arg args[] = { fac_cl_arg_span(b->from), fac_cl_arg_span(b->to),
+                                fac_cl_arg_value(&n, sizeof n) };
     double seconds;
     FAC_TRY(fastest(b, "READ", "peak_read", 3, args, &seconds, err));
     p->memory_read = rate((double)bytes, seconds);
@@ -127,7 +144,8 @@ static fac_status launching(const bench *b, fac_peaks *p, fac_error *err) {
         for (int n = 1; n <= LAUNCHES && !status; n += LAUNCHES - 1) {
             status = b->o->device.backend->sync(&b->o->device, err);
             const double start = now();
-            for (int i = 0; i < n && !status; i++) status = fac_cl_launch(b->o, &k, &range, 1, args, err);
+            for (int i = 0; i < n && !status; i++)
+                status = fac_cl_launch(b->o, &k, &range, 1, args, err);
             if (!status) status = b->o->device.backend->sync(&b->o->device, err);
             double *best = n == 1 ? &p->fork_join : &p->launch;
             if (t == 0 || (now() - start) / n < *best) *best = (now() - start) / n;
@@ -152,7 +170,8 @@ static fac_status measure(const bench *b, size_t bytes, fac_peaks *p, fac_error 
 
 fac_status fac_cl_peaks(fac_device *d, fac_peaks *out, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    const size_t want = o->limits.gpu ? (size_t)1 << 30 : (size_t)64 << 20, room = o->limits.memory / 8;
+    const size_t want = o->limits.gpu ? (size_t)1 << 30 : (size_t)64 << 20,
+                 room = o->limits.memory / 8;
     size_t bytes = want < room ? want : room;
     if (bytes > o->limits.largest) bytes = o->limits.largest;
     const size_t group = o->limits.group < GROUP ? o->limits.group : GROUP;

@@ -1,7 +1,8 @@
-/* Whose fault it was.  Commands fail after they were submitted, and the driver says so at the next wait, not whose it was: so the
- * names of the newest commands' steps are kept until a wait is good, with an event for each 64th command.  An event for each one
- * would make launches dearer by a third (NVIDIA), for each 16th by 2 to 4 percent; programs that are profiled wait behind each
- * step, which names it alone. */
+/* Whose fault it was.  Commands fail after they were submitted, and the driver says so at the next
+ * wait, not whose it was: so the names of the newest commands' steps are kept until a wait is good,
+ * with an event for each 64th command.  An event for each one would make launches dearer by a third
+ * (NVIDIA), for each 16th by 2 to 4 percent; programs that are profiled wait after each step,
+ * which names it alone. */
 #include <stdio.h>
 #include "backends/opencl/device/opencl.h"
 #include "base/error.h"
@@ -42,11 +43,13 @@ void fac_cl_pending_clear(fac_opencl *o, size_t mark) {
 /* After a wait that failed: CL_COMPLETE, or why not; a broken context may not even say. */
 static cl_int outcome(const fac_opencl *o, cl_event event) {
     cl_int status = CL_COMPLETE;
-    cl_int code = o->cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    cl_int code =
+        o->cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
     return code ? code : status;
 }
 
-/* The commands behind the last event that is complete, up to the first one that is not; an error that it has replaces *code. */
+/* The commands after the last event that is complete, up to the first one that is not; an error
+ * that it has replaces *code. */
 static void suspects(const fac_opencl *o, size_t *first, size_t *last, cl_int *code) {
     *first = oldest(o);
     *last = o->submitted;
@@ -70,8 +73,10 @@ static bool describe(const fac_opencl *o, size_t first, size_t last, char *to, s
         if (step) until = step;
     }
     if (!from) return false;
-    if (from == until) snprintf(to, size, "%s", from);
-    else snprintf(to, size, "one of the steps from %s to %s", from, until);
+    if (from == until)
+        snprintf(to, size, "%s", from);
+    else
+        snprintf(to, size, "one of the steps from %s to %s", from, until);
     return true;
 }
 
@@ -81,7 +86,8 @@ fac_status fac_cl_blame(fac_opencl *o, cl_int code, const char *what, fac_error 
     pthread_mutex_lock(&o->launch);
     suspects(o, &first, &last, &code);
     const bool known = describe(o, first, last, steps, sizeof steps);
-    fac_status status = fac_cl_raise_in(o, code, known ? steps : NULL, known ? "running its kernels" : what, err);
+    fac_status status =
+        fac_cl_raise_in(o, code, known ? steps : NULL, known ? "running its kernels" : what, err);
     clear(o, o->submitted);
     pthread_mutex_unlock(&o->launch);
     return status;

@@ -21,7 +21,8 @@ fac_hash fac_cl_program_key(const fac_opencl *o, const char *source, const char 
 static char *log_of(fac_opencl *o, cl_program p) {
     size_t n = 0;
     char *log = NULL;
-    if (o->cl.GetProgramBuildInfo(p, o->place.device, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) || !n || !(log = fac_alloc(1, n + 1)))
+    if (o->cl.GetProgramBuildInfo(p, o->place.device, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) || !n ||
+        !(log = fac_alloc(1, n + 1)))
         return NULL;
     o->cl.GetProgramBuildInfo(p, o->place.device, CL_PROGRAM_BUILD_LOG, n, log, NULL);
     return log;
@@ -31,8 +32,9 @@ static fac_status build(fac_opencl *o, cl_program p, const char *options, fac_er
     cl_int code = o->cl.BuildProgram(p, 1, &o->place.device, options, NULL, NULL);
     if (!code) return FAC_OK;
     char *log = log_of(o, p);
-    fac_status status = fac_raise(err, FAC_E_DEVICE, "%s: a kernel does not compile: %s%s%s", o->device.name,
-                                  fac_cl_error_name(code), log ? ": " : "", log ? log : "");
+    fac_status status =
+        fac_raise(err, FAC_E_DEVICE, "%s: a kernel does not compile: %s%s%s", o->device.name,
+                  fac_cl_error_name(code), log ? ": " : "", log ? log : "");
     fac_release(log);
     return status;
 }
@@ -41,8 +43,10 @@ static fac_status build(fac_opencl *o, cl_program p, const char *options, fac_er
 static fac_status compile(fac_opencl *o, cl_program p, const char *options, fac_error *err) {
     fac_text all = { 0 };
     fac_text_print(&all, "%s -w", options);
-    fac_status status = all.failed ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for a compiler's options", o->device.name)
-                                   : build(o, p, all.s, err);
+    fac_status status =
+        all.failed
+            ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for a compiler's options", o->device.name)
+            : build(o, p, all.s, err);
     fac_text_free(&all);
     return status;
 }
@@ -53,7 +57,8 @@ static bool from_cache(fac_opencl *o, fac_hash key, const char *options, cl_prog
     const unsigned char *one = binary;
     cl_int each = 0, code = 0;
     if (!binary) return false;
-    cl_program p = o->cl.CreateProgramWithBinary(o->context, 1, &o->place.device, &bytes, &one, &each, &code);
+    cl_program p =
+        o->cl.CreateProgramWithBinary(o->context, 1, &o->place.device, &bytes, &one, &each, &code);
     fac_release(binary);
     if (code || each) {
         if (!code) o->cl.ReleaseProgram(p);
@@ -69,7 +74,8 @@ static bool from_cache(fac_opencl *o, fac_hash key, const char *options, cl_prog
 
 void *fac_cl_program_binary(const fac_cl_api *cl, cl_program p, size_t *bytes) {
     unsigned char *binary = NULL;
-    if (cl->GetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) || !*bytes || !(binary = fac_alloc(1, *bytes)))
+    if (cl->GetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) || !*bytes ||
+        !(binary = fac_alloc(1, *bytes)))
         return NULL;
     if (!cl->GetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) return binary;
     fac_release(binary);
@@ -84,7 +90,8 @@ static void to_cache(fac_opencl *o, fac_hash key, cl_program p) {
 }
 
 /* A program whose text has marked instructions: *p becomes that of its PTX with them uncovered. */
-static fac_status uncover(fac_opencl *o, fac_hash key, const char *options, cl_program *p, fac_error *err) {
+static fac_status uncover(fac_opencl *o, fac_hash key, const char *options, cl_program *p,
+                          fac_error *err) {
     char *ptx = NULL;
     size_t bytes = 0;
     cl_program made = NULL;
@@ -97,8 +104,8 @@ static fac_status uncover(fac_opencl *o, fac_hash key, const char *options, cl_p
     return status;
 }
 
-fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options, cl_program *out, bool *found,
-                          fac_error *err) {
+fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options,
+                          cl_program *out, bool *found, fac_error *err) {
     cl_int code;
     if ((*found = from_cache(o, key, options, out))) return FAC_OK;
     const char *texts[] = { o->limits.fp64 ? "#define FAC_FP64\n" : "", fac_cl_prelude, source };

@@ -1,6 +1,7 @@
-/* A second queue, for work beside the other work of a run (fac_beside): begun behind a marker of the first queue, met by a
- * barrier there that waits for a marker of the second one.  Between kernels of one queue an H200 is idle for 1 to 2 us, and
- * small ones leave most of it unused; markers and barriers cost about as much, so what goes there should be worth some.
+/* A second queue, for work beside the other work of a run (fac_beside): begun after a marker of
+ * the first queue, met by a barrier there that waits for a marker of the second one.  Between
+ * kernels of one queue an H200 is idle for 1 to 2 us, and small ones leave most of it unused;
+ * markers and barriers cost about as much, so what goes there should be worth some.
  *
  * Other threads may use the device meanwhile; they submit to the first queue. */
 #include <pthread.h>
@@ -12,15 +13,18 @@ static uintptr_t self(void) { return (uintptr_t)pthread_self(); }
 
 static bool mine(const fac_opencl *o) { return o->second.thread == self(); }
 
-cl_command_queue fac_cl_queue(const fac_opencl *o) { return mine(o) && o->second.on ? o->second.queue : o->queue; }
+cl_command_queue fac_cl_queue(const fac_opencl *o) {
+    return mine(o) && o->second.on ? o->second.queue : o->queue;
+}
 
 static bool able(fac_device *d) {
     fac_opencl *o = fac_opencl_of(d);
     return o->limits.gpu && fac_cl_has_path(o, FAC_CL_MMA);
 }
 
-/* What is submitted to `later` from now on comes behind all that `earlier` has. */
-static fac_status order(fac_opencl *o, cl_command_queue earlier, cl_command_queue later, fac_error *err) {
+/* What is submitted to `later` from now on comes after all that `earlier` has. */
+static fac_status order(fac_opencl *o, cl_command_queue earlier, cl_command_queue later,
+                        fac_error *err) {
     cl_event event;
     cl_int code = o->cl.EnqueueMarkerWithWaitList(earlier, 0, NULL, &event);
     if (code) return fac_cl_raise(o, code, "marking a place in a queue", err);
@@ -35,7 +39,8 @@ static fac_status take(fac_opencl *o, bool *taken, fac_error *err) {
     fac_cl_second *s = &o->second;
     uintptr_t none = 0;
     cl_int code = 0;
-    *taken = mine(o) || (!fac_cl_watching(o) && atomic_compare_exchange_strong(&s->thread, &none, self()));
+    *taken = mine(o) ||
+             (!fac_cl_watching(o) && atomic_compare_exchange_strong(&s->thread, &none, self()));
     if (!*taken || s->queue) return FAC_OK;
     s->queue = o->cl.CreateCommandQueue(o->context, o->place.device, 0, &code);
     if (!code) return FAC_OK;

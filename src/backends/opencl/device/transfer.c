@@ -1,8 +1,9 @@
 /* Bytes to the device and back.
  *
- * Drivers copy pageable memory through a pinned buffer of their own, and wait for it.  Here the pinned buffer is ours: eight
- * pieces of 1 MiB.  A write copies into a piece, enqueues the transfer and returns; small writes share a piece.  A large read has
- * one piece copied out by the host while the next ones are still on their way. */
+ * Drivers copy pageable memory through a pinned buffer of their own, and wait for it.  Here the
+ * pinned buffer is ours: eight pieces of 1 MiB.  A write copies into a piece, enqueues the transfer
+ * and returns; small writes share a piece.  A large read has one piece copied out by the host while
+ * the next ones are still on their way. */
 #include <string.h>
 #include "backends/opencl/device/opencl.h"
 #include "base/error.h"
@@ -14,11 +15,11 @@ static fac_status staging_of(fac_opencl *o, fac_error *err) {
     fac_cl_staging *s = &o->staging;
     cl_int code;
     if (s->buffer) return FAC_OK;
-    cl_mem buffer = o->cl.CreateBuffer(o->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, (size_t)FAC_CL_PIECES * PIECE,
-                                       NULL, &code);
+    cl_mem buffer = o->cl.CreateBuffer(o->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                       (size_t)FAC_CL_PIECES * PIECE, NULL, &code);
     if (code) return fac_cl_raise(o, code, "pinned memory", err);
-    s->at = o->cl.EnqueueMapBuffer(o->queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, (size_t)FAC_CL_PIECES * PIECE, 0,
-                                   NULL, NULL, &code);
+    s->at = o->cl.EnqueueMapBuffer(o->queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                   (size_t)FAC_CL_PIECES * PIECE, 0, NULL, NULL, &code);
     if (code) {
         o->cl.ReleaseMemObject(buffer);
         return fac_cl_raise(o, code, "pinned memory", err);
@@ -51,7 +52,8 @@ static void busy(fac_opencl *o, int piece, cl_event event) {
     *e = event;
 }
 
-/* Room for n bytes, at most a piece: in the piece at hand, or in the next one when that is done with its last transfer. */
+/* Room for n bytes, at most a piece: in the piece at hand, or in the next one when that is done
+ * with its last transfer. */
 static fac_status room(fac_opencl *o, size_t n, char **out, fac_error *err) {
     fac_cl_staging *s = &o->staging;
     FAC_TRY(staging_of(o, err));
@@ -65,23 +67,25 @@ static fac_status room(fac_opencl *o, size_t n, char **out, fac_error *err) {
     return FAC_OK;
 }
 
-static fac_status write_pieces(fac_opencl *o, fac_span to, const char *from, size_t bytes, fac_error *err) {
+static fac_status write_pieces(fac_opencl *o, fac_span to, const char *from, size_t bytes,
+                               fac_error *err) {
     for (size_t at = 0; at < bytes; at += PIECE) {
         const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
         cl_event event;
         char *piece;
         FAC_TRY(room(o, n, &piece, err));
         memcpy(piece, from + at, n);
-        cl_int code = o->cl.EnqueueWriteBuffer(o->queue, fac_cl_buffer(to), CL_FALSE, fac_cl_at(to) + at, n, piece, 0, NULL,
-                                               &event);
+        cl_int code = o->cl.EnqueueWriteBuffer(o->queue, fac_cl_buffer(to), CL_FALSE,
+                                               fac_cl_at(to) + at, n, piece, 0, NULL, &event);
         if (code) return fac_cl_blame(o, code, "writing to the device", err);
         busy(o, o->staging.piece, event);
-        if (bytes > PIECE) o->cl.Flush(o->queue);       /* it moves while the host fills the next piece */
+        if (bytes > PIECE) o->cl.Flush(o->queue); /* it moves while the host fills the next piece */
     }
     return FAC_OK;
 }
 
-fac_status fac_cl_write(fac_opencl *o, fac_span to, const void *from, size_t bytes, fac_error *err) {
+fac_status fac_cl_write(fac_opencl *o, fac_span to, const void *from, size_t bytes,
+                        fac_error *err) {
     pthread_mutex_lock(&o->staging.lock);
     fac_status status = write_pieces(o, to, from, bytes, err);
     pthread_mutex_unlock(&o->staging.lock);
@@ -89,7 +93,8 @@ fac_status fac_cl_write(fac_opencl *o, fac_span to, const void *from, size_t byt
 }
 
 /* All pieces are this read's: writes that still lie in them go first. */
-static fac_status read_pieces(fac_opencl *o, fac_span from, char *to, size_t bytes, fac_error *err) {
+static fac_status read_pieces(fac_opencl *o, fac_span from, char *to, size_t bytes,
+                              fac_error *err) {
     const size_t pieces = (bytes + PIECE - 1) / PIECE;
     FAC_TRY(staging_of(o, err));
     for (int i = 0; i < FAC_CL_PIECES; i++) FAC_TRY(idle(o, i, err));
@@ -98,13 +103,15 @@ static fac_status read_pieces(fac_opencl *o, fac_span from, char *to, size_t byt
         if (i < pieces) {
             const size_t n = bytes - i * PIECE < PIECE ? bytes - i * PIECE : PIECE;
             const int slot = (int)(i % FAC_CL_PIECES);
-            cl_int code = o->cl.EnqueueReadBuffer(o->queue, fac_cl_buffer(from), CL_FALSE, fac_cl_at(from) + i * PIECE, n,
-                                                  o->staging.at + (size_t)slot * PIECE, 0, NULL, &o->staging.busy[slot]);
+            cl_int code = o->cl.EnqueueReadBuffer(
+                o->queue, fac_cl_buffer(from), CL_FALSE, fac_cl_at(from) + i * PIECE, n,
+                o->staging.at + (size_t)slot * PIECE, 0, NULL, &o->staging.busy[slot]);
             if (code) return fac_cl_blame(o, code, "reading from the device", err);
             o->cl.Flush(o->queue);
         }
         if (i < FAC_CL_PIECES - 1) continue;
-        const size_t done = i - (FAC_CL_PIECES - 1), n = bytes - done * PIECE < PIECE ? bytes - done * PIECE : PIECE;
+        const size_t done = i - (FAC_CL_PIECES - 1),
+                     n = bytes - done * PIECE < PIECE ? bytes - done * PIECE : PIECE;
         FAC_TRY(idle(o, (int)(done % FAC_CL_PIECES), err));
         memcpy(to + done * PIECE, o->staging.at + done % FAC_CL_PIECES * PIECE, n);
     }
@@ -112,7 +119,8 @@ static fac_status read_pieces(fac_opencl *o, fac_span from, char *to, size_t byt
 }
 
 static fac_status read_once(fac_opencl *o, fac_span from, void *to, size_t bytes, fac_error *err) {
-    cl_int code = o->cl.EnqueueReadBuffer(o->queue, fac_cl_buffer(from), CL_TRUE, fac_cl_at(from), bytes, to, 0, NULL, NULL);
+    cl_int code = o->cl.EnqueueReadBuffer(o->queue, fac_cl_buffer(from), CL_TRUE, fac_cl_at(from),
+                                          bytes, to, 0, NULL, NULL);
     return code ? fac_cl_blame(o, code, "reading from the device", err) : FAC_OK;
 }
 

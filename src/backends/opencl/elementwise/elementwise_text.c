@@ -1,6 +1,6 @@
-/* The expressions of elementwise kernels.  Each node becomes a function of its expression, each value a variable; types of
- * memory, of computing and of rounding between nodes are those of the cpu's chains: what is f16 in the graph is rounded to
- * f16. */
+/* The expressions of elementwise kernels.  Each node becomes a function of its expression, each
+ * value a variable; types of memory, of computing and of rounding between nodes are those of the
+ * cpu's chains: what is f16 in the graph is rounded to f16. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
@@ -11,17 +11,21 @@
 enum { VALUES = 160, ARGS = 4 };
 
 /* A value as a variable: what it is in the graph, and the type it is held in. */
-typedef struct variable { const void *key; fac_dtype dtype, as; } variable;
+typedef struct variable {
+    const void *key;
+    fac_dtype dtype, as;
+} variable;
 typedef struct writer {
     fac_text functions, body;
     variable v[VALUES];
-    int      n, nfunctions;
-    bool     fp64, doubles;
+    int n, nfunctions;
+    bool fp64, doubles;
 } writer;
 
 static char kind_of(fac_dtype t) { return fac_dtype_get(t)->kind; }
 static bool computable(fac_dtype t) {
-    return t != FAC_NONE && t != FAC_BIT && !fac_dtype_is_stored(t) && strchr("fiub", kind_of(t)) && kind_of(t);
+    return t != FAC_NONE && t != FAC_BIT && !fac_dtype_is_stored(t) && strchr("fiub", kind_of(t)) &&
+           kind_of(t);
 }
 
 static fac_dtype natural(fac_dtype t) {
@@ -29,22 +33,37 @@ static fac_dtype natural(fac_dtype t) {
     return kind_of(t) == 'f' ? FAC_F32 : FAC_I64;
 }
 
-static const char *type_name(fac_dtype as) { return as == FAC_F32 ? "float" : as == FAC_F64 ? "double" : as == FAC_U64 ? "ulong" :
-                                             "long"; }
+static const char *type_name(fac_dtype as) {
+    return as == FAC_F32 ? "float" : as == FAC_F64 ? "double" : as == FAC_U64 ? "ulong" : "long";
+}
 
 static const char *memory_name(fac_dtype t) {
     switch (t) {
-    case FAC_F32: return "float";
-    case FAC_F64: return "double";
-    case FAC_F16: case FAC_BF16: case FAC_U16: return "ushort";
-    case FAC_I8:  return "char";
-    case FAC_U8:  case FAC_BOOL: return "uchar";
-    case FAC_I16: return "short";
-    case FAC_I32: return "int";
-    case FAC_U32: return "uint";
-    case FAC_I64: return "long";
-    case FAC_U64: return "ulong";
-    default:      return "";
+    case FAC_F32:
+        return "float";
+    case FAC_F64:
+        return "double";
+    case FAC_F16:
+    case FAC_BF16:
+    case FAC_U16:
+        return "ushort";
+    case FAC_I8:
+        return "char";
+    case FAC_U8:
+    case FAC_BOOL:
+        return "uchar";
+    case FAC_I16:
+        return "short";
+    case FAC_I32:
+        return "int";
+    case FAC_U32:
+        return "uint";
+    case FAC_I64:
+        return "long";
+    case FAC_U64:
+        return "ulong";
+    default:
+        return "";
     }
 }
 
@@ -58,12 +77,16 @@ static bool real(fac_dtype as) { return as == FAC_F32 || as == FAC_F64; }
 
 /* "EXPRESSION as to" where the expression is of type `from`; both are types of computing. */
 static void add_cast(fac_text *t, fac_dtype from, fac_dtype to, const char *expression) {
-    if (from == to) fac_text_add(t, expression);
-    else if (real(from) && !real(to)) fac_text_print(t, "(%s)fac_wrap_%s(%s)", type_name(to), type_name(from), expression);
-    else fac_text_print(t, "(%s)(%s)", type_name(to), expression);
+    if (from == to)
+        fac_text_add(t, expression);
+    else if (real(from) && !real(to))
+        fac_text_print(t, "(%s)fac_wrap_%s(%s)", type_name(to), type_name(from), expression);
+    else
+        fac_text_print(t, "(%s)(%s)", type_name(to), expression);
 }
 
-/* An expression of type `from`, brought to the values that elements of `dtype` have, in their natural type. */
+/* An expression of type `from`, brought to the values that elements of `dtype` have, in their
+ * natural type. */
 static void add_rounded(fac_text *t, fac_dtype from, fac_dtype dtype, const char *expression) {
     fac_text inner = { 0 };
     fac_dtype as = natural(dtype);
@@ -73,10 +96,14 @@ static void add_rounded(fac_text *t, fac_dtype from, fac_dtype dtype, const char
     }
     add_cast(&inner, from, as, expression);
     const char *e = inner.s ? inner.s : "";
-    if (dtype == FAC_F16) fac_text_print(t, "fac_round_f16(%s)", e);
-    else if (dtype == FAC_BF16) fac_text_print(t, "fac_round_bf16(%s)", e);
-    else if (as == FAC_I64 && dtype != FAC_I64) fac_text_print(t, "(long)(%s)(%s)", memory_name(dtype), e);
-    else fac_text_add(t, e);
+    if (dtype == FAC_F16)
+        fac_text_print(t, "fac_round_f16(%s)", e);
+    else if (dtype == FAC_BF16)
+        fac_text_print(t, "fac_round_bf16(%s)", e);
+    else if (as == FAC_I64 && dtype != FAC_I64)
+        fac_text_print(t, "(long)(%s)(%s)", memory_name(dtype), e);
+    else
+        fac_text_add(t, e);
     t->failed |= inner.failed;
     fac_text_free(&inner);
 }
@@ -95,21 +122,28 @@ static int find(const writer *w, const void *key) {
 }
 
 static void add_number(fac_text *t, double x, fac_dtype as) {
-    if (isnan(x)) fac_text_print(t, "(%s)NAN", type_name(as));
-    else if (isinf(x)) fac_text_print(t, "(%s)%sINFINITY", type_name(as), x < 0 ? "-" : "");
-    else if (as == FAC_F32) fac_text_print(t, "%#.9gf", (double)(float)x);
-    else fac_text_print(t, "(%s)%.17g", type_name(as), x);
+    if (isnan(x))
+        fac_text_print(t, "(%s)NAN", type_name(as));
+    else if (isinf(x))
+        fac_text_print(t, "(%s)%sINFINITY", type_name(as), x < 0 ? "-" : "");
+    else if (as == FAC_F32)
+        fac_text_print(t, "%#.9gf", (double)(float)x);
+    else
+        fac_text_print(t, "(%s)%.17g", type_name(as), x);
 }
 
-/* f3(x, y): the op's expression in the type `as`, with its attributes as constants; rough: its result is rounded to 16 bits. */
-static int add_function(writer *w, const fac_op *op, const double *attrs, fac_dtype as, bool rough) {
+/* f3(x, y): the op's expression in the type `as`, with its attributes as constants; rough: its
+ * result is rounded to 16 bits. */
+static int add_function(writer *w, const fac_op *op, const double *attrs, fac_dtype as,
+                        bool rough) {
     static const char *const args[] = { "x", "y", "z" };
     fac_text *t = &w->functions;
     int count = 0;
     for (const fac_attr *a = op->attrs; a && a->name; a++) count++;
-    fac_text_print(t, "#define T %s\n#define FORM %s\nstatic inline T f%d(", type_name(as), rough ? "rough" : "exact",
-                   w->nfunctions);
-    for (int i = 0; i < op->map->inputs; i++) fac_text_print(t, "%sconst T %s", i ? ", " : "", args[i]);
+    fac_text_print(t, "#define T %s\n#define FORM %s\nstatic inline T f%d(", type_name(as),
+                   rough ? "rough" : "exact", w->nfunctions);
+    for (int i = 0; i < op->map->inputs; i++)
+        fac_text_print(t, "%sconst T %s", i ? ", " : "", args[i]);
     fac_text_add(t, ") {");
     for (int i = 0; i < count; i++) {
         fac_text_print(t, " const T p%d = ", i);
@@ -121,8 +155,10 @@ static int add_function(writer *w, const fac_op *op, const double *attrs, fac_dt
 }
 
 static bool has_loop(const fac_map *m, fac_dtype as) {
-    return as == FAC_F32 ? m->f32[0] != NULL : as == FAC_F64 ? m->f64[0] != NULL : as == FAC_U64 ? m->u64 ||
-            m->i64 : m->i64 != NULL;
+    return as == FAC_F32   ? m->f32[0] != NULL
+           : as == FAC_F64 ? m->f64[0] != NULL
+           : as == FAC_U64 ? m->u64 || m->i64
+                           : m->i64 != NULL;
 }
 
 static bool add_cast_node(writer *w, const int *arg, const void *key, fac_dtype result) {
@@ -137,8 +173,8 @@ static bool add_cast_node(writer *w, const int *arg, const void *key, fac_dtype 
     return true;
 }
 
-static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin, const int *arg, const void *key,
-                         fac_dtype result) {
+static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin, const int *arg,
+                         const void *key, fac_dtype result) {
     bool floats = false, doubles = false, integers = false, words = false;
     if (op->map->inputs != nin || nin > 3) return false;
     for (int i = 0; i < nin; i++) {
@@ -146,11 +182,15 @@ static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin
         floats |= kind_of(t) == 'f', doubles |= t == FAC_F64, words |= t == FAC_U64;
         integers |= kind_of(t) == 'i' || kind_of(t) == 'u';
     }
-    fac_dtype as = doubles || (floats && integers) ? FAC_F64 : floats ? FAC_F32 : words && op->map->u64 ? FAC_U64 : FAC_I64;
+    fac_dtype as = doubles || (floats && integers) ? FAC_F64
+                   : floats                        ? FAC_F32
+                   : words && op->map->u64         ? FAC_U64
+                                                   : FAC_I64;
     if (!has_loop(op->map, as) || (as == FAC_F64 && !w->fp64)) return false;
     bool narrow = result != as && kind_of(result) != 'b';
     const bool rough = as == FAC_F32 && (result == FAC_F16 || result == FAC_BF16);
-    int f = add_function(w, op, attrs, as, rough), to = new_variable(w, key, result, narrow ? natural(result) : as);
+    int f = add_function(w, op, attrs, as, rough),
+        to = new_variable(w, key, result, narrow ? natural(result) : as);
     if (to < 0) return false;
     fac_text call = { 0 };
     fac_text_print(&call, "f%d(", f);
@@ -162,16 +202,18 @@ static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin
     }
     fac_text_add(&call, ")");
     fac_text_print(&w->body, "        const %s v%d = ", type_name(w->v[to].as), to);
-    if (narrow) add_rounded(&w->body, as, result, call.s ? call.s : "");
-    else fac_text_add(&w->body, call.s ? call.s : "");
+    if (narrow)
+        add_rounded(&w->body, as, result, call.s ? call.s : "");
+    else
+        fac_text_add(&w->body, call.s ? call.s : "");
     fac_text_add(&w->body, ";\n");
     w->body.failed |= call.failed;
     fac_text_free(&call);
     return true;
 }
 
-static bool add_node(writer *w, const fac_op *op, const void *attrs, int nin, const void *const *in, const void *key,
-                     fac_dtype result) {
+static bool add_node(writer *w, const fac_op *op, const void *attrs, int nin, const void *const *in,
+                     const void *key, fac_dtype result) {
     int arg[ARGS];
     if (nin > ARGS || !known_type(w, result)) return false;
     for (int i = 0; i < nin; i++)
@@ -187,22 +229,31 @@ static bool add_load(writer *w, const void *key, int operand, fac_dtype t) {
     int v = new_variable(w, key, t, natural(t));
     if (v < 0) return false;
     fac_text_print(&w->body, "        const %s v%d = ", type_name(natural(t)), v);
-    if (t == FAC_F16 || t == FAC_BF16) fac_text_print(&w->body, "fac_from_%s(x%d[a%d]);\n", t == FAC_F16 ? "f16" : "bf16",
-                                                      operand, operand);
-    else fac_text_print(&w->body, "x%d[a%d];\n", operand, operand);
+    if (t == FAC_F16 || t == FAC_BF16)
+        fac_text_print(&w->body, "fac_from_%s(x%d[a%d]);\n", t == FAC_F16 ? "f16" : "bf16", operand,
+                       operand);
+    else
+        fac_text_print(&w->body, "x%d[a%d];\n", operand, operand);
     return true;
 }
 
 static bool add_constant(writer *w, const fac_value *v) {
-    union { double f; int64_t i; } x = { .f = 0 };
+    union {
+        double f;
+        int64_t i;
+    } x = { .f = 0 };
     fac_dtype t = v->type.dtype, as = computable(t) ? natural(t) : FAC_NONE;
-    if (fac_dims_count(&v->type.dims) != 1 || !known_type(w, t) || !v->tensor || !fac_tensor_data(v->tensor)) return false;
+    if (fac_dims_count(&v->type.dims) != 1 || !known_type(w, t) || !v->tensor ||
+        !fac_tensor_data(v->tensor))
+        return false;
     fac_convert(real(as) ? FAC_F64 : as, &x, t, fac_tensor_data(v->tensor), 1);
     int to = new_variable(w, v, t, as);
     if (to < 0) return false;
     fac_text_print(&w->body, "        const %s v%d = ", type_name(as), to);
-    if (real(as)) add_number(&w->body, x.f, as);
-    else fac_text_print(&w->body, "(%s)0x%llxUL", type_name(as), (unsigned long long)x.i);
+    if (real(as))
+        add_number(&w->body, x.f, as);
+    else
+        fac_text_print(&w->body, "(%s)0x%llxUL", type_name(as), (unsigned long long)x.i);
     fac_text_add(&w->body, ";\n");
     return true;
 }
@@ -213,15 +264,19 @@ static bool add_store(writer *w, const void *key, int operand, fac_dtype t) {
     if (v < 0 || !known_type(w, t)) return false;
     snprintf(name, sizeof name, "v%d", v);
     if (t == FAC_F16 || t == FAC_BF16) {
-        const char *how = t == FAC_F16 ? "bits_f16" : w->v[v].dtype == FAC_BF16 ? "top_bf16" : "bits_bf16";
+        const char *how = t == FAC_F16                ? "bits_f16"
+                          : w->v[v].dtype == FAC_BF16 ? "top_bf16"
+                                                      : "bits_bf16";
         fac_text_print(&w->body, "        x%d[a%d] = fac_%s(", operand, operand, how);
         add_cast(&w->body, w->v[v].as, FAC_F32, name);
         fac_text_add(&w->body, ");\n");
         return true;
     }
     fac_text_print(&w->body, "        x%d[a%d] = (%s)", operand, operand, memory_name(t));
-    if (t == FAC_BOOL) fac_text_print(&w->body, "(%s != 0)", name);
-    else add_cast(&w->body, w->v[v].as, natural(t), name);
+    if (t == FAC_BOOL)
+        fac_text_print(&w->body, "(%s != 0)", name);
+    else
+        add_cast(&w->body, w->v[v].as, natural(t), name);
     fac_text_add(&w->body, ";\n");
     return true;
 }
@@ -234,7 +289,8 @@ static bool add_graph(writer *w, const fac_graph *g) {
         const void *in[ARGS];
         if (n->nin > ARGS || n->nout != 1 || n->body[0]) return false;
         for (int i = 0; i < n->nin; i++) in[i] = n->in[i];
-        if (!add_node(w, n->op, n->attrs, n->nin, in, n->out[0], n->out[0]->type.dtype)) return false;
+        if (!add_node(w, n->op, n->attrs, n->nin, in, n->out[0], n->out[0]->type.dtype))
+            return false;
     }
     return true;
 }
@@ -248,10 +304,12 @@ static bool add_nodes(writer *w, const fac_problem *p) {
             in[i] = &p->in[i];
             if (!add_load(w, in[i], i, p->in[i].type.dtype)) return false;
         }
-        return add_node(w, p->node->op, p->node->attrs, p->nin, in, &p->out[0], p->out[0].type.dtype) &&
+        return add_node(w, p->node->op, p->node->attrs, p->nin, in, &p->out[0],
+                        p->out[0].type.dtype) &&
                add_store(w, &p->out[0], p->nin, p->out[0].type.dtype);
     }
-    if (!FAC_IS(p->node, fused) || (int)g->ninputs != p->nin || (int)g->noutputs != p->nout) return false;
+    if (!FAC_IS(p->node, fused) || (int)g->ninputs != p->nin || (int)g->noutputs != p->nout)
+        return false;
     for (int i = 0; i < p->nin; i++)
         if (!add_load(w, g->inputs[i], i, p->in[i].type.dtype)) return false;
     if (!add_graph(w, g)) return false;
@@ -262,7 +320,8 @@ static bool add_nodes(writer *w, const fac_problem *p) {
 
 bool fac_cl_expression_of(const fac_problem *p, bool fp64, fac_cl_expression *e) {
     writer w = { .fp64 = fp64 };
-    const bool said = add_nodes(&w, p), lost = w.functions.failed || w.body.failed, good = said && !lost;
+    const bool said = add_nodes(&w, p), lost = w.functions.failed || w.body.failed,
+               good = said && !lost;
     *e = (fac_cl_expression){ w.functions, w.body, w.doubles, said && lost };
     if (!good) fac_cl_expression_free(e);
     return good;
@@ -297,7 +356,8 @@ static bool add_body(writer *w, const fac_graph *g, const char *const *in) {
     return true;
 }
 
-bool fac_cl_body_text(const fac_graph *body, const char *const *in, bool fp64, fac_text *functions, fac_text *statements) {
+bool fac_cl_body_text(const fac_graph *body, const char *const *in, bool fp64, fac_text *functions,
+                      fac_text *statements) {
     writer w = { .fp64 = fp64 };
     bool good = add_body(&w, body, in);
     if (good) {

@@ -23,8 +23,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (!count) return FAC_OK;
     fac_attr_get_int(p->node, "stream", &stream);
     fac_text_print(&options, "-DV=1 -DT=ulong -DI=%s", fac_cl_tag(p->in[0].type.dtype));
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_random_bits, &options, "random_bits", &c,
-                                        err);
+    fac_status status =
+        fac_cl_call_new(o, plan, fac_cl_random_bits, &options, "random_bits", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
@@ -39,7 +39,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_random_bits_solver = {
-    .name = "random_bits", .op = &fac_op_random_bits, .offer = offer, .make = make,
-    .done = fac_cl_plan_done,
-    .run = fac_cl_plan_run };
+const fac_solver fac_cl_random_bits_solver = { .name = "random_bits",
+                                               .op = &fac_op_random_bits,
+                                               .offer = offer,
+                                               .make = make,
+                                               .done = fac_cl_plan_done,
+                                               .run = fac_cl_plan_run };

@@ -6,7 +6,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_op *op = p->node->op;
     (void)d;
     /* what has no meaning of its own is expanded */
-    if (op->is & FAC_OP_DYNAMIC || !(op->map || op->move || op->ref || op->is & FAC_OP_BODIES)) return false;
+    if (op->is & FAC_OP_DYNAMIC || !(op->map || op->move || op->ref || op->is & FAC_OP_BODIES))
+        return false;
     for (int k = 0; k < p->nout; k++)
         if (p->out[k].type.dtype != FAC_NONE && fac_dims_count(&p->out[k].type.dims)) return false;
     offer->seconds = 1e-9;
@@ -19,7 +20,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **plan, fac_err
     return FAC_OK;
 }
 
-static fac_status run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     (void)plan, (void)d, (void)in, (void)out, (void)work, (void)err;
     return FAC_OK;
 }

@@ -1,4 +1,5 @@
-/* Solver "fill": range, eye_like, one_hot, shape, size: what follows from shapes and a few numbers. */
+/* Solver "fill": range, eye_like, one_hot, shape, size: what follows from shapes and a few numbers.
+ */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
@@ -10,10 +11,11 @@
 
 enum { GROUP = 64 };
 
-
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
-    if (!FAC_IS(p->node, range) && !FAC_IS(p->node, eye_like) && !FAC_IS(p->node, one_hot) && !FAC_IS(p->node, shape) && !FAC_IS(p->node, size)) return false;
+    if (!FAC_IS(p->node, range) && !FAC_IS(p->node, eye_like) && !FAC_IS(p->node, one_hot) &&
+        !FAC_IS(p->node, shape) && !FAC_IS(p->node, size))
+        return false;
     if (!fac_cl_settle_plain(o, p)) return false;
     for (int i = 0; i < 3 && FAC_IS(p->node, range); i++)
         if (!p->in[i].known || p->in[i].known->symbolic) return false;
@@ -22,7 +24,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-/* The numbers behind the count; returns the options of the kernel. */
+/* The numbers after the count; returns the options of the kernel. */
 static void numbers(const fac_problem *p, fac_text *options, int64_t *x, int *n) {
     const fac_dims *in = &p->in[0].type.dims, *out = &p->out[0].type.dims;
     int64_t given = 0;
@@ -41,17 +43,20 @@ static void numbers(const fac_problem *p, fac_text *options, int64_t *x, int *n)
         const int axis = fac_axis(given, out->n);
         int64_t inner = 1;
         for (int k = axis + 1; k < out->n; k++) inner *= out->d[k];
-        fac_text_print(options, " -DHOT -DX=%s -DNUMBER=%s", fac_cl_tag(p->in[0].type.dtype), real ?
-                       fac_cl_computing(p->in[0].type.dtype) : "long");
-        fac_text_print(options, " -DLOAD_NUMBER(p,i)=%s", p->in[0].type.dtype == FAC_F16 ? "fac_load_f16(p,i)" :
-                       p->in[0].type.dtype == FAC_BF16 ? "fac_load_bf16(p,i)" : "((NUMBER)(p)[i])");
+        fac_text_print(options, " -DHOT -DX=%s -DNUMBER=%s", fac_cl_tag(p->in[0].type.dtype),
+                       real ? fac_cl_computing(p->in[0].type.dtype) : "long");
+        fac_text_print(options, " -DLOAD_NUMBER(p,i)=%s",
+                       p->in[0].type.dtype == FAC_F16    ? "fac_load_f16(p,i)"
+                       : p->in[0].type.dtype == FAC_BF16 ? "fac_load_bf16(p,i)"
+                                                         : "((NUMBER)(p)[i])");
         x[(*n)++] = out->d[axis];
         x[(*n)++] = inner;
     } else if (FAC_IS(p->node, size)) {
         fac_text_add(options, " -DLISTED=1");
         x[(*n)++] = fac_dims_count(in);
     } else {
-        fac_text_print(options, " -DLISTED=%d", (int)fac_dims_count(out) ? (int)fac_dims_count(out) : 1);
+        fac_text_print(options, " -DLISTED=%d",
+                       (int)fac_dims_count(out) ? (int)fac_dims_count(out) : 1);
         fac_attr_get_int(p->node, "start", &given);
         for (int64_t k = 0; k < fac_dims_count(out); k++) x[(*n)++] = in->d[given + k];
     }
@@ -59,13 +64,17 @@ static void numbers(const fac_problem *p, fac_text *options, int64_t *x, int *n)
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const int64_t count = fac_dims_count(&p->out[0].type.dims);
-    const char *name = FAC_IS(p->node, range) ? "range" : FAC_IS(p->node, eye_like) ? "eye" : FAC_IS(p->node, one_hot) ? "one_hot" : "listed";
+    const char *name = FAC_IS(p->node, range)      ? "range"
+                       : FAC_IS(p->node, eye_like) ? "eye"
+                       : FAC_IS(p->node, one_hot)  ? "one_hot"
+                                                   : "listed";
     int64_t x[FAC_DIMS + 2];
     int n = 0;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     if (!count) return FAC_OK;
-    fac_text_print(&options, "-DV=1 -DT=%s -DY=%s", fac_cl_computing(p->out[0].type.dtype), fac_cl_tag(p->out[0].type.dtype));
+    fac_text_print(&options, "-DV=1 -DT=%s -DY=%s", fac_cl_computing(p->out[0].type.dtype),
+                   fac_cl_tag(p->out[0].type.dtype));
     numbers(p, &options, x, &n);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_fill, &options, name, &c, err);
     fac_text_free(&options);
@@ -86,4 +95,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_fill_solver = {
-    .name = "fill", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "fill", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
+};

@@ -13,7 +13,9 @@ enum { GROUP = 128 };
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
-    if (!FAC_IS(p->node, gather) && !FAC_IS(p->node, gather_elements) && !FAC_IS(p->node, gather_nd)) return false;
+    if (!FAC_IS(p->node, gather) && !FAC_IS(p->node, gather_elements) &&
+        !FAC_IS(p->node, gather_nd))
+        return false;
     if (!fac_cl_settle_plain(o, p)) return false;
     offer->seconds = fac_cl_price(o, p, 1);
     return true;
@@ -26,7 +28,10 @@ static int64_t product(const fac_dims *d, int from, int to) {
 }
 
 /* What the kernel of this op calls a, b, c, d, and its sizes and steps. */
-typedef struct shape { int64_t number[4], size[FAC_DIMS], step[FAC_DIMS]; int dims; } shape;
+typedef struct shape {
+    int64_t number[4], size[FAC_DIMS], step[FAC_DIMS];
+    int dims;
+} shape;
 
 static void shape_of(const fac_problem *p, shape *s) {
     const fac_dims *x = &p->in[0].type.dims, *i = &p->in[1].type.dims;
@@ -37,11 +42,12 @@ static void shape_of(const fac_problem *p, shape *s) {
     if (FAC_IS(p->node, gather_nd)) {
         fac_attr_get_int(p->node, "batch_dims", &given);
         const int batch = (int)given, depth = (int)i->d[i->n - 1];
-        const int64_t numbers[] = { product(x, batch + depth, x->n), product(i, batch, i->n - 1), product(x, batch, x->n),
-                                    depth };
+        const int64_t numbers[] = { product(x, batch + depth, x->n), product(i, batch, i->n - 1),
+                                    product(x, batch, x->n), depth };
         memcpy(s->number, numbers, sizeof numbers);
         s->dims = depth ? depth : 1;
-        for (int k = 0; k < depth; k++) s->size[k] = x->d[batch + k], s->step[k] = plain.stride[batch + k];
+        for (int k = 0; k < depth; k++)
+            s->size[k] = x->d[batch + k], s->step[k] = plain.stride[batch + k];
         return;
     }
     const int axis = fac_axis(given, x->n);
@@ -56,12 +62,14 @@ static void shape_of(const fac_problem *p, shape *s) {
     }
 }
 
-/* How many neighbours a GPU picks as one larger element, up to 16 bytes of them: rows of embeddings. */
+/* How many neighbours a GPU picks as one larger element, up to 16 bytes of them: rows of
+ * embeddings. */
 static int64_t together(const fac_opencl *o, const fac_problem *p, size_t bytes, int64_t inner) {
     enum { ACCESS = 16 };
     int64_t n = 1;
-    while (o->limits.gpu && (size_t)n * 2 * bytes <= ACCESS && inner % (n * 2) == 0 && p->in[0].layout.offset % (n * 2) == 0 &&
-           p->out[0].layout.offset % (n * 2) == 0) n *= 2;
+    while (o->limits.gpu && (size_t)n * 2 * bytes <= ACCESS && inner % (n * 2) == 0 &&
+           p->in[0].layout.offset % (n * 2) == 0 && p->out[0].layout.offset % (n * 2) == 0)
+        n *= 2;
     return n;
 }
 
@@ -75,8 +83,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const size_t bytes = (size_t)fac_dtype_get(p->in[0].type.dtype)->block_bytes;
     const int64_t as_one = FAC_IS(p->node, gather) ? together(o, p, bytes, s.number[2]) : 1;
     s.number[2] /= as_one;
-    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DI=%s -DR=%d", fac_cl_bits(bytes * (size_t)as_one),
-                   fac_cl_tag(p->in[1].type.dtype), s.dims);
+    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DI=%s -DR=%d",
+                   fac_cl_bits(bytes * (size_t)as_one), fac_cl_tag(p->in[1].type.dtype), s.dims);
     fac_cl_option_wide(p, &options);
     fac_text source = { 0 };
     fac_text_add(&source, fac_cl_index);
@@ -89,7 +97,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_out(c, p, 0);
-    for (int k = 0; k < 3; k += 2) c->buffer[k].size = bytes * (size_t)as_one, c->buffer[k].offset /= as_one;
+    for (int k = 0; k < 3; k += 2)
+        c->buffer[k].size = bytes * (size_t)as_one, c->buffer[k].offset /= as_one;
     fac_cl_call_complaint(c);
     fac_cl_call_number(c, count / as_one);
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, s.number[k]);
@@ -104,4 +113,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_gather_solver = {
-    .name = "gather", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "gather", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
+};

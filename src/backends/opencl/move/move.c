@@ -1,8 +1,10 @@
-/* Solvers "copy" and "reshape": what changes only where elements lie and is affine in the coordinates.
+/* Solvers "copy" and "reshape": what changes only where elements lie and is affine in the
+ * coordinates.
  *
- * copy: reorders between layouts, transpose, slice, split, expand, concat.  Every input index is  first_k + sum of step_k (output
- * index), which one question for the first element and one for its neighbour along each dim, put to the op's own index function,
- * find out.  reshape: the order of elements stays, so the input is copied to contiguous memory.  Copies move bits. */
+ * copy: reorders between layouts, transpose, slice, split, expand, concat.  Every input index is
+ * first_k + sum of step_k (output index), which one question for the first element and one for its
+ * neighbour along each dim, put to the op's own index function, find out.  reshape: the order of
+ * elements stays, so the input is copied to contiguous memory.  Copies move bits. */
 #include <string.h>
 #include "backends/opencl/move/copy.h"
 #include "backends/opencl/device/solvers.h"
@@ -10,16 +12,19 @@
 #include "base/error.h"
 #include "op_list.h"
 
-static size_t element(const fac_problem *p) { return (size_t)fac_dtype_get(p->out[0].type.dtype)->block_bytes; }
+static size_t element(const fac_problem *p) {
+    return (size_t)fac_dtype_get(p->out[0].type.dtype)->block_bytes;
+}
 
 /* Movable: whole bytes that some integer type has. */
 static bool takes(const fac_problem *p, const fac_op *const *ops) {
     const fac_dtype_info *t = fac_dtype_get(p->out[0].type.dtype);
-    return fac_op_is_one_of(p->node->op, ops) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
-            *fac_cl_bits((size_t)t->block_bytes);
+    return fac_op_is_one_of(p->node->op, ops) && !p->node->body[0] && t->kind != 't' &&
+           t->block_elements == 1 && *fac_cl_bits((size_t)t->block_bytes);
 }
 
-/* Output k as a strided window on the input; false when the op reads contents that are not known. */
+/* Output k as a strided window on the input; false when the op reads contents that are not known.
+ */
 static bool window(const fac_problem *p, int k, fac_cl_moved *to) {
     const fac_dims *y = &p->out[k].type.dims;
     const fac_layout *from = &p->in[0].layout, *into = &p->out[k].layout;
@@ -40,18 +45,21 @@ static bool window(const fac_problem *p, int k, fac_cl_moved *to) {
         at[a] = 1;
         if (!p->node->op->move(&known.move, at, &input, next)) return false;
         at[a] = 0;
-        for (int j = 0; j < p->in[0].type.dims.n; j++) step += (next[j] - first[j]) * from->stride[j];
+        for (int j = 0; j < p->in[0].type.dims.n; j++)
+            step += (next[j] - first[j]) * from->stride[j];
         fac_cl_moved_dim(to, y->d[a], step, into->stride[a]);
     }
     fac_cl_moved_settle(to);
     return true;
 }
 
-/* Input i of a concat as a window on the output, which counts `before` elements along the axis already. */
+/* Input i of a concat as a window on the output, which counts `before` elements along the axis
+ * already. */
 static void part(const fac_problem *p, int i, int axis, int64_t before, fac_cl_moved *to) {
     const fac_dims *d = &p->in[i].type.dims;
     const fac_layout *from = &p->in[i].layout, *into = &p->out[0].layout;
-    *to = (fac_cl_moved){ .from_offset = from->offset, .to_offset = into->offset + before * into->stride[axis] };
+    *to = (fac_cl_moved){ .from_offset = from->offset,
+                          .to_offset = into->offset + before * into->stride[axis] };
     for (int k = 0; k < d->n; k++) fac_cl_moved_dim(to, d->d[k], from->stride[k], into->stride[k]);
     fac_cl_moved_settle(to);
 }
@@ -62,10 +70,11 @@ static int axis_of(const fac_problem *p) {
     for (int k = 0; k < y->n; k++) {
         int64_t sum = 0;
         bool differs = false;
-        for (int i = 0; i < p->nin; i++) sum += p->in[i].type.dims.d[k], differs |= p->in[i].type.dims.d[k] != y->d[k];
+        for (int i = 0; i < p->nin; i++)
+            sum += p->in[i].type.dims.d[k], differs |= p->in[i].type.dims.d[k] != y->d[k];
         if (differs && sum == y->d[k]) return k;
     }
-    return 0;                                   /* one input */
+    return 0; /* one input */
 }
 
 /* ---- layouts ---- */
@@ -79,9 +88,13 @@ static void unblock(fac_problem *p) {
     }
 }
 
-static const fac_op *const copies[] = { &fac_op_identity, &fac_op_stop, &fac_op_transpose, &fac_op_slice, &fac_op_split, &fac_op_expand, NULL };
+static const fac_op *const copies[] = {
+    &fac_op_identity, &fac_op_stop, &fac_op_transpose, &fac_op_slice, &fac_op_split,
+    &fac_op_expand,   NULL
+};
 static const fac_op *const joins[] = { &fac_op_concat, NULL };
-static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac_op_squeeze, &fac_op_unsqueeze, NULL };
+static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac_op_squeeze,
+                                          &fac_op_unsqueeze, NULL };
 
 static bool offer_copy(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_cl_moved m;
@@ -104,25 +117,29 @@ static bool offer_concat(fac_device *d, fac_problem *p, fac_offer *o) {
 static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!takes(p, reshapes)) return false;
     unblock(p);
-    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
+    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims))
+        p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
     o->seconds = fac_cl_price(fac_opencl_of(d), p, 1);
     return true;
 }
 
 /* ---- plans ---- */
 
-static fac_status add_copies(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+static fac_status add_copies(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                             fac_error *err) {
     fac_cl_moved m;
     for (int k = 0; k < p->nout; k++) {
         if (p->out[k].type.dtype == FAC_NONE) continue;
-        if (!window(p, k, &m)) return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                                                p->node->op->name);
+        if (!window(p, k, &m))
+            return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
+                             p->node->op->name);
         FAC_TRY(fac_cl_copy_add(o, plan, p, 0, k, &m, element(p), err));
     }
     return FAC_OK;
 }
 
-static fac_status add_parts(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+static fac_status add_parts(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                            fac_error *err) {
     fac_cl_moved m;
     const int axis = axis_of(p);
     int64_t before = 0;
@@ -134,7 +151,8 @@ static fac_status add_parts(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     return FAC_OK;
 }
 
-static fac_status add_reshape(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+static fac_status add_reshape(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                              fac_error *err) {
     const fac_dims *d = &p->in[0].type.dims;
     const fac_layout *from = &p->in[0].layout, to = fac_layout_plain(d);
     fac_cl_moved m = { .from_offset = from->offset, .to_offset = p->out[0].layout.offset };
@@ -153,10 +171,19 @@ static fac_status make_reshape(fac_device *d, const fac_problem *p, void **out, 
     return fac_cl_plan_make(d, p, 1, add_reshape, out, err);
 }
 
-const fac_solver fac_cl_copy_solver = {
-    .name = "copy", .offer = offer_copy, .make = make_copy, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
-const fac_solver fac_cl_concat = {
-    .name = "concat", .op = &fac_op_concat, .offer = offer_concat, .make = make_concat, .done = fac_cl_plan_done, .run =
-            fac_cl_plan_run };
-const fac_solver fac_cl_reshape = {
-    .name = "reshape", .offer = offer_reshape, .make = make_reshape, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_copy_solver = { .name = "copy",
+                                        .offer = offer_copy,
+                                        .make = make_copy,
+                                        .done = fac_cl_plan_done,
+                                        .run = fac_cl_plan_run };
+const fac_solver fac_cl_concat = { .name = "concat",
+                                   .op = &fac_op_concat,
+                                   .offer = offer_concat,
+                                   .make = make_concat,
+                                   .done = fac_cl_plan_done,
+                                   .run = fac_cl_plan_run };
+const fac_solver fac_cl_reshape = { .name = "reshape",
+                                    .offer = offer_reshape,
+                                    .make = make_reshape,
+                                    .done = fac_cl_plan_done,
+                                    .run = fac_cl_plan_run };

@@ -1,6 +1,7 @@
 /* Solver "scatter": scatter_elements, scatter_nd and gather_grad, on contiguous operands.
  *
- * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their order without atomics. */
+ * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their
+ * order without atomics. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
@@ -15,13 +16,13 @@
 enum { GROUP = 64 };
 
 typedef struct scatter {
-    int     x, indices, updates;                /* inputs; x -1: zeros */
-    bool    elements;                           /* one index an element */
-    int64_t count, line, step;                  /* updates; how many can meet, how far apart they lie */
-    int64_t outer, slices, inner;               /* y[outer, slices, inner] */
+    int x, indices, updates;      /* inputs; x -1: zeros */
+    bool elements;                /* one index an element */
+    int64_t count, line, step;    /* updates; how many can meet, how far apart they lie */
+    int64_t outer, slices, inner; /* y[outer, slices, inner] */
     int64_t depth, size[FAC_DIMS], by[FAC_DIMS];
-    int     dims;
-    int64_t searched;                           /* size of the dim that single indices count */
+    int dims;
+    int64_t searched; /* size of the dim that single indices count */
 } scatter;
 
 static int64_t product(const fac_dims *d, int from, int to) {
@@ -34,7 +35,14 @@ static void scatter_of(const fac_problem *p, scatter *s) {
     const fac_dims *y = &p->out[0].type.dims, *i = &p->in[1].type.dims;
     const fac_layout plain = fac_layout_plain(y);
     int64_t given = 0;
-    *s = (scatter){ .x = 0, .indices = 1, .updates = 2, .outer = 1, .slices = 1, .inner = 1, .step = 1, .dims = 1 };
+    *s = (scatter){ .x = 0,
+                    .indices = 1,
+                    .updates = 2,
+                    .outer = 1,
+                    .slices = 1,
+                    .inner = 1,
+                    .step = 1,
+                    .dims = 1 };
     fac_attr_get_int(p->node, "axis", &given);
     s->count = fac_dims_count(i);
     if (FAC_IS(p->node, scatter_nd)) {
@@ -66,26 +74,33 @@ static void scatter_of(const fac_problem *p, scatter *s) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     scatter s;
-    if (!FAC_IS(p->node, scatter_nd) && !FAC_IS(p->node, scatter_elements) && !FAC_IS(p->node, gather_grad)) return false;
+    if (!FAC_IS(p->node, scatter_nd) && !FAC_IS(p->node, scatter_elements) &&
+        !FAC_IS(p->node, gather_grad))
+        return false;
     if (!fac_cl_settle_plain(o, p)) return false;
     scatter_of(p, &s);
     offer->work = 2 * (size_t)s.count * sizeof(int64_t);
-    offer->seconds = fac_cl_price(o, p, 4) + (double)s.count * (double)s.line * (o->limits.gpu ? 1e-12 : 3e-10);
+    offer->seconds =
+        fac_cl_price(o, p, 4) + (double)s.count * (double)s.line * (o->limits.gpu ? 1e-12 : 3e-10);
     return true;
 }
 
 static const char *meeting(const fac_problem *p) {
     const char *how = fac_attr_choice(p->node, "reduction");
     if (FAC_IS(p->node, gather_grad) || !strcmp(how, "add")) return "ADD";
-    return !strcmp(how, "mul") ? "MUL" : !strcmp(how, "max") ? "MAXIMUM" : !strcmp(how, "min") ? "MINIMUM" : "NONE";
+    return !strcmp(how, "mul")   ? "MUL"
+           : !strcmp(how, "max") ? "MAXIMUM"
+           : !strcmp(how, "min") ? "MINIMUM"
+                                 : "NONE";
 }
 
-static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const scatter *s, const char *name,
-                           fac_cl_call **out, fac_error *err) {
+static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const scatter *s,
+                           const char *name, fac_cl_call **out, fac_error *err) {
     const fac_dtype t = p->out[0].type.dtype;
     fac_text options = { 0 };
-    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s -D%s -DR=%d%s", fac_cl_computing(t), fac_cl_tag(t),
-                   fac_cl_tag(p->in[s->indices].type.dtype), meeting(p), s->dims, s->x < 0 ? " -DZEROS" : "");
+    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s -D%s -DR=%d%s", fac_cl_computing(t),
+                   fac_cl_tag(t), fac_cl_tag(p->in[s->indices].type.dtype), meeting(p), s->dims,
+                   s->x < 0 ? " -DZEROS" : "");
     fac_text source = { 0 };
     fac_text_add(&source, fac_cl_index);
     fac_text_add(&source, fac_cl_scatter);
@@ -98,7 +113,9 @@ static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
 
 static void add_numbers(fac_cl_call *c, const scatter *s, int64_t count) {
     if (c->step < 0) fac_cl_call_number(c, 0);
-    const int64_t numbers[] = { count, s->line, s->step, s->depth, s->inner, s->outer, s->elements ? s->searched : s->slices };
+    const int64_t numbers[] = {
+        count, s->line, s->step, s->depth, s->inner, s->outer, s->elements ? s->searched : s->slices
+    };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     for (int k = 0; k < s->dims; k++) fac_cl_call_number(c, s->size[k]);
     for (int k = 0; k < s->dims; k++) fac_cl_call_number(c, s->by[k]);
@@ -112,8 +129,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     scatter_of(p, &s);
     if (!all) return FAC_OK;
     FAC_TRY(new_call(o, p, plan, &s, "start", &c, err));
-    if (s.x < 0) fac_cl_call_out(c, p, 0);
-    else fac_cl_call_in(c, p, s.x);
+    if (s.x < 0)
+        fac_cl_call_out(c, p, 0);
+    else
+        fac_cl_call_in(c, p, s.x);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_out(c, p, 0);
     add_numbers(c, &s, all);
@@ -132,7 +151,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_in(c, p, s.updates);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_work(c, 0, sizeof(int64_t));
-    s.line = s.count;                           /* keys of single elements are places in all of y */
+    s.line = s.count; /* keys of single elements are places in all of y */
     s.elements = false;
     add_numbers(c, &s, s.count * s.outer * s.inner);
     return FAC_OK;
@@ -142,5 +161,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 4, add, out, err);
 }
 
-const fac_solver fac_cl_scatter_solver = {
-    .name = "scatter", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_scatter_solver = { .name = "scatter",
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = fac_cl_plan_done,
+                                           .run = fac_cl_plan_run };

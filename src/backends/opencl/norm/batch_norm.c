@@ -1,9 +1,11 @@
-/* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient, which may begin with
- * the mask of an activation; any float type.  batch_norm_given, whose statistics are operands, and batch_norm_given_relu, which
- * writes bits beside: only with channels last on a GPU.
+/* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the
+ * gradient, which may begin with the mask of an activation; any float type.  batch_norm_given,
+ * whose statistics are operands, and batch_norm_given_relu, which writes bits beside: only with
+ * channels last on a GPU.
  *
- * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone.  With
- * channels last each operand may be a slice of another's channels, as parts of a concat and of its gradient are. */
+ * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows
+ * from shapes alone.  With channels last each operand may be a slice of another's channels, as
+ * parts of a concat and of its gradient are. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_problem.h"
@@ -19,9 +21,18 @@
 #include "cl_last.h"
 #include "cl_team.h"
 
-enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, MASK = FAC_CL_NORM_MASK,
-       AHEAD = 8,               /* accesses of an item that are on their way, at most */
-       REGISTERS = 65536 };     /* what a unit has for the items it holds */
+enum {
+    PORTS = 5,
+    COEFFICIENTS = 4,
+    GROUP = 64,
+    LONG_RUN = 4096,
+    PIXELS = 4,
+    TEAM = 64,
+    BESIDE = 8,
+    MASK = FAC_CL_NORM_MASK,
+    AHEAD = 8, /* accesses of an item that are on their way, at most */
+    REGISTERS = 65536
+}; /* what a unit has for the items it holds */
 
 typedef fac_cl_norm shape;
 
@@ -37,8 +48,8 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
     if (fac_cl_norm_is_grad(p->node) || p->node->nports < PORTS || more > 1) return false;
     if (more && other->type.dtype != p->in[0].type.dtype) return false;
     if (more && !fac_dims_equal(&other->type.dims, &p->in[0].type.dims)) return false;
-    const bool good = p->out[0].type.dtype == p->in[0].type.dtype && fac_cl_body_text(body, in, o->limits.fp64, &functions,
-                                                                                      &statements);
+    const bool good = p->out[0].type.dtype == p->in[0].type.dtype &&
+                      fac_cl_body_text(body, in, o->limits.fp64, &functions, &statements);
     fac_text_free(&functions);
     fac_text_free(&statements);
     return good;
@@ -48,7 +59,9 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
 static double seconds_of(const fac_opencl *o, const fac_problem *p, const shape *s) {
     const int launches = s->straight ? 1 : s->given || s->settles ? 2 : 3;
     const double image = (double)fac_type_bytes(&p->in[0].type);
-    double bytes = s->straight || s->given ? 0 : image * (s->grad ? fac_cl_norm_is_masked(p->node) ? 3 : 2 : 1);
+    double bytes = s->straight || s->given
+                       ? 0
+                       : image * (s->grad ? fac_cl_norm_is_masked(p->node) ? 3 : 2 : 1);
     for (int i = 0; i < p->nin + p->nout; i++) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
@@ -64,13 +77,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!fac_cl_norm_is_grad(p->node) && !own && !FAC_IS(p->node, batch_norm)) return false;
     if (!simple_body(o, p) || !fac_cl_norm_layouts(o, p)) return false;
     fac_cl_norm_of(o, p, &s);
-    if (fac_cl_norm_has_bits(p) && s.near < FAC_BITS) {     /* an item writes whole bytes */
+    if (fac_cl_norm_has_bits(p) && s.near < FAC_BITS) { /* an item writes whole bytes */
         fac_cl_norm_lay_together(p);
         fac_cl_norm_of(o, p, &s);
         if (s.near < FAC_BITS) return false;
     }
-    if (s.straight && (!s.last || !s.count || !o->limits.gpu || p->in[own].type.dtype != computing ||
-                       p->in[own + 1].type.dtype != computing)) return false;
+    if (s.straight &&
+        (!s.last || !s.count || !o->limits.gpu || p->in[own].type.dtype != computing ||
+         p->in[own + 1].type.dtype != computing))
+        return false;
     offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
     offer->seconds = seconds_of(o, p, &s);
     return true;
@@ -79,16 +94,20 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 /* ---- kernels ---- */
 
 static void tag(fac_text *to, const char *name, const fac_operand *x) {
-    fac_text_print(to, " -D%s=%s", name, x && x->type.dtype != FAC_NONE ? fac_cl_tag(x->type.dtype) : "u8");
+    fac_text_print(to, " -D%s=%s", name,
+                   x && x->type.dtype != FAC_NONE ? fac_cl_tag(x->type.dtype) : "u8");
 }
 
-static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_text *options,
-                             const char *front, const char *name, fac_cl_call **out, fac_error *err) {
+static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s,
+                             fac_text *options, const char *front, const char *name,
+                             fac_cl_call **out, fac_error *err) {
     fac_text source = { 0 };
     const fac_dtype t = p->in[0].type.dtype;
     fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s%s", fac_cl_computing(t), fac_cl_tag(t),
                    fac_cl_tag(fac_cl_norm_computing(p)),
-                   fac_cl_norm_is_masked(p->node) ? " -DGRAD -DMASK" : s->grad ? " -DGRAD" : "");
+                   fac_cl_norm_is_masked(p->node) ? " -DGRAD -DMASK"
+                   : s->grad                      ? " -DGRAD"
+                                                  : "");
     fac_cl_option_wide(p, options);
     fac_text_add(&source, front);
     fac_text_add(&source, fac_cl_team);
@@ -117,9 +136,11 @@ static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
     fac_cl_call_out(c, p, k < p->nout && p->out[k].type.dtype != FAC_NONE ? k : 0);
 }
 
-/* scale, bias, mean, var; gradients have a scale alone, and where sums are given dbias and dscale. */
+/* scale, bias, mean, var; gradients have a scale alone, and where sums are given dbias and dscale.
+ */
 static void parameters_of(const shape *s, int *to) {
-    for (int k = 0; k < 4; k++) to[k] = !s->grad ? 1 + k : s->straight && k ? 7 - (k < 2 ? k : 2) : 2;
+    for (int k = 0; k < 4; k++)
+        to[k] = !s->grad ? 1 + k : s->straight && k ? 7 - (k < 2 ? k : 2) : 2;
 }
 
 /* What settles: its types, its buffers, its numbers. */
@@ -158,14 +179,16 @@ static int64_t step_in(const fac_problem *p, const shape *s, const fac_operand *
     return !s->last ? s->plane : p->in[0].type.dims.n > 2 ? fac_cl_norm_step(v) : s->channels;
 }
 
-static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
+static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                              const shape *s, fac_error *err) {
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     const fac_cl_axis *inner = &s->f.reduced.a[s->f.reduced.n - 1];
     const int dy = s->grad ? 1 : 0, mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
     fac_text_add(&options, "-DMOMENTS");
     if (s->settles) {
-        FAC_TRY(fac_cl_plan_counters(o, plan, (size_t)((s->f.units + s->f.beside - 1) / s->f.beside), err));
+        FAC_TRY(fac_cl_plan_counters(o, plan,
+                                     (size_t)((s->f.units + s->f.beside - 1) / s->f.beside), err));
         fac_text_add(&options, " -DSETTLES");
         add_settled_options(p, s, &options);
     }
@@ -182,8 +205,15 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
         add_settled_buffers(c, p, s);
         fac_cl_call_table(c, sizeof(uint32_t));
     }
-    const int64_t numbers[] = { s->f.units, s->f.parts, s->f.across, s->channels, s->f.count / inner->d, inner->d, inner->in,
-                                step_in(p, s, &p->in[dy]), step_in(p, s, &p->in[mask]) };
+    const int64_t numbers[] = { s->f.units,
+                                s->f.parts,
+                                s->f.across,
+                                s->channels,
+                                s->f.count / inner->d,
+                                inner->d,
+                                inner->in,
+                                step_in(p, s, &p->in[dy]),
+                                step_in(p, s, &p->in[mask]) };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     add_limits(c, p);
     if (s->settles) add_settled_numbers(c, p, s);
@@ -192,12 +222,15 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     return FAC_OK;
 }
 
-static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
+static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s,
+                             fac_error *err) {
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    const int team = o->limits.gpu && s->f.parts >= BESIDE && o->limits.group >= TEAM * BESIDE ? TEAM : 1;
+    const int team =
+        o->limits.gpu && s->f.parts >= BESIDE && o->limits.group >= TEAM * BESIDE ? TEAM : 1;
     const int beside = team > 1 ? BESIDE : GROUP;
-    fac_text_print(&options, "-DSETTLE -DV=1 -DG=%d -DC=%d -DCOLUMNS%s", team, beside, s->given ? " -DGIVEN" : "");
+    fac_text_print(&options, "-DSETTLE -DV=1 -DG=%d -DC=%d -DCOLUMNS%s", team, beside,
+                   s->given ? " -DGIVEN" : "");
     add_settled_options(p, s, &options);
     FAC_TRY(add_kernel(o, p, plan, s, &options, "", "settle", &c, err));
     fac_cl_call_work(c, 0, s->item);
@@ -205,46 +238,60 @@ static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_cl_call_number(c, s->channels);
     fac_cl_call_number(c, s->count ? s->f.parts : 0);
     add_settled_numbers(c, p, s);
-    fac_cl_call_items(c, (size_t)((s->channels + beside - 1) / beside * beside * team), (size_t)(beside * team));
+    fac_cl_call_items(c, (size_t)((s->channels + beside - 1) / beside * beside * team),
+                      (size_t)(beside * team));
     return FAC_OK;
 }
 
 /* finish(x0, x1): what the node's body says, or relu. */
-static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to, fac_error *err) {
+static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to,
+                            fac_error *err) {
     const char *const in[] = { "x0", "x1" };
     const char *t = fac_cl_computing(p->in[0].type.dtype);
     fac_text statements = { 0 };
     if (fac_cl_norm_is_relu(p->node)) {
         const bool adds = fac_cl_norm_addend(p);
-        fac_text_print(to, "static inline %s finish(%s x0%s%s%s) {\n", t, t, adds ? ", " : "", adds ? t : "", adds ? " x1" : "");
-        fac_text_print(to, "%s    return x0 > 0 || isnan(x0) ? x0 : 0;\n}\n", adds ? "    x0 += x1;\n" : "");
+        fac_text_print(to, "static inline %s finish(%s x0%s%s%s) {\n", t, t, adds ? ", " : "",
+                       adds ? t : "", adds ? " x1" : "");
+        fac_text_print(to, "%s    return x0 > 0 || isnan(x0) ? x0 : 0;\n}\n",
+                       adds ? "    x0 += x1;\n" : "");
         return FAC_OK;
     }
     if (!fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements)) {
         fac_text_free(&statements);
         return fac_raise(err, FAC_E_INTERNAL, "batch_norm: its body has no expression any more");
     }
-    fac_text_print(to, "#define T %s\nstatic inline T finish(T x0%s) {\n%s        return result;\n}\n", t,
-                   p->nin > p->node->nports ? ", T x1" : "", statements.s ? statements.s : "");
+    fac_text_print(to,
+                   "#define T %s\nstatic inline T finish(T x0%s) {\n%s        return result;\n}\n",
+                   t, p->nin > p->node->nports ? ", T x1" : "", statements.s ? statements.s : "");
     to->failed |= statements.failed;
     fac_text_free(&statements);
     return FAC_OK;
 }
 
-static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
-    const int64_t inner = s->last ? s->channels : s->plane, rows = s->images * s->channels * s->plane / inner;
-    const bool gpu = o->limits.gpu, body = p->node->body[0] || fac_cl_norm_is_relu(p->node), bits = fac_cl_norm_has_bits(p);
+static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s,
+                            fac_error *err) {
+    const int64_t inner = s->last ? s->channels : s->plane,
+                  rows = s->images * s->channels * s->plane / inner;
+    const bool gpu = o->limits.gpu, body = p->node->body[0] || fac_cl_norm_is_relu(p->node),
+               bits = fac_cl_norm_has_bits(p);
     const int addend = fac_cl_norm_addend(p);
-    const int sums = s->f.near > 1 ? s->f.near : 1, near = sums > 1 && inner % s->near == 0 ? s->near : sums;
+    const int sums = s->f.near > 1 ? s->f.near : 1,
+              near = sums > 1 && inner % s->near == 0 ? s->near : sums;
     const int width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, fac_cl_norm_computing(p));
     const int pixels = s->last && gpu ? width > PIXELS ? PIXELS / 2 : PIXELS : 0;
-    const int64_t run = gpu ? width : inner < LONG_RUN ? inner : LONG_RUN, runs = (inner + run - 1) / run;
-    const int64_t side = s->backwards && 4 * GROUP / runs > 1 ? 4 * GROUP / runs : 1, block = pixels * side;    /* of a group */
+    const int64_t run = gpu                ? width
+                        : inner < LONG_RUN ? inner
+                                           : LONG_RUN,
+                  runs = (inner + run - 1) / run;
+    const int64_t side = s->backwards && 4 * GROUP / runs > 1 ? 4 * GROUP / runs : 1,
+                  block = pixels * side; /* of a group */
     const int64_t units = pixels ? (rows + block - 1) / block * side * runs : rows * runs;
     fac_text options = { 0 }, front = { 0 };
     fac_cl_call *c = NULL;
-    fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s%s", width, near > 1 ? " -DALIGNED" : "", s->last ? " -DLAST" : "",
-                   body ? " -DFINISH" : "", addend ? " -DADDEND" : "");
+    fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s%s", width,
+                   near > 1 ? " -DALIGNED" : "", s->last ? " -DLAST" : "", body ? " -DFINISH" : "",
+                   addend ? " -DADDEND" : "");
     if (bits) fac_text_add(&options, " -DBITS");
     if (pixels) fac_text_print(&options, " -DPIXELS=%d", pixels);
     if (s->straight) {
@@ -253,7 +300,8 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     }
     fac_status status = body ? body_text(o, p, &front, err) : FAC_OK;
     options.failed |= front.failed;
-    if (!status) status = add_kernel(o, p, plan, s, &options, front.s ? front.s : "", "apply", &c, err);
+    if (!status)
+        status = add_kernel(o, p, plan, s, &options, front.s ? front.s : "", "apply", &c, err);
     fac_text_free(&options);
     fac_text_free(&front);
     FAC_TRY(status);
@@ -270,8 +318,16 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     } else {
         fac_cl_call_work(c, s->coefficients, s->item);
     }
-    const int64_t numbers[] = { units, runs, run, inner, s->channels, rows, step_in(p, s, &p->in[0]), step_in(p, s, &p->in[dy]),
-                                step_in(p, s, &p->in[mask]), step_in(p, s, &p->out[0]) };
+    const int64_t numbers[] = { units,
+                                runs,
+                                run,
+                                inner,
+                                s->channels,
+                                rows,
+                                step_in(p, s, &p->in[0]),
+                                step_in(p, s, &p->in[dy]),
+                                step_in(p, s, &p->in[mask]),
+                                step_in(p, s, &p->out[0]) };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     if (bits) fac_cl_call_number(c, fac_cl_norm_step(&p->out[MASK]));
     add_limits(c, p);
@@ -285,7 +341,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_norm_of(o, p, &s);
     if (!s.channels) return FAC_OK;
     if (!s.given && !s.straight && s.count) FAC_TRY(add_moments(o, p, plan, &s, err));
-    if (!s.settles && !s.straight && (s.given || s.count || p->nout > 1)) FAC_TRY(add_settle(o, p, plan, &s, err));
+    if (!s.settles && !s.straight && (s.given || s.count || p->nout > 1))
+        FAC_TRY(add_settle(o, p, plan, &s, err));
     return s.count ? add_apply(o, p, plan, &s, err) : FAC_OK;
 }
 
@@ -293,5 +350,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 3, add, out, err);
 }
 
-const fac_solver fac_cl_batch_norm_solver = {
-    .name = "batch_norm", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_batch_norm_solver = { .name = "batch_norm",
+                                              .offer = offer,
+                                              .make = make,
+                                              .done = fac_cl_plan_done,
+                                              .run = fac_cl_plan_run };

@@ -1,5 +1,5 @@
-/* What kernels of batch norms share whose images lie with channels last, one pixel behind the other, and whose operands by channel
- * are of the type computed in. */
+/* What kernels of batch norms share whose images lie with channels last, one pixel after the
+ * other, and whose operands by channel are of the type computed in. */
 #ifndef FACULA_OPENCL_BATCH_NORM_DENSE_H
 #define FACULA_OPENCL_BATCH_NORM_DENSE_H
 #include "backends/opencl/elementwise/elementwise.h"
@@ -7,7 +7,11 @@
 #include "backends/opencl/product/gemm.h"
 
 /* An image: channels, pixels of all images, neighbours in an access, accesses of a pixel. */
-typedef struct fac_cl_dense { int64_t channels, pixels; int near; int64_t across; } fac_cl_dense;
+typedef struct fac_cl_dense {
+    int64_t channels, pixels;
+    int near;
+    int64_t across;
+} fac_cl_dense;
 
 static inline bool fac_cl_is_dense(const fac_operand *v) {
     const fac_dims *d = &v->type.dims;
@@ -28,12 +32,14 @@ static inline bool fac_cl_dense_of(const fac_opencl *o, fac_problem *p, fac_cl_d
         if (v->type.dtype == FAC_NONE) continue;
         if (!fac_cl_has(o, v->type.dtype)) return false;
         const fac_dims *own = &v->type.dims;
-        if (own->n == d->n) {                   /* an image, or its mask */
-            if (!fac_cl_is_dense(v)) v->layout = own->n > 2 ? fac_layout_channels_last(own) : fac_layout_plain(own);
+        if (own->n == d->n) { /* an image, or its mask */
+            if (!fac_cl_is_dense(v))
+                v->layout = own->n > 2 ? fac_layout_channels_last(own) : fac_layout_plain(own);
         } else {
             if (v->type.dtype != computing) return false;
             if (!fac_layout_is_plain(&v->layout, &v->type.dims) || v->layout.halo ||
-                v->layout.offset % MOST_NEAR) v->layout = fac_layout_plain(&v->type.dims);
+                v->layout.offset % MOST_NEAR)
+                v->layout = fac_layout_plain(&v->type.dims);
         }
     }
     to->channels = d->d[1], to->pixels = fac_dims_count(d) / d->d[1];
@@ -46,8 +52,8 @@ static inline bool fac_cl_dense_of(const fac_opencl *o, fac_problem *p, fac_cl_d
 /* Types and vectors; p has been settled. */
 static inline void fac_cl_dense_options(const fac_problem *p, const fac_cl_dense *s, fac_text *to) {
     const fac_dtype t = p->in[0].type.dtype;
-    fac_text_print(to, "-DT=%s -DX=%s -DCOMPUTED=%s -DV=%d%s", fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(fac_cl_folding(t)),
-                   s->near, s->near > 1 ? " -DALIGNED" : "");
+    fac_text_print(to, "-DT=%s -DX=%s -DCOMPUTED=%s -DV=%d%s", fac_cl_computing(t), fac_cl_tag(t),
+                   fac_cl_tag(fac_cl_folding(t)), s->near, s->near > 1 ? " -DALIGNED" : "");
     fac_cl_option_wide(p, to);
 }
 

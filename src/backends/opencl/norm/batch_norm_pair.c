@@ -1,5 +1,6 @@
-/* Solver "batch_norm_pair": two batch norms of training that are added, and both their gradients, by statistics that are operands;
- * with channels last on a GPU, any float type.  See kernels/batch_norm_pair.cl. */
+/* Solver "batch_norm_pair": two batch norms of training that are added, and both their gradients,
+ * by statistics that are operands; with channels last on a GPU, any float type.  See
+ * kernels/batch_norm_pair.cl. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"
@@ -10,13 +11,22 @@
 #include "ops/bits.h"
 #include "cl_batch_norm_pair.h"
 
-enum { MASK = FAC_NORM_PAIR_OUT, GROUP = 256, PIXELS = 4, SHORT_PIXELS = 2, LONG_ACCESS = 4,      /* more elements: fewer pixels */
-       NORM = 7, GRAD_OF = 6 };     /* inputs of one norm */
+enum {
+    MASK = FAC_NORM_PAIR_OUT,
+    GROUP = 256,
+    PIXELS = 4,
+    SHORT_PIXELS = 2,
+    LONG_ACCESS = 4, /* more elements: fewer pixels */
+    NORM = 7,
+    GRAD_OF = 6
+}; /* inputs of one norm */
 
 static bool is_grad(const fac_problem *p) { return FAC_IS(p->node, batch_norm_grad_pair); }
 static bool is_relu(const fac_problem *p) { return FAC_IS(p->node, batch_norm_pair_relu); }
-static bool has_bits(const fac_problem *p) { return is_relu(p) && p->nout > MASK && p->out[MASK].type.dtype != FAC_NONE; }
-static int  ports_of(const fac_problem *p) { return is_grad(p) ? 1 + 2 * GRAD_OF : 2 * NORM; }
+static bool has_bits(const fac_problem *p) {
+    return is_relu(p) && p->nout > MASK && p->out[MASK].type.dtype != FAC_NONE;
+}
+static int ports_of(const fac_problem *p) { return is_grad(p) ? 1 + 2 * GRAD_OF : 2 * NORM; }
 
 /* Of one element. */
 static bool simple_body(const fac_opencl *o, const fac_problem *p) {
@@ -24,7 +34,8 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
     fac_text functions = { 0 }, statements = { 0 };
     if (p->nin != ports_of(p) || (p->node->body[0] && (is_grad(p) || is_relu(p)))) return false;
     if (!p->node->body[0]) return true;
-    const bool good = fac_cl_body_text(p->node->body[0], in, o->limits.fp64, &functions, &statements);
+    const bool good =
+        fac_cl_body_text(p->node->body[0], in, o->limits.fp64, &functions, &statements);
     fac_text_free(&functions);
     fac_text_free(&statements);
     return good;
@@ -35,13 +46,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_cl_dense s;
     if (!is_grad(p) && !is_relu(p) && !FAC_IS(p->node, batch_norm_pair)) return false;
     if (!simple_body(o, p) || !fac_cl_dense_of(o, p, &s)) return false;
-    if (has_bits(p) && s.near % FAC_BITS) return false;         /* an item writes whole bytes */
+    if (has_bits(p) && s.near % FAC_BITS) return false; /* an item writes whole bytes */
     offer->seconds = fac_cl_dense_seconds(o, p, 1);
     return true;
 }
 
 /* finish(x0): relu, or what the node's body says. */
-static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to, fac_error *err) {
+static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to,
+                            fac_error *err) {
     const char *const in[] = { "x0" };
     fac_text statements = { 0 };
     if (is_relu(p)) {
@@ -50,9 +62,11 @@ static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text 
     }
     if (!fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements)) {
         fac_text_free(&statements);
-        return fac_raise(err, FAC_E_INTERNAL, "batch_norm_pair: its body has no expression any more");
+        return fac_raise(err, FAC_E_INTERNAL,
+                         "batch_norm_pair: its body has no expression any more");
     }
-    fac_text_print(to, "#define T %s\nstatic inline T finish(T x0) {\n%s        return result;\n}\n",
+    fac_text_print(to,
+                   "#define T %s\nstatic inline T finish(T x0) {\n%s        return result;\n}\n",
                    fac_cl_computing(p->in[0].type.dtype), statements.s ? statements.s : "");
     to->failed |= statements.failed;
     fac_text_free(&statements);
@@ -86,10 +100,12 @@ static void add_buffers(fac_cl_call *c, const fac_problem *p) {
     }
 }
 
-static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_dense *s, int64_t units, int64_t side) {
+static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_dense *s, int64_t units,
+                        int64_t side) {
     static const char *const reals[] = { "epsilon", "other_epsilon", "momentum", "other_momentum" };
     int64_t has = 0;
-    for (int k = 1; k < p->nout && k < MASK; k++) has |= p->out[k].type.dtype != FAC_NONE ? 1 << (k - 1) : 0;
+    for (int k = 1; k < p->nout && k < MASK; k++)
+        has |= p->out[k].type.dtype != FAC_NONE ? 1 << (k - 1) : 0;
     const int64_t numbers[] = { units, s->across, side, s->pixels, s->channels, has };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     for (int k = 0; k < (is_grad(p) ? 2 : 4); k++) {
@@ -104,18 +120,20 @@ static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan
     fac_cl_dense s;
     fac_cl_call *c = NULL;
     fac_text options = { 0 }, source = { 0 };
-    if (!fac_cl_dense_of(o, &p, &s)) return fac_raise(err, FAC_E_INTERNAL, "batch_norm_pair: an offer that is none");
+    if (!fac_cl_dense_of(o, &p, &s))
+        return fac_raise(err, FAC_E_INTERNAL, "batch_norm_pair: an offer that is none");
     const int pixels = s.near > LONG_ACCESS ? SHORT_PIXELS : PIXELS;
     const int64_t side = GROUP / s.across > 1 ? GROUP / s.across : 1, block = pixels * side;
     const int64_t units = (s.pixels + block - 1) / block * side * s.across;
     fac_cl_dense_options(&p, &s, &options);
     const bool finish = p.node->body[0] || is_relu(&p);
-    fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, is_grad(&p) ? " -DGRAD" : "", finish ? " -DFINISH" : "",
-                   has_bits(&p) ? " -DBITS" : "");
+    fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, is_grad(&p) ? " -DGRAD" : "",
+                   finish ? " -DFINISH" : "", has_bits(&p) ? " -DBITS" : "");
     fac_status status = finish ? body_text(o, &p, &source, err) : FAC_OK;
     fac_text_add(&source, fac_cl_batch_norm_pair);
     options.failed |= source.failed;
-    if (!status) status = fac_cl_call_new(o, plan, source.s ? source.s : "", &options, "pair", &c, err);
+    if (!status)
+        status = fac_cl_call_new(o, plan, source.s ? source.s : "", &options, "pair", &c, err);
     fac_text_free(&options);
     fac_text_free(&source);
     FAC_TRY(status);
@@ -129,5 +147,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_batch_norm_pair_solver = {
-    .name = "batch_norm_pair", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_batch_norm_pair_solver = { .name = "batch_norm_pair",
+                                                   .offer = offer,
+                                                   .make = make,
+                                                   .done = fac_cl_plan_done,
+                                                   .run = fac_cl_plan_run };

@@ -1,5 +1,6 @@
-/* Solver "batch_norm_sums": the two sums that the gradient of a batch norm begins with, by statistics that are operands; with
- * channels last on a GPU, any float type.  See kernels/batch_norm_sums.cl. */
+/* Solver "batch_norm_sums": the two sums that the gradient of a batch norm begins with, by
+ * statistics that are operands; with channels last on a GPU, any float type.  See
+ * kernels/batch_norm_sums.cl. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"
@@ -11,13 +12,28 @@
 #include "cl_team.h"
 #include "op_list.h"
 
-enum { X, DY, MEAN, VAR, GROUP = 256, BESIDE = 8,   /* items of a group, and how many of them are side by side at most */
-       HELD = 512,                  /* items that a unit holds at once */
-       EACH = 8, AHEAD = 4,         /* pixels of an item at least; of how many it asks at once */
-       JOINING = 64 };              /* items of a group that joins */
+enum {
+    X,
+    DY,
+    MEAN,
+    VAR,
+    GROUP = 256,
+    BESIDE = 8, /* items of a group, and how many of them are side by side at most */
+    HELD = 512, /* items that a unit holds at once */
+    EACH = 8,
+    AHEAD = 4, /* pixels of an item at least; of how many it asks at once */
+    JOINING = 64
+}; /* items of a group that joins */
 
-/* Items beside each other and down the pixels, groups of lines, parts of these; whether the last group of a line settles it. */
-typedef struct shape { fac_cl_dense image; int beside, down; int64_t lines, parts; bool settles; size_t item; } shape;
+/* Items beside each other and down the pixels, groups of lines, parts of these; whether the last
+ * group of a line settles it. */
+typedef struct shape {
+    fac_cl_dense image;
+    int beside, down;
+    int64_t lines, parts;
+    bool settles;
+    size_t item;
+} shape;
 
 static bool shape_of(fac_opencl *o, fac_problem *p, shape *s) {
     if (!fac_cl_dense_of(o, p, &s->image)) return false;
@@ -44,17 +60,20 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, bool join, fac_error *err) {
+static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s,
+                           bool join, fac_error *err) {
     fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;
     fac_cl_dense_options(p, &s->image, &options);
-    fac_text_print(&options, " -DCOLUMNS -DG=%d -DC=%d -DAHEAD=%d%s%s", join ? 1 : s->down, join ? 1 : s->beside, AHEAD,
-                   join ? " -DJOIN" : "", s->settles ? " -DSETTLES" : "");
+    fac_text_print(&options, " -DCOLUMNS -DG=%d -DC=%d -DAHEAD=%d%s%s", join ? 1 : s->down,
+                   join ? 1 : s->beside, AHEAD, join ? " -DJOIN" : "",
+                   s->settles ? " -DSETTLES" : "");
     fac_text_add(&source, fac_cl_team);
     if (s->settles) fac_text_add(&source, fac_cl_last);
     fac_text_add(&source, fac_cl_batch_norm_sums);
     options.failed |= source.failed;
-    fac_status status = fac_cl_call_new(o, plan, source.s ? source.s : "", &options, join ? "join" : "sums", &c, err);
+    fac_status status = fac_cl_call_new(o, plan, source.s ? source.s : "", &options,
+                                        join ? "join" : "sums", &c, err);
     fac_text_free(&options);
     fac_text_free(&source);
     FAC_TRY(status);
@@ -70,15 +89,18 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     fac_cl_call_real(c, epsilon, fac_cl_folding(p->in[X].type.dtype));
     fac_cl_call_number(c, has);
-    if (join) fac_cl_call_items(c, (size_t)(s->image.across + JOINING - 1) / JOINING * JOINING, JOINING);
-    else fac_cl_call_items(c, (size_t)(s->lines * s->parts) * GROUP, GROUP);
+    if (join)
+        fac_cl_call_items(c, (size_t)(s->image.across + JOINING - 1) / JOINING * JOINING, JOINING);
+    else
+        fac_cl_call_items(c, (size_t)(s->lines * s->parts) * GROUP, GROUP);
     return FAC_OK;
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan, fac_error *err) {
     fac_problem p = *given;
     shape s;
-    if (!shape_of(o, &p, &s)) return fac_raise(err, FAC_E_INTERNAL, "batch_norm_sums: an offer that is none");
+    if (!shape_of(o, &p, &s))
+        return fac_raise(err, FAC_E_INTERNAL, "batch_norm_sums: an offer that is none");
     if (s.settles) FAC_TRY(fac_cl_plan_counters(o, plan, (size_t)s.lines, err));
     FAC_TRY(add_call(o, &p, plan, &s, false, err));
     return s.settles ? FAC_OK : add_call(o, &p, plan, &s, true, err);
@@ -88,5 +110,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 2, add, out, err);
 }
 
-const fac_solver fac_cl_batch_norm_sums_solver = {
-    .name = "batch_norm_sums", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_batch_norm_sums_solver = { .name = "batch_norm_sums",
+                                                   .offer = offer,
+                                                   .make = make,
+                                                   .done = fac_cl_plan_done,
+                                                   .run = fac_cl_plan_run };

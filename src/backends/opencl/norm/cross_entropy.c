@@ -1,5 +1,6 @@
-/* Solvers "cross_entropy" and "cross_entropy_grad": lines of scores that lie one behind the other, and their labels, in one
- * launch each.  Where classes are not neighbours, both do what the ops expand to. */
+/* Solvers "cross_entropy" and "cross_entropy_grad": lines of scores that lie one after the other,
+ * and their labels, in one launch each.  Where classes are not neighbours, both do what the ops
+ * expand to. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
@@ -13,19 +14,30 @@
 #include "op_list.h"
 #include "ops/class_loss.h"
 
-/* So many lines the last group adds up without a launch of its own; items of the group of that launch. */
+/* So many lines the last group adds up without a launch of its own; items of the group of that
+ * launch. */
 enum { LAST_ADDS = 4096, SETTLE = 256 };
 
-typedef struct lines { fac_cl_fold f; int64_t count, size; int held; bool settles; } lines;
+typedef struct lines {
+    fac_cl_fold f;
+    int64_t count, size;
+    int held;
+    bool settles;
+} lines;
 
 static fac_dtype type_of(const fac_problem *p) { return p->in[0].type.dtype; }
-static size_t item(const fac_problem *p) { return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes; }
-static bool wants(const fac_problem *p, int k) { return k < p->nout && p->out[k].type.dtype != FAC_NONE; }
+static size_t item(const fac_problem *p) {
+    return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes;
+}
+static bool wants(const fac_problem *p, int k) {
+    return k < p->nout && p->out[k].type.dtype != FAC_NONE;
+}
 static const fac_class_loss *attrs_of(const fac_problem *p) { return p->node->attrs; }
 
 /* The outputs that the lines' sums make, as bits. */
 static int totals_of(const fac_problem *p) {
-    return (wants(p, 0) && attrs_of(p)->reduction != FAC_CLASS_EACH) | wants(p, 1) << 1 | wants(p, 2) << 2;
+    return (wants(p, 0) && attrs_of(p)->reduction != FAC_CLASS_EACH) | wants(p, 1) << 1 |
+           wants(p, 2) << 2;
 }
 
 static bool lines_of(const fac_opencl *o, const fac_problem *p, bool grad, lines *l) {
@@ -54,11 +66,12 @@ static bool offer_any(fac_device *d, fac_problem *p, bool grad, fac_offer *offer
     return true;
 }
 
-static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_text *options, const char *name,
-                             fac_cl_call **out, fac_error *err) {
+static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                             fac_text *options, const char *name, fac_cl_call **out,
+                             fac_error *err) {
     fac_text source = { 0 };
-    fac_text_print(options, " -DT=%s -DX=%s -DL=%s -DY=%s", fac_cl_computing(type_of(p)), fac_cl_tag(type_of(p)),
-                   fac_cl_tag(p->in[1].type.dtype), fac_cl_tag(type_of(p)));
+    fac_text_print(options, " -DT=%s -DX=%s -DL=%s -DY=%s", fac_cl_computing(type_of(p)),
+                   fac_cl_tag(type_of(p)), fac_cl_tag(p->in[1].type.dtype), fac_cl_tag(type_of(p)));
     fac_cl_option_wide(p, options);
     fac_text_add(&source, fac_cl_team);
     fac_text_add(&source, fac_cl_last);
@@ -91,10 +104,12 @@ static void add_attrs(fac_cl_call *c, const fac_problem *p, const lines *l) {
 }
 
 static void settle_options(const fac_problem *p, fac_text *options) {
-    fac_text_print(options, " -DOUTPUTS=%d%s", totals_of(p), attrs_of(p)->reduction == FAC_CLASS_MEAN ? " -DMEAN" : "");
+    fac_text_print(options, " -DOUTPUTS=%d%s", totals_of(p),
+                   attrs_of(p)->reduction == FAC_CLASS_MEAN ? " -DMEAN" : "");
 }
 
-static fac_status add_losses(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, lines *l, fac_error *err) {
+static fac_status add_losses(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, lines *l,
+                             fac_error *err) {
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     fac_text_add(&options, "-DLINES");
@@ -120,7 +135,8 @@ static fac_status add_losses(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     return FAC_OK;
 }
 
-static fac_status add_totals(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const lines *l, fac_error *err) {
+static fac_status add_totals(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const lines *l,
+                             fac_error *err) {
     const size_t items = o->limits.group < SETTLE ? 1 : SETTLE;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
@@ -136,7 +152,9 @@ static fac_status add_totals(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     lines l;
-    if (!lines_of(o, p, false, &l)) return fac_raise(err, FAC_E_INTERNAL, "cross_entropy: not the problem that was offered for");
+    if (!lines_of(o, p, false, &l))
+        return fac_raise(err, FAC_E_INTERNAL,
+                         "cross_entropy: not the problem that was offered for");
     if (!wants(p, 0) && !totals_of(p)) return FAC_OK;
     l.settles = totals_of(p) && l.count <= LAST_ADDS && fac_cl_has_path(o, FAC_CL_FENCES);
     FAC_TRY(add_losses(o, p, plan, &l, err));
@@ -149,7 +167,8 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_cl_call *c = NULL;
     lines l;
     if (!lines_of(o, p, true, &l))
-        return fac_raise(err, FAC_E_INTERNAL, "cross_entropy_grad: not the problem that was offered for");
+        return fac_raise(err, FAC_E_INTERNAL,
+                         "cross_entropy_grad: not the problem that was offered for");
     fac_text_print(&options, "-DGRAD%s", divided ? " -DCOUNT" : "");
     line_options(o, &l, &options);
     FAC_TRY(add_kernel(o, p, plan, &options, "cross_entropy_grad", &c, err));
@@ -161,8 +180,12 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     return FAC_OK;
 }
 
-static bool offer(fac_device *d, fac_problem *p, fac_offer *to) { return offer_any(d, p, false, to); }
-static bool offer_grad(fac_device *d, fac_problem *p, fac_offer *to) { return offer_any(d, p, true, to); }
+static bool offer(fac_device *d, fac_problem *p, fac_offer *to) {
+    return offer_any(d, p, false, to);
+}
+static bool offer_grad(fac_device *d, fac_problem *p, fac_offer *to) {
+    return offer_any(d, p, true, to);
+}
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     return fac_cl_plan_make(d, p, 2, add, out, err);
@@ -171,9 +194,15 @@ static fac_status make_grad(fac_device *d, const fac_problem *p, void **out, fac
     return fac_cl_plan_make(d, p, 1, add_grad, out, err);
 }
 
-const fac_solver fac_cl_cross_entropy_solver = {
-    .name = "cross_entropy", .op = &fac_op_cross_entropy, .offer = offer, .make = make, .done = fac_cl_plan_done,
-    .run = fac_cl_plan_run };
-const fac_solver fac_cl_cross_entropy_grad_solver = {
-    .name = "cross_entropy_grad", .op = &fac_op_cross_entropy_grad, .offer = offer_grad, .make = make_grad, .done = fac_cl_plan_done,
-    .run = fac_cl_plan_run };
+const fac_solver fac_cl_cross_entropy_solver = { .name = "cross_entropy",
+                                                 .op = &fac_op_cross_entropy,
+                                                 .offer = offer,
+                                                 .make = make,
+                                                 .done = fac_cl_plan_done,
+                                                 .run = fac_cl_plan_run };
+const fac_solver fac_cl_cross_entropy_grad_solver = { .name = "cross_entropy_grad",
+                                                      .op = &fac_op_cross_entropy_grad,
+                                                      .offer = offer_grad,
+                                                      .make = make_grad,
+                                                      .done = fac_cl_plan_done,
+                                                      .run = fac_cl_plan_run };

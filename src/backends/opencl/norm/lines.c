@@ -1,5 +1,5 @@
-/* Solvers "softmax" (and log_softmax) and "arg" (arg_max, arg_min, hardmax): what is done to each line of a tensor along one
- * axis. */
+/* Solvers "softmax" (and log_softmax) and "arg" (arg_max, arg_min, hardmax): what is done to each
+ * line of a tensor along one axis. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
@@ -11,11 +11,15 @@
 #include "cl_team.h"
 #include "op_list.h"
 
-typedef struct lines { fac_cl_fold f; int64_t size, step, out; } lines;
+typedef struct lines {
+    fac_cl_fold f;
+    int64_t size, step, out;
+} lines;
 
 static bool is_arg(const fac_node *n) { return FAC_IS(n, arg_max) || FAC_IS(n, arg_min); }
 
-/* The lines of x along the node's axis; of y the dims may lack that axis.  near: vectors are of use to the kernel. */
+/* The lines of x along the node's axis; of y the dims may lack that axis.  near: vectors are of use
+ * to the kernel. */
 static void lines_of(const fac_opencl *o, const fac_problem *p, bool near, lines *l) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
     const int rank = x->type.dims.n;
@@ -29,7 +33,9 @@ static void lines_of(const fac_opencl *o, const fac_problem *p, bool near, lines
             l->size = x->type.dims.d[k], l->step = x->layout.stride[k];
             l->out = is_arg(p->node) ? 0 : y->layout.stride[k];
             fac_cl_axes_put(&l->f.reduced, l->size, l->step, 0);
-        } else fac_cl_axes_put(&l->f.kept, x->type.dims.d[k], x->layout.stride[k], y->layout.stride[to]);
+        } else
+            fac_cl_axes_put(&l->f.kept, x->type.dims.d[k], x->layout.stride[k],
+                            y->layout.stride[to]);
         next += k != axis;
     }
     l->f.near = near ? fac_cl_near(o, (const fac_operand *const[]){ x, y }, 2) : 1;
@@ -51,15 +57,17 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 static bool offer_softmax(fac_device *d, fac_problem *p, fac_offer *o) {
     return (FAC_IS(p->node, softmax) || FAC_IS(p->node, log_softmax)) && offer(d, p, o);
 }
-static bool offer_arg(fac_device *d, fac_problem *p, fac_offer *o) { return (is_arg(p->node) || FAC_IS(p->node, hardmax)) &&
-                                                                     offer(d, p, o); }
+static bool offer_arg(fac_device *d, fac_problem *p, fac_offer *o) {
+    return (is_arg(p->node) || FAC_IS(p->node, hardmax)) && offer(d, p, o);
+}
 
-static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const lines *l, const char *kernel,
-                           const char *name, const char *more, fac_error *err) {
+static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const lines *l,
+                           const char *kernel, const char *name, const char *more, fac_error *err) {
     const fac_dtype x = p->in[0].type.dtype, y = p->out[0].type.dtype;
     fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;
-    fac_text_print(&options, "-DT=%s -DX=%s -DY=%s%s", fac_cl_computing(x), fac_cl_tag(x), fac_cl_tag(y), more);
+    fac_text_print(&options, "-DT=%s -DX=%s -DY=%s%s", fac_cl_computing(x), fac_cl_tag(x),
+                   fac_cl_tag(y), more);
     fac_cl_fold_options(&l->f, &options);
     fac_cl_option_wide(p, &options);
     fac_text_add(&source, fac_cl_team);
@@ -81,20 +89,26 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     return FAC_OK;
 }
 
-static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                              fac_error *err) {
     const fac_dtype y = p->out[0].type.dtype;
     fac_text options = { 0 };
     lines l;
     if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
     lines_of(o, p, true, &l);
     const int held = fac_cl_fold_held(o, &l.f, FAC_CL_FEW);
-    if (FAC_IS(p->node, log_softmax)) fac_text_add(&options, " -DLOGARITHM");
-    else if (y == FAC_F32 || y == FAC_F64) fac_text_add(&options, " -DKEEP");
+    if (FAC_IS(p->node, log_softmax))
+        fac_text_add(&options, " -DLOGARITHM");
+    else if (y == FAC_F32 || y == FAC_F64)
+        fac_text_add(&options, " -DKEEP");
     fac_cl_fold_held_options(o, &l.f, held, false, &options);
     if (!held && o->limits.gpu) fac_text_add(&options, " -DONLINE");
     if (o->limits.gpu && (y == FAC_BF16 || y == FAC_F16)) fac_text_add(&options, " -DROUGH");
-    fac_status status = options.failed ? fac_raise(err, FAC_E_NOMEM, "softmax: no memory for options") : FAC_OK;
-    if (!status) status = add_call(o, p, plan, &l, fac_cl_softmax, "softmax", options.s ? options.s : "", err);
+    fac_status status =
+        options.failed ? fac_raise(err, FAC_E_NOMEM, "softmax: no memory for options") : FAC_OK;
+    if (!status)
+        status =
+            add_call(o, p, plan, &l, fac_cl_softmax, "softmax", options.s ? options.s : "", err);
     fac_text_free(&options);
     return status;
 }
@@ -103,16 +117,21 @@ static fac_status add_arg(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan
     lines l;
     if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
     lines_of(o, p, false, &l);
-    if (l.f.width > 1) {                        /* lines are items' own */
+    if (l.f.width > 1) { /* lines are items' own */
         l.f.units = l.f.lines;
         l.f.width = 1;
         l.f.beside = 16;
     }
     l.f.columns &= o->limits.gpu;
     if (!l.f.columns) l.f.units = l.f.lines;
-    return add_call(o, p, plan, &l, fac_cl_best, "arg", FAC_IS(p->node, hardmax) ? " -DHOT" : FAC_IS(p->node, arg_min) ?
-                    fac_attr_flag(p->node, "select_last_index") ? " -DSMALLEST -DLAST" : " -DSMALLEST" :
-                    fac_attr_flag(p->node, "select_last_index") ? " -DLAST" : "", err);
+    return add_call(o, p, plan, &l, fac_cl_best, "arg",
+                    FAC_IS(p->node, hardmax)   ? " -DHOT"
+                    : FAC_IS(p->node, arg_min) ? fac_attr_flag(p->node, "select_last_index")
+                                                     ? " -DSMALLEST -DLAST"
+                                                     : " -DSMALLEST"
+                    : fac_attr_flag(p->node, "select_last_index") ? " -DLAST"
+                                                                  : "",
+                    err);
 }
 
 static fac_status make_softmax(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
@@ -122,7 +141,13 @@ static fac_status make_arg(fac_device *d, const fac_problem *p, void **out, fac_
     return fac_cl_plan_make(d, p, 1, add_arg, out, err);
 }
 
-const fac_solver fac_cl_softmax_solver = {
-    .name = "softmax", .offer = offer_softmax, .make = make_softmax, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
-const fac_solver fac_cl_arg_solver = {
-    .name = "arg", .offer = offer_arg, .make = make_arg, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_softmax_solver = { .name = "softmax",
+                                           .offer = offer_softmax,
+                                           .make = make_softmax,
+                                           .done = fac_cl_plan_done,
+                                           .run = fac_cl_plan_run };
+const fac_solver fac_cl_arg_solver = { .name = "arg",
+                                       .offer = offer_arg,
+                                       .make = make_arg,
+                                       .done = fac_cl_plan_done,
+                                       .run = fac_cl_plan_run };

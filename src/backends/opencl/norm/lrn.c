@@ -33,16 +33,18 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_attr_get_real(p->node, "bias", &bias);
     for (int k = 2; k < d->n; k++) plane *= d->d[k];
     const int width = last || plane < 4 ? 1 : fac_cl_width(o, t);
-    const int64_t units = last ? fac_dims_count(d) : d->d[0] * d->d[1] * ((plane + width - 1) / width);
-    fac_text_print(&options, "-DV=%d -DT=%s -DX=%s%s%s", width, fac_cl_computing(t), fac_cl_tag(t), last ? " -DLAST" : "",
-                   beta == 0.75 ? " -DTHREE_QUARTERS" : "");
+    const int64_t units =
+        last ? fac_dims_count(d) : d->d[0] * d->d[1] * ((plane + width - 1) / width);
+    fac_text_print(&options, "-DV=%d -DT=%s -DX=%s%s%s", width, fac_cl_computing(t), fac_cl_tag(t),
+                   last ? " -DLAST" : "", beta == 0.75 ? " -DTHREE_QUARTERS" : "");
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_lrn, &options, "lrn", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
     fac_cl_call_out(c, p, 0);
-    const int64_t before = (size - 1) / 2, numbers[] = { units, d->d[1], plane, before, size - 1 - before };
+    const int64_t before = (size - 1) / 2,
+                  numbers[] = { units, d->d[1], plane, before, size - 1 - before };
     for (int k = 0; k < 5; k++) fac_cl_call_number(c, numbers[k]);
     fac_cl_call_real(c, alpha / (double)size, t);
     fac_cl_call_real(c, bias, t);
@@ -55,5 +57,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_lrn_solver = {
-    .name = "lrn", .op = &fac_op_lrn, .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_lrn_solver = { .name = "lrn",
+                                       .op = &fac_op_lrn,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = fac_cl_plan_done,
+                                       .run = fac_cl_plan_run };

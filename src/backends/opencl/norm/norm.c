@@ -1,5 +1,6 @@
-/* Solver "norm": layer_norm, rms_norm, group_norm, instance_norm.  All are rows of neighbours with statistics of their own; they
- * differ in what a row is and which scale and bias belong to an element. */
+/* Solver "norm": layer_norm, rms_norm, group_norm, instance_norm.  All are rows of neighbours with
+ * statistics of their own; they differ in what a row is and which scale and bias belong to an
+ * element. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
@@ -14,13 +15,13 @@
 /* The dims of a row, and how scale (0) and bias (1) move along them and from row to row. */
 typedef struct rows {
     int64_t count, size, mod, row[2];
-    int     dims;
+    int dims;
     int64_t d[FAC_DIMS], by[2][FAC_DIMS];
 } rows;
 
-
 static bool takes(const fac_node *n) {
-    return FAC_IS(n, layer_norm) || FAC_IS(n, rms_norm) || FAC_IS(n, group_norm) || FAC_IS(n, instance_norm);
+    return FAC_IS(n, layer_norm) || FAC_IS(n, rms_norm) || FAC_IS(n, group_norm) ||
+           FAC_IS(n, instance_norm);
 }
 
 static void put(rows *r, int64_t d, int64_t scale, int64_t bias) {
@@ -37,19 +38,23 @@ static void put(rows *r, int64_t d, int64_t scale, int64_t bias) {
 static int64_t step_along(const fac_operand *parameter, const fac_dims *x, int k) {
     const fac_dims *d = &parameter->type.dims;
     const int at = k - (x->n - d->n);
-    return parameter->type.dtype == FAC_NONE || at < 0 || d->d[at] == 1 ? 0 : fac_layout_plain(d).stride[at];
+    return parameter->type.dtype == FAC_NONE || at < 0 || d->d[at] == 1
+               ? 0
+               : fac_layout_plain(d).stride[at];
 }
 
 static void rows_of(const fac_problem *p, rows *r) {
     const fac_dims *x = &p->in[0].type.dims;
-    const fac_operand none = { 0 }, *scale = p->nin > 1 ? &p->in[1] : &none, *bias = p->nin > 2 ? &p->in[2] : &none;
+    const fac_operand none = { 0 }, *scale = p->nin > 1 ? &p->in[1] : &none,
+                      *bias = p->nin > 2 ? &p->in[2] : &none;
     *r = (rows){ .count = 1, .size = 1, .mod = 1 };
     if (FAC_IS(p->node, layer_norm) || FAC_IS(p->node, rms_norm)) {
         int64_t axis = 0;
         fac_attr_get_int(p->node, "axis", &axis);
         const int first = fac_axis(axis, x->n ? x->n : 1);
         for (int k = 0; k < x->n; k++) *(k < first ? &r->count : &r->size) *= x->d[k];
-        for (int k = first; k < x->n; k++) put(r, x->d[k], step_along(scale, x, k), step_along(bias, x, k));
+        for (int k = first; k < x->n; k++)
+            put(r, x->d[k], step_along(scale, x, k), step_along(bias, x, k));
     } else {
         int64_t groups = x->d[1], plane = 1;
         fac_attr_get_int(p->node, "groups", &groups);
@@ -58,7 +63,7 @@ static void rows_of(const fac_problem *p, rows *r) {
         r->count = x->d[0] * groups;
         r->size = channels * plane;
         r->mod = groups;
-        for (int i = 0; i < 2; i++) {           /* one for each channel, or one for each group */
+        for (int i = 0; i < 2; i++) { /* one for each channel, or one for each group */
             const fac_operand *q = i ? bias : scale;
             r->row[i] = q->type.dtype == FAC_NONE ? 0 : q->type.dims.d[0] == x->d[1] ? channels : 1;
         }
@@ -68,7 +73,8 @@ static void rows_of(const fac_problem *p, rows *r) {
     if (!r->dims) r->d[0] = 1, r->by[0][0] = r->by[1][0] = 0, r->dims = 1;
 }
 
-/* No body, or one that casts the result to another type of floats, which the kernel stores as it is. */
+/* No body, or one that casts the result to another type of floats, which the kernel stores as it
+ * is. */
 static bool casts_at_most(const fac_problem *p) {
     const fac_graph *body = p->node->body[0];
     if (!body) return true;
@@ -84,12 +90,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 }
 
 static void option(fac_text *to, const char *name, const fac_operand *x) {
-    if (x && x->type.dtype != FAC_NONE) fac_text_print(to, " -D%s=%s", name, fac_cl_tag(x->type.dtype));
+    if (x && x->type.dtype != FAC_NONE)
+        fac_text_print(to, " -D%s=%s", name, fac_cl_tag(x->type.dtype));
 }
 
 /* The operand for the kernel, or the first input in place of one that is not there. */
-static void add_in(fac_cl_call *c, const fac_problem *p, int i) { fac_cl_call_in(c, p, i < p->nin &&
-                                                                                 p->in[i].type.dtype != FAC_NONE ? i : 0); }
+static void add_in(fac_cl_call *c, const fac_problem *p, int i) {
+    fac_cl_call_in(c, p, i < p->nin && p->in[i].type.dtype != FAC_NONE ? i : 0);
+}
 static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
     fac_cl_call_out(c, p, k < p->nout && p->out[k].type.dtype != FAC_NONE ? k : 0);
 }
@@ -123,19 +131,23 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     f.parts = 1;
     f.units = r.count;
     if (f.width > 1 && r.size == 1) f.width = 1;
-    for (int i = 0; i < 2; i++)                 /* parameters neither side by side nor one for all: element by element */
+    for (int i = 0; i < 2;
+         i++) /* parameters neither side by side nor one for all: element by element */
         if (r.by[i][r.dims - 1] > 1) f.width = 1;
     /* of 16 bits a fold of the team costs as much as what lies between */
-    const int held = fac_cl_fold_held(o, &f, f.width > FAC_CL_FEW / 4 ? 2 * FAC_CL_FEW : FAC_CL_FEW);
+    const int held =
+        fac_cl_fold_held(o, &f, f.width > FAC_CL_FEW / 4 ? 2 * FAC_CL_FEW : FAC_CL_FEW);
     fac_text_print(&options, "-DT=%s -DX=%s -DY=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t),
-                   fac_cl_tag(p->out[0].type.dtype), r.dims, FAC_IS(p->node, rms_norm) ? " -DRMS" : "");
+                   fac_cl_tag(p->out[0].type.dtype), r.dims,
+                   FAC_IS(p->node, rms_norm) ? " -DRMS" : "");
     option(&options, "SCALE", p->nin > 1 ? &p->in[1] : NULL);
     option(&options, "BIAS", p->nin > 2 ? &p->in[2] : NULL);
     option(&options, "MEAN", p->nout > 1 ? &p->out[1] : NULL);
     option(&options, "INVERSE", p->nout > 2 ? &p->out[2] : NULL);
     if (r.mod == 1) fac_text_add(&options, " -DALIKE");
     f.columns = false;
-    fac_text_print(&options, " -DV=%d%s -DG=%d -DC=%d", f.width, f.near > 1 ? " -DALIGNED" : "", f.team, f.beside);
+    fac_text_print(&options, " -DV=%d%s -DG=%d -DC=%d", f.width, f.near > 1 ? " -DALIGNED" : "",
+                   f.team, f.beside);
     fac_cl_fold_held_options(o, &f, held, computing == FAC_F32, &options);
     if (!held && o->limits.gpu) fac_text_add(&options, " -DSHIFTED");
     fac_cl_option_wide(p, &options);
@@ -169,4 +181,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_norm_solver = {
-    .name = "norm", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "norm", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
+};

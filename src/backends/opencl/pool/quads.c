@@ -12,11 +12,12 @@ bool fac_cl_quad_type(fac_dtype t) { return t == FAC_F32 || t == FAC_F16 || t ==
 bool fac_cl_quad_image(const fac_operand *x) {
     const fac_layout *l = &x->layout;
     const fac_dims *d = &x->type.dims;
-    if (d->n != 4 || l->block || !fac_cl_quad_type(x->type.dtype) || d->d[1] % 4 || l->offset % 4) return false;
+    if (d->n != 4 || l->block || !fac_cl_quad_type(x->type.dtype) || d->d[1] % 4 || l->offset % 4)
+        return false;
     if (l->stride[1] != 1) return false;
     for (int k = 0; k < 4; k++)
         if (k != 1 && l->stride[k] % 4 && d->d[k] > 1) return false;
-    double reach = 0;                           /* places within an image are numbers of 32 bits */
+    double reach = 0; /* places within an image are numbers of 32 bits */
     for (int k = 1; k < 4; k++) reach += (double)d->d[k] * (double)l->stride[k];
     return reach < INT32_MAX;
 }
@@ -46,7 +47,8 @@ static bool add_extra(const fac_opencl *o, fac_problem *p, int input, fac_cl_tai
     if (step[1] > 1) return false;
     const int k = t->extras++;
     t->input[k] = input, t->dtype[k] = x->type.dtype, t->along[k] = step[1] == 1;
-    const bool fours = x->layout.offset % 4 == 0 && step[0] % 4 == 0 && step[2] % 4 == 0 && step[3] % 4 == 0;
+    const bool fours =
+        x->layout.offset % 4 == 0 && step[0] % 4 == 0 && step[2] % 4 == 0 && step[3] % 4 == 0;
     t->step[k][0] = step[0], t->step[k][1] = step[2], t->step[k][2] = step[3];
     return !t->along[k] || (fours && fac_cl_quad_type(x->type.dtype));
 }
@@ -56,14 +58,18 @@ bool fac_cl_tail_read(const fac_opencl *o, fac_problem *p, int bias, fac_cl_tail
     t->body = p->node->body[0];
     t->from = p->in[0].type.dtype, t->result = p->out[0].type.dtype;
     if (bias >= 0 && p->in[bias].type.dtype != FAC_NONE) {
-        fac_operand *b = &p->in[bias];                  /* one number for each channel, in a row */
+        fac_operand *b = &p->in[bias]; /* one number for each channel, in a row */
         if (!fac_cl_quad_type(b->type.dtype)) return false;
-        if (b->layout.stride[0] != 1 || b->layout.offset % 4) b->layout = fac_layout_plain(&b->type.dims);
-        t->input[0] = bias, t->dtype[0] = b->type.dtype, t->along[0] = t->biased = true, t->extras = 1;
+        if (b->layout.stride[0] != 1 || b->layout.offset % 4)
+            b->layout = fac_layout_plain(&b->type.dims);
+        t->input[0] = bias, t->dtype[0] = b->type.dtype, t->along[0] = t->biased = true,
+        t->extras = 1;
     }
     if (!t->body) return t->from == t->result;
-    if ((int)t->body->ninputs != p->nin - p->node->nports + 1 || t->body->noutputs != 1) return false;
-    if (t->body->outputs[0].value->type.dtype != t->result || !fac_cl_quad_type(t->result)) return false;
+    if ((int)t->body->ninputs != p->nin - p->node->nports + 1 || t->body->noutputs != 1)
+        return false;
+    if (t->body->outputs[0].value->type.dtype != t->result || !fac_cl_quad_type(t->result))
+        return false;
     for (int i = p->node->nports; i < p->nin; i++)
         if (!add_extra(o, p, i, t)) return false;
     fac_text text = { 0 };
@@ -75,8 +81,10 @@ bool fac_cl_tail_read(const fac_opencl *o, fac_problem *p, int bias, fac_cl_tail
 /* The number that extra i has for the element, or for lane "xyzw" of four. */
 static void add_value(const fac_cl_tail *t, int i, fac_text *to) {
     const fac_dtype d = t->dtype[i];
-    if (fac_cl_quad_type(d)) fac_text_print(to, "e%d", i);
-    else fac_text_print(to, "(%s)e%d", fac_cl_computing(d), i);
+    if (fac_cl_quad_type(d))
+        fac_text_print(to, "e%d", i);
+    else
+        fac_text_print(to, "(%s)e%d", fac_cl_computing(d), i);
 }
 
 /* One element: bias, rounding to the type that the body reads, body. */
@@ -88,16 +96,21 @@ static bool add_finish(const fac_cl_tail *t, bool fp64, fac_text *to) {
         add_value(t, i, &in[i]);
         names[n] = in[i].s ? in[i].s : "";
     }
-    if (t->body) good = fac_cl_body_text(t->body, names, fp64, &functions, &body);
-    else fac_text_add(&body, "    const float result = whole;\n");
+    if (t->body)
+        good = fac_cl_body_text(t->body, names, fp64, &functions, &body);
+    else
+        fac_text_add(&body, "    const float result = whole;\n");
     fac_text_add(to, functions.s ? functions.s : "");
     fac_text_add(to, "static inline float finish(float x");
     for (int i = 0; i < t->extras; i++)
-        fac_text_print(to, ", const %s e%d", t->along[i] ? "float" : fac_cl_computing(t->dtype[i]), i);
+        fac_text_print(to, ", const %s e%d", t->along[i] ? "float" : fac_cl_computing(t->dtype[i]),
+                       i);
     fac_text_add(to, ") {\n");
     if (t->biased) fac_text_add(to, "    x += e0;\n");
-    if (t->from == FAC_F32) fac_text_add(to, "    const float whole = x;\n");
-    else fac_text_print(to, "    const float whole = fac_round_%s(x);\n", fac_cl_tag(t->from));
+    if (t->from == FAC_F32)
+        fac_text_add(to, "    const float whole = x;\n");
+    else
+        fac_text_print(to, "    const float whole = fac_round_%s(x);\n", fac_cl_tag(t->from));
     fac_text_add(to, body.s ? body.s : "");
     fac_text_add(to, "    return result;\n}\n");
     for (int i = 0; i < FAC_CL_TAILS; i++) {
@@ -119,12 +132,17 @@ static void add_place(const fac_cl_tail *t, int i, fac_text *to) {
     if (t->along[i]) fac_text_add(to, " + (channel)");
 }
 
-static bool still(const fac_cl_tail *t, int i) { return !t->step[i][0] && !t->step[i][1] && !t->step[i][2]; }
+static bool still(const fac_cl_tail *t, int i) {
+    return !t->step[i][0] && !t->step[i][1] && !t->step[i][2];
+}
 
 static void add_read(const fac_cl_tail *t, int i, fac_text *to) {
-    if (t->along[i]) fac_text_print(to, "LOAD4(%s, ", fac_cl_tag(t->dtype[i]));
-    else if (fac_cl_quad_type(t->dtype[i])) fac_text_print(to, "LOAD1(%s, ", fac_cl_tag(t->dtype[i]));
-    else fac_text_add(to, "*(");
+    if (t->along[i])
+        fac_text_print(to, "LOAD4(%s, ", fac_cl_tag(t->dtype[i]));
+    else if (fac_cl_quad_type(t->dtype[i]))
+        fac_text_print(to, "LOAD1(%s, ", fac_cl_tag(t->dtype[i]));
+    else
+        fac_text_add(to, "*(");
     add_place(t, i, to);
     fac_text_add(to, t->along[i] || !fac_cl_quad_type(t->dtype[i]) ? ")" : ", 0)");
 }
@@ -136,32 +154,39 @@ bool fac_cl_tail_text(const fac_cl_tail *t, bool fp64, fac_text *to) {
     fac_text_add(to, "\n#define EXTRA_STEPS");
     for (int i = 0; i < t->extras; i++) fac_text_print(to, " steps e%d_step;", i);
     fac_text_add(to, "\n#define EXTRA_PARAMS");
-    for (int i = 0; i < t->extras; i++)                 /* what is added may be what is written: not restrict */
-        fac_text_print(to, " , global const %s *%s e%d", fac_cl_in_memory(t->dtype[i]), still(t, i) ? "restrict" : "", i);
+    for (int i = 0; i < t->extras; i++) /* what is added may be what is written: not restrict */
+        fac_text_print(to, " , global const %s *%s e%d", fac_cl_in_memory(t->dtype[i]),
+                       still(t, i) ? "restrict" : "", i);
     fac_text_add(to, "\n#define EXTRA_ONCE const int channel = at.channel; (void)channel;");
     for (int i = 0; i < t->extras; i++) {
         if (!still(t, i)) continue;
-        fac_text_print(to, " const %s o%d = ", t->along[i] ? "float4" : fac_cl_computing(t->dtype[i]), i);
+        fac_text_print(
+            to, " const %s o%d = ", t->along[i] ? "float4" : fac_cl_computing(t->dtype[i]), i);
         add_read(t, i, to);
         fac_text_add(to, ";");
     }
     fac_text_add(to, "\n#define FINISH(v, image, p, q, channel) finish4(v");
     for (int i = 0; i < t->extras; i++) {
         fac_text_add(to, ", ");
-        if (still(t, i)) fac_text_print(to, "o%d", i);
-        else add_read(t, i, to);
+        if (still(t, i))
+            fac_text_print(to, "o%d", i);
+        else
+            add_read(t, i, to);
     }
     fac_text_add(to, ")\n");
     const bool good = add_finish(t, fp64, to);
     fac_text_add(to, "static inline float4 finish4(float4 x");
     for (int i = 0; i < t->extras; i++)
-        fac_text_print(to, ", const %s e%d", t->along[i] ? "float4" : fac_cl_computing(t->dtype[i]), i);
+        fac_text_print(to, ", const %s e%d", t->along[i] ? "float4" : fac_cl_computing(t->dtype[i]),
+                       i);
     fac_text_add(to, ") {\n    return (float4)(");
     for (int k = 0; k < 4; k++) {
         fac_text_print(to, "%sfinish(x.%c", k ? ", " : "", lane[k]);
         for (int i = 0; i < t->extras; i++)
-            if (t->along[i]) fac_text_print(to, ", e%d.%c", i, lane[k]);
-            else fac_text_print(to, ", e%d", i);
+            if (t->along[i])
+                fac_text_print(to, ", e%d.%c", i, lane[k]);
+            else
+                fac_text_print(to, ", e%d", i);
         fac_text_add(to, ")");
     }
     fac_text_add(to, ");\n}\n");
@@ -184,10 +209,14 @@ enum { LANES = 16, FEW_LANES = 6, ITEMS = 1536, FEW_TURNS = 4 };
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static const struct { int rows, columns, group, goes; } cuts[FAC_CL_QUAD_VARIANTS + 1] = {
-    { 0, 0, 0, 0 },   { 2, 4, 256, 0 }, { 2, 4, 128, 0 }, { 4, 4, 128, 0 }, { 1, 4, 128, 0 }, { 2, 2, 128, 0 },
-    { 4, 2, 128, 0 }, { 1, 2, 64, 0 },  { 1, 1, 64, 0 },  { 8, 2, 128, 0 }, { 8, 4, 128, 0 }, { 4, 2, 256, 0 },
-    { 4, 4, 64, 0 },  { 2, 4, 128, 1 }, { 2, 4, 256, 1 }, { 2, 2, 128, 1 }, { 2, 2, 256, 1 } };
+static const struct {
+    int rows, columns, group, goes;
+} cuts[FAC_CL_QUAD_VARIANTS + 1] = { { 0, 0, 0, 0 },   { 2, 4, 256, 0 }, { 2, 4, 128, 0 },
+                                     { 4, 4, 128, 0 }, { 1, 4, 128, 0 }, { 2, 2, 128, 0 },
+                                     { 4, 2, 128, 0 }, { 1, 2, 64, 0 },  { 1, 1, 64, 0 },
+                                     { 8, 2, 128, 0 }, { 8, 4, 128, 0 }, { 4, 2, 256, 0 },
+                                     { 4, 4, 64, 0 },  { 2, 4, 128, 1 }, { 2, 4, 256, 1 },
+                                     { 2, 2, 128, 1 }, { 2, 2, 256, 1 } };
 
 /* Fours of channels that a group takes: all, or a number that leaves none idle, if there is one. */
 static int lanes_of(int64_t fours, int most) {
@@ -197,9 +226,11 @@ static int lanes_of(int64_t fours, int most) {
     return most <= FEW_LANES ? most : most / 2;
 }
 
-/* Rows of the image in a group's tiles, as evenly as can be, and so many turns that all units have work. */
+/* Rows of the image in a group's tiles, as evenly as can be, and so many turns that all units have
+ * work. */
 static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H, fac_cl_tiling *q) {
-    const double columns = (double)(q->N * (q->C / 4) * wide), want = ITEMS * (double)o->limits.units / columns;
+    const double columns = (double)(q->N * (q->C / 4) * wide),
+                 want = ITEMS * (double)o->limits.units / columns;
     q->across = (int)parts(wide, parts(wide, tiles));
     const int64_t most = parts(H, FEW_TURNS * q->rows);
     const int64_t strips = want < 1 ? 1 : want < (double)most ? (int64_t)(want + 0.5) : most;
@@ -210,26 +241,33 @@ static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H,
 
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
     const int64_t H = q->turned ? q->h.in : q->h.out, W = q->turned ? q->w.in : q->w.out;
-    const int64_t fours = q->C / 4, sr = q->turned ? q->h.stride : 1, ss = q->turned ? q->w.stride : 1;
-    const double work = (double)q->N * (double)H * (double)W * (double)fours, full = 1024.0 * o->limits.units;
-    if (variant < 0 || variant > FAC_CL_QUAD_VARIANTS || sr > 4 || ss > 4 || q->N > 65535) return false;
+    const int64_t fours = q->C / 4, sr = q->turned ? q->h.stride : 1,
+                  ss = q->turned ? q->w.stride : 1;
+    const double work = (double)q->N * (double)H * (double)W * (double)fours,
+                 full = 1024.0 * o->limits.units;
+    if (variant < 0 || variant > FAC_CL_QUAD_VARIANTS || sr > 4 || ss > 4 || q->N > 65535)
+        return false;
     const int k = variant ? variant : work >= full ? q->favourite : work >= full / 2 ? 7 : 8;
-    q->rows = (int)(parts(cuts[k].rows, sr) * sr), q->columns = (int)(parts(cuts[k].columns, ss) * ss);
+    q->rows = (int)(parts(cuts[k].rows, sr) * sr),
+    q->columns = (int)(parts(cuts[k].columns, ss) * ss);
     q->group = cuts[k].group;
     if ((size_t)q->group > o->limits.group) q->group = (int)o->limits.group;
     if (!q->most || q->most > LANES) q->most = LANES;
     if (q->most < 1) return false;
     q->lanes = lanes_of(fours, q->most);
-    const int64_t tiles = q->group / q->lanes, wide = parts(W, q->columns), high = parts(H, q->rows);
+    const int64_t tiles = q->group / q->lanes, wide = parts(W, q->columns),
+                  high = parts(H, q->rows);
     if (tiles < 1 || (cuts[k].goes && !q->goes)) return false;
     if (cuts[k].goes) return go_down(o, tiles, wide, H, q);
     double best = 0;
     for (int64_t across = 1; across <= tiles && across <= wide; across++) {
         const int64_t down = least(tiles / across, high);
-        const double used = (double)(wide * high) / (double)(parts(wide, across) * across * parts(high, down) * down) *
+        const double used = (double)(wide * high) /
+                            (double)(parts(wide, across) * across * parts(high, down) * down) *
                             (double)(across * down) / (double)tiles;
         /* what neighbouring groups read twice comes out of a cache farther away */
-        const double rim = (1 + 2.0 / (double)(across * q->columns)) * (1 + 2.0 / (double)(down * q->rows));
+        const double rim =
+            (1 + 2.0 / (double)(across * q->columns)) * (1 + 2.0 / (double)(down * q->rows));
         if (used / rim <= best) continue;
         best = used / rim, q->across = (int)across, q->down = (int)down;
     }
@@ -237,10 +275,13 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
 }
 
 void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac_text *to) {
-    const struct { const char *name; int64_t x; } numbers[] = {
-        { "KR", q->h.kernel }, { "KS", q->w.kernel }, { "SR", q->h.stride }, { "SS", q->w.stride }, { "DR", q->h.dilation },
-        { "DS", q->w.dilation }, { "PAD_R", q->h.pad }, { "PAD_S", q->w.pad }, { "TP", q->rows }, { "TQ", q->columns },
-        { "GROUP", q->group }, { "LANES", q->most } };
+    const struct {
+        const char *name;
+        int64_t x;
+    } numbers[] = { { "KR", q->h.kernel }, { "KS", q->w.kernel },   { "SR", q->h.stride },
+                    { "SS", q->w.stride }, { "DR", q->h.dilation }, { "DS", q->w.dilation },
+                    { "PAD_R", q->h.pad }, { "PAD_S", q->w.pad },   { "TP", q->rows },
+                    { "TQ", q->columns },  { "GROUP", q->group },   { "LANES", q->most } };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         fac_text_print(to, "#define %s %lld\n", numbers[i].name, (long long)numbers[i].x);
     fac_text_print(to, "#define IN %s\n#define OUT %s\n", fac_cl_tag(in), fac_cl_tag(out));
@@ -251,13 +292,15 @@ void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac
 
 static void add_image(const fac_operand *x, fac_cl_call *c) {
     const fac_dims *d = &x->type.dims;
-    const int64_t numbers[] = { d->d[2], d->d[3], x->layout.stride[0], x->layout.stride[2], x->layout.stride[3] };
+    const int64_t numbers[] = { d->d[2], d->d[3], x->layout.stride[0], x->layout.stride[2],
+                                x->layout.stride[3] };
     for (int i = 0; i < 5; i++) fac_cl_call_number(c, numbers[i]);
 }
 
 static int64_t blocks_of(const fac_cl_tiling *q) { return parts(q->C / 4, q->lanes); }
 
-void fac_cl_tiling_numbers(const fac_cl_tiling *q, const fac_operand *in, const fac_operand *out, fac_cl_call *c) {
+void fac_cl_tiling_numbers(const fac_cl_tiling *q, const fac_operand *in, const fac_operand *out,
+                           fac_cl_call *c) {
     const int64_t numbers[] = { q->C, q->lanes, blocks_of(q), q->across, q->down };
     for (int i = 0; i < 5; i++) fac_cl_call_number(c, numbers[i]);
     add_image(in, c);
@@ -268,8 +311,10 @@ void fac_cl_tiling_range(const fac_cl_tiling *q, fac_cl_call *c) {
     const int64_t H = q->turned ? q->h.in : q->h.out, W = q->turned ? q->w.in : q->w.out;
     const int64_t wide = parts(parts(W, q->columns), q->across);
     const int64_t high = parts(H, (q->down_rows ? q->down_rows : q->rows) * q->down);
-    c->range = (fac_cl_range){ 3, { (size_t)(blocks_of(q) * wide * q->group), (size_t)high, (size_t)q->N },
-                               { (size_t)q->group, 1, 1 } };
+    c->range =
+        (fac_cl_range){ 3,
+                        { (size_t)(blocks_of(q) * wide * q->group), (size_t)high, (size_t)q->N },
+                        { (size_t)q->group, 1, 1 } };
 }
 
 double fac_cl_streaming(const fac_opencl *o, const fac_problem *p, int launches) {

@@ -1,6 +1,6 @@
-/* Solver "fused_matmul": a product into the scratch by the best of the products' solvers, then one launch of the elementwise ops
- * behind it.  What the cpu gains by never storing the product, a device with memory of its own and no caches to speak of would
- * not. */
+/* Solver "fused_matmul": a product into the scratch by the best of the products' solvers, then one
+ * launch of the elementwise ops after it.  What the cpu gains by never storing the product, a
+ * device with memory of its own and no caches to speak of would not. */
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/solvers.h"
 #include "backends/problem.h"
@@ -11,20 +11,20 @@
 
 enum { OPERANDS = 24, ALIGN = 1024 };
 
-static const fac_solver *const products[] = { &fac_cl_matmul_wgmma, &fac_cl_matmul_tile, &fac_cl_matmul_vector,
-                                              &fac_cl_matmul_thin };
+static const fac_solver *const products[] = { &fac_cl_matmul_wgmma, &fac_cl_matmul_tile,
+                                              &fac_cl_matmul_vector, &fac_cl_matmul_thin };
 enum { PRODUCTS = sizeof products / sizeof *products };
 
 typedef struct plan {
-    const fac_solver *solver;                   /* of the product */
-    void             *product, *rest;           /* its plan; a plan of the elementwise solver */
-    size_t            behind;                   /* bytes of the product, in front of its solver's scratch */
-    int               nin;
+    const fac_solver *solver; /* of the product */
+    void *product, *rest;     /* its plan; a plan of the elementwise solver */
+    size_t behind;            /* bytes of the product, in front of its solver's scratch */
+    int nin;
 } plan;
 
 /* The two problems that the node is.  The second has the product as its last input. */
 typedef struct halves {
-    fac_graph  *graph;                          /* of the second's node */
+    fac_graph *graph; /* of the second's node */
     fac_operand in[OPERANDS], factor[2], matrix;
     fac_problem product, rest;
 } halves;
@@ -33,17 +33,28 @@ static bool halves_of(const fac_problem *p, halves *h) {
     const fac_node *matmul = p->node->body[0]->first;
     *h = (halves){ 0 };
     if (p->nin >= OPERANDS || !(h->graph = fac_behind_product(p->node))) return false;
-    h->matrix = (fac_operand){ matmul->out[0]->type, fac_layout_plain(&matmul->out[0]->type.dims), FAC_RUN, NULL };
+    h->matrix = (fac_operand){ matmul->out[0]->type, fac_layout_plain(&matmul->out[0]->type.dims),
+                               FAC_RUN, NULL };
     for (int i = 0; i < p->nin; i++) h->in[i] = p->in[i];
     for (int i = 0; i < 2; i++) {
         h->factor[i] = p->in[i];
-        h->factor[i].time = FAC_RUN;            /* nothing is packed before the run: this solver has no pack() */
-        if (h->factor[i].layout.block) h->factor[i].layout = fac_layout_plain(&h->factor[i].type.dims);
+        h->factor[i].time =
+            FAC_RUN; /* nothing is packed before the run: this solver has no pack() */
+        if (h->factor[i].layout.block)
+            h->factor[i].layout = fac_layout_plain(&h->factor[i].type.dims);
     }
     h->in[p->nin] = h->matrix;
-    h->product = (fac_problem){ .node = matmul, .precision = p->precision, .nin = 2, .nout = 1, .in = h->factor,
+    h->product = (fac_problem){ .node = matmul,
+                                .precision = p->precision,
+                                .nin = 2,
+                                .nout = 1,
+                                .in = h->factor,
                                 .out = &h->matrix };
-    h->rest = (fac_problem){ .node = h->graph->last, .precision = p->precision, .nin = p->nin + 1, .nout = p->nout, .in = h->in,
+    h->rest = (fac_problem){ .node = h->graph->last,
+                             .precision = p->precision,
+                             .nin = p->nin + 1,
+                             .nout = p->nout,
+                             .in = h->in,
                              .out = p->out };
     return true;
 }
@@ -52,20 +63,24 @@ static const fac_solver *solver_of(fac_device *d, halves *h, fac_offer *best) {
     const fac_solver *found = NULL;
     for (int i = 0; i < PRODUCTS; i++) {
         fac_offer one = { 0 };
-        if (!products[i]->offer(d, &h->product, &one) || (found && one.seconds >= best->seconds)) continue;
+        if (!products[i]->offer(d, &h->product, &one) || (found && one.seconds >= best->seconds))
+            continue;
         *best = one, found = products[i];
     }
     return found;
 }
 
-static size_t product_bytes(const halves *h) { return (fac_type_bytes(&h->matrix.type) + ALIGN - 1) / ALIGN * ALIGN; }
+static size_t product_bytes(const halves *h) {
+    return (fac_type_bytes(&h->matrix.type) + ALIGN - 1) / ALIGN * ALIGN;
+}
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     halves h;
     fac_offer product = { 0 }, rest = { 0 };
     if (!halves_of(p, &h)) return false;
     const bool good = solver_of(d, &h, &product) && fac_cl_elementwise.offer(d, &h.rest, &rest);
-    for (int i = 0; good && i < p->nin; i++) p->in[i].layout = i < 2 ? h.factor[i].layout : h.in[i].layout;
+    for (int i = 0; good && i < p->nin; i++)
+        p->in[i].layout = i < 2 ? h.factor[i].layout : h.in[i].layout;
     if (good) {
         offer->seconds = product.seconds + rest.seconds;
         offer->work = product_bytes(&h) + product.work;
@@ -93,23 +108,33 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->nin = p->nin;
     q->behind = product_bytes(&h);
     q->solver = solver_of(d, &h, &product);
-    fac_status status = q->solver ? q->solver->make(d, &h.product, &q->product, err)
-                                  : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+    fac_status status =
+        q->solver ? q->solver->make(d, &h.product, &q->product, err)
+                  : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
+                              p->node->op->name);
     if (!status) status = fac_cl_elementwise.make(d, &h.rest, &q->rest, err);
     fac_graph_free(h.graph);
-    if (status) done(d, q);
-    else *out = q;
+    if (status)
+        done(d, q);
+    else
+        *out = q;
     return status;
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *q = arg;
     fac_span all[OPERANDS];
     for (int i = 0; i < q->nin; i++) all[i] = in[i];
     all[q->nin] = work;
-    FAC_TRY(q->solver->run(q->product, d, in, &work, (fac_span){ work.memory, work.at + q->behind }, err));
+    FAC_TRY(q->solver->run(q->product, d, in, &work, (fac_span){ work.memory, work.at + q->behind },
+                           err));
     return fac_cl_elementwise.run(q->rest, d, all, out, (fac_span){ NULL, 0 }, err);
 }
 
-const fac_solver fac_cl_fused_matmul = {
-    .name = "fused_matmul", .op = &fac_op_fused_matmul, .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cl_fused_matmul = { .name = "fused_matmul",
+                                         .op = &fac_op_fused_matmul,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .run = run };

@@ -13,7 +13,8 @@
 #include "cl_gemm_vector.h"
 
 static void add_flags(const fac_cl_product *r, fac_text *to) {
-    if (r->right != FAC_CL_MATRIX) fac_text_print(to, "#define %s\n", r->right == FAC_CL_TAPS ? "TAPS" : "PATCHES");
+    if (r->right != FAC_CL_MATRIX)
+        fac_text_print(to, "#define %s\n", r->right == FAC_CL_TAPS ? "TAPS" : "PATCHES");
     if (r->split_k) fac_text_add(to, "#define SPLIT_K\n");
     if (r->deep) fac_text_add(to, "#define DEEP\n");
     if (r->places) fac_text_add(to, "#define PLACES\n");
@@ -30,44 +31,56 @@ static void add_tile(const fac_cl_product *r, const fac_cl_tile *t, fac_text *to
     if (t->splits > 1) fac_text_add(to, "#define PARTIAL\n");
     if (t->blocks) fac_text_add(to, "#define BLOCKS\n");
     if (t->way == FAC_CL_THIN) {
-        fac_text_print(to, "#define MR %d\n#define CN %d\n#define V %d\n#define L %d\n#define ITEMS %d\n#define ACROSS %d\n"
-                       "#define AHEAD %d\n", t->TM, t->RN, t->VB, t->lanes, t->items, t->items / t->lanes, t->ahead);
+        fac_text_print(to,
+                       "#define MR %d\n#define CN %d\n#define V %d\n#define L %d\n#define ITEMS "
+                       "%d\n#define ACROSS %d\n"
+                       "#define AHEAD %d\n",
+                       t->TM, t->RN, t->VB, t->lanes, t->items, t->items / t->lanes, t->ahead);
         if (t->b_along_n) fac_text_add(to, "#define ALONG_N\n");
         if (t->aligned) fac_text_add(to, "#define ALIGNED\n");
         if (r->b_f16) fac_text_add(to, "#define B_F16\n");
         return;
     }
     if (t->way == FAC_CL_VECTOR) {
-        fac_text_print(to, "#define MB %d\n#define MR %d\n#define NV %d\n#define VW %d\n#define KC %d\n", t->TM, t->RM, t->RN,
-                       t->VB, t->TK);
-        if (r->right == FAC_CL_PATCHES) fac_text_print(to, "#define REACH %s\n", is_far(r, t->RN * t->VB) ? "long" : "int");
+        fac_text_print(
+            to, "#define MB %d\n#define MR %d\n#define NV %d\n#define VW %d\n#define KC %d\n",
+            t->TM, t->RM, t->RN, t->VB, t->TK);
+        if (r->right == FAC_CL_PATCHES)
+            fac_text_print(to, "#define REACH %s\n", is_far(r, t->RN * t->VB) ? "long" : "int");
         return;
     }
-    fac_text_print(to, "#define TM %d\n#define TN %d\n#define TK %d\n#define RM %d\n#define RN %d\n", t->TM, t->TN, t->TK, t->RM,
-                   t->RN);
-    fac_text_print(to, "#define VA %d\n#define VB %d\n#define VY %d\n#define A_ALONG_M %d\n#define B_ALONG_N %d\n", t->VA, t->VB,
-                   t->VY, t->a_along_m, t->b_along_n);
+    fac_text_print(to,
+                   "#define TM %d\n#define TN %d\n#define TK %d\n#define RM %d\n#define RN %d\n",
+                   t->TM, t->TN, t->TK, t->RM, t->RN);
+    fac_text_print(
+        to,
+        "#define VA %d\n#define VB %d\n#define VY %d\n#define A_ALONG_M %d\n#define B_ALONG_N %d\n",
+        t->VA, t->VB, t->VY, t->a_along_m, t->b_along_n);
 }
 
-static const char *const kernels[FAC_CL_WAYS] = { fac_cl_gemm_tile, fac_cl_gemm_vector, fac_cl_gemm_thin };
+static const char *const kernels[FAC_CL_WAYS] = { fac_cl_gemm_tile, fac_cl_gemm_vector,
+                                                  fac_cl_gemm_thin };
 
-static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, bool sum, fac_cl_kernel *out,
-                        fac_error *err) {
+static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, bool sum,
+                        fac_cl_kernel *out, fac_error *err) {
     fac_text text = { 0 }, options = { 0 };
     fac_cl_product p = *r;
-    p.half = !sum && t->way == FAC_CL_TILED && r->dtype == FAC_F16 && fac_cl_has_path(o, FAC_CL_HALF);
+    p.half =
+        !sum && t->way == FAC_CL_TILED && r->dtype == FAC_F16 && fac_cl_has_path(o, FAC_CL_HALF);
     fac_text_add(&options, fac_cl_options(r));
     bool good = sum || !r->quads || fac_cl_dot_text(o, &text, &options);
     if (!sum && t->way == FAC_CL_THIN) fac_cl_exchange_text(o, &text, &options);
     good &= fac_cl_finish_text(&p, o->limits.fp64, !sum && t->splits > 1, &text);
     add_flags(r, &text);
     if (!sum) add_tile(r, t, &text);
-    if (!sum && t->once && fac_cl_has_path(o, FAC_CL_MMA)) fac_text_add(&text, "#define ONCE\n");     /* which is inline PTX */
+    if (!sum && t->once && fac_cl_has_path(o, FAC_CL_MMA))
+        fac_text_add(&text, "#define ONCE\n"); /* which is inline PTX */
     fac_text_add(&text, fac_cl_gemm_common);
     fac_text_add(&text, sum ? fac_cl_gemm_sum : kernels[t->way]);
-    fac_status status = good && !text.failed && !options.failed
-        ? fac_cl_kernel_new(o, text.s, options.s, sum ? "sum_parts" : "product", out, err)
-        : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    fac_status status =
+        good && !text.failed && !options.failed
+            ? fac_cl_kernel_new(o, text.s, options.s, sum ? "sum_parts" : "product", out, err)
+            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
     fac_text_free(&options);
     fac_text_free(&text);
     return status;
@@ -82,10 +95,12 @@ static void describe(const fac_cl_product *r, const fac_cl_tile *t, fac_cl_gemm 
     out->sums = fac_cl_sum_bytes(r->dtype);
     out->extras = r->extras;
     out->right = r->right, out->places = r->places;
-    for (int i = 0; i < r->extras; i++) out->extra[i] = (size_t)fac_dtype_get(r->extra_dtype[i])->block_bytes;
+    for (int i = 0; i < r->extras; i++)
+        out->extra[i] = (size_t)fac_dtype_get(r->extra_dtype[i])->block_bytes;
 }
 
-fac_status fac_cl_gemm_make(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, fac_cl_gemm *out, fac_error *err) {
+fac_status fac_cl_gemm_make(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t,
+                            fac_cl_gemm *out, fac_error *err) {
     describe(r, t, out);
     fac_status status = build(o, r, t, false, &out->product, err);
     if (!status && t->splits > 1) status = build(o, r, t, true, &out->sum, err);
@@ -93,7 +108,8 @@ fac_status fac_cl_gemm_make(fac_opencl *o, const fac_cl_product *r, const fac_cl
     return status;
 }
 
-fac_status fac_cl_sum_make(fac_opencl *o, const fac_cl_product *r, bool kernel, fac_cl_gemm *out, fac_error *err) {
+fac_status fac_cl_sum_make(fac_opencl *o, const fac_cl_product *r, bool kernel, fac_cl_gemm *out,
+                           fac_error *err) {
     const fac_cl_tile none = { 0 };
     describe(r, &none, out);
     return kernel ? build(o, r, &none, true, &out->sum, err) : FAC_OK;
@@ -109,11 +125,17 @@ static size_t groups_of(int64_t n, int each) { return (size_t)((n + each - 1) / 
 static fac_cl_range range_of(const fac_cl_tile *t, const fac_cl_shape *s) {
     const size_t batch = (size_t)(s->batch * t->splits);
     if (t->way == FAC_CL_THIN)
-        return (fac_cl_range){ 3, { (size_t)t->items * groups_of(s->N, t->TN), 1, batch }, { (size_t)t->items, 1, 1 } };
+        return (fac_cl_range){ 3,
+                               { (size_t)t->items * groups_of(s->N, t->TN), 1, batch },
+                               { (size_t)t->items, 1, 1 } };
     if (t->way == FAC_CL_VECTOR)
-        return (fac_cl_range){ 3, { groups_of(s->M, t->TM), groups_of(s->N, t->RN * t->VB), batch }, { 1, 1, 1 } };
+        return (fac_cl_range){ 3,
+                               { groups_of(s->M, t->TM), groups_of(s->N, t->RN * t->VB), batch },
+                               { 1, 1, 1 } };
     const size_t items = (size_t)(t->TM / t->RM * (t->TN / t->RN));
-    return (fac_cl_range){ 3, { items * groups_of(s->M, t->TM), groups_of(s->N, t->TN), batch }, { items, 1, 1 } };
+    return (fac_cl_range){ 3,
+                           { items * groups_of(s->M, t->TM), groups_of(s->N, t->TN), batch },
+                           { items, 1, 1 } };
 }
 
 enum { ARGS = 8 + FAC_CL_EXTRAS };
@@ -124,7 +146,8 @@ static int add_extras(const fac_cl_gemm *g, const fac_cl_operands *x, fac_cl_arg
     return n;
 }
 
-fac_cl_shape fac_cl_placed(const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x) {
+fac_cl_shape fac_cl_placed(const fac_cl_gemm *g, const fac_cl_shape *shape,
+                           const fac_cl_operands *x) {
     fac_cl_shape s = *shape;
     if (x->work.memory) s.parts = (int64_t)(fac_cl_at(x->work) / g->sums);
     if (x->taps.memory) s.taps += (int64_t)(fac_cl_at(x->taps) / sizeof(cl_int4));
@@ -138,28 +161,32 @@ fac_cl_shape fac_cl_placed(const fac_cl_gemm *g, const fac_cl_shape *shape, cons
 }
 
 fac_cl_arg fac_cl_shape_arg(const fac_cl_gemm *g, const fac_cl_shape *s) {
-    return fac_cl_arg_value(s, offsetof(fac_cl_shape, e) + (size_t)(g->extras ? g->extras : 1) * sizeof *s->e);
+    return fac_cl_arg_value(s, offsetof(fac_cl_shape, e) +
+                                   (size_t)(g->extras ? g->extras : 1) * sizeof *s->e);
 }
 
-fac_status fac_cl_sum_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x,
-                          fac_error *err) {
+fac_status fac_cl_sum_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape,
+                          const fac_cl_operands *x, fac_error *err) {
     const fac_cl_shape s = fac_cl_placed(g, shape, x);
-    fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &s), fac_cl_arg_span(x->work), fac_cl_arg_span(x->y) };
+    fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &s), fac_cl_arg_span(x->work),
+                              fac_cl_arg_span(x->y) };
     const int n = add_extras(g, x, args, 3);
     const size_t count = (size_t)(s.batch * s.M * s.N), most = (size_t)o->limits.units * 2048;
-    const fac_cl_range range = { 1, { count < most ? count : most }, { o->limits.group < 256 ? o->limits.group : 256 } };
+    const fac_cl_range range = { 1,
+                                 { count < most ? count : most },
+                                 { o->limits.group < 256 ? o->limits.group : 256 } };
     return fac_cl_launch(o, &g->sum, &range, n, args, err);
 }
 
-fac_status fac_cl_gemm_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x,
-                           fac_error *err) {
+fac_status fac_cl_gemm_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape,
+                           const fac_cl_operands *x, fac_error *err) {
     const fac_cl_tile *t = &g->tile;
     const bool split = t->splits > 1;
     fac_cl_shape s = *shape;
     s.splits = t->splits, s.each_k = split ? t->each_k : s.K;
     const fac_cl_shape whole = fac_cl_placed(g, &s, x);
-    fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &whole), fac_cl_arg_span(x->a), fac_cl_arg_span(x->b),
-                              fac_cl_arg_span(split ? x->work : x->y) };
+    fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &whole), fac_cl_arg_span(x->a),
+                              fac_cl_arg_span(x->b), fac_cl_arg_span(split ? x->work : x->y) };
     int n = 4;
     if (g->right != FAC_CL_MATRIX) {
         args[n++] = fac_cl_arg_span(x->taps);

@@ -7,7 +7,8 @@
 
 static bool add_extra(const fac_opencl *o, const fac_problem *p, int input, fac_cl_product *r) {
     const fac_dtype t = p->in[input].type.dtype;
-    if (r->extras == FAC_CL_EXTRAS || !*fac_cl_in_memory(t) || (t == FAC_F64 && !o->limits.fp64)) return false;
+    if (r->extras == FAC_CL_EXTRAS || !*fac_cl_in_memory(t) || (t == FAC_F64 && !o->limits.fp64))
+        return false;
     r->input[r->extras] = input;
     r->extra_dtype[r->extras++] = t;
     return true;
@@ -17,7 +18,8 @@ static bool add_extra(const fac_opencl *o, const fac_problem *p, int input, fac_
 static bool body_is_known(const fac_opencl *o, const fac_problem *p, fac_cl_product *r) {
     fac_text text = { 0 };
     r->body = p->node->body[0];
-    if ((int)r->body->ninputs != p->nin - p->node->nports + 1 || r->body->noutputs != 1) return false;
+    if ((int)r->body->ninputs != p->nin - p->node->nports + 1 || r->body->noutputs != 1)
+        return false;
     if (r->body->outputs[0].value->type.dtype != r->result) return false;
     for (int i = p->node->nports; i < p->nin; i++)
         if (!add_extra(o, p, i, r)) return false;
@@ -29,7 +31,9 @@ static bool body_is_known(const fac_opencl *o, const fac_problem *p, fac_cl_prod
 bool fac_cl_product_start(const fac_opencl *o, const fac_problem *p, int bias, fac_cl_product *r) {
     memset(r, 0, sizeof *r);
     const fac_dtype t = p->in[0].type.dtype;
-    if (p->nout != 1 || t == FAC_NONE || !*fac_cl_in_memory(t) || t == FAC_BOOL || p->in[1].type.dtype != t) return false;
+    if (p->nout != 1 || t == FAC_NONE || !*fac_cl_in_memory(t) || t == FAC_BOOL ||
+        p->in[1].type.dtype != t)
+        return false;
     if (t == FAC_F64 && !o->limits.fp64) return false;
     r->dtype = t, r->result = p->out[0].type.dtype;
     r->alpha = r->beta = 1;

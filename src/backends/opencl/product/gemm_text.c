@@ -1,4 +1,5 @@
-/* The definitions in front of the kernels of products: element types, further operands, and what is done to a sum. */
+/* The definitions in front of the kernels of products: element types, further operands, and what is
+ * done to a sum. */
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "tensor/tensor_internal.h"
@@ -17,43 +18,60 @@ size_t fac_cl_sum_bytes(fac_dtype t) { return fac_dtype_get(t)->block_bytes == 8
 
 /* Element `at` of pointer p in the type that bodies compute in. */
 static void add_element(fac_text *t, fac_dtype dtype, const char *p, const char *at) {
-    if (is_half(dtype)) fac_text_print(t, "fac_load_%s(%s, %s)", half_name(dtype), p, at);
-    else fac_text_print(t, "(%s)%s[%s]", fac_cl_computing(dtype), p, at);
+    if (is_half(dtype))
+        fac_text_print(t, "fac_load_%s(%s, %s)", half_name(dtype), p, at);
+    else
+        fac_text_print(t, "(%s)%s[%s]", fac_cl_computing(dtype), p, at);
 }
 
 /* Products are exact before they are added up, of halves in float, too. */
 static void add_factors(const fac_cl_product *r, fac_text *to) {
     if (r->quads)
-        fac_text_print(to, "#define QUADS\n#define FACTOR uint\n#define MULTIPLY_ADD(a, b, c) fac_dot_%s(a, b, c)\n",
+        fac_text_print(to,
+                       "#define QUADS\n#define FACTOR uint\n#define MULTIPLY_ADD(a, b, c) "
+                       "fac_dot_%s(a, b, c)\n",
                        r->dtype == FAC_I8 ? "signed" : "unsigned");
     else if (r->half)
-        fac_text_add(to, "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#define HALVES\n#define FACTOR half\n"
-                     "#define MULTIPLY_ADD(a, b, c) ((float)(a) * (float)(b) + (c))\n");
-    else fac_text_add(to, "#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))\n");
+        fac_text_add(
+            to,
+            "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#define HALVES\n#define FACTOR half\n"
+            "#define MULTIPLY_ADD(a, b, c) ((float)(a) * (float)(b) + (c))\n");
+    else
+        fac_text_add(to, "#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))\n");
 }
 
 static void add_types(const fac_cl_product *r, bool partial, fac_text *to) {
     const char *memory = fac_cl_in_memory(r->dtype), *sum = sum_type(r->dtype);
     fac_text_print(to, "#define MEM %s\n#define ACC %s\n", memory, sum);
     add_factors(r, to);
-    if (is_half(r->dtype)) fac_text_print(to, "#define LOAD(p, i) fac_load_%s(p, i)\n", half_name(r->dtype));
-    else fac_text_print(to, "#define LOAD(p, i) (%s)(p)[i]\n", sum);
+    if (is_half(r->dtype))
+        fac_text_print(to, "#define LOAD(p, i) fac_load_%s(p, i)\n", half_name(r->dtype));
+    else
+        fac_text_print(to, "#define LOAD(p, i) (%s)(p)[i]\n", sum);
     fac_text_print(to, "#define RESULT %s\n", partial ? sum : fac_cl_in_memory(r->result));
-    if (is_half(r->result)) fac_text_print(to, "#define STORE(p, i, x) fac_store_%s(p, i, x)\n", half_name(r->result));
-    else fac_text_print(to, "#define STORE(p, i, x) (p)[i] = (%s)(x)\n", fac_cl_in_memory(r->result));
+    if (is_half(r->result))
+        fac_text_print(to, "#define STORE(p, i, x) fac_store_%s(p, i, x)\n", half_name(r->result));
+    else
+        fac_text_print(to, "#define STORE(p, i, x) (p)[i] = (%s)(x)\n",
+                       fac_cl_in_memory(r->result));
 }
 
-/* Neighbours side by side, and one for all, are told to the compiler, which makes vectors of them. */
+/* Neighbours side by side, and one for all, are told to the compiler, which makes vectors of them.
+ */
 static void add_column(int64_t step, int extra, fac_text *to) {
-    if (step == 1) fac_text_add(to, " + (J)");
-    else if (step) fac_text_print(to, " + (J) * s.e[%d].column", extra);
+    if (step == 1)
+        fac_text_add(to, " + (J)");
+    else if (step)
+        fac_text_print(to, " + (J) * s.e[%d].column", extra);
 }
 
 static void add_operands(const fac_cl_product *r, fac_text *to) {
     fac_text_print(to, "#define EXTRAS %d\n#define EXTRA_PARAMS", r->extras);
-    for (int i = 0; i < r->extras; i++) fac_text_print(to, " , global const %s *e%d", fac_cl_in_memory(r->extra_dtype[i]), i);
+    for (int i = 0; i < r->extras; i++)
+        fac_text_print(to, " , global const %s *e%d", fac_cl_in_memory(r->extra_dtype[i]), i);
     fac_text_add(to, "\n#define EXTRA_STARTS");
-    for (int i = 0; i < r->extras; i++) fac_text_print(to, " const long at%d = START(s.e[%d]);", i, i);
+    for (int i = 0; i < r->extras; i++)
+        fac_text_print(to, " const long at%d = START(s.e[%d]);", i, i);
     fac_text_add(to, "\n#define FINISH(X, I, O, J) finish(X");
     for (int i = 0; i < r->extras; i++) {
         fac_text_print(to, ", e%d, at%d + (I) * s.e[%d].row + (O) * s.e[%d].outer", i, i, i, i);
@@ -73,9 +91,12 @@ static void add_scaled(const fac_cl_product *r, fac_text *to) {
         fac_text_add(to, ";\n");
     }
     const char *as = fac_cl_computing(r->dtype);
-    if (is_half(r->dtype)) fac_text_print(to, "    const %s whole = fac_round_%s(x);\n", as, half_name(r->dtype));
-    else if (is_real(r->dtype)) fac_text_print(to, "    const %s whole = x;\n", as);
-    else fac_text_print(to, "    const %s whole = (%s)x;\n", as, fac_cl_in_memory(r->dtype));
+    if (is_half(r->dtype))
+        fac_text_print(to, "    const %s whole = fac_round_%s(x);\n", as, half_name(r->dtype));
+    else if (is_real(r->dtype))
+        fac_text_print(to, "    const %s whole = x;\n", as);
+    else
+        fac_text_print(to, "    const %s whole = (%s)x;\n", as, fac_cl_in_memory(r->dtype));
 }
 
 bool fac_cl_finish_text(const fac_cl_product *r, bool fp64, bool partial, fac_text *to) {
@@ -90,14 +111,18 @@ bool fac_cl_finish_text(const fac_cl_product *r, bool fp64, bool partial, fac_te
         add_element(&in[i], r->extra_dtype[i], pointer, at);
         names[n] = in[i].s ? in[i].s : "";
     }
-    if (r->body) good = fac_cl_body_text(r->body, names, fp64, &functions, &body);
-    else fac_text_print(&body, "    const %s result = whole;\n", fac_cl_computing(r->result));
+    if (r->body)
+        good = fac_cl_body_text(r->body, names, fp64, &functions, &body);
+    else
+        fac_text_print(&body, "    const %s result = whole;\n", fac_cl_computing(r->result));
     add_types(r, partial, to);
     add_operands(r, to);
     fac_text_add(to, functions.s ? functions.s : "");
-    fac_text_print(to, "static inline %s finish(%s x", fac_cl_computing(r->result), sum_type(r->dtype));
+    fac_text_print(to, "static inline %s finish(%s x", fac_cl_computing(r->result),
+                   sum_type(r->dtype));
     for (int i = 0; i < r->extras; i++)
-        fac_text_print(to, ", global const %s *e%d, long i%d", fac_cl_in_memory(r->extra_dtype[i]), i, i);
+        fac_text_print(to, ", global const %s *e%d, long i%d", fac_cl_in_memory(r->extra_dtype[i]),
+                       i, i);
     fac_text_add(to, ") {\n");
     add_scaled(r, to);
     fac_text_add(to, body.s ? body.s : "");

@@ -1,21 +1,36 @@
-/* How products with few rows are shared out (kernels/gemm_thin.cl): the whole device must read b at once, neighbours together. */
+/* How products with few rows are shared out (kernels/gemm_thin.cl): the whole device must read b at
+ * once, neighbours together. */
 #include "backends/opencl/product/gemm.h"
 #include "tensor/tensor_internal.h"
 
-/* LINE: items side by side, each with four columns; MANY: columns that are done in pairs, unless each has LONG terms, which give
- * loads enough; CACHED: bytes of a second cache */
-enum { ROWS = 8, ITEMS = 256, WARP = 32, LINE = 8, WAVES = 4, SPLITS = 32, MANY = 4096, LONG = 4096, CACHED = 48 << 20 };
+/* LINE: items side by side, each with four columns; MANY: columns that are done in pairs, unless
+ * each has LONG terms, which give loads enough; CACHED: bytes of a second cache */
+enum {
+    ROWS = 8,
+    ITEMS = 256,
+    WARP = 32,
+    LINE = 8,
+    WAVES = 4,
+    SPLITS = 32,
+    MANY = 4096,
+    LONG = 4096,
+    CACHED = 48 << 20
+};
 
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* Few groups do not have as many loads on the way as the memory could answer; one row alone reads nothing twice. */
+/* Few groups do not have as many loads on the way as the memory could answer; one row alone reads
+ * nothing twice. */
 static double seconds(const fac_opencl *o, double bytes, double groups, bool alone) {
-    const double want = 2.0 * o->limits.units, share = groups < want ? groups / want : alone && o->limits.gpu ? 1.2 : 1;
+    const double want = 2.0 * o->limits.units, share = groups < want            ? groups / want
+                                                       : alone && o->limits.gpu ? 1.2
+                                                                                : 1;
     return bytes / (fac_cl_bandwidth(o) * share);
 }
 
-/* Neighbours that a load takes; 0: it cannot be.  An item of a cpu has vectors of its own, which need not be aligned. */
+/* Neighbours that a load takes; 0: it cannot be.  An item of a cpu has vectors of its own, which
+ * need not be aligned. */
 static int vector(const fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t) {
     const fac_cl_shape *s = &r->s;
     const bool straight = r->dtype == FAC_F32 || r->dtype == FAC_F64;
@@ -39,9 +54,14 @@ static int ahead(const fac_cl_shape *s, const fac_cl_tile *t) {
 bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t) {
     const fac_cl_shape *s = &r->s;
     const double units = o->limits.units;
-    const int items = !o->limits.gpu ? 1 : o->limits.group < ITEMS || o->limits.local < (48 << 10) ? ITEMS / 4 : ITEMS;
-    if (r->right != FAC_CL_MATRIX || s->M > ROWS || s->inner_n != s->N || r->split_k || r->places || r->padded) return false;
-    if ((s->K && (t->b_along_n ? s->b.column : s->b.row) != 1) || (size_t)items > o->limits.group) return false;
+    const int items = !o->limits.gpu                                            ? 1
+                      : o->limits.group < ITEMS || o->limits.local < (48 << 10) ? ITEMS / 4
+                                                                                : ITEMS;
+    if (r->right != FAC_CL_MATRIX || s->M > ROWS || s->inner_n != s->N || r->split_k || r->places ||
+        r->padded)
+        return false;
+    if ((s->K && (t->b_along_n ? s->b.column : s->b.row) != 1) || (size_t)items > o->limits.group)
+        return false;
     t->aligned = o->limits.gpu;
     t->ahead = 1;
     t->VB = vector(o, r, t);
@@ -55,7 +75,8 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
         t->RN = s->M == 1 ? (s->N * s->batch >= MANY && s->K < LONG ? 2 : 1) : s->M <= 4 ? 2 : 4;
         if (!o->limits.gpu) t->RN = s->M <= 4 ? 4 : 2;
         t->lanes = least(items, WARP);
-        while (t->lanes < items && parts(s->N, items / t->lanes * t->RN) * s->batch < WAVES * units &&
+        while (t->lanes < items &&
+               parts(s->N, items / t->lanes * t->RN) * s->batch < WAVES * units &&
                s->K >= 8L * t->lanes * t->VB)
             t->lanes *= 2;
         t->TN = items / t->lanes * t->RN;
@@ -63,12 +84,17 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
     }
     const double groups = (double)parts(s->N, t->TN) * (double)s->batch;
     const double element = r->b_f16 ? 2 : fac_dtype_get(r->dtype)->block_bytes;
-    const double bytes = (double)(s->K * s->N * s->batch) * element, grain = 4.0 * t->lanes * (t->b_along_n ? 1 : t->VB);
-    t->once = o->limits.gpu && r->dtype == FAC_F32 && t->VB >= 4 && !t->b_along_n && s->batch == 1 && bytes > CACHED;
-    for (int64_t splits = 1; splits <= SPLITS && (splits == 1 || (double)s->K >= (double)splits * grain); splits *= 2) {
+    const double bytes = (double)(s->K * s->N * s->batch) * element,
+                 grain = 4.0 * t->lanes * (t->b_along_n ? 1 : t->VB);
+    t->once = o->limits.gpu && r->dtype == FAC_F32 && t->VB >= 4 && !t->b_along_n &&
+              s->batch == 1 && bytes > CACHED;
+    for (int64_t splits = 1;
+         splits <= SPLITS && (splits == 1 || (double)s->K >= (double)splits * grain); splits *= 2) {
         const int64_t each = parts(parts(s->K ? s->K : 1, splits), 8) * 8;
-        double time = (o->limits.gpu ? 4e-6 : 1e-5) + seconds(o, bytes, groups * (double)splits, s->M == 1 && t->VB >= 4);
-        if (splits > 1) time += 4e-6 + 8.0 * (double)(s->M * s->N * s->batch * splits) / fac_cl_bandwidth(o);
+        double time = (o->limits.gpu ? 4e-6 : 1e-5) +
+                      seconds(o, bytes, groups * (double)splits, s->M == 1 && t->VB >= 4);
+        if (splits > 1)
+            time += 4e-6 + 8.0 * (double)(s->M * s->N * s->batch * splits) / fac_cl_bandwidth(o);
         if (splits > 1 && time >= t->seconds) continue;
         t->seconds = time, t->splits = parts(s->K ? s->K : 1, each), t->each_k = each;
     }

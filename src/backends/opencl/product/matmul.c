@@ -1,8 +1,10 @@
-/* product/tile, product/vector and product/thin of matmul, linear and gemm: operands of any strides in broadcast batches, where
- * they lie.  product/dot: tiles of bytes, by instructions that multiply four of them and add up.
+/* product/tile, product/vector and product/thin of matmul, linear and gemm: operands of any strides
+ * in broadcast batches, where they lie.  product/dot: tiles of bytes, by instructions that multiply
+ * four of them and add up.
  *
- * All dims of y but the last are rows; those that every operand steps over evenly are one (so a batch that meets one b is one
- * tall matrix), the last that is left is M, those in front of it are the batch. */
+ * All dims of y but the last are rows; those that every operand steps over evenly are one (so a
+ * batch that meets one b is one tall matrix), the last that is left is M, those in front of it are
+ * the batch. */
 #include <string.h>
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
@@ -15,16 +17,21 @@
 
 /* Steps along the dims of y: a, b, y, extras. */
 enum { OPERANDS = 3 + FAC_CL_EXTRAS, FEW = 8 };
-typedef struct rows { int dims, operands; int64_t size[FAC_DIMS], step[OPERANDS][FAC_DIMS]; } rows;
+typedef struct rows {
+    int dims, operands;
+    int64_t size[FAC_DIMS], step[OPERANDS][FAC_DIMS];
+} rows;
 
 static void merge(rows *w) {
-    int at = 0;                                             /* dims that are kept so far, the last first */
+    int at = 0; /* dims that are kept so far, the last first */
     rows m = { .operands = w->operands };
     for (int k = w->dims - 1; k >= 0; k--) {
         bool even = at > 0;
-        for (int i = 0; i < w->operands && at; i++) even &= w->step[i][k] == m.step[i][at - 1] * m.size[at - 1];
+        for (int i = 0; i < w->operands && at; i++)
+            even &= w->step[i][k] == m.step[i][at - 1] * m.size[at - 1];
         if (w->size[k] == 1) continue;
-        if (even) m.size[at - 1] *= w->size[k];
+        if (even)
+            m.size[at - 1] *= w->size[k];
         else {
             m.size[at] = w->size[k];
             for (int i = 0; i < w->operands; i++) m.step[i][at] = w->step[i][k];
@@ -32,7 +39,7 @@ static void merge(rows *w) {
         }
     }
     m.dims = at;
-    *w = m;                                                 /* now the last dim is number 0 */
+    *w = m; /* now the last dim is number 0 */
 }
 
 /* Rows that share one b; a b for each row makes them a batch. */
@@ -41,7 +48,8 @@ static bool has_rows(const rows *w) { return w->dims && !w->step[1][0]; }
 static void put(const rows *w, int operand, fac_cl_matrix *m) {
     const int first = has_rows(w);
     m->row = first ? w->step[operand][0] : 0;
-    for (int k = first; k < w->dims; k++) m->z[FAC_CL_BATCH - 1 - (k - first)] = w->step[operand][k];
+    for (int k = first; k < w->dims; k++)
+        m->z[FAC_CL_BATCH - 1 - (k - first)] = w->step[operand][k];
 }
 
 /* a and b of a matmul: steps along y's rows, along the terms, along y's columns. */
@@ -76,10 +84,13 @@ static void gemm_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
     r->alpha = o->alpha, r->beta = o->beta;
 }
 
-/* Integers are scaled by whole numbers only: real factors truncate, which is not what a sum modulo 2^32 can do. */
+/* Integers are scaled by whole numbers only: real factors truncate, which is not what a sum modulo
+ * 2^32 can do. */
 static bool scales(const fac_cl_product *r) {
-    if (r->dtype == FAC_F32 || r->dtype == FAC_F64 || r->dtype == FAC_F16 || r->dtype == FAC_BF16) return true;
-    return r->alpha == 1 && (r->beta == 1 || (r->beta == (double)(int16_t)r->beta && fac_cl_sum_bytes(r->dtype) == 4));
+    if (r->dtype == FAC_F32 || r->dtype == FAC_F64 || r->dtype == FAC_F16 || r->dtype == FAC_BF16)
+        return true;
+    return r->alpha == 1 && (r->beta == 1 || (r->beta == (double)(int16_t)r->beta &&
+                                              fac_cl_sum_bytes(r->dtype) == 4));
 }
 
 bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_product *r) {
@@ -88,7 +99,8 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     if (!linear && !gemm && op != &fac_op_matmul) return false;
     if (!fac_cl_product_start(o, p, op == &fac_op_matmul ? -1 : 2, r)) return false;
     const fac_dims *d = &p->out[0].type.dims;
-    const bool columns = op != &fac_op_matmul || p->in[1].type.dims.n > 1;      /* the last dim of y is one of columns */
+    const bool columns =
+        op != &fac_op_matmul || p->in[1].type.dims.n > 1; /* the last dim of y is one of columns */
     rows w = { .dims = d->n - columns, .operands = 3 + r->extras };
     int64_t last[OPERANDS] = { 0 }, step[FAC_DIMS];
     for (int k = 0; k < w.dims; k++) w.size[k] = d->d[k];
@@ -97,9 +109,12 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
         memcpy(w.step[i], step, (size_t)w.dims * sizeof *step);
         last[i] = columns ? step[d->n - 1] : 0;
     }
-    if (linear) linear_steps(p, &w, r);
-    else if (gemm) gemm_steps(p, &w, r);
-    else matmul_steps(p, &w, r);
+    if (linear)
+        linear_steps(p, &w, r);
+    else if (gemm)
+        gemm_steps(p, &w, r);
+    else
+        matmul_steps(p, &w, r);
     if (!scales(r)) return false;
     merge(&w);
     const int first = has_rows(&w);
@@ -107,11 +122,13 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     fac_cl_shape *s = &r->s;
     s->M = first ? w.size[0] : 1;
     s->N = s->inner_n = columns ? d->d[d->n - 1] : 1;
-    for (int k = first; k < w.dims; k++) s->z[FAC_CL_BATCH - 1 - (k - first)] = w.size[k], s->batch *= w.size[k];
-    const int64_t terms = s->b.row;                         /* of b a row is a term, and rows of y do not move it */
+    for (int k = first; k < w.dims; k++)
+        s->z[FAC_CL_BATCH - 1 - (k - first)] = w.size[k], s->batch *= w.size[k];
+    const int64_t terms = s->b.row; /* of b a row is a term, and rows of y do not move it */
     put(&w, 0, &s->a), put(&w, 1, &s->b), put(&w, 2, &s->y);
     s->b.row = terms;
-    s->a.at = p->in[0].layout.offset, s->b.at = p->in[1].layout.offset, s->y.at = p->out[0].layout.offset;
+    s->a.at = p->in[0].layout.offset, s->b.at = p->in[1].layout.offset,
+    s->y.at = p->out[0].layout.offset;
     s->y.column = last[2];
     for (int i = 0; i < r->extras; i++) {
         put(&w, 3 + i, &s->e[i]);
@@ -120,9 +137,14 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     return true;
 }
 
-/* ---- the solvers ------------------------------------------------------------------------------------------------------ */
+/* ---- the solvers
+ * ------------------------------------------------------------------------------------------------------
+ */
 
-typedef struct plan { fac_cl_product r; fac_cl_gemm g; } plan;
+typedef struct plan {
+    fac_cl_product r;
+    fac_cl_gemm g;
+} plan;
 
 /* Four terms as one. */
 static bool in_quads(fac_opencl *o, fac_cl_product *r) {
@@ -141,16 +163,17 @@ static bool offer(fac_cl_way way, bool quads, fac_device *d, fac_problem *p, fac
     fac_opencl *o = fac_opencl_of(d);
     fac_cl_product r;
     fac_cl_tile t;
-    for (int i = 0; i < p->nin; i++)                        /* blocks are not for matrices */
+    for (int i = 0; i < p->nin; i++) /* blocks are not for matrices */
         if (p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!read(o, p, quads, &r)) return false;
     r.variant = p->variant;
     if (!fac_cl_tile_choose(o, &r, way, &t)) return false;
     offer->variants = fac_cl_tile_variants(o, r.dtype, way), offer->version = FAC_CL_TILE_VERSION;
     offer->seconds = t.seconds;
-    /* few rows: tiles are mostly empty, and read what the product is bound by at half of the bandwidth at best */
+    /* few rows: tiles are mostly empty, and read what the product is bound by at half of the
+     * bandwidth at best */
     const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes,
-        least = 4e-6 + 2 * bytes / fac_cl_bandwidth(o);
+                 least = 4e-6 + 2 * bytes / fac_cl_bandwidth(o);
     if (r.s.M <= FEW && way != FAC_CL_THIN && offer->seconds < least) offer->seconds = least;
     offer->work = fac_cl_gemm_work(&t, &r);
     return true;
@@ -162,32 +185,46 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status make(fac_cl_way way, bool quads, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+static fac_status make(fac_cl_way way, bool quads, fac_device *d, const fac_problem *p, void **out,
+                       fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     fac_cl_tile t;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     const bool known = read(o, p, quads, &q->r);
     q->r.variant = p->variant;
-    fac_status status = known && fac_cl_tile_choose(o, &q->r, way, &t)
-        ? fac_cl_gemm_make(o, &q->r, &t, &q->g, err)
-        : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
-    if (status) done(d, q);
-    else *out = q;
+    fac_status status =
+        known && fac_cl_tile_choose(o, &q->r, way, &t)
+            ? fac_cl_gemm_make(o, &q->r, &t, &q->g, err)
+            : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
+                        p->node->op->name);
+    if (status)
+        done(d, q);
+    else
+        *out = q;
     return status;
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *q = arg;
     fac_cl_operands x = { .a = in[0], .b = in[1], .y = out[0], .work = work };
     for (int i = 0; i < q->r.extras; i++) x.e[i] = in[q->r.input[i]];
     return fac_cl_gemm_run(fac_opencl_of(d), &q->g, &q->r.s, &x, err);
 }
 
-static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_TILED, false, d, p, o); }
-static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_VECTOR, false, d, p, o); }
-static bool offer_thin(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_THIN, false, d, p, o); }
-static bool offer_dot(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_TILED, true, d, p, o); }
+static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) {
+    return offer(FAC_CL_TILED, false, d, p, o);
+}
+static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) {
+    return offer(FAC_CL_VECTOR, false, d, p, o);
+}
+static bool offer_thin(fac_device *d, fac_problem *p, fac_offer *o) {
+    return offer(FAC_CL_THIN, false, d, p, o);
+}
+static bool offer_dot(fac_device *d, fac_problem *p, fac_offer *o) {
+    return offer(FAC_CL_TILED, true, d, p, o);
+}
 static fac_status make_tile(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     return make(FAC_CL_TILED, false, d, p, out, err);
 }
@@ -202,10 +239,14 @@ static fac_status make_dot(fac_device *d, const fac_problem *p, void **out, fac_
 }
 
 const fac_solver fac_cl_matmul_tile = {
-    .name = "product/tile", .offer = offer_tile, .make = make_tile, .done = done, .run = run };
+    .name = "product/tile", .offer = offer_tile, .make = make_tile, .done = done, .run = run
+};
 const fac_solver fac_cl_matmul_vector = {
-    .name = "product/vector", .offer = offer_vector, .make = make_vector, .done = done, .run = run };
+    .name = "product/vector", .offer = offer_vector, .make = make_vector, .done = done, .run = run
+};
 const fac_solver fac_cl_matmul_thin = {
-    .name = "product/thin", .offer = offer_thin, .make = make_thin, .done = done, .run = run };
+    .name = "product/thin", .offer = offer_thin, .make = make_thin, .done = done, .run = run
+};
 const fac_solver fac_cl_matmul_dot = {
-    .name = "product/dot", .offer = offer_dot, .make = make_dot, .done = done, .run = run };
+    .name = "product/dot", .offer = offer_dot, .make = make_dot, .done = done, .run = run
+};

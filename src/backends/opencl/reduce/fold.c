@@ -3,22 +3,33 @@
 #include "backends/opencl/device/probe.h"
 #include "tensor/tensor_internal.h"
 
-enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, ACCESS = 16,
-       EACH = 8,           /* accesses of an item at least, before lines are cut, */
-       LEAST_PARTS = 4,    /* and so many parts: what fewer save a launch costs */
-       ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold; */
-       SIDE_ITEMS = 1280,  /* fewer where lines lie side by side: each part of them is read again; */
-       MANY_ITEMS = 1024, MANY_PARTS = 8,  /* and of a line in so many parts: their groups take no turns */
-       HELD = 64,          /* elements in an item's registers */
-       ALONE = 8,          /* so few accesses an item does alone */
-       LARGEST = 1024,     /* items of a group */
-       STORED = 160 << 10 };   /* bytes of local memory for a line */
+enum {
+    GROUP = 256,
+    LINES_BESIDE = 16,
+    SHORT = 64,
+    MANY = 32 << 10,
+    FEW_UNITS = 8,
+    CPU_PARTS = 16,
+    ACCESS = 16,
+    EACH = 8,          /* accesses of an item at least, before lines are cut, */
+    LEAST_PARTS = 4,   /* and so many parts: what fewer save a launch costs */
+    ITEMS = 4096,      /* of a compute unit: two waves of all that it can hold; */
+    SIDE_ITEMS = 1280, /* fewer where lines lie side by side: each part of them is read again; */
+    MANY_ITEMS = 1024,
+    MANY_PARTS = 8, /* and of a line in so many parts: their groups take no turns */
+    HELD = 64,      /* elements in an item's registers */
+    ALONE = 8,      /* so few accesses an item does alone */
+    LARGEST = 1024, /* items of a group */
+    STORED = 160 << 10
+}; /* bytes of local memory for a line */
 
-/* Whether all of x lies in runs of neighbours whose lengths and beginnings are multiples of n elements. */
+/* Whether all of x lies in runs of neighbours whose lengths and beginnings are multiples of n
+ * elements. */
 static bool in_runs_of(const fac_operand *x, int n) {
     const fac_dims *d = &x->type.dims;
     int64_t run = 1;
-    for (int done = 0; done < d->n; done++)     /* a dim that goes on where the run ends makes it longer */
+    for (int done = 0; done < d->n;
+         done++) /* a dim that goes on where the run ends makes it longer */
         for (int k = 0; k < d->n; k++)
             if (d->d[k] > 1 && x->layout.stride[k] == run) run *= d->d[k];
     for (int k = 0; k < d->n; k++)
@@ -34,7 +45,7 @@ int fac_cl_near(const fac_opencl *o, const fac_operand *const *x, int n) {
         const int most = ACCESS / fac_dtype_get(x[i]->type.dtype)->block_bytes;
         if (most < near) near = most;
     }
-    if (near > 8) near = 8;                     /* i8: computed in long */
+    if (near > 8) near = 8; /* i8: computed in long */
     for (int i = 0; i < n && near > 1; i++)
         if (x[i]->type.dtype != FAC_NONE && !in_runs_of(x[i], near)) near = 1;
     return near < 1 ? 1 : near;
@@ -56,7 +67,8 @@ fac_dtype fac_cl_folding(fac_dtype t) {
     return fac_dtype_get(t)->kind == 'f' ? FAC_F32 : FAC_I64;
 }
 
-/* Largest steps first, neighbours merged, dims of one dropped; what has neighbours in memory last. */
+/* Largest steps first, neighbours merged, dims of one dropped; what has neighbours in memory last.
+ */
 static void settle(fac_cl_axes *x) {
     int n = 0;
     for (int k = 0; k < x->n; k++)
@@ -69,9 +81,10 @@ static void settle(fac_cl_axes *x) {
     x->n = 0;
     for (int k = 0; k < n; k++) {
         fac_cl_axis *last = x->n ? &x->a[x->n - 1] : NULL, now = x->a[k];
-        if (last && last->in == now.in * now.d && last->out == now.out * now.d) *last = (fac_cl_axis){ last->d * now.d, now.in,
-                                                                                                       now.out };
-        else x->a[x->n++] = now;
+        if (last && last->in == now.in * now.d && last->out == now.out * now.d)
+            *last = (fac_cl_axis){ last->d * now.d, now.in, now.out };
+        else
+            x->a[x->n++] = now;
     }
     for (int k = 0; k < x->n - 1; k++)
         if (x->a[k].in == 1) {
@@ -98,7 +111,8 @@ static int least(int a, int b) { return a < b ? a : b; }
 
 /* Whether lines, or rows of columns, are whole vectors that begin at multiples of vectors. */
 static bool fits(const fac_cl_fold *f) {
-    const fac_cl_axis *neighbours = f->unit ? &f->reduced.a[f->reduced.n - 1] : &f->kept.a[f->kept.n - 1];
+    const fac_cl_axis *neighbours =
+        f->unit ? &f->reduced.a[f->reduced.n - 1] : &f->kept.a[f->kept.n - 1];
     if ((!f->unit && !f->columns) || neighbours->d % f->near) return false;
     for (int k = 0; k < f->kept.n + f->reduced.n; k++) {
         const fac_cl_axis *a = k < f->kept.n ? &f->kept.a[k] : &f->reduced.a[k - f->kept.n];
@@ -110,21 +124,26 @@ static bool fits(const fac_cl_fold *f) {
 /* Teams on a GPU: neighbouring items take neighbours in memory. */
 static void share_wide(const fac_opencl *o, fac_cl_fold *f) {
     const int group = least(GROUP, power_of_2((int64_t)o->limits.group));
-    const int64_t inner = f->reduced.a[f->reduced.n - 1].d, side = f->columns ? f->kept.a[f->kept.n - 1].d : f->lines;
+    const int64_t inner = f->reduced.a[f->reduced.n - 1].d,
+                  side = f->columns ? f->kept.a[f->kept.n - 1].d : f->lines;
     if (f->near > 1 && !fits(f)) f->near = 1;
     f->width = f->near > 1 ? f->near : 1;
     if (f->columns) {
-        f->beside = least(least(group, SHORT), power_of_2(2 * ((side + f->width - 1) / f->width) - 1));
+        f->beside =
+            least(least(group, SHORT), power_of_2(2 * ((side + f->width - 1) / f->width) - 1));
         f->team = least(group / f->beside, power_of_2(f->count / 8));
     } else {
         const int64_t vectors = f->count / f->width;
-        f->team = least(group, power_of_2(vectors < ALONE ? 1 : vectors < SHORT ? vectors / 2 : vectors / 4));
+        f->team = least(group, power_of_2(vectors < ALONE   ? 1
+                                          : vectors < SHORT ? vectors / 2
+                                                            : vectors / 4));
         f->beside = least(group / f->team, power_of_2(2 * side - 1));
         f->beside = f->team * f->beside > SHORT && f->team >= SHORT ? 1 : f->beside;
     }
     const int64_t row = f->columns ? inner : (inner + f->width - 1) / f->width;
     f->across = least(f->team, power_of_2(2 * row - 1));
-    while (f->across > 32 && (row + f->across - 1) / f->across * f->across * 10 > row * 11) f->across /= 2;
+    while (f->across > 32 && (row + f->across - 1) / f->across * f->across * 10 > row * 11)
+        f->across /= 2;
 }
 
 void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing) {
@@ -143,15 +162,18 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
         f->beside = f->count < SHORT ? LINES_BESIDE : 1;
     }
     const int64_t side = f->kept.a[f->kept.n - 1].d, inner = f->reduced.a[f->reduced.n - 1].d;
-    f->units = f->columns ? f->lines / (side ? side : 1) * ((side + f->width - 1) / f->width) : f->lines;
-    const int64_t groups = (f->units + f->beside - 1) / f->beside, rows = inner ? f->count / inner : 0;
+    f->units =
+        f->columns ? f->lines / (side ? side : 1) * ((side + f->width - 1) / f->width) : f->lines;
+    const int64_t groups = (f->units + f->beside - 1) / f->beside,
+                  rows = inner ? f->count / inner : 0;
     const int64_t longest = f->columns ? inner : (inner + f->width - 1) / f->width;
     if (!o->limits.gpu && groups < FEW_UNITS && f->count * f->lines >= MANY) f->parts = CPU_PARTS;
     const int64_t units = (int64_t)o->limits.units, group = (int64_t)f->team * f->beside;
     const bool few = groups * MANY_PARTS <= MANY_ITEMS / group * units;
     const int64_t wanted = (f->columns ? SIDE_ITEMS : few ? MANY_ITEMS : ITEMS) / group * units;
     if (o->limits.gpu && groups && groups < wanted) {
-        const int64_t wish = wanted / groups, most = f->count / ((int64_t)f->team * (f->columns ? 1 : f->width) * EACH);
+        const int64_t wish = wanted / groups,
+                      most = f->count / ((int64_t)f->team * (f->columns ? 1 : f->width) * EACH);
         f->parts = most < LEAST_PARTS ? 1 : wish < most ? wish : most;
     }
     if (f->parts > (rows > longest ? rows : longest)) f->parts = rows > longest ? rows : longest;
@@ -163,7 +185,7 @@ int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f, int few) {
     const int largest = least((int)o->limits.group, LARGEST);
     int team = f->team;
     if (!o->limits.gpu) return 0;
-    if (!f->columns) {                          /* a few elements each; more only when there are no more items */
+    if (!f->columns) { /* a few elements each; more only when there are no more items */
         while (team * 4 <= largest && f->count > (int64_t)team * few) team *= 2;
         while (team * 2 <= largest && f->count > team * (int64_t)HELD / 2) team *= 2;
         if (team > f->team) f->beside = 1;
@@ -173,19 +195,27 @@ int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f, int few) {
     return held * f->width > (team > LARGEST / 2 ? HELD / 2 : HELD) ? 0 : held ? (int)held : 1;
 }
 
-void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool stores, fac_text *options) {
-    const int64_t access = f->columns ? 1 : f->width, group = (int64_t)f->team * f->beside, units = (int64_t)o->limits.units;
+void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool stores,
+                              fac_text *options) {
+    const int64_t access = f->columns ? 1 : f->width, group = (int64_t)f->team * f->beside,
+                  units = (int64_t)o->limits.units;
     if (!held) return;
-    fac_text_print(options, " -DHELD=%d%s", held, held * f->team * access == f->count ? " -DFULL" : "");
-    if (!stores || f->columns || !f->unit || group < LARGEST || f->width * (int64_t)sizeof(float) != ACCESS) return;
-    if (held * group * ACCESS > STORED || !fac_cl_has_path(o, FAC_CL_LOCAL_163) || f->units < 2 * units) return;
+    fac_text_print(options, " -DHELD=%d%s", held,
+                   held * f->team * access == f->count ? " -DFULL" : "");
+    if (!stores || f->columns || !f->unit || group < LARGEST ||
+        f->width * (int64_t)sizeof(float) != ACCESS)
+        return;
+    if (held * group * ACCESS > STORED || !fac_cl_has_path(o, FAC_CL_LOCAL_163) ||
+        f->units < 2 * units)
+        return;
     fac_text_add(options, " -DSTORED");
     f->groups = units;
 }
 
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {
-    fac_text_print(options, " -DV=%d%s -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width, f->near > 1 ? " -DALIGNED" : "",
-                   f->team, f->beside, f->kept.n, f->reduced.n, f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
+    fac_text_print(options, " -DV=%d%s -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width,
+                   f->near > 1 ? " -DALIGNED" : "", f->team, f->beside, f->kept.n, f->reduced.n,
+                   f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
 }
 
 void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c) {
@@ -198,6 +228,7 @@ void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c) {
 
 void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c) {
     const size_t group = (size_t)f->team * (size_t)f->beside;
-    const int64_t groups = f->groups ? f->groups : (f->units + f->beside - 1) / f->beside * f->parts;
+    const int64_t groups =
+        f->groups ? f->groups : (f->units + f->beside - 1) / f->beside * f->parts;
     fac_cl_call_items(c, (size_t)groups * group, group);
 }

@@ -1,7 +1,9 @@
-/* Solver "reduce": sum, mean, reduce_max, reduce_min, reduce_prod over any axes, and sum_like, of any type and layout.
+/* Solver "reduce": sum, mean, reduce_max, reduce_min, reduce_prod over any axes, and sum_like, of
+ * any type and layout.
  *
- * A line of many elements is cut into parts whose results a second launch folds; everything is in a fixed order.  Folds of f32,
- * f16 and bf16 run in f32, in blocks, so that the error of a sum grows like that of a pairwise one. */
+ * A line of many elements is cut into parts whose results a second launch folds; everything is in a
+ * fixed order.  Folds of f32, f16 and bf16 run in f32, in blocks, so that the error of a sum grows
+ * like that of a pairwise one. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
@@ -14,10 +16,14 @@
 #include "ops/order.h"
 #include "ops/reduce.h"
 
-enum { MOST_AHEAD = 8, SECTOR = 32 };           /* SECTOR: bytes of memory that come together */
+enum { MOST_AHEAD = 8, SECTOR = 32 }; /* SECTOR: bytes of memory that come together */
 
-typedef struct rule { const fac_op *op; const char *fold; } rule;
-static const rule rules[] = { { &fac_op_sum, "PLUS" }, { &fac_op_mean, "PLUS" }, { &fac_op_sum_like, "PLUS" }, { &fac_op_reduce_prod, "TIMES" },
+typedef struct rule {
+    const fac_op *op;
+    const char *fold;
+} rule;
+static const rule rules[] = { { &fac_op_sum, "PLUS" },          { &fac_op_mean, "PLUS" },
+                              { &fac_op_sum_like, "PLUS" },     { &fac_op_reduce_prod, "TIMES" },
                               { &fac_op_reduce_max, "LARGER" }, { &fac_op_reduce_min, "SMALLER" } };
 
 static const char *fold_of(const fac_node *n) {
@@ -45,9 +51,13 @@ static bool fold_problem(const fac_opencl *o, const fac_problem *p, fac_cl_fold 
     if (!axes_of(p, &mask)) return false;
     for (int k = 0; k < x->type.dims.n; k++) {
         const bool reduced = mask >> k & 1;
-        const int to = like ? k - (x->type.dims.n - y->type.dims.n) : y->type.dims.n == x->type.dims.n ? k : next;
-        if (reduced) fac_cl_axes_put(&f->reduced, x->type.dims.d[k], x->layout.stride[k], 0);
-        else fac_cl_axes_put(&f->kept, x->type.dims.d[k], x->layout.stride[k], y->layout.stride[to]);
+        const int to = like                               ? k - (x->type.dims.n - y->type.dims.n)
+                       : y->type.dims.n == x->type.dims.n ? k
+                                                          : next;
+        if (reduced)
+            fac_cl_axes_put(&f->reduced, x->type.dims.d[k], x->layout.stride[k], 0);
+        else
+            fac_cl_axes_put(&f->kept, x->type.dims.d[k], x->layout.stride[k], y->layout.stride[to]);
         next += !reduced;
     }
     f->near = fac_cl_near(o, (const fac_operand *const[]){ x }, 1);
@@ -66,23 +76,35 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 
 /* What a fold begins with, as the bits of the type computed in. */
 static void add_start(fac_cl_call *c, const char *fold, fac_dtype t) {
-    const bool real = fac_dtype_get(t)->kind == 'f', larger = !strcmp(fold, "LARGER"), smaller = !strcmp(fold, "SMALLER");
-    if (real) fac_cl_call_real(c, larger ? -INFINITY : smaller ? INFINITY : !strcmp(fold, "TIMES"), fac_cl_folding(t));
-    else fac_cl_call_number(c, larger ? fac_int_lowest(t) : smaller ? fac_int_highest(t) : !strcmp(fold, "TIMES"));
+    const bool real = fac_dtype_get(t)->kind == 'f', larger = !strcmp(fold, "LARGER"),
+               smaller = !strcmp(fold, "SMALLER");
+    if (real)
+        fac_cl_call_real(c,
+                         larger    ? -INFINITY
+                         : smaller ? INFINITY
+                                   : !strcmp(fold, "TIMES"),
+                         fac_cl_folding(t));
+    else
+        fac_cl_call_number(c, larger    ? fac_int_lowest(t)
+                              : smaller ? fac_int_highest(t)
+                                        : !strcmp(fold, "TIMES"));
 }
 
 /* Vectors that an item of a GPU asks for at once: as many as 32 registers hold. */
 static int ahead_of(const fac_opencl *o, const fac_cl_fold *f, fac_dtype computing) {
-    const int registers = f->width * fac_dtype_get(computing)->block_bytes / 4, most = 32 / registers;
+    const int registers = f->width * fac_dtype_get(computing)->block_bytes / 4,
+              most = 32 / registers;
     return !o->limits.gpu || most < 1 ? 1 : most < MOST_AHEAD ? most : MOST_AHEAD;
 }
 
 /* One launch.  x, y: tags of what is read and written. */
-static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_fold *f, const char *x,
-                           const char *y, bool mean, fac_cl_call **out, fac_error *err) {
+static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                           const fac_cl_fold *f, const char *x, const char *y, bool mean,
+                           fac_cl_call **out, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype;
     fac_text options = { 0 }, source = { 0 };
-    fac_text_print(&options, "-DT=%s -DX=%s -DY=%s -DOP=%s", fac_cl_computing(t), x, y, fold_of(p->node));
+    fac_text_print(&options, "-DT=%s -DX=%s -DY=%s -DOP=%s", fac_cl_computing(t), x, y,
+                   fold_of(p->node));
     if (mean) fac_text_add(&options, fac_dtype_get(t)->kind == 'f' ? " -DMEAN=NAN" : " -DMEAN=0");
     fac_cl_fold_options(f, &options);
     if (f->parts == 1 && f->across == f->team) fac_text_add(&options, " -DWHOLE");
@@ -113,16 +135,19 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_fold 
     fac_cl_fold_items(f, c);
 }
 
-/* One group for 64 columns would take all parts a few at a time: more groups, of fewer columns, as long as a sector is used whole. */
+/* One group for 64 columns would take all parts a few at a time: more groups, of fewer columns, as
+ * long as a sector is used whole. */
 static void narrow(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing) {
     if (!o->limits.gpu || !f->columns) return;
-    while (f->beside * f->width * fac_dtype_get(computing)->block_bytes > SECTOR && f->team * 2 <= f->count)
+    while (f->beside * f->width * fac_dtype_get(computing)->block_bytes > SECTOR &&
+           f->team * 2 <= f->count)
         f->beside /= 2, f->team *= 2;
     f->across = f->team;
 }
 
 /* Results of parts lie in scratch, those of a part side by side, in the order of the kept axes. */
-static void second(const fac_opencl *o, const fac_cl_fold *f, fac_cl_fold *first, fac_cl_fold *rest, fac_dtype t) {
+static void second(const fac_opencl *o, const fac_cl_fold *f, fac_cl_fold *first, fac_cl_fold *rest,
+                   fac_dtype t) {
     int64_t step = 1;
     *first = *f;
     *rest = (fac_cl_fold){ 0 };
@@ -140,7 +165,8 @@ static void second(const fac_opencl *o, const fac_cl_fold *f, fac_cl_fold *first
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype;
     const bool mean = FAC_IS(p->node, mean);
-    const char *x = fac_cl_tag(t), *y = fac_cl_tag(p->out[0].type.dtype), *between = fac_cl_tag(fac_cl_folding(t));
+    const char *x = fac_cl_tag(t), *y = fac_cl_tag(p->out[0].type.dtype),
+               *between = fac_cl_tag(fac_cl_folding(t));
     fac_cl_fold f, first, rest;
     fac_cl_call *c = NULL;
     fold_problem(o, p, &f);
@@ -170,4 +196,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_reduce_solver = {
-    .name = "reduce", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "reduce", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
+};

@@ -1,4 +1,5 @@
-/* Solvers "scan" (cum_sum, cum_prod) and "top_k": lines of contiguous operands, a group of work items each. */
+/* Solvers "scan" (cum_sum, cum_prod) and "top_k": lines of contiguous operands, a group of work
+ * items each. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
@@ -16,8 +17,10 @@ static bool is_scan(const fac_node *n) { return FAC_IS(n, cum_sum) || FAC_IS(n, 
 static fac_lines lines_of(const fac_problem *p) {
     const fac_dims *x = &p->in[0].type.dims;
     int64_t axis = 0;
-    if (is_scan(p->node)) axis = p->in[1].known->v[0];
-    else fac_attr_get_int(p->node, "axis", &axis);
+    if (is_scan(p->node))
+        axis = p->in[1].known->v[0];
+    else
+        fac_attr_get_int(p->node, "axis", &axis);
     return fac_lines_of(x, fac_axis(axis, x->n ? x->n : 1));
 }
 
@@ -35,7 +38,9 @@ static bool offer_any(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = fac_cl_price(o, p, 1);
     return true;
 }
-static bool offer_scan(fac_device *d, fac_problem *p, fac_offer *o) { return is_scan(p->node) && offer_any(d, p, o); }
+static bool offer_scan(fac_device *d, fac_problem *p, fac_offer *o) {
+    return is_scan(p->node) && offer_any(d, p, o);
+}
 
 static fac_status add_scan(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype;
@@ -45,8 +50,8 @@ static fac_status add_scan(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     if (!fac_dims_count(&p->in[0].type.dims)) return FAC_OK;
     const fac_lines l = lines_of(p);
     const int team = team_of(o, &l);
-    fac_text_print(&options, "-DSCAN -DV=1 -DT=%s -DX=%s -DG=%d -DOPERATOR=%s -DSTART=%d", fac_cl_computing(t), fac_cl_tag(t),
-                   team, sum ? "+" : "*", !sum);
+    fac_text_print(&options, "-DSCAN -DV=1 -DT=%s -DX=%s -DG=%d -DOPERATOR=%s -DSTART=%d",
+                   fac_cl_computing(t), fac_cl_tag(t), team, sum ? "+" : "*", !sum);
     if (o->limits.gpu && team > 1) fac_text_add(&options, " -DRUN=16");
     if (fac_attr_flag(p->node, "exclusive")) fac_text_add(&options, " -DEXCLUSIVE");
     if (fac_attr_flag(p->node, "reverse")) fac_text_add(&options, " -DREVERSED");
@@ -71,8 +76,8 @@ static fac_status add_top(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan
     if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
     const fac_lines l = lines_of(p);
     const int team = team_of(o, &l);
-    fac_text_print(&options, "-DTOP -DV=1 -DT=%s -DX=%s -DG=%d%s", fac_cl_computing(t), fac_cl_tag(t), team,
-                   fac_attr_flag(p->node, "smallest") ? " -DSMALLEST" : "");
+    fac_text_print(&options, "-DTOP -DV=1 -DT=%s -DX=%s -DG=%d%s", fac_cl_computing(t),
+                   fac_cl_tag(t), team, fac_attr_flag(p->node, "smallest") ? " -DSMALLEST" : "");
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_scan, &options, "top", &c, err);
     fac_text_free(&options);
@@ -96,7 +101,14 @@ static fac_status make_top(fac_device *d, const fac_problem *p, void **out, fac_
     return fac_cl_plan_make(d, p, 1, add_top, out, err);
 }
 
-const fac_solver fac_cl_scan_solver = {
-    .name = "scan", .offer = offer_scan, .make = make_scan, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
-const fac_solver fac_cl_top_k = {
-    .name = "top_k", .op = &fac_op_top_k, .offer = offer_any, .make = make_top, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+const fac_solver fac_cl_scan_solver = { .name = "scan",
+                                        .offer = offer_scan,
+                                        .make = make_scan,
+                                        .done = fac_cl_plan_done,
+                                        .run = fac_cl_plan_run };
+const fac_solver fac_cl_top_k = { .name = "top_k",
+                                  .op = &fac_op_top_k,
+                                  .offer = offer_any,
+                                  .make = make_top,
+                                  .done = fac_cl_plan_done,
+                                  .run = fac_cl_plan_run };

@@ -1,5 +1,5 @@
-/* Solver "sum_square_all": the sum of the squares of many tensors, for the norm of all gradients: chunks in few launches, then
- * the sum of what they gave, in a fixed order. */
+/* Solver "sum_square_all": the sum of the squares of many tensors, for the norm of all gradients:
+ * chunks in few launches, then the sum of what they gave, in a fixed order. */
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
@@ -11,7 +11,9 @@
 
 enum { CHUNK = 16384, INPUTS = 24, TEAM = 256, ACCESS = 16 };
 
-static int64_t chunks_of(const fac_operand *x) { return (fac_dims_count(&x->type.dims) + CHUNK - 1) / CHUNK; }
+static int64_t chunks_of(const fac_operand *x) {
+    return (fac_dims_count(&x->type.dims) + CHUNK - 1) / CHUNK;
+}
 
 static int64_t all_chunks(const fac_problem *p) {
     int64_t n = 0;
@@ -27,10 +29,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-static int team_of(const fac_opencl *o) { return o->limits.gpu && o->limits.group >= TEAM ? TEAM : 1; }
+static int team_of(const fac_opencl *o) {
+    return o->limits.gpu && o->limits.group >= TEAM ? TEAM : 1;
+}
 
 static fac_dtype computing(const fac_problem *p) { return fac_cl_folding(p->out[0].type.dtype); }
-static size_t item(const fac_problem *p) { return (size_t)fac_dtype_get(computing(p))->block_bytes; }
+static size_t item(const fac_problem *p) {
+    return (size_t)fac_dtype_get(computing(p))->block_bytes;
+}
 
 /* Which input a chunk belongs to is asked from the last one on. */
 static void pick_text(fac_text *t, const char *type, int n) {
@@ -39,15 +45,16 @@ static void pick_text(fac_text *t, const char *type, int n) {
     fac_text_add(t, "\n#define PICK ");
     for (int k = n - 1; k >= 0; k--) {
         if (k) fac_text_print(t, "if (chunk >= s.first[%d]) ", k);
-        fac_text_print(t, "{ x = x%d + s.at[%d]; n = s.size[%d]; chunk -= s.first[%d]; } ", k, k, k, k);
+        fac_text_print(t, "{ x = x%d + s.at[%d]; n = s.size[%d]; chunk -= s.first[%d]; } ", k, k, k,
+                       k);
         if (k) fac_text_add(t, "else ");
     }
     fac_text_add(t, "\n");
 }
 
 /* One launch for n inputs of one type, whose chunks follow `before` others. */
-static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const int *in, int n, int64_t before,
-                             fac_error *err) {
+static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const int *in,
+                             int n, int64_t before, fac_error *err) {
     const fac_dtype t = p->in[in[0]].type.dtype;
     fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;
@@ -55,8 +62,9 @@ static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     int near = o->limits.gpu ? ACCESS / fac_dtype_get(t)->block_bytes : 1;
     for (int k = 0; k < n; k++)
         if (p->in[in[k]].layout.offset % near) near = 1;
-    fac_text_print(&options, "-DT=%s -DX=%s -DV=%d -DG=%d -DC=1 -DWIDE -DCOUNT=%d -DCHUNK=%d%s", fac_cl_computing(computing(p)),
-                   fac_cl_tag(t), o->limits.gpu ? near : fac_cl_width(o, computing(p)), team_of(o), n, CHUNK,
+    fac_text_print(&options, "-DT=%s -DX=%s -DV=%d -DG=%d -DC=1 -DWIDE -DCOUNT=%d -DCHUNK=%d%s",
+                   fac_cl_computing(computing(p)), fac_cl_tag(t),
+                   o->limits.gpu ? near : fac_cl_width(o, computing(p)), team_of(o), n, CHUNK,
                    near > 1 ? " -DALIGNED -DTAILS" : "");
     pick_text(&source, fac_cl_in_memory(t), n);
     fac_text_add(&source, fac_cl_team);
@@ -79,11 +87,12 @@ static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     return FAC_OK;
 }
 
-static fac_status add_sum(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, int64_t chunks, fac_error *err) {
+static fac_status add_sum(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, int64_t chunks,
+                          fac_error *err) {
     fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;
-    fac_text_print(&options, "-DT=%s -DX=%s -DV=1 -DG=%d -DC=1", fac_cl_computing(computing(p)), fac_cl_tag(p->out[0].type.dtype),
-                   team_of(o));
+    fac_text_print(&options, "-DT=%s -DX=%s -DV=1 -DG=%d -DC=1", fac_cl_computing(computing(p)),
+                   fac_cl_tag(p->out[0].type.dtype), team_of(o));
     fac_text_add(&source, fac_cl_team);
     fac_text_add(&source, fac_cl_squares);
     options.failed |= source.failed;
@@ -120,6 +129,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, p->nin + 1, add, out, err);
 }
 
-const fac_solver fac_cl_sum_square_all = {
-    .name = "sum_square_all", .op = &fac_op_sum_square_all, .offer = offer, .make = make, .done = fac_cl_plan_done, .run =
-            fac_cl_plan_run };
+const fac_solver fac_cl_sum_square_all = { .name = "sum_square_all",
+                                           .op = &fac_op_sum_square_all,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = fac_cl_plan_done,
+                                           .run = fac_cl_plan_run };

@@ -1,4 +1,5 @@
-/* attention/wgmma: softmax(scale q k^T + mask) v in one pass, see attention.h and kernels/nv_attention.cl. */
+/* attention/wgmma: softmax(scale q k^T + mask) v in one pass, see attention.h and
+ * kernels/nv_attention.cl. */
 #include "graph/attr.h"
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "backends/opencl/device/solvers.h"
@@ -9,7 +10,12 @@
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 enum { LAUNCHES = 3, MAPS = 3 };
 
-typedef struct plan { fac_nv_attention a; fac_nv_attention_cut cut; fac_nv_images k, v; size_t work; } plan;
+typedef struct plan {
+    fac_nv_attention a;
+    fac_nv_attention_cut cut;
+    fac_nv_images k, v;
+    size_t work;
+} plan;
 
 static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     const fac_dtype *precision = fac_attr_at(p->node, "precision", FAC_A_DTYPE);
@@ -23,7 +29,8 @@ static bool read(fac_opencl *o, fac_problem *p, plan *r) {
         if (p->in[i].type.dtype != FAC_NONE) return false;
     for (int k = 1; k < 4; k++)
         if (p->out[k].type.dtype != FAC_NONE) return false;
-    if (p->out[0].type.dtype == FAC_NONE || !fac_nv_attention_read(p, MASK, &p->out[0], fac_nv_maps_of(o), &r->a))
+    if (p->out[0].type.dtype == FAC_NONE ||
+        !fac_nv_attention_read(p, MASK, &p->out[0], fac_nv_maps_of(o), &r->a))
         return false;
     if (p->out[4].type.dtype != FAC_NONE) p->out[4].layout = fac_layout_plain(&p->out[4].type.dims);
     const fac_nv_attention *a = &r->a;
@@ -46,9 +53,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_lay_in_order(&p->in[Q], &p->out[0]);
     if (!read(o, p, &r)) return false;
     const fac_nv_attention *a = &r.a;
-    const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T * (double)(a->D + a->E) / (a->causal ? 2 : 1);
+    const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T *
+                        (double)(a->D + a->E) / (a->causal ? 2 : 1);
     offer->work = r.work;
-    offer->seconds = LAUNCHES * 3e-6 + macs / (0.6 * fac_nv_rate(o, a->mode)) + (double)r.work / 1.5e12;
+    offer->seconds =
+        LAUNCHES * 3e-6 + macs / (0.6 * fac_nv_rate(o, a->mode)) + (double)r.work / 1.5e12;
     return true;
 }
 
@@ -57,7 +66,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     plan r = { .work = 0 };
     fac_cl_call *c = NULL;
     fac_text text = { 0 };
-    if (!read(o, &settled, &r)) return fac_raise(err, FAC_E_INTERNAL, "attention: not the problem that was offered for");
+    if (!read(o, &settled, &r))
+        return fac_raise(err, FAC_E_INTERNAL, "attention: not the problem that was offered for");
     const fac_nv_attention *a = &r.a;
     const bool lse = p->out[4].type.dtype != FAC_NONE;
     if (!a->maps) {
@@ -69,12 +79,14 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     fac_text_free(&text);
     FAC_TRY(status);
     fac_cl_call_in(c, p, Q);
-    if (a->maps) fac_cl_call_in(c, p, K), fac_cl_call_in(c, p, V);
-    else fac_cl_call_work(c, r.k.at, 1), fac_cl_call_work(c, r.v.at, 1);
+    if (a->maps)
+        fac_cl_call_in(c, p, K), fac_cl_call_in(c, p, V);
+    else
+        fac_cl_call_work(c, r.k.at, 1), fac_cl_call_work(c, r.v.at, 1);
     fac_nv_attention_mask_buffer(a, p, MASK, c);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_out(c, p, lse ? 4 : 0);
-    fac_cl_call_work(c, 0, 1);              /* maps */
+    fac_cl_call_work(c, 0, 1); /* maps */
     const int64_t numbers[] = { a->H, a->H / a->G, a->Q, a->T, r.k.tiles, 0, a->D, a->E };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(&a->q, c);
@@ -90,6 +102,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, LAUNCHES, add, out, err);
 }
 
-const fac_solver fac_cl_attention_wgmma = {
-    .name = "attention/wgmma", .op = &fac_op_attention, .offer = offer, .make = make, .done = fac_cl_plan_done,
-    .run = fac_cl_plan_run };
+const fac_solver fac_cl_attention_wgmma = { .name = "attention/wgmma",
+                                            .op = &fac_op_attention,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = fac_cl_plan_done,
+                                            .run = fac_cl_plan_run };

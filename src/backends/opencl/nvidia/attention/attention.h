@@ -1,79 +1,105 @@
 /* Attention and its gradient on wgmma, without a matrix of scores: what the two solvers share.
  *
- * bf16 and f16 whose rows begin at multiples of 16 bytes are read where they lie, by tensor maps (kernels/nv_maps.cl).  Other
- * operands are first copied into images (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory,
- * converted to what the units multiply, with zeros where sizes do not fill them.  So the kernels take any strides and types, and
- * one item brings their data by copies of whole tiles.
- * Heads are at most 128 wide. */
+ * bf16 and f16 whose rows begin at multiples of 16 bytes are read where they lie, by tensor maps
+ * (kernels/nv_maps.cl).  Other operands are first copied into images
+ * (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory, converted
+ * to what the units multiply, with zeros where sizes do not fill them.  So the kernels take any
+ * strides and types, and one item brings their data by copies of whole tiles. Heads are at most 128
+ * wide. */
 #ifndef FACULA_OPENCL_NV_ATTENTION_H
 #define FACULA_OPENCL_NV_ATTENTION_H
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/nvidia/unit/nvidia.h"
 
-/* Where an operand of heads lies: elements from one sequence, head and row to the next; a row is contiguous. */
+/* Where an operand of heads lies: elements from one sequence, head and row to the next; a row is
+ * contiguous. */
 typedef struct fac_nv_heads {
     int64_t batch, head, row;
-    int64_t heads, rows, size;              /* size: of a row */
-    bool    aligned, chunks, pairs;         /* rows begin at multiples of 16 bytes; and end there; of two elements */
+    int64_t heads, rows, size; /* size: of a row */
+    bool aligned, chunks,
+        pairs; /* rows begin at multiples of 16 bytes; and end there; of two elements */
 } fac_nv_heads;
 
-typedef struct fac_nv_mask { fac_dtype type; int64_t batch, head, row, key; } fac_nv_mask;  /* type FAC_NONE: none */
+typedef struct fac_nv_mask {
+    fac_dtype type;
+    int64_t batch, head, row, key;
+} fac_nv_mask; /* type FAC_NONE: none */
 
 typedef struct fac_nv_attention {
     fac_nv_mode mode;
-    fac_dtype   dtype;
-    int64_t     B, H, G, Q, T, D, E;        /* sequences, heads of q, of k and v, queries, keys, sizes of a row of k and v */
-    int         d, e;                       /* D and E up to multiples of 16 */
-    bool        causal;
-    bool        chunks;                     /* 16 bytes of every result can be stored at once */
-    int         maps;                       /* operands are read where they lie, by maps of kernels/nv_maps.cl's kind; 0: images */
-    double      scale;
+    fac_dtype dtype;
+    int64_t B, H, G, Q, T, D,
+        E;    /* sequences, heads of q, of k and v, queries, keys, sizes of a row of k and v */
+    int d, e; /* D and E up to multiples of 16 */
+    bool causal;
+    bool chunks; /* 16 bytes of every result can be stored at once */
+    int maps; /* operands are read where they lie, by maps of kernels/nv_maps.cl's kind; 0: images
+               */
+    double scale;
     fac_nv_heads q, k, v, y;
-    fac_nv_mask  mask;
+    fac_nv_mask mask;
 } fac_nv_attention;
 
-/* What the node says, and the layouts, asking for other ones where rows are not contiguous.  q, k, v and mask are inputs 0, 1, 2
- * and `mask`, y is an output or, for the gradient, input 3.  maps: the kind that the device has.  false: not for these kernels. */
+/* What the node says, and the layouts, asking for other ones where rows are not contiguous.  q, k,
+ * v and mask are inputs 0, 1, 2 and `mask`, y is an output or, for the gradient, input 3.  maps:
+ * the kind that the device has.  false: not for these kernels. */
 bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps, fac_nv_attention *a);
 fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads);
 void fac_nv_heads_want(fac_operand *o);
 
-/* Images of an operand: `tiles` of `tile` rows for each head.  turned: rows of the image run along the rows of the operand. */
+/* Images of an operand: `tiles` of `tile` rows for each head.  turned: rows of the image run along
+ * the rows of the operand. */
 typedef struct fac_nv_images {
     const fac_nv_heads *from;
-    int     tile, wide;                     /* wide: a row of the operand, up to a multiple of 16 */
+    int tile, wide; /* wide: a row of the operand, up to a multiple of 16 */
     int64_t tiles;
-    bool    turned;
-    size_t  at, bytes;                      /* in the solver's scratch memory, which grows by them */
+    bool turned;
+    size_t at, bytes; /* in the solver's scratch memory, which grows by them */
 } fac_nv_images;
-fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile, int64_t tiles, bool turned,
-                               size_t *work);
+fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
+                               int64_t tiles, bool turned, size_t *work);
 /* The launch that makes them from input `input` of the problem. */
-fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_nv_attention *a,
-                             const fac_nv_images *m, int input, fac_error *err);
+fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                             const fac_nv_attention *a, const fac_nv_images *m, int input,
+                             fac_error *err);
 
 /* ---- texts ---- */
 
-/* How a kernel is cut: `block` rows of the operand that streams by, groups of 64 rows each, stages of the stream. */
-typedef struct fac_nv_attention_cut { int block, groups, stages, turned_stages; } fac_nv_attention_cut;
-typedef enum fac_nv_attention_kernel { FAC_NV_FORWARD, FAC_NV_DELTA, FAC_NV_KEYS, FAC_NV_QUERIES } fac_nv_attention_kernel;
+/* How a kernel is cut: `block` rows of the operand that streams by, groups of 64 rows each, stages
+ * of the stream. */
+typedef struct fac_nv_attention_cut {
+    int block, groups, stages, turned_stages;
+} fac_nv_attention_cut;
+typedef enum fac_nv_attention_kernel {
+    FAC_NV_FORWARD,
+    FAC_NV_DELTA,
+    FAC_NV_KEYS,
+    FAC_NV_QUERIES
+} fac_nv_attention_kernel;
 
-void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut, bool lse,
-                           fac_text *to);
+void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel,
+                           const fac_nv_attention_cut *cut, bool lse, fac_text *to);
 void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_text *to);
-/* The launch of such a kernel for tiles of 64 `groups` of so many rows of each head: a group of items for each compute unit, and
- * the number of all tiles as the call's last number. */
-void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows, int64_t heads, fac_cl_call *c);
-bool fac_nv_heads_mapped(const fac_nv_heads *h);        /* whether an operand can have a map */
-fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel);
+/* The launch of such a kernel for tiles of 64 `groups` of so many rows of each head: a group of
+ * items for each compute unit, and the number of all tiles as the call's last number. */
+void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows,
+                            int64_t heads, fac_cl_call *c);
+bool fac_nv_heads_mapped(const fac_nv_heads *h); /* whether an operand can have a map */
+fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
+                                             fac_nv_attention_kernel kernel);
 
 static inline int64_t fac_nv_up(int64_t n, int64_t to) { return (n + to - 1) / to; }
 /* Bytes of a number that the units multiply; rows of a tile of images that gradients read. */
-static inline bool fac_nv_tf32(const fac_nv_attention *a) { return a->mode == FAC_NV_TF32 || a->mode == FAC_NV_3XTF32; }
+static inline bool fac_nv_tf32(const fac_nv_attention *a) {
+    return a->mode == FAC_NV_TF32 || a->mode == FAC_NV_3XTF32;
+}
 static inline int fac_nv_number(const fac_nv_attention *a) { return fac_nv_tf32(a) ? 4 : 2; }
-static inline int fac_nv_grad_tile(const fac_nv_attention *a) { return a->mode == FAC_NV_TF32 ? 32 : 64; }
+static inline int fac_nv_grad_tile(const fac_nv_attention *a) {
+    return a->mode == FAC_NV_TF32 ? 32 : 64;
+}
 /* What all these kernels are told. */
 void fac_nv_heads_numbers(const fac_nv_heads *h, fac_cl_call *c);
-void fac_nv_attention_mask_numbers(const fac_nv_attention *a, fac_cl_call *c);      /* and the scale */
-void fac_nv_attention_mask_buffer(const fac_nv_attention *a, const fac_problem *p, int mask, fac_cl_call *c);
+void fac_nv_attention_mask_numbers(const fac_nv_attention *a, fac_cl_call *c); /* and the scale */
+void fac_nv_attention_mask_buffer(const fac_nv_attention *a, const fac_problem *p, int mask,
+                                  fac_cl_call *c);
 #endif

@@ -1,20 +1,25 @@
-/* attention_grad/wgmma: dq, dk and dv from q, k, v, y, dy and the log sum exp of each row of scores, which are made again; see
- * attention.h and kernels/nv_attention_grad.cl. */
+/* attention_grad/wgmma: dq, dk and dv from q, k, v, y, dy and the log sum exp of each row of
+ * scores, which are made again; see attention.h and kernels/nv_attention_grad.cl. */
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "op_list.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };
-enum { IMAGES = 7, LAUNCHES = IMAGES + 3, MAPS = 4, ROWS = 128 };    /* ROWS: of two groups, whole tiles of images */
+enum {
+    IMAGES = 7,
+    LAUNCHES = IMAGES + 3,
+    MAPS = 4,
+    ROWS = 128
+}; /* ROWS: of two groups, whole tiles of images */
 
 typedef struct plan {
     fac_nv_attention a;
-    fac_nv_heads     dy, out[3];
-    fac_nv_images    q, k, v, y, q_turned, k_turned, y_turned;
-    size_t           stats, maps, work;
-    int64_t          q_tiles, k_tiles;
-    int              tile;
+    fac_nv_heads dy, out[3];
+    fac_nv_images q, k, v, y, q_turned, k_turned, y_turned;
+    size_t stats, maps, work;
+    int64_t q_tiles, k_tiles;
+    int tile;
 } plan;
 
 static void images(plan *r) {
@@ -32,14 +37,16 @@ static void images(plan *r) {
 
 static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     fac_nv_heads_want(&p->in[DY]);
-    if (!fac_nv_attention_read(p, MASK, &p->in[Y], fac_nv_maps_of(o), &r->a) || r->a.mode == FAC_NV_3XTF32) return false;
+    if (!fac_nv_attention_read(p, MASK, &p->in[Y], fac_nv_maps_of(o), &r->a) ||
+        r->a.mode == FAC_NV_3XTF32)
+        return false;
     const fac_nv_attention *a = &r->a;
-    if (a->T != a->k.rows) return false;                    /* keys behind a short mask would need zeros */
+    if (a->T != a->k.rows) return false; /* keys after a short mask would need zeros */
     p->in[LSE].layout = fac_layout_plain(&p->in[LSE].type.dims);
     if (p->in[LSE].type.dtype != FAC_F32) return false;
     r->dy = fac_nv_heads_of(&p->in[DY], a->H);
-    r->a.y.chunks = a->y.chunks && r->dy.chunks;            /* of what delta reads */
-    r->a.y.pairs = r->a.chunks = true;                      /* of all outputs */
+    r->a.y.chunks = a->y.chunks && r->dy.chunks; /* of what delta reads */
+    r->a.y.pairs = r->a.chunks = true;           /* of all outputs */
     for (int k = 0; k < 3; k++) {
         if (p->out[k].type.dtype == FAC_NONE) return false;
         fac_nv_heads_want(&p->out[k]);
@@ -48,7 +55,8 @@ static bool read(fac_opencl *o, fac_problem *p, plan *r) {
         r->a.chunks = r->a.chunks && r->out[k].chunks;
     }
     r->tile = fac_nv_grad_tile(a);
-    r->q_tiles = fac_nv_up(a->Q, ROWS) * (ROWS / r->tile), r->k_tiles = fac_nv_up(a->T, ROWS) * (ROWS / r->tile);
+    r->q_tiles = fac_nv_up(a->Q, ROWS) * (ROWS / r->tile),
+    r->k_tiles = fac_nv_up(a->T, ROWS) * (ROWS / r->tile);
     r->work = 0;
     if (!fac_nv_heads_mapped(&r->dy)) r->a.maps = 0;
     if (!a->maps) images(r);
@@ -67,12 +75,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double scores = (double)(a->B * a->H) * (double)a->Q * (double)a->T / (a->causal ? 2 : 1);
     const double macs = scores * (double)(4 * a->D + 3 * a->E);
     offer->work = r.work;
-    offer->seconds = LAUNCHES * 3e-6 + macs / (0.5 * fac_nv_rate(o, a->mode)) + (double)r.work / 1.5e12;
+    offer->seconds =
+        LAUNCHES * 3e-6 + macs / (0.5 * fac_nv_rate(o, a->mode)) + (double)r.work / 1.5e12;
     return true;
 }
 
-static fac_status add_call(fac_opencl *o, fac_cl_plan *to, const fac_nv_attention *a, fac_nv_attention_kernel kernel,
-                           const fac_nv_attention_cut *cut, const char *name, fac_cl_call **c, fac_error *err) {
+static fac_status add_call(fac_opencl *o, fac_cl_plan *to, const fac_nv_attention *a,
+                           fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut,
+                           const char *name, fac_cl_call **c, fac_error *err) {
     fac_text text = { 0 };
     fac_nv_attention_text(a, kernel, cut, false, &text);
     const fac_status status = fac_cl_call_text(o, to, &text, "", name, c, err);
@@ -81,7 +91,8 @@ static fac_status add_call(fac_opencl *o, fac_cl_plan *to, const fac_nv_attentio
 }
 
 /* Eight items a row. */
-static fac_status add_delta(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, const plan *r, fac_error *err) {
+static fac_status add_delta(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, const plan *r,
+                            fac_error *err) {
     enum { GROUP = 256, EACH = 8 };
     const fac_nv_attention *a = &r->a;
     const fac_nv_attention_cut cut = fac_nv_attention_cut_of(a, FAC_NV_DELTA);
@@ -100,25 +111,33 @@ static fac_status add_delta(fac_opencl *o, const fac_problem *p, fac_cl_plan *to
 }
 
 /* dk and dv, or dq. */
-static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, const plan *r, bool keys, fac_error *err) {
+static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, const plan *r,
+                           bool keys, fac_error *err) {
     const fac_nv_attention *a = &r->a;
     const fac_nv_attention_kernel kernel = keys ? FAC_NV_KEYS : FAC_NV_QUERIES;
     const fac_nv_attention_cut cut = fac_nv_attention_cut_of(a, kernel);
     const fac_nv_images *const images[] = { &r->q, &r->k, &r->v, &r->y };
     fac_cl_call *c = NULL;
-    FAC_TRY(add_call(o, to, a, kernel, &cut, keys ? "attention_grad_keys" : "attention_grad_queries", &c, err));
+    FAC_TRY(add_call(o, to, a, kernel, &cut,
+                     keys ? "attention_grad_keys" : "attention_grad_queries", &c, err));
     for (int k = 0; k < 4; k++) {
-        if (a->maps) fac_cl_call_in(c, p, (const int[]){ Q, K, V, DY }[k]);
-        else fac_cl_call_work(c, images[k]->at, 1);
+        if (a->maps)
+            fac_cl_call_in(c, p, (const int[]){ Q, K, V, DY }[k]);
+        else
+            fac_cl_call_work(c, images[k]->at, 1);
     }
-    if (keys) fac_cl_call_work(c, r->q_turned.at, 1), fac_cl_call_work(c, r->y_turned.at, 1);
-    else fac_cl_call_work(c, r->k_turned.at, 1);
+    if (keys)
+        fac_cl_call_work(c, r->q_turned.at, 1), fac_cl_call_work(c, r->y_turned.at, 1);
+    else
+        fac_cl_call_work(c, r->k_turned.at, 1);
     fac_cl_call_work(c, r->stats, 2 * sizeof(float));
     fac_nv_attention_mask_buffer(a, p, MASK, c);
     fac_cl_call_out(c, p, keys ? 1 : 0);
     if (keys) fac_cl_call_out(c, p, 2);
     fac_cl_call_work(c, r->maps, 1);
-    const int64_t numbers[] = { a->H, a->H / a->G, a->Q, a->T, r->q_tiles, r->k_tiles, 0, a->D, a->E };
+    const int64_t numbers[] = {
+        a->H, a->H / a->G, a->Q, a->T, r->q_tiles, r->k_tiles, 0, a->D, a->E
+    };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(&r->out[keys ? 1 : 0], c);
     fac_nv_heads_numbers(&r->out[2], c);
@@ -132,8 +151,11 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_error *err) {
     fac_problem settled = *p;
     plan r = { .work = 0 };
-    if (!read(o, &settled, &r)) return fac_raise(err, FAC_E_INTERNAL, "attention_grad: not the problem that was offered for");
-    const fac_nv_images *const images[IMAGES] = { &r.q, &r.k, &r.v, &r.y, &r.q_turned, &r.k_turned, &r.y_turned };
+    if (!read(o, &settled, &r))
+        return fac_raise(err, FAC_E_INTERNAL,
+                         "attention_grad: not the problem that was offered for");
+    const fac_nv_images *const images[IMAGES] = { &r.q,        &r.k,        &r.v,       &r.y,
+                                                  &r.q_turned, &r.k_turned, &r.y_turned };
     static const int inputs[IMAGES] = { Q, K, V, DY, Q, K, DY };
     for (int k = 0; k < (r.a.maps ? 0 : r.a.mode == FAC_NV_TF32 ? IMAGES : 4); k++)
         FAC_TRY(fac_nv_images_add(o, p, to, &r.a, images[k], inputs[k], err));
@@ -146,6 +168,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, LAUNCHES, add, out, err);
 }
 
-const fac_solver fac_cl_attention_grad_wgmma = {
-    .name = "attention_grad/wgmma", .op = &fac_op_attention_grad, .offer = offer, .make = make, .done = fac_cl_plan_done,
-    .run = fac_cl_plan_run };
+const fac_solver fac_cl_attention_grad_wgmma = { .name = "attention_grad/wgmma",
+                                                 .op = &fac_op_attention_grad,
+                                                 .offer = offer,
+                                                 .make = make,
+                                                 .done = fac_cl_plan_done,
+                                                 .run = fac_cl_plan_run };

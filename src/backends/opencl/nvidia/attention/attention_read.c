@@ -9,8 +9,9 @@ fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
     const int64_t *s = o->layout.stride, *d = o->type.dims.d;
     const bool four = o->type.dims.n == 4;
     const int64_t size = four ? d[3] : heads ? d[2] / heads : 0;
-    fac_nv_heads h = four ? (fac_nv_heads){ s[0], s[1], s[2], .heads = d[1], .rows = d[2], .size = size }
-                          : (fac_nv_heads){ s[0], size, s[1], .heads = heads, .rows = d[1], .size = size };
+    fac_nv_heads h =
+        four ? (fac_nv_heads){ s[0], s[1], s[2], .heads = d[1], .rows = d[2], .size = size }
+             : (fac_nv_heads){ s[0], size, s[1], .heads = heads, .rows = d[1], .size = size };
     const int64_t all = h.batch | h.head | h.row | o->layout.offset;
     h.aligned = all % (16 / fac_dtype_get(o->type.dtype)->block_bytes) == 0;
     h.pairs = (all | h.size) % 2 == 0;
@@ -21,7 +22,8 @@ fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
 /* What maps can say: sizes below 2^32, strides below 2^40 bytes and not backwards. */
 bool fac_nv_heads_mapped(const fac_nv_heads *h) {
     const int64_t most = (int64_t)1 << 38, least = h->batch < h->head ? h->batch : h->head;
-    return h->chunks && least > 0 && h->row > 0 && h->batch < most && h->head < most && h->row < most;
+    return h->chunks && least > 0 && h->row > 0 && h->batch < most && h->head < most &&
+           h->row < most;
 }
 
 void fac_nv_heads_want(fac_operand *o) {
@@ -37,15 +39,18 @@ static fac_nv_mask mask_of(fac_operand *o) {
     int64_t *const step[] = { &m.key, &m.row, &m.head, &m.batch };
     if (o->layout.block) o->layout = fac_layout_plain(&o->type.dims);
     const int n = o->type.dims.n;
-    for (int k = 0; k < n && k < 4; k++) *step[k] = o->type.dims.d[n - 1 - k] == 1 ? 0 : o->layout.stride[n - 1 - k];
+    for (int k = 0; k < n && k < 4; k++)
+        *step[k] = o->type.dims.d[n - 1 - k] == 1 ? 0 : o->layout.stride[n - 1 - k];
     return m;
 }
 
-bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps, fac_nv_attention *a) {
+bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps,
+                           fac_nv_attention *a) {
     int64_t q_heads = 0, kv_heads = 0;
     *a = (fac_nv_attention){ .dtype = p->in[0].type.dtype };
     if (p->node->body[0] || !fac_nv_mode_of(a->dtype, p->precision, &a->mode)) return false;
-    if (a->mode == FAC_NV_3XTF32 && p->precision == FAC_PRECISION_HIGHEST) return false;     /* errors up to 8e-6 */
+    if (a->mode == FAC_NV_3XTF32 && p->precision == FAC_PRECISION_HIGHEST)
+        return false; /* errors up to 8e-6 */
     fac_attr_get_int(p->node, "q_heads", &q_heads);
     fac_attr_get_int(p->node, "kv_heads", &kv_heads);
     fac_attr_get_real(p->node, "scale", &a->scale);
@@ -57,17 +62,19 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps, f
     a->B = p->in[0].type.dims.d[0], a->H = a->q.heads, a->Q = a->q.rows, a->D = a->q.size;
     a->G = a->k.heads, a->T = a->k.rows, a->E = a->v.size;
     a->d = (int)fac_nv_up(a->D, 16) * 16, a->e = (int)fac_nv_up(a->E, 16) * 16;
-    if (a->B < 1 || a->H < 1 || a->G < 1 || a->Q < 1 || a->T < 1 || a->D < 1 || a->E < 1) return false;
+    if (a->B < 1 || a->H < 1 || a->G < 1 || a->Q < 1 || a->T < 1 || a->D < 1 || a->E < 1)
+        return false;
     if (a->D > WIDEST || a->E > WIDEST) return false;
     if (a->B * a->H > MOST_GROUPS || a->Q > MOST_ROWS || a->T > MOST_ROWS) return false;
     if (a->scale == 0) a->scale = 1 / sqrt((double)a->D);
-    if (!(a->scale > 0)) return false;          /* the largest product is the largest score */
+    if (!(a->scale > 0)) return false; /* the largest product is the largest score */
     if (p->in[mask].type.dtype != FAC_NONE) {
         a->mask = mask_of(&p->in[mask]);
         const int64_t keys = p->in[mask].type.dims.d[p->in[mask].type.dims.n - 1];
-        if (keys < a->T) a->T = keys;           /* a shorter mask lets the keys behind it take no part */
+        if (keys < a->T) a->T = keys; /* a shorter mask lets the keys after it take no part */
     }
-    const bool mapped = fac_nv_heads_mapped(&a->q) && fac_nv_heads_mapped(&a->k) && fac_nv_heads_mapped(&a->v);
+    const bool mapped =
+        fac_nv_heads_mapped(&a->q) && fac_nv_heads_mapped(&a->k) && fac_nv_heads_mapped(&a->v);
     a->chunks = a->y.chunks;
     a->maps = mapped && a->dtype != FAC_F32 ? maps : 0;
     return a->T > 0;
@@ -86,6 +93,7 @@ void fac_nv_attention_mask_numbers(const fac_nv_attention *a, fac_cl_call *c) {
     fac_cl_call_real(c, a->scale, FAC_F32);
 }
 
-void fac_nv_attention_mask_buffer(const fac_nv_attention *a, const fac_problem *p, int mask, fac_cl_call *c) {
+void fac_nv_attention_mask_buffer(const fac_nv_attention *a, const fac_problem *p, int mask,
+                                  fac_cl_call *c) {
     fac_cl_call_in(c, p, a->mask.type == FAC_NONE ? 0 : mask);
 }

@@ -13,59 +13,77 @@
 
 enum { PACKERS = 256 };
 
-static const char *const names[] = { [FAC_NV_3XTF32] = "tf32", [FAC_NV_TF32] = "tf32", [FAC_NV_BF16] = "bf16",
-                                     [FAC_NV_F16] = "f16" };
+static const char *const names[] = {
+    [FAC_NV_3XTF32] = "tf32", [FAC_NV_TF32] = "tf32", [FAC_NV_BF16] = "bf16", [FAC_NV_F16] = "f16"
+};
 
 /* ---- how ---- */
 
-/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all.  The one that asks for
- * operands of gradients needs 40 itself, unless two wide sums leave it no more than 24. */
-static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut) {
+/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there
+ * for all.  The one that asks for operands of gradients needs 40 itself, unless two wide sums leave
+ * it no more than 24. */
+static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel,
+                        const fac_nv_attention_cut *cut) {
     return cut->groups == 3 ? 160 : kernel == FAC_NV_KEYS && a->d + a->e <= 192 ? 232 : 240;
 }
 
-void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows, int64_t heads, fac_cl_call *c) {
+void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows,
+                            int64_t heads, fac_cl_call *c) {
     const int64_t all = fac_nv_up(rows, 64 * cut->groups) * heads, units = o->limits.units;
     const size_t items = (size_t)(128 * (cut->groups + 1));
     fac_cl_call_number(c, all);
     fac_cl_call_items(c, items * (size_t)(all < units ? all : units), items);
 }
 
-/* Found by measuring on an H200.  Narrow blocks are used up faster than memory answers: more of them are on their way. */
-fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel) {
+/* Found by measuring on an H200.  Narrow blocks are used up faster than memory answers: more of
+ * them are on their way. */
+fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
+                                             fac_nv_attention_kernel kernel) {
     const bool narrow = a->d + a->e <= 128, tf32 = fac_nv_tf32(a);
     const int stages = narrow && a->maps ? 4 : 2;
     if (a->mode == FAC_NV_3XTF32) return (fac_nv_attention_cut){ narrow ? 64 : 32, 2, 1, 1 };
-    if (kernel == FAC_NV_FORWARD) return (fac_nv_attention_cut){ tf32 ? 64 : 128, narrow ? 3 : 2, stages, 1 };
+    if (kernel == FAC_NV_FORWARD)
+        return (fac_nv_attention_cut){ tf32 ? 64 : 128, narrow ? 3 : 2, stages, 1 };
     return (fac_nv_attention_cut){ tf32 && !narrow ? 32 : 64, 2, tf32 && !narrow ? 1 : stages, 1 };
 }
 
 /* ---- texts ---- */
 
-static void define(fac_text *to, const char *name, int value) { fac_text_print(to, "#define %s %d\n", name, value); }
+static void define(fac_text *to, const char *name, int value) {
+    fac_text_print(to, "#define %s %d\n", name, value);
+}
 
 static void define_types(const fac_nv_attention *a, fac_text *to) {
     const fac_dtype mask = a->mask.type == FAC_NONE ? FAC_F32 : a->mask.type;
-    fac_text_print(to, "#define KIND %s\n#define X %s\n#define M %s\n", names[a->mode], fac_cl_tag(a->dtype), fac_cl_tag(mask));
+    fac_text_print(to, "#define KIND %s\n#define X %s\n#define M %s\n", names[a->mode],
+                   fac_cl_tag(a->dtype), fac_cl_tag(mask));
     if (a->dtype != FAC_F32) fac_text_add(to, "#define SAME\n");
     if (a->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT\n");
 }
 
-/* One product of the kernel as a macro NAME(d, a, b, i).  scores: of operands in local memory, step i = 0 begins the sum.  Else
- * with a in registers and b lying along its rows, which for TF32 means turned images; sums go on from block to block unless the
- * numbers have two parts. */
-static void add_product(const fac_nv_attention *a, const char *name, int n, bool scores, fac_text *to) {
-    static const fac_nv_kind kinds[] = { [FAC_NV_3XTF32] = FAC_NV_KIND_TF32, [FAC_NV_TF32] = FAC_NV_KIND_TF32,
-                                         [FAC_NV_BF16] = FAC_NV_KIND_BF16, [FAC_NV_F16] = FAC_NV_KIND_F16 };
+/* One product of the kernel as a macro NAME(d, a, b, i).  scores: of operands in local memory, step
+ * i = 0 begins the sum.  Else with a in registers and b lying along its rows, which for TF32 means
+ * turned images; sums go on from block to block unless the numbers have two parts. */
+static void add_product(const fac_nv_attention *a, const char *name, int n, bool scores,
+                        fac_text *to) {
+    static const fac_nv_kind kinds[] = { [FAC_NV_3XTF32] = FAC_NV_KIND_TF32,
+                                         [FAC_NV_TF32] = FAC_NV_KIND_TF32,
+                                         [FAC_NV_BF16] = FAC_NV_KIND_BF16,
+                                         [FAC_NV_F16] = FAC_NV_KIND_F16 };
     const fac_nv_kind kind = kinds[a->mode];
-    const bool turned = !scores && kind != FAC_NV_KIND_TF32, begins = scores || a->mode == FAC_NV_3XTF32;
+    const bool turned = !scores && kind != FAC_NV_KIND_TF32,
+               begins = scores || a->mode == FAC_NV_3XTF32;
     const int how = (scores ? 0 : FAC_NV_A_REGISTERS) | (turned ? FAC_NV_B_TURNED : 0);
     char call[64];
-    snprintf(call, sizeof call, "wgmma_%s_n%d_%s%s", names[a->mode], n, scores ? "ss" : "rs", turned ? "_tb" : "");
+    snprintf(call, sizeof call, "wgmma_%s_n%d_%s%s", names[a->mode], n, scores ? "ss" : "rs",
+             turned ? "_tb" : "");
     fac_nv_wgmma_text(to, n, kind, how);
     if (begins) fac_nv_wgmma_text(to, n, kind, how | FAC_NV_FIRST);
-    if (begins) fac_text_print(to, "#define %s(d, a, b, i) ((i) ? %s(d, a, b) : %s_first(d, a, b))\n", name, call, call);
-    else fac_text_print(to, "#define %s(d, a, b, i) %s(d, a, b)\n", name, call);
+    if (begins)
+        fac_text_print(to, "#define %s(d, a, b, i) ((i) ? %s(d, a, b) : %s_first(d, a, b))\n", name,
+                       call, call);
+    else
+        fac_text_print(to, "#define %s(d, a, b, i) %s(d, a, b)\n", name, call);
 }
 
 /* WAITk_x(d) by name; shapes of one size share the function. */
@@ -77,12 +95,14 @@ static void add_waits(const char *name, int n, bool again, fac_text *to) {
 }
 
 static void add_sum(const fac_nv_attention *a, const char *name, int n, bool again, fac_text *to) {
-    if (!again) add_product(a, name, n, false, to);
-    else fac_text_print(to, "#define %s SUM_D\n", name);
+    if (!again)
+        add_product(a, name, n, false, to);
+    else
+        fac_text_print(to, "#define %s SUM_D\n", name);
 }
 
-void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut, bool lse,
-                           fac_text *to) {
+void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel,
+                           const fac_nv_attention_cut *cut, bool lse, fac_text *to) {
     static const char *const which[] = { "FORWARD", "DELTA", "KEYS", "QUERIES" };
     const bool forward = kernel == FAC_NV_FORWARD;
     fac_text_print(to, "#define %s\n", which[kernel]);
@@ -99,7 +119,8 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     if (a->causal) fac_text_add(to, "#define CAUSAL\n");
     if (a->mask.type != FAC_NONE) fac_text_add(to, "#define MASKED\n");
     if (a->mask.type == FAC_BOOL) fac_text_add(to, "#define BOOLS\n");
-    if (forward ? a->q.aligned : kernel == FAC_NV_DELTA && a->y.chunks) fac_text_add(to, "#define ALIGNED\n");
+    if (forward ? a->q.aligned : kernel == FAC_NV_DELTA && a->y.chunks)
+        fac_text_add(to, "#define ALIGNED\n");
     if (a->y.pairs) fac_text_add(to, "#define PAIRS\n");
     if (a->chunks) fac_text_add(to, "#define CHUNKS\n");
     if (lse) fac_text_add(to, "#define LSE\n");
@@ -107,7 +128,8 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     if (kernel != FAC_NV_DELTA) {
         add_product(a, "SCORES", cut->block, true, to);
         add_waits("S", cut->block, false, to);
-        if (!forward) add_sum(a, "SUM_D", a->d, false, to), add_waits("D", a->d, a->d == cut->block, to);
+        if (!forward)
+            add_sum(a, "SUM_D", a->d, false, to), add_waits("D", a->d, a->d == cut->block, to);
         if (kernel != FAC_NV_QUERIES) {
             add_sum(a, "SUM_E", a->e, !forward && a->e == a->d, to);
             add_waits("E", a->e, a->e == cut->block || (!forward && a->e == a->d), to);
@@ -117,7 +139,8 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     fac_text_add(to, fac_cl_nv_attention_tiles);
     if (forward) fac_text_add(to, fac_cl_nv_attention);
     if (kernel == FAC_NV_DELTA) fac_text_add(to, fac_cl_nv_attention_delta);
-    if (kernel == FAC_NV_KEYS || kernel == FAC_NV_QUERIES) fac_text_add(to, fac_cl_nv_attention_grad);
+    if (kernel == FAC_NV_KEYS || kernel == FAC_NV_QUERIES)
+        fac_text_add(to, fac_cl_nv_attention_grad);
     if (kernel == FAC_NV_KEYS) fac_text_add(to, fac_cl_nv_attention_grad_keys);
     if (kernel == FAC_NV_QUERIES) fac_text_add(to, fac_cl_nv_attention_grad_queries);
 }
@@ -139,19 +162,22 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
 static int64_t pieces(const fac_nv_attention *a, const fac_nv_images *m) {
     const int panel = 128 / fac_nv_number(a);
     const int parts = a->mode == FAC_NV_3XTF32 ? 2 : 1;
-    return 8 * parts * (m->turned ? (int64_t)m->wide * (m->tile / panel) : (int64_t)m->tile * fac_nv_up(m->wide, panel));
+    return 8 * parts *
+           (m->turned ? (int64_t)m->wide * (m->tile / panel)
+                      : (int64_t)m->tile * fac_nv_up(m->wide, panel));
 }
 
-fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile, int64_t tiles, bool turned,
-                               size_t *work) {
+fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
+                               int64_t tiles, bool turned, size_t *work) {
     fac_nv_images m = { from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, turned, *work, 0 };
     m.bytes = (size_t)(a->B * from->heads) * (size_t)(tiles * pieces(a, &m)) * 16;
     *work += m.bytes;
     return m;
 }
 
-fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_nv_attention *a,
-                             const fac_nv_images *m, int input, fac_error *err) {
+fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                             const fac_nv_attention *a, const fac_nv_images *m, int input,
+                             fac_error *err) {
     fac_cl_call *c = NULL;
     fac_text text = { 0 };
     fac_nv_images_text(a, m, &text);
@@ -163,8 +189,10 @@ fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     const int64_t numbers[] = { m->from->heads, m->from->rows, m->tiles, m->from->size };
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(m->from, c);
-    const int64_t parts = a->mode == FAC_NV_3XTF32 ? 2 : 1;         /* both by one item */
+    const int64_t parts = a->mode == FAC_NV_3XTF32 ? 2 : 1; /* both by one item */
     const size_t items = (size_t)fac_nv_up(pieces(a, m) / parts, PACKERS) * PACKERS;
-    c->range = (fac_cl_range){ 3, { items, (size_t)m->tiles, (size_t)(a->B * m->from->heads) }, { PACKERS, 1, 1 } };
+    c->range = (fac_cl_range){ 3,
+                               { items, (size_t)m->tiles, (size_t)(a->B * m->from->heads) },
+                               { PACKERS, 1, 1 } };
     return FAC_OK;
 }

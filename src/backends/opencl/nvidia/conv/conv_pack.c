@@ -6,9 +6,16 @@
 #include "tensor/tensor_internal.h"
 #include "cl_nv_pack.h"
 
-enum { ITEMS = 256, PAD = 4, TAPS = 64, ROWS_BITS = 3 };     /* PAD, TAPS: as kernels/nv_pack.cl has them */
+enum {
+    ITEMS = 256,
+    PAD = 4,
+    TAPS = 64,
+    ROWS_BITS = 3
+}; /* PAD, TAPS: as kernels/nv_pack.cl has them */
 
-static bool is_half(const fac_nv_packing *k) { return k->mode == FAC_NV_BF16 || k->mode == FAC_NV_F16; }
+static bool is_half(const fac_nv_packing *k) {
+    return k->mode == FAC_NV_BF16 || k->mode == FAC_NV_F16;
+}
 static int element_bytes(const fac_nv_packing *k) { return is_half(k) ? 2 : 4; }
 
 int fac_nv_tile_bytes(const fac_nv_packing *k) {
@@ -20,7 +27,9 @@ int fac_nv_k_tiles(const fac_nv_conv *c, const fac_nv_packing *k, const fac_nv_p
     return (c->channels + k->terms - 1) / k->terms * f->taps;
 }
 
-int fac_nv_row_tiles(const fac_nv_conv *c, const fac_nv_packing *k) { return (c->rows + k->rows - 1) / k->rows; }
+int fac_nv_row_tiles(const fac_nv_conv *c, const fac_nv_packing *k) {
+    return (c->rows + k->rows - 1) / k->rows;
+}
 
 size_t fac_nv_packed_at(const fac_nv_conv *c, const fac_nv_packing *k, int phase) {
     size_t tiles = 0;
@@ -28,15 +37,20 @@ size_t fac_nv_packed_at(const fac_nv_conv *c, const fac_nv_packing *k, int phase
         const fac_nv_phase f = fac_nv_phase_of(c, i);
         tiles += (size_t)fac_nv_k_tiles(c, k, &f);
     }
-    return tiles * (size_t)c->groups * (size_t)fac_nv_row_tiles(c, k) * (size_t)fac_nv_tile_bytes(k);
+    return tiles * (size_t)c->groups * (size_t)fac_nv_row_tiles(c, k) *
+           (size_t)fac_nv_tile_bytes(k);
 }
 
-size_t fac_nv_packed_bytes(const fac_nv_conv *c, const fac_nv_packing *k) { return fac_nv_packed_at(c, k, c->phases); }
+size_t fac_nv_packed_bytes(const fac_nv_conv *c, const fac_nv_packing *k) {
+    return fac_nv_packed_at(c, k, c->phases);
+}
 
 uint64_t fac_nv_pack_key(const fac_nv_conv *c, const fac_nv_packing *k, int input) {
-    fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input), (uint64_t)c->kind << 32 | (uint64_t)c->groups);
+    fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input),
+                              (uint64_t)c->kind << 32 | (uint64_t)c->groups);
     h = fac_hash_int(h, (uint64_t)k->rows << 32 | (uint64_t)k->terms);
-    h = fac_hash_int(h, (uint64_t)k->mode << 8 | (uint64_t)k->order << 2 | (uint64_t)k->whole << 1 | (uint64_t)k->few);
+    h = fac_hash_int(h, (uint64_t)k->mode << 8 | (uint64_t)k->order << 2 | (uint64_t)k->whole << 1 |
+                            (uint64_t)k->few);
     h = fac_hash_int(h, (uint64_t)k->run);
     for (int d = 0; d < 3 && c->kind == FAC_CL_GRAD_X; d++) {
         h = fac_hash_int(h, (uint64_t)c->g.stride[d]);
@@ -48,26 +62,35 @@ uint64_t fac_nv_pack_key(const fac_nv_conv *c, const fac_nv_packing *k, int inpu
 /* ---- the kernel ---- */
 
 /* Floats of local memory: 16 rows of 32 terms (64 of 16 bits) of 3 x 3 taps. */
-static int stage_of(fac_nv_mode mode) { return mode == FAC_NV_BF16 || mode == FAC_NV_F16 ? 9600 : 4800; }
+static int stage_of(fac_nv_mode mode) {
+    return mode == FAC_NV_BF16 || mode == FAC_NV_F16 ? 9600 : 4800;
+}
 
 bool fac_nv_packs_text(fac_dtype type, fac_nv_mode mode, int sources, fac_text *to) {
     const char *memory = fac_cl_in_memory(type);
-    fac_text_print(to, "#define MEM %s\n#define STAGE %d\n#define PARTS %d\n", memory, stage_of(mode),
-                   mode == FAC_NV_3XTF32 ? 2 : 1);
-    if (type == FAC_F32) fac_text_add(to, "#define LOAD(p, i) (p)[i]\n#define LOAD4(p) *(global const float4 *)(p)\n");
+    fac_text_print(to, "#define MEM %s\n#define STAGE %d\n#define PARTS %d\n", memory,
+                   stage_of(mode), mode == FAC_NV_3XTF32 ? 2 : 1);
+    if (type == FAC_F32)
+        fac_text_add(to,
+                     "#define LOAD(p, i) (p)[i]\n#define LOAD4(p) *(global const float4 *)(p)\n");
     else if (type == FAC_F16)
-        fac_text_add(to, "#define LOAD(p, i) fac_load_f16(p, i)\n#define LOAD4(p) vload_half4(0, (global const half *)(p))\n");
+        fac_text_add(to, "#define LOAD(p, i) fac_load_f16(p, i)\n#define LOAD4(p) vload_half4(0, "
+                         "(global const half *)(p))\n");
     else
-        fac_text_add(to, "#define LOAD(p, i) fac_load_bf16(p, i)\n#define LOAD4(p) four(*(global const ushort4 *)(p))\n"
-                         "static float4 four(ushort4 x) {\n    return (float4)(fac_from_bf16(x.x), fac_from_bf16(x.y), "
+        fac_text_add(to, "#define LOAD(p, i) fac_load_bf16(p, i)\n#define LOAD4(p) four(*(global "
+                         "const ushort4 *)(p))\n"
+                         "static float4 four(ushort4 x) {\n    return (float4)(fac_from_bf16(x.x), "
+                         "fac_from_bf16(x.y), "
                          "fac_from_bf16(x.z), fac_from_bf16(x.w));\n}\n");
     if (mode == FAC_NV_BF16 || mode == FAC_NV_F16)
-        fac_text_print(to, "#define HALF\n#define BITS(x) fac_bits_%s(x)\n", mode == FAC_NV_F16 ? "f16" : "bf16");
+        fac_text_print(to, "#define HALF\n#define BITS(x) fac_bits_%s(x)\n",
+                       mode == FAC_NV_F16 ? "f16" : "bf16");
     if (sources) {
         fac_text_print(to, "#define SOURCES %d\n#define PARAMETERS", sources);
         for (int i = 0; i < sources; i++) fac_text_print(to, ", global const %s *x%d", memory, i);
         fac_text_add(to, "\n#define PICK(k) switch (k) {");
-        for (int i = 1; i < sources; i++) fac_text_print(to, " case %d: x = x%d + p.at[%d]; break;", i, i, i);
+        for (int i = 1; i < sources; i++)
+            fac_text_print(to, " case %d: x = x%d + p.at[%d]; break;", i, i, i);
         fac_text_add(to, " default: x = x0 + p.at[0]; }\n");
     }
     fac_text_add(to, fac_cl_nv_pack);
@@ -78,10 +101,12 @@ bool fac_nv_pack_text(const fac_nv_conv *c, const fac_nv_packing *k, fac_text *t
     return fac_nv_packs_text(c->r.dtype, k->mode, 0, to);
 }
 
-fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k, fac_cl_kernel *out, fac_error *err) {
+fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k,
+                            fac_cl_kernel *out, fac_error *err) {
     fac_text text = { 0 };
-    fac_status status = fac_nv_pack_text(c, k, &text) ? fac_cl_kernel_new(o, text.s, "", "pack", out, err)
-                                                      : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    fac_status status = fac_nv_pack_text(c, k, &text)
+                            ? fac_cl_kernel_new(o, text.s, "", "pack", out, err)
+                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
     fac_text_free(&text);
     return status;
 }
@@ -98,7 +123,8 @@ size_t fac_nv_pack_items(const fac_opencl *o) {
 
 size_t fac_nv_pack_units(const fac_nv_weights *w, const fac_nv_pack *s) {
     const int groups = s->within ? s->within : w->product->groups;
-    return s->k_tiles ? (size_t)groups * (size_t)s->row_tiles * (size_t)s->slabs * (size_t)s->blocks : 0;
+    return s->k_tiles ? (size_t)groups * (size_t)s->row_tiles * (size_t)s->slabs * (size_t)s->blocks
+                      : 0;
 }
 
 static float larger_by(const fac_nv_packing *k) {
@@ -112,10 +138,12 @@ static void cut_units(fac_nv_pack *s, const fac_nv_packing *k) {
     const int terms = k->terms, room = stage_of(k->mode);
     int bits = 4 + ROWS_BITS;
     for (; bits >= 4; bits--) {
-        const int64_t rows = INT64_C(1) << bits, run = (s->turned ? rows : terms) * s->window, runs = s->turned ? terms : rows;
+        const int64_t rows = INT64_C(1) << bits, run = (s->turned ? rows : terms) * s->window,
+                      runs = s->turned ? terms : rows;
         if (k->few || s->taps > TAPS || k->rows % rows || runs * (run + PAD) > room) continue;
         const fac_nv_divisor by = fac_nv_divide((uint32_t)run / 4);
-        s->staged = 1, s->runs = (int32_t)runs, s->run = (int32_t)run, s->multiplier = by.multiplier, s->shift = by.shift;
+        s->staged = 1, s->runs = (int32_t)runs, s->run = (int32_t)run,
+        s->multiplier = by.multiplier, s->shift = by.shift;
         break;
     }
     s->row_bits = s->staged ? bits : 4;
@@ -129,11 +157,20 @@ fac_nv_pack fac_nv_pack_phase(const fac_nv_weights *w, int phase, size_t to) {
     const fac_nv_packing *k = w->k;
     const fac_nv_phase f = fac_nv_phase_of(c, phase);
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], line = g->C / g->groups * taps;
-    fac_nv_pack s = { .to = (int64_t)((to + fac_nv_packed_at(c, k, phase)) / (size_t)element_bytes(k)),
-                      .group = g->K / g->groups * line, .line = (int32_t)line, .window = (int32_t)taps,
-                      .turned = w->weights->kind == FAC_CL_GRAD_X, .rows = c->rows, .channels = c->channels,
-                      .row_tiles = fac_nv_row_tiles(c, k), .k_tiles = fac_nv_k_tiles(c, k, &f), .taps = f.taps,
-                      .tile_rows = k->rows, .order = (int32_t)k->order, .few = k->few,
+    fac_nv_pack s = { .to = (int64_t)((to + fac_nv_packed_at(c, k, phase)) /
+                                      (size_t)element_bytes(k)),
+                      .group = g->K / g->groups * line,
+                      .line = (int32_t)line,
+                      .window = (int32_t)taps,
+                      .turned = w->weights->kind == FAC_CL_GRAD_X,
+                      .rows = c->rows,
+                      .channels = c->channels,
+                      .row_tiles = fac_nv_row_tiles(c, k),
+                      .k_tiles = fac_nv_k_tiles(c, k, &f),
+                      .taps = f.taps,
+                      .tile_rows = k->rows,
+                      .order = (int32_t)k->order,
+                      .few = k->few,
                       .larger = larger_by(k),
                       .within = k->points ? (int32_t)g->groups : 0 };
     while (1 << s.term_bits < k->terms) s.term_bits++;
@@ -146,26 +183,30 @@ fac_nv_pack fac_nv_pack_phase(const fac_nv_weights *w, int phase, size_t to) {
 
 /* ---- a launch for each ---- */
 
-static fac_status launch(fac_opencl *o, const fac_nv_weights *w, const fac_cl_kernel *kernel, fac_span from, fac_span to,
-                         fac_error *err) {
-    const int64_t at = (int64_t)(fac_cl_at(from) / (size_t)fac_dtype_get(w->weights->r.dtype)->block_bytes);
+static fac_status launch(fac_opencl *o, const fac_nv_weights *w, const fac_cl_kernel *kernel,
+                         fac_span from, fac_span to, fac_error *err) {
+    const int64_t at =
+        (int64_t)(fac_cl_at(from) / (size_t)fac_dtype_get(w->weights->r.dtype)->block_bytes);
     const size_t items = fac_nv_pack_items(o);
     for (int i = 0; i < fac_nv_pack_phases(w); i++) {
         const fac_nv_pack s = fac_nv_pack_phase(w, i, fac_cl_at(to));
         const fac_cl_range range = { 1, { fac_nv_pack_units(w, &s) * items }, { items } };
-        const fac_cl_arg args[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&at, sizeof at), fac_cl_arg_span(from),
+        const fac_cl_arg args[] = { fac_cl_arg_value(&s, sizeof s),
+                                    fac_cl_arg_value(&at, sizeof at), fac_cl_arg_span(from),
                                     fac_cl_arg_span(to) };
         FAC_TRY(fac_cl_launch(o, kernel, &range, 4, args, err));
     }
     return FAC_OK;
 }
 
-fac_status fac_nv_pack_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k, const fac_cl_kernel *kernel,
-                           fac_span from, fac_span to, fac_error *err) {
+fac_status fac_nv_pack_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k,
+                           const fac_cl_kernel *kernel, fac_span from, fac_span to,
+                           fac_error *err) {
     return launch(o, &(fac_nv_weights){ c, c, k }, kernel, from, to, err);
 }
 
-fac_status fac_nv_pack_points(fac_opencl *o, const fac_nv_conv *c, const fac_nv_conv *m, const fac_nv_packing *k,
-                              const fac_cl_kernel *kernel, fac_span from, fac_span to, fac_error *err) {
+fac_status fac_nv_pack_points(fac_opencl *o, const fac_nv_conv *c, const fac_nv_conv *m,
+                              const fac_nv_packing *k, const fac_cl_kernel *kernel, fac_span from,
+                              fac_span to, fac_error *err) {
     return launch(o, &(fac_nv_weights){ c, m, k }, kernel, from, to, err);
 }

@@ -11,21 +11,28 @@ enum { PHASES = 64, COORDINATE = 1 << 24, GROUPS = 1 << 16 };
 
 static bool small(const fac_conv_geom *g) {
     for (int k = 0; k < 3; k++) {
-        const int64_t sizes[] = { g->in[k], g->out[k], g->kernel[k], g->stride[k], g->dilation[k], g->pad[k] };
-        for (int i = 0; i < 6; i++) if (sizes[i] < 0 || sizes[i] > COORDINATE) return false;
-        if (g->kernel[k] * g->dilation[k] > COORDINATE || g->out[k] * g->stride[k] > 4 * (int64_t)COORDINATE) return false;
+        const int64_t sizes[] = { g->in[k],     g->out[k],      g->kernel[k],
+                                  g->stride[k], g->dilation[k], g->pad[k] };
+        for (int i = 0; i < 6; i++)
+            if (sizes[i] < 0 || sizes[i] > COORDINATE) return false;
+        if (g->kernel[k] * g->dilation[k] > COORDINATE ||
+            g->out[k] * g->stride[k] > 4 * (int64_t)COORDINATE)
+            return false;
     }
     if (g->N > INT32_MAX || g->groups > GROUPS) return false;
     return (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] <= PHASES;
 }
 
-/* The steps of the image that taps look at.  Fours (f32: of 16 bytes; 16 bits: eights) are read at once. */
+/* The steps of the image that taps look at.  Fours (f32: of 16 bytes; 16 bits: eights) are read at
+ * once. */
 static bool read_image(fac_problem *p, fac_nv_conv *c) {
     fac_operand *x = &p->in[0];
     const int fours = c->r.dtype == FAC_F32 ? 4 : 8;
     for (int turn = 0; turn < 2; turn++) {
-        if (turn && c->few) x->layout = fac_layout_plain(&x->type.dims);
-        else if (turn) fac_nv_lay_last(x);
+        if (turn && c->few)
+            x->layout = fac_layout_plain(&x->type.dims);
+        else if (turn)
+            fac_nv_lay_last(x);
         if (!fac_nv_place_of(x, &x->type.dims, &c->x)) continue;
         if (c->few) return true;
         const int64_t steps = c->x.at | c->x.image | c->x.depth | c->x.row | c->x.column;
@@ -60,12 +67,15 @@ static bool read_norm(const fac_node *of, fac_problem *p, fac_nv_conv *c) {
     }
     *n = (fac_nv_norm){ -1, -1, -1, -1, -1, -1, -1, -1, 1, 0, 0, 0 };
     fac_attr_get_int(of, "apart", &n->apart);
-    fac_attr_get_real(of, "epsilon", &n->epsilon), fac_attr_get_real(of, "lo", &n->lo), fac_attr_get_real(of, "hi", &n->hi);
+    fac_attr_get_real(of, "epsilon", &n->epsilon), fac_attr_get_real(of, "lo", &n->lo),
+        fac_attr_get_real(of, "hi", &n->hi);
     if (p->nin > ADD) n->add = add_extra(p, ADD, c);
     if (y) n->y = add_extra(p, Y, c);
     if (mask) n->mask = add_extra(p, MASK, c);
     n->x = add_extra(p, X, c), n->mean = add_extra(p, MEAN, c);
-    if (!y && !mask) n->var = add_extra(p, VAR, c), n->scale = add_extra(p, SCALE, c), n->bias = add_extra(p, BIAS, c);
+    if (!y && !mask)
+        n->var = add_extra(p, VAR, c), n->scale = add_extra(p, SCALE, c),
+        n->bias = add_extra(p, BIAS, c);
     return n->x >= 0 && n->mean >= 0 && (mask ? n->mask >= 0 : y ? n->y >= 0 : n->bias >= 0);
 }
 
@@ -73,7 +83,8 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     const fac_conv_geom *g = &c->g;
     int bias;
     const fac_node *own = p->node;
-    fac_node plain = *p->node;              /* the convolution without statistics: the same operands and attributes */
+    fac_node plain =
+        *p->node; /* the convolution without statistics: the same operands and attributes */
     fac_problem conv = *p;
     memset(c, 0, sizeof *c);
     c->moments = plain.op == &fac_op_conv2d_moments || plain.op == &fac_op_conv2d_grad_x_norm;
@@ -85,17 +96,23 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     }
     if (plain.op == &fac_op_conv2d_max_pool) {
         fac_pool_geom pool;
-        if (!fac_conv_pool_geometry(&plain, &c->g, &pool) || !fac_conv_pool_halves(&pool)) return false;
+        if (!fac_conv_pool_geometry(&plain, &c->g, &pool) || !fac_conv_pool_halves(&pool))
+            return false;
         c->pooled = true;
-        plain.op = &fac_op_conv2d;              /* whose attributes come first */
+        plain.op = &fac_op_conv2d; /* whose attributes come first */
         conv.node = &plain, p = &conv;
     }
-    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W || !small(g)) return false;
-    if (!fac_cl_product_start(o, p, bias, &c->r) || !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode)) return false;
+    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W || !small(g))
+        return false;
+    if (!fac_cl_product_start(o, p, bias, &c->r) ||
+        !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode))
+        return false;
     if (c->sums && !read_norm(own, p, c)) return false;
     const bool turned = c->kind == FAC_CL_GRAD_X;
-    const int64_t rows = (turned ? g->C : g->K) / g->groups, channels = (turned ? g->K : g->C) / g->groups;
-    if (rows < 4 || rows % 4 || rows > COORDINATE || channels < 1 || channels > COORDINATE) return false;
+    const int64_t rows = (turned ? g->C : g->K) / g->groups,
+                  channels = (turned ? g->K : g->C) / g->groups;
+    if (rows < 4 || rows % 4 || rows > COORDINATE || channels < 1 || channels > COORDINATE)
+        return false;
     c->groups = (int32_t)g->groups, c->rows = (int32_t)rows, c->channels = (int32_t)channels;
     c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
     if (!c->few && channels % (c->r.dtype == FAC_F32 ? 4 : 8)) return false;
@@ -107,25 +124,36 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     if ((double)rows * (double)channels * (double)g->groups * (double)taps >= 1e9) return false;
     const int64_t apart = c->sums && c->norm.add >= 0 ? c->norm.apart : 1;
     if (apart > 1 && (c->phases > 1 || apart > COORDINATE)) return false;
-    const fac_nv_unlike unlike = { apart > 1 ? c->norm.add : -1, (int)apart, c->sums ? c->norm.mask : -1 };
+    const fac_nv_unlike unlike = { apart > 1 ? c->norm.add : -1, (int)apart,
+                                   c->sums ? c->norm.mask : -1 };
     return read_image(p, c) && fac_nv_ends_read(p, &c->r, &unlike, &c->ends);
 }
 
-/* grad_x: pixel `place + stride o` of dx meets tap k of pixel o + (place + pad - k dilation) / stride of dy, where that is whole:
- * for k = first + each t with each = stride / gcd(stride, dilation). */
+/* grad_x: pixel `place + stride o` of dx meets tap k of pixel o + (place + pad - k dilation) /
+ * stride of dy, where that is whole: for k = first + each t with each = stride / gcd(stride,
+ * dilation). */
 static fac_nv_axis axis_of(const fac_nv_conv *c, int d, int place) {
     const fac_conv_geom *g = &c->g;
     if (c->kind == FAC_CL_FORWARD)
-        return (fac_nv_axis){ .in = (int32_t)g->in[d], .out = (int32_t)g->out[d], .origin = (int32_t)-g->pad[d],
-                              .stride = (int32_t)g->stride[d], .far = (int32_t)g->dilation[d], .taps = (int32_t)g->kernel[d],
-                              .step = 1, .each = 1 };
+        return (fac_nv_axis){ .in = (int32_t)g->in[d],
+                              .out = (int32_t)g->out[d],
+                              .origin = (int32_t)-g->pad[d],
+                              .stride = (int32_t)g->stride[d],
+                              .far = (int32_t)g->dilation[d],
+                              .taps = (int32_t)g->kernel[d],
+                              .step = 1,
+                              .each = 1 };
     const int64_t stride = g->stride[d], from = place + g->pad[d];
-    fac_nv_axis a = { .in = (int32_t)g->out[d], .stride = 1, .place = place, .step = (int32_t)stride, .each = 1 };
+    fac_nv_axis a = {
+        .in = (int32_t)g->out[d], .stride = 1, .place = place, .step = (int32_t)stride, .each = 1
+    };
     a.out = (int32_t)(g->in[d] > place ? (g->in[d] - place + stride - 1) / stride : 0);
     for (int64_t k = 0, last = -1; k < g->kernel[d]; k++) {
         if ((from - k * g->dilation[d]) % stride) continue;
-        if (last < 0) a.first = (int32_t)k, a.origin = (int32_t)((from - k * g->dilation[d]) / stride);
-        else if (a.taps == 1) a.each = (int32_t)(k - last), a.far = (int32_t)(-(k - last) * g->dilation[d] / stride);
+        if (last < 0)
+            a.first = (int32_t)k, a.origin = (int32_t)((from - k * g->dilation[d]) / stride);
+        else if (a.taps == 1)
+            a.each = (int32_t)(k - last), a.far = (int32_t)(-(k - last) * g->dilation[d] / stride);
         last = k, a.taps++;
     }
     return a;

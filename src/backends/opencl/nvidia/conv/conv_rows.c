@@ -1,6 +1,7 @@
-/* conv/wgmma: convolutions forward and by x on sm_90's matrix units, of any window, stride, dilation and padding; see
- * kernels/nv_conv_rows.cl.  Weights are packed once; where they change in the run, as a step of it.  conv/mma is the same on
- * mma.sync: kernels/nv_mma_conv.cl, cut by mma_conv_tiles.c; conv/warps for few pixels: kernels/nv_conv_warps.cl, conv_warps.h. */
+/* conv/wgmma: convolutions forward and by x on sm_90's matrix units, of any window, stride,
+ * dilation and padding; see kernels/nv_conv_rows.cl.  Weights are packed once; where they change in
+ * the run, as a step of it.  conv/mma is the same on mma.sync: kernels/nv_mma_conv.cl, cut by
+ * mma_conv_tiles.c; conv/warps for few pixels: kernels/nv_conv_warps.cl, conv_warps.h. */
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/conv/conv_warps.h"
 #include "backends/opencl/nvidia/unit/pack.h"
@@ -21,72 +22,98 @@ enum { VERSION = 2, OPTIONS = 96 };
 
 /* As the kernel has it. */
 typedef struct look {
-    int64_t  x, w, work, counters;
-    int32_t  image, step[3], channel, in[3], out[3], origin[3], stride[3], far[3], taps[3];
+    int64_t x, w, work, counters;
+    int32_t image, step[3], channel, in[3], out[3], origin[3], stride[3], far[3], taps[3];
     uint32_t multiplier[3], shift[3];
-    int32_t  pixels, rows, channels, row_tiles, k_tiles, each_k, all_taps, zero;
+    int32_t pixels, rows, channels, row_tiles, k_tiles, each_k, all_taps, zero;
 } look;
 
-typedef struct moments { int64_t at, channels; } moments;
+typedef struct moments {
+    int64_t at, channels;
+} moments;
 
-static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
+static bool is_half(const fac_nv_conv *c) {
+    return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
+}
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 static int items_of(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
     return t->warps ? 32 * t->warps : t->warp_rows ? fac_mma_items(&m) : 128 * t->c.teams;
 }
-static int64_t columns_of(const fac_nv_rows *r) { return (int64_t)r->c.groups * fac_nv_row_tiles(&r->c, &r->t.k); }
+static int64_t columns_of(const fac_nv_rows *r) {
+    return (int64_t)r->c.groups * fac_nv_row_tiles(&r->c, &r->t.k);
+}
 
-/* ---- kernels --------------------------------------------------------------------------------------------------------- */
+/* ---- kernels
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void add_product(const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
-    if (t->warps) fac_nv_warps_text(c, t, to);
-    else if (t->warp_rows) fac_mma_tiles_text(&m, to);
+    if (t->warps)
+        fac_nv_warps_text(c, t, to);
+    else if (t->warp_rows)
+        fac_mma_tiles_text(&m, to);
     if (t->warps || t->warp_rows) return;
     static const char *const names[] = { "tf32", "tf32", "bf16", "f16" };
-    static const fac_nv_kind kinds[] = { FAC_NV_KIND_TF32, FAC_NV_KIND_TF32, FAC_NV_KIND_BF16, FAC_NV_KIND_F16 };
+    static const fac_nv_kind kinds[] = { FAC_NV_KIND_TF32, FAC_NV_KIND_TF32, FAC_NV_KIND_BF16,
+                                         FAC_NV_KIND_F16 };
     fac_nv_wgmma_text(to, t->c.columns, kinds[c->mode], FAC_NV_A_REGISTERS);
     fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_rs\n", names[c->mode], t->c.columns);
 }
 
-static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to) {
+static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_tile *t,
+                       fac_text *to) {
     const bool x16 = c->r.dtype != FAC_F32;
     fac_text_add(to, fac_cl_nv_common);
     add_product(c, t, to);
     const bool good = fac_nv_epilogue_text(&c->r, &c->ends, o->limits.fp64, to);
     fac_text_print(to,
-                   "#define BN %d\n#define BK %d\n#define TEAMS %d\n#define STAGES %d\n#define STAGE %d\n#define PROMOTE %d\n",
-                   t->c.columns, t->k.terms, t->c.teams, t->c.stages, fac_nv_tile_bytes(&t->k), t->promote);
-    fac_text_print(to, "#define PARTS %d\n#define XMEM %s\n", c->mode == FAC_NV_3XTF32 ? 2 : 1, x16 ? "ushort" : "float");
+                   "#define BN %d\n#define BK %d\n#define TEAMS %d\n#define STAGES %d\n#define "
+                   "STAGE %d\n#define PROMOTE %d\n",
+                   t->c.columns, t->k.terms, t->c.teams, t->c.stages, fac_nv_tile_bytes(&t->k),
+                   t->promote);
+    fac_text_print(to, "#define PARTS %d\n#define XMEM %s\n", c->mode == FAC_NV_3XTF32 ? 2 : 1,
+                   x16 ? "ushort" : "float");
     if (x16) fac_text_add(to, "#define X16\n#define X_AS_FLOAT(x) ");
-    if (x16) fac_text_add(to, c->r.dtype == FAC_BF16 ? "as_float((uint)(x) << 16)\n" : "half_of(x)\n");
-    if (is_half(c)) fac_text_print(to, "#define HALF\n#define PACK2 nv_pack_%s\n", c->mode == FAC_NV_F16 ? "f16" : "bf16");
+    if (x16)
+        fac_text_add(to, c->r.dtype == FAC_BF16 ? "as_float((uint)(x) << 16)\n" : "half_of(x)\n");
+    if (is_half(c))
+        fac_text_print(to, "#define HALF\n#define PACK2 nv_pack_%s\n",
+                       c->mode == FAC_NV_F16 ? "f16" : "bf16");
     if (c->r.result != FAC_F32) fac_text_add(to, "#define RESULT16\n");
     if (t->c.ahead) fac_text_add(to, "#define AHEAD\n");
-    if (c->few) fac_text_print(to, "#define FEW %d\n", (int)c->channels);
-    else if (c->channels % t->k.terms) fac_text_add(to, "#define RAGGED\n");
+    if (c->few)
+        fac_text_print(to, "#define FEW %d\n", (int)c->channels);
+    else if (c->channels % t->k.terms)
+        fac_text_add(to, "#define RAGGED\n");
     if (t->splits > 1) fac_text_add(to, "#define SPLIT\n");
     if (c->g.rank > 2) fac_text_add(to, "#define DEEP\n");
     if (c->pooled) fac_text_add(to, "#define POOL\n");
     fac_text_print(to, "#define BM %d\n#define ITEMS %d\n", fac_nv_tile_rows(t), items_of(c, t));
     fac_text_add(to, fac_cl_nv_conv_look);
-    if (c->moments) fac_text_add(to, "#define MOMENTS\n#define MOMENTS_MEET(id) barrier(CLK_LOCAL_MEM_FENCE)\n");
+    if (c->moments)
+        fac_text_add(to,
+                     "#define MOMENTS\n#define MOMENTS_MEET(id) barrier(CLK_LOCAL_MEM_FENCE)\n");
     if (c->sums) fac_text_add(to, "#define NORM\n");
     if (c->sums) fac_nv_norm_text(c, to);
     if (c->moments) fac_text_add(to, fac_cl_nv_moments);
     if (c->pooled) fac_text_add(to, fac_cl_nv_conv_rows_pool);
     if (t->warps) fac_text_print(to, "#define NAME(x) x\n%s", fac_cl_nv_warp_products);
-    fac_text_add(to, t->warps ? fac_cl_nv_conv_warps : t->warp_rows ? fac_cl_nv_mma_conv : fac_cl_nv_conv_rows);
+    fac_text_add(to, t->warps       ? fac_cl_nv_conv_warps
+                     : t->warp_rows ? fac_cl_nv_mma_conv
+                                    : fac_cl_nv_conv_rows);
     return good && !to->failed;
 }
 
 static void write_options(const fac_nv_conv *c, const fac_nv_tile *t, char *to) {
     const int n = snprintf(to, OPTIONS, "%s", fac_cl_options(&c->r));
-    if (t->c.registers) snprintf(to + n, (size_t)(OPTIONS - n), " -cl-nv-maxrregcount=%d", t->c.registers);
+    if (t->c.registers)
+        snprintf(to + n, (size_t)(OPTIONS - n), " -cl-nv-maxrregcount=%d", t->c.registers);
 }
 
-bool fac_nv_rows_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to) {
+bool fac_nv_rows_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_tile *t,
+                      fac_text *to) {
     char options[OPTIONS];
     write_options(c, t, options);
     fac_text_print(to, "// %s\n", options);
@@ -112,8 +139,9 @@ fac_status fac_nv_rows_make(fac_device *d, fac_nv_rows *r, fac_error *err) {
     fac_text text = { 0 };
     FAC_TRY(make_counters(d, r, err));
     write_options(&r->c, &r->t, options);
-    fac_status status = write_text(o, &r->c, &r->t, &text) ? fac_cl_kernel_new(o, text.s, options, "conv_rows", &r->kernel, err)
-                                                           : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    fac_status status = write_text(o, &r->c, &r->t, &text)
+                            ? fac_cl_kernel_new(o, text.s, options, "conv_rows", &r->kernel, err)
+                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
     fac_text_free(&text);
     return status;
 }
@@ -123,38 +151,52 @@ void fac_nv_rows_free(fac_device *d, fac_nv_rows *r) {
     fac_device_release(d, r->counters.memory, r->counted);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------------ */
+/* ---- runs
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
     const fac_nv_conv *c = &r->c;
     const fac_nv_place *x = &c->x;
-    look s = { .x = x->at, .image = x->image, .step = { x->depth, x->row, x->column }, .channel = x->channel,
-               .pixels = (int32_t)f->pixels, .rows = c->rows, .channels = c->channels, .row_tiles = fac_nv_row_tiles(c, &r->t.k),
-               .k_tiles = fac_nv_k_tiles(c, &r->t.k, f), .each_k = r->t.each_k, .all_taps = f->taps };
+    look s = { .x = x->at,
+               .image = x->image,
+               .step = { x->depth, x->row, x->column },
+               .channel = x->channel,
+               .pixels = (int32_t)f->pixels,
+               .rows = c->rows,
+               .channels = c->channels,
+               .row_tiles = fac_nv_row_tiles(c, &r->t.k),
+               .k_tiles = fac_nv_k_tiles(c, &r->t.k, f),
+               .each_k = r->t.each_k,
+               .all_taps = f->taps };
     for (int d = 0; d < 3; d++) {
         const fac_nv_axis *a = &f->axis[d];
         const int32_t out = c->pooled && d > 0 ? a->out / 2 : a->out;
         const fac_nv_quotient by = fac_nv_quotient_of((uint32_t)(out ? out : 1));
-        s.in[d] = a->in, s.out[d] = out, s.origin[d] = a->origin, s.stride[d] = a->stride, s.far[d] = a->far,
-            s.taps[d] = a->taps;
+        s.in[d] = a->in, s.out[d] = out, s.origin[d] = a->origin, s.stride[d] = a->stride,
+        s.far[d] = a->far, s.taps[d] = a->taps;
         s.multiplier[d] = by.multiplier, s.shift[d] = by.shift;
     }
     return s;
 }
 
-static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_phase *f, fac_span x, fac_span w, fac_span y,
-                            const fac_span *in, fac_span work, fac_error *err) {
+static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_phase *f, fac_span x,
+                            fac_span w, fac_span y, const fac_span *in, fac_span work,
+                            fac_error *err) {
     const fac_cl_product *p = &r->c.r;
     look s = look_of(r, f);
     fac_nv_ends e = fac_nv_phase_ends(&r->c, f);
     s.x += (int64_t)(fac_cl_at(x) / bytes_of(p->dtype)), s.w = (int64_t)fac_cl_at(w);
     e.p[0].at += (int64_t)(fac_cl_at(y) / bytes_of(p->result));
-    fac_cl_arg args[9 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(p)),
-                                           fac_cl_arg_span(x), fac_cl_arg_span(w), fac_cl_arg_span(y) };
+    fac_cl_arg args[9 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
+                                           fac_cl_arg_value(&e, fac_nv_ends_bytes(p)),
+                                           fac_cl_arg_span(x), fac_cl_arg_span(w),
+                                           fac_cl_arg_span(y) };
     moments left = { 0, (int64_t)r->c.groups * r->c.rows };
     int n = 5;
     if (r->t.splits > 1) {
-        s.work = (int64_t)(fac_cl_at(work) / sizeof(float)), s.counters = (int64_t)(fac_cl_at(r->counters) / sizeof(uint32_t));
+        s.work = (int64_t)(fac_cl_at(work) / sizeof(float)),
+        s.counters = (int64_t)(fac_cl_at(r->counters) / sizeof(uint32_t));
         args[n++] = fac_cl_arg_span(work), args[n++] = fac_cl_arg_span(r->counters);
     }
     if (r->c.moments) {
@@ -168,14 +210,17 @@ static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_ph
         args[n++] = fac_cl_arg_span(extra);
     }
     const size_t items = (size_t)items_of(&r->c, &r->t);
-    const fac_cl_range range = { 3, { items * (size_t)columns_of(r), (size_t)fac_nv_parts(f->pixels, fac_nv_tile_rows(&r->t)),
-                                      (size_t)r->t.splits }, { items, 1, 1 } };
+    const fac_cl_range range = { 3,
+                                 { items * (size_t)columns_of(r),
+                                   (size_t)fac_nv_parts(f->pixels, fac_nv_tile_rows(&r->t)),
+                                   (size_t)r->t.splits },
+                                 { items, 1, 1 } };
     return fac_cl_launch(o, &r->kernel, &range, n, args, err);
 }
 
-fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, fac_span x, fac_span w, fac_span y,
-                           const fac_span *in,
-                           fac_span work, fac_error *err) {
+fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, fac_span x,
+                           fac_span w, fac_span y, const fac_span *in, fac_span work,
+                           fac_error *err) {
     for (int i = 0; i < r->c.phases; i++) {
         fac_nv_phase f = fac_nv_phase_of(&r->c, i);
         const fac_span packed = { w.memory, w.at + fac_nv_packed_at(&r->c, &r->t.k, i) };
@@ -185,31 +230,41 @@ fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, 
     return FAC_OK;
 }
 
-/* ---- the solver ------------------------------------------------------------------------------------------------------ */
+/* ---- the solver
+ * ------------------------------------------------------------------------------------------------------
+ */
 
-typedef struct plan { fac_nv_rows r; fac_cl_kernel pack, moments; } plan;
+typedef struct plan {
+    fac_nv_rows r;
+    fac_cl_kernel pack, moments;
+} plan;
 
 static fac_nv_moments moments_of(const fac_nv_conv *c) {
     const fac_nv_phase f = fac_nv_phase_of(c, 0);
-    return (fac_nv_moments){ fac_nv_parts(f.pixels, FAC_NV_PART_ROWS), (int64_t)c->groups * c->rows };
+    return (fac_nv_moments){ fac_nv_parts(f.pixels, FAC_NV_PART_ROWS),
+                             (int64_t)c->groups * c->rows };
 }
 
 typedef enum kernel_of { WGMMA, MMA, WARPS } kernel_of;
 
 static bool choose(fac_opencl *o, const fac_nv_conv *c, int variant, kernel_of k, fac_nv_tile *t) {
     if (k == MMA) return fac_mma_conv_choose(o, c, variant, t);
-    return k == WARPS ? fac_nv_warps_choose(o, c, variant, t) : fac_nv_tile_choose(o, c, variant, t);
+    return k == WARPS ? fac_nv_warps_choose(o, c, variant, t)
+                      : fac_nv_tile_choose(o, c, variant, t);
 }
 
 static int variants(const fac_nv_conv *c, kernel_of k) {
-    return k == MMA ? fac_mma_conv_variants(c) : k == WARPS ? fac_nv_warps_variants(c) : fac_nv_tile_variants(c);
+    return k == MMA     ? fac_mma_conv_variants(c)
+           : k == WARPS ? fac_nv_warps_variants(c)
+                        : fac_nv_tile_variants(c);
 }
 
 static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_conv c;
     fac_nv_tile t;
-    if (!fac_cl_has_path(o, k == WGMMA ? FAC_CL_WGMMA : FAC_CL_MMA) || !fac_nv_conv_read(o, p, &c)) return false;
+    if (!fac_cl_has_path(o, k == WGMMA ? FAC_CL_WGMMA : FAC_CL_MMA) || !fac_nv_conv_read(o, p, &c))
+        return false;
     if ((c.pooled && k != WGMMA) || (c.moments && (k != WGMMA || c.phases > 1))) return false;
     if (!choose(o, &c, p->variant, k, &t)) return false;
     const fac_nv_moments m = moments_of(&c);
@@ -226,9 +281,15 @@ static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offe
     return true;
 }
 
-static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, WGMMA, offer); }
-static bool offer_mma(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, MMA, offer); }
-static bool offer_warps(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, WARPS, offer); }
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    return offer_on(d, p, WGMMA, offer);
+}
+static bool offer_mma(fac_device *d, fac_problem *p, fac_offer *offer) {
+    return offer_on(d, p, MMA, offer);
+}
+static bool offer_warps(fac_device *d, fac_problem *p, fac_offer *offer) {
+    return offer_on(d, p, WARPS, offer);
+}
 
 static void done(fac_device *d, void *arg) {
     plan *q = arg;
@@ -241,25 +302,32 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status build(fac_device *d, const fac_problem *p, kernel_of k, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
+    fac_problem settled =
+        *p; /* its layouts are those that the offer asked for, so none is changed */
     if (!fac_nv_conv_read(o, &settled, &q->r.c) || !choose(o, &q->r.c, p->variant, k, &q->r.t))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
+                         p->node->op->name);
     FAC_TRY(fac_nv_pack_make(o, &q->r.c, &q->r.t.k, &q->pack, err));
     const fac_nv_moments m = moments_of(&q->r.c);
     if (q->r.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->r.c, &m, &q->moments, err));
     return fac_nv_rows_make(d, &q->r, err);
 }
 
-static fac_status make_on(fac_device *d, const fac_problem *p, kernel_of k, void **out, fac_error *err) {
+static fac_status make_on(fac_device *d, const fac_problem *p, kernel_of k, void **out,
+                          fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     fac_status status = build(d, p, k, q, err);
-    if (status) done(d, q);
-    else *out = q;
+    if (status)
+        done(d, q);
+    else
+        *out = q;
     return status;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make_on(d, p, WGMMA, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make_on(d, p, WGMMA, out, err);
+}
 static fac_status make_mma(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     return make_on(d, p, MMA, out, err);
 }
@@ -277,13 +345,15 @@ fac_nv_weights fac_nv_rows_weights(const void *arg) {
     return (fac_nv_weights){ &q->r.c, &q->r.c, &q->r.t.k };
 }
 
-static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     const plan *q = arg;
     (void)input;
     return fac_nv_pack_run(fac_opencl_of(d), &q->r.c, &q->r.t.k, &q->pack, from, to, err);
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *q = arg;
     fac_opencl *o = fac_opencl_of(d);
     FAC_TRY(fac_nv_rows_run(o, &q->r, q->r.c.g.N, in[0], in[1], out[0], in, work, err));
@@ -293,9 +363,24 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return fac_nv_moments_run(o, &q->r.c, &m, &q->moments, from, in, out, err);
 }
 
-const fac_solver fac_cl_conv_wgmma = {
-    .name = "conv/wgmma", .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
-const fac_solver fac_cl_conv_mma = {
-    .name = "conv/mma", .offer = offer_mma, .make = make_mma, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
-const fac_solver fac_cl_conv_warps = {
-    .name = "conv/warps", .offer = offer_warps, .make = make_warps, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
+const fac_solver fac_cl_conv_wgmma = { .name = "conv/wgmma",
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = done,
+                                       .pack_key = pack_key,
+                                       .pack = pack,
+                                       .run = run };
+const fac_solver fac_cl_conv_mma = { .name = "conv/mma",
+                                     .offer = offer_mma,
+                                     .make = make_mma,
+                                     .done = done,
+                                     .pack_key = pack_key,
+                                     .pack = pack,
+                                     .run = run };
+const fac_solver fac_cl_conv_warps = { .name = "conv/warps",
+                                       .offer = offer_warps,
+                                       .make = make_warps,
+                                       .done = done,
+                                       .pack_key = pack_key,
+                                       .pack = pack,
+                                       .run = run };

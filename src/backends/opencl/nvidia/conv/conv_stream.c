@@ -1,7 +1,8 @@
-/* The solver conv/wgmma_stream: see conv_stream.h.  Forward convolutions and their gradients by x with channels in multiples of
- * 16 bytes: f32 in TF32 (precision high) or by three products of TF32, bf16 and f16.  The phases of gradients with strides of 2
- * are one launch, those of others one each.  Convolutions of 3 x 3 may have a max pool of 2 x 2 behind them
- * (conv_stream_pool.c). */
+/* The solver conv/wgmma_stream: see conv_stream.h.  Forward convolutions and their gradients by x
+ * with channels in multiples of 16 bytes: f32 in TF32 (precision high) or by three products of
+ * TF32, bf16 and f16.  The phases of gradients with strides of 2 are one launch, those of others
+ * one each.  Convolutions of 3 x 3 may have a max pool of 2 x 2 after them (conv_stream_pool.c).
+ */
 #include <stdlib.h>
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
@@ -21,35 +22,45 @@
 enum { VERSION = 4, TAPS = 32, PIECE = 16, SUMMED = 4, JOINED = 4 };
 
 /* As the kernel has them. */
-typedef struct divisor { uint32_t multiplier, shift; } divisor;
-typedef struct axis { int32_t in, out, origin, stride, far, taps; } axis;
+typedef struct divisor {
+    uint32_t multiplier, shift;
+} divisor;
+typedef struct axis {
+    int32_t in, out, origin, stride, far, taps;
+} axis;
 typedef struct sizes {
     int64_t x, w, moments, maps;
     int32_t positions, tiles, across, rows, blocks, pieces, x_image, x_row, x_column, image, line;
     divisor by_image, by_line;
-    axis    tall, wide;
+    axis tall, wide;
     int32_t parts, first_part, each, each_part, step_row, step_column, row, column, order;
-    axis    tall1, wide1;
+    axis tall1, wide1;
     int64_t to_next[JOINED - 1];
 } sizes;
-typedef struct endings { int64_t first, second, var, done; } endings;
+typedef struct endings {
+    int64_t first, second, var, done;
+} endings;
 
 typedef struct plan {
     fac_nv_stream q;
     fac_cl_kernel kernel, pack, moments;
-    fac_span      done;                         /* groups that left their moments, by blocks of channels: zero between runs */
-    size_t        counted;                      /* bytes of it */
+    fac_span done;  /* groups that left their moments, by blocks of channels: zero between runs */
+    size_t counted; /* bytes of it */
 } plan;
 
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 /* All taps of a 3 x 3 window around the pixel itself. */
 static bool has_halo(const fac_nv_phase *f) {
     for (int d = 1; d < 3; d++) {
         const fac_nv_axis *a = &f->axis[d];
-        if (a->taps != 3 || a->stride != 1 || a->in != a->out || abs(a->far) != 1 || a->origin != -a->far) return false;
+        if (a->taps != 3 || a->stride != 1 || a->in != a->out || abs(a->far) != 1 ||
+            a->origin != -a->far)
+            return false;
     }
     return true;
 }
@@ -58,7 +69,8 @@ static bool by_sixteen(const fac_nv_place *p, int bytes) {
     return ((p->at | p->image | p->row | p->column) * bytes & (PIECE - 1)) == 0;
 }
 
-/* Which extras differ between pixels, and whether the only one of them can come through local memory. */
+/* Which extras differ between pixels, and whether the only one of them can come through local
+ * memory. */
 static void read_extras(fac_nv_stream *q) {
     const fac_cl_product *r = &q->c.r;
     q->moving = q->added = 0;
@@ -67,14 +79,19 @@ static void read_extras(fac_nv_stream *q) {
         const fac_nv_place *p = &q->c.ends.p[1 + i];
         if (!(p->image | p->row | p->column) && p->apart < 2) continue;
         q->moving++;
-        const bool fits = p->apart < 2 && fac_nv_run_of(p) == FAC_NV_FOURS && by_sixteen(p, q->bytes) && p->column;
-        if (fits && bytes_of(r->extra_dtype[i]) == (size_t)q->bytes && r->extra_dtype[i] == r->result) q->added = 1 + i;
+        const bool fits = p->apart < 2 && fac_nv_run_of(p) == FAC_NV_FOURS &&
+                          by_sixteen(p, q->bytes) && p->column;
+        if (fits && bytes_of(r->extra_dtype[i]) == (size_t)q->bytes &&
+            r->extra_dtype[i] == r->result)
+            q->added = 1 + i;
     }
     if (q->moving > 1) q->added = 0;
 }
 
 /* Registers for the moments of all its tiles, too. */
-static bool can_keep(const fac_nv_stream *q) { return q->c.moments && q->t.rows * q->t.bn <= 128 && q->t.consumers == 2; }
+static bool can_keep(const fac_nv_stream *q) {
+    return q->c.moments && q->t.rows * q->t.bn <= 128 && q->t.consumers == 2;
+}
 
 /* Those of a halo that are no pixels belong to tiles and parts, too. */
 static int64_t positions_of(const fac_nv_stream *q, const fac_nv_phase *f) {
@@ -83,11 +100,16 @@ static int64_t positions_of(const fac_nv_stream *q, const fac_nv_phase *f) {
 
 static int64_t across_of(const fac_nv_stream *q) { return (q->c.rows + q->t.bn - 1) / q->t.bn; }
 
-/* How many groups of items stay: one a unit, and with the same channels in all of a group's tiles where that costs few rounds. */
-typedef struct crew { int64_t groups, across; bool kept; } crew;
+/* How many groups of items stay: one a unit, and with the same channels in all of a group's tiles
+ * where that costs few rounds. */
+typedef struct crew {
+    int64_t groups, across;
+    bool kept;
+} crew;
 static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, &q->t, f);
-    const int64_t across = across_of(q), units = o->limits.units, each = (places.all + places.tile - 1) / places.tile * across,
+    const int64_t across = across_of(q), units = o->limits.units,
+                  each = (places.all + places.tile - 1) / places.tile * across,
                   tiles = each * (q->joined ? q->c.phases : 1);
     crew c = { tiles < units ? tiles : units, across, false };
     const int64_t even = c.groups / across * across, rounds = (tiles + c.groups - 1) / c.groups;
@@ -111,10 +133,12 @@ bool fac_nv_stream_read(fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
     const fac_nv_conv *c = &q->c;
     const bool f32 = c->r.dtype == FAC_F32;
     if (c->few || c->groups != 1 || (f32 && c->mode == FAC_NV_BF16)) return false;
-    q->packing = (fac_nv_packing){ .terms = f32 ? 32 : 64, .mode = c->mode, .order = FAC_NV_IN_ORDER };
+    q->packing =
+        (fac_nv_packing){ .terms = f32 ? 32 : 64, .mode = c->mode, .order = FAC_NV_IN_ORDER };
     for (int i = 0; i < c->phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(c, i);
-        if (f.axis[0].in != 1 || f.axis[0].out != 1 || f.axis[0].taps != 1 || f.axis[0].origin) return false;
+        if (f.axis[0].in != 1 || f.axis[0].out != 1 || f.axis[0].taps != 1 || f.axis[0].origin)
+            return false;
         const double padded = (double)c->g.N * (f.axis[1].out + 1) * (f.axis[2].out + 1);
         if (padded > INT32_MAX / 2) return false;
         q->halo = c->phases == 1 && has_halo(&f);
@@ -136,7 +160,8 @@ static int64_t parts_of(const fac_opencl *o, const fac_nv_stream *q, const fac_n
     const crew c = crew_of(o, q, f);
     if (!f->pixels) return 0;
     if (q->kept) return c.groups / c.across;
-    return (positions_of(q, f) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS * (q->joined ? q->c.phases : 1);
+    return (positions_of(q, f) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS *
+           (q->joined ? q->c.phases : 1);
 }
 static fac_nv_moments moments_of(const fac_opencl *o, const fac_nv_stream *q) {
     fac_nv_moments m = { 0, q->c.rows };
@@ -149,7 +174,8 @@ static fac_nv_moments moments_of(const fac_opencl *o, const fac_nv_stream *q) {
 static size_t moments_bytes(const fac_opencl *o, const fac_nv_stream *q) {
     const fac_nv_moments m = moments_of(o, q);
     if (!q->c.moments) return 0;
-    return fac_nv_moments_bytes(&m) + (q->kept ? (size_t)(m.parts * (across_of(q) - 1)) * sizeof(float) : 0);
+    return fac_nv_moments_bytes(&m) +
+           (q->kept ? (size_t)(m.parts * (across_of(q) - 1)) * sizeof(float) : 0);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -160,28 +186,36 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
     offer->work = moments_bytes(o, &q) + (q.maps ? fac_nv_maps_bytes(o, 1) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
-    if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
+    if (p->in[1].time == FAC_RUN)
+        offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------ */
+/* ---- text
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static void add_memory(fac_dtype t, fac_text *to) {
     if (t == FAC_F32) {
-        fac_text_add(to, "#define LOCAL_PUT4(p, v) *(local float4 *)(p) = (float4)((v)[0], (v)[1], (v)[2], (v)[3])\n"
+        fac_text_add(to, "#define LOCAL_PUT4(p, v) *(local float4 *)(p) = (float4)((v)[0], (v)[1], "
+                         "(v)[2], (v)[3])\n"
                          "INLINE void local_get4(float *v, local const float *p) {\n"
                          "    const float4 x = *(local const float4 *)p;\n"
                          "    v[0] = x.s0, v[1] = x.s1, v[2] = x.s2, v[3] = x.s3;\n}\n");
     } else {
         const bool bf16 = t == FAC_BF16;
         const char *name = bf16 ? "bf16" : "f16";
-        fac_text_print(to, "#define LOCAL_PUT4(p, v) "
-                           "*(local uint2 *)(p) = (uint2)(nv_pack_%s((v)[0], (v)[1]), nv_pack_%s((v)[2], (v)[3]))\n", name, name);
+        fac_text_print(to,
+                       "#define LOCAL_PUT4(p, v) "
+                       "*(local uint2 *)(p) = (uint2)(nv_pack_%s((v)[0], (v)[1]), "
+                       "nv_pack_%s((v)[2], (v)[3]))\n",
+                       name, name);
         fac_text_add(to, "INLINE void local_get4(float *v, local const ushort *p) {\n"
                          "    const uint2 x = *(local const uint2 *)p;\n");
-        fac_text_add(to, bf16 ? "    v[0] = as_float(x.s0 << 16), v[1] = as_float(x.s0 & 0xffff0000u);\n"
-                                "    v[2] = as_float(x.s1 << 16), v[3] = as_float(x.s1 & 0xffff0000u);\n}\n"
-                              : "    nv_two_f16(v, x.s0);\n    nv_two_f16(v + 2, x.s1);\n}\n");
+        fac_text_add(
+            to, bf16 ? "    v[0] = as_float(x.s0 << 16), v[1] = as_float(x.s0 & 0xffff0000u);\n"
+                       "    v[2] = as_float(x.s1 << 16), v[3] = as_float(x.s1 & 0xffff0000u);\n}\n"
+                     : "    nv_two_f16(v, x.s0);\n    nv_two_f16(v + 2, x.s1);\n}\n");
     }
     fac_text_add(to, "#define LOCAL_GET4(v, p) local_get4(v, p)\n");
 }
@@ -189,32 +223,41 @@ static void add_memory(fac_dtype t, fac_text *to) {
 bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     const fac_nv_stream_tile *t = &q->t;
     const bool bf16 = q->c.mode == FAC_NV_BF16;
-    const fac_nv_kind kind = q->c.r.dtype == FAC_F32 ? FAC_NV_KIND_TF32 : bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16;
+    const fac_nv_kind kind = q->c.r.dtype == FAC_F32 ? FAC_NV_KIND_TF32
+                             : bf16                  ? FAC_NV_KIND_BF16
+                                                     : FAC_NV_KIND_F16;
     const char *name = kind == FAC_NV_KIND_TF32 ? "tf32" : bf16 ? "bf16" : "f16";
     const bool wide = t->rows * t->bn >= 256;
     fac_text_add(to, fac_cl_nv_common);
     if (!fac_nv_epilogue_text(&q->c.r, &q->c.ends, fp64, to)) return false;
     fac_nv_wgmma_text(to, t->bn, kind, 0);
     fac_nv_wgmma_wait_text(to, t->bn, 0);
-    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_ss(d, a, b)\n#define WGMMA_WAIT(d) wgmma_wait0_n%d(d)\n", name, t->bn,
-                   t->bn);
-    fac_text_print(to, "#define SPLIT %d\n#define SUMMED %d\n#define NEAR %d\n", q->c.mode == FAC_NV_3XTF32, SUMMED,
-                   !t->halo && q->windows);
-    fac_text_print(to, "#define MEM %s\n#define BYTES %d\n", fac_cl_in_memory(q->c.r.dtype), q->bytes);
-    fac_text_print(to, "#define CONSUMERS %d\n#define TEAM %d\n#define ROWS %d\n#define BN %d\n", t->consumers, t->team, t->rows,
-                   t->bn);
-    fac_text_print(to, "#define AROWS %d\n#define SA %d\n#define SB %d\n#define HALO %d\n", t->a_rows, t->sa, t->sb, t->halo);
+    fac_text_print(to,
+                   "#define WGMMA(d, a, b) wgmma_%s_n%d_ss(d, a, b)\n#define WGMMA_WAIT(d) "
+                   "wgmma_wait0_n%d(d)\n",
+                   name, t->bn, t->bn);
+    fac_text_print(to, "#define SPLIT %d\n#define SUMMED %d\n#define NEAR %d\n",
+                   q->c.mode == FAC_NV_3XTF32, SUMMED, !t->halo && q->windows);
+    fac_text_print(to, "#define MEM %s\n#define BYTES %d\n", fac_cl_in_memory(q->c.r.dtype),
+                   q->bytes);
+    fac_text_print(to, "#define CONSUMERS %d\n#define TEAM %d\n#define ROWS %d\n#define BN %d\n",
+                   t->consumers, t->team, t->rows, t->bn);
+    fac_text_print(to, "#define AROWS %d\n#define SA %d\n#define SB %d\n#define HALO %d\n",
+                   t->a_rows, t->sa, t->sb, t->halo);
     fac_text_print(to, "#define MAPPED %d\n", q->maps > 0);
     if (q->maps) fac_text_print(to, "#define MAPS %d\n", q->maps);
     if (q->maps) fac_text_add(to, fac_cl_nv_maps);
-    fac_text_print(to, "#define SLOTS %d\n#define ADDED %d\n#define AHEAD %d\n", t->slots, t->slots ? q->added : 0,
-                   t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
+    fac_text_print(to, "#define SLOTS %d\n#define ADDED %d\n#define AHEAD %d\n", t->slots,
+                   t->slots ? q->added : 0,
+                   t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1
+                   : wide                                              ? 2
+                                                                       : 4);
     if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
     if (t->slots) add_memory(q->c.r.result, to);
     const bool foreseen = !t->slots && !q->c.pooled && fac_nv_foresee_text(&q->c, to);
     fac_text_print(to, "#define FORESEEN %d\n", foreseen);
-    fac_text_print(to, "#define MOMENTS %d\n#define KEEPS %d\n#define POOL %d\n#define PHASES %d\n", q->c.moments, q->kept,
-                   q->c.pooled, q->joined ? q->c.phases : 1);
+    fac_text_print(to, "#define MOMENTS %d\n#define KEEPS %d\n#define POOL %d\n#define PHASES %d\n",
+                   q->c.moments, q->kept, q->c.pooled, q->joined ? q->c.phases : 1);
     if (q->c.moments) fac_text_add(to, "#define MOMENTS_MEET(id) nv_meet(id, 128)\n");
     if (q->c.sums) fac_text_add(to, "#define NORM\n");
     if (q->c.sums) fac_nv_norm_text(&q->c, to);
@@ -227,7 +270,9 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     return !to->failed;
 }
 
-/* ---- the plan -------------------------------------------------------------------------------------------------------- */
+/* ---- the plan
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void done(fac_device *d, void *arg) {
     plan *q = arg;
@@ -252,17 +297,21 @@ static fac_status make_counters(fac_device *d, plan *q, fac_error *err) {
 
 static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
+    fac_problem settled =
+        *p; /* its layouts are those that the offer asked for, so none is changed */
     fac_text text = { 0 };
     if (!fac_nv_stream_read(o, &settled, &q->q))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
+                         p->node->op->name);
     FAC_TRY(fac_nv_pack_make(o, &q->q.c, &q->q.packing, &q->pack, err));
     const fac_nv_moments m = moments_of(o, &q->q);
     if (q->q.kept) FAC_TRY(make_counters(d, q, err));
-    if (q->q.c.moments && !q->q.kept) FAC_TRY(fac_nv_moments_make(o, &q->q.c, &m, &q->moments, err));
+    if (q->q.c.moments && !q->q.kept)
+        FAC_TRY(fac_nv_moments_make(o, &q->q.c, &m, &q->moments, err));
     fac_status status = fac_nv_stream_text(&q->q, o->limits.fp64, &text)
-        ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream", &q->kernel, err)
-        : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream",
+                                                &q->kernel, err)
+                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
     fac_text_free(&text);
     return status;
 }
@@ -271,8 +320,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     fac_status status = build(d, p, q, err);
-    if (status) done(d, q);
-    else *out = q;
+    if (status)
+        done(d, q);
+    else
+        *out = q;
     return status;
 }
 
@@ -286,29 +337,37 @@ fac_nv_weights fac_nv_conv_wgmma_stream_weights(const void *arg) {
     return (fac_nv_weights){ &q->q.c, &q->q.c, &q->q.packing };
 }
 
-static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to,
+                       fac_error *err) {
     const plan *q = arg;
     (void)input;
     return fac_nv_pack_run(fac_opencl_of(d), &q->q.c, &q->q.packing, &q->pack, from, to, err);
 }
 
-/* ---- run ------------------------------------------------------------------------------------------------------------- */
+/* ---- run
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static divisor divisor_of(int32_t d) {
     const fac_nv_divisor by = fac_nv_divide((uint32_t)d);
     return (divisor){ by.multiplier, by.shift };
 }
 
-static axis axis_of(const fac_nv_axis *a) { return (axis){ a->in, a->out, a->origin, a->stride, a->far, a->taps }; }
+static axis axis_of(const fac_nv_axis *a) {
+    return (axis){ a->in, a->out, a->origin, a->stride, a->far, a->taps };
+}
 
 static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     const fac_nv_conv *c = &q->c;
     const fac_nv_stream_tile *t = &q->t;
     const int pieces = PIECE / (int)bytes_of(c->r.dtype);
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
-    sizes s = { .rows = c->rows, .blocks = fac_nv_stream_blocks(q), .pieces = c->channels / pieces };
+    sizes s = { .rows = c->rows,
+                .blocks = fac_nv_stream_blocks(q),
+                .pieces = c->channels / pieces };
     s.tall = axis_of(&f->axis[1]), s.wide = axis_of(&f->axis[2]);
-    s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces, s.x_column = (q->maps ? q->step : c->x.column) / pieces;
+    s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces,
+    s.x_column = (q->maps ? q->step : c->x.column) / pieces;
     s.line = places.line, s.image = places.image, s.positions = (int32_t)places.all;
     s.across = (c->rows + t->bn - 1) / t->bn;
     s.tiles = (s.positions + places.tile - 1) / places.tile * s.across;
@@ -346,7 +405,8 @@ static void join_phases(const fac_nv_stream *q, fac_span w, sizes *s) {
 /* The place of a span of floats or counters, in elements. */
 static int64_t floats_at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *made = arg;
     const fac_nv_stream *q = &made->q;
     const fac_cl_product *r = &q->c.r;
@@ -363,11 +423,14 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         s.w = weights_at(q, in[1], i);
         if (q->joined) join_phases(q, in[1], &s);
         e.p[0].at += (int64_t)(fac_cl_at(out[0]) / (size_t)q->bytes);
-        if (q->c.moments) s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts;
+        if (q->c.moments)
+            s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts;
         if (q->maps) s.maps = (int64_t)(fac_cl_at(work) + moments_bytes(o, q));
         s.first_part = first, first += (int32_t)parts_of(o, q, &f);
-        fac_cl_arg args[12 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
-                                               fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
+        fac_cl_arg args[12 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
+                                                fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
+                                                fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]),
+                                                fac_cl_arg_span(out[0]) };
         for (int k = 0; k < r->extras; k++) {
             const fac_span x = in[r->input[k]];
             e.p[1 + k].at += (int64_t)(fac_cl_at(x) / bytes_of(r->extra_dtype[k]));
@@ -379,18 +442,29 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         if (q->maps) args[n++] = fac_cl_arg_span(work);
         if (q->kept) {
             const fac_span var = q->c.sums ? in[FAC_NV_NORM_VAR] : out[2];
-            to = (endings){ floats_at(out[1]), floats_at(out[2]), floats_at(var), floats_at(made->done) };
-            const fac_cl_arg more[] = { fac_cl_arg_value(&to, sizeof to), fac_cl_arg_span(out[1]), fac_cl_arg_span(out[2]),
-                                        fac_cl_arg_span(var), fac_cl_arg_span(made->done) };
+            to = (endings){ floats_at(out[1]), floats_at(out[2]), floats_at(var),
+                            floats_at(made->done) };
+            const fac_cl_arg more[] = { fac_cl_arg_value(&to, sizeof to), fac_cl_arg_span(out[1]),
+                                        fac_cl_arg_span(out[2]), fac_cl_arg_span(var),
+                                        fac_cl_arg_span(made->done) };
             for (size_t k = 0; k < sizeof more / sizeof *more; k++) args[n++] = more[k];
         }
         const size_t items = 128 * (size_t)(q->t.consumers + 1), units = o->limits.units,
-                     groups = q->kept ? (size_t)c.groups : (size_t)s.tiles < units ? (size_t)s.tiles : units;
+                     groups = q->kept                   ? (size_t)c.groups
+                              : (size_t)s.tiles < units ? (size_t)s.tiles
+                                                        : units;
         const fac_cl_range range = { 1, { groups * items }, { items } };
         FAC_TRY(fac_cl_launch(o, &made->kernel, &range, n, args, err));
     }
-    return q->c.moments && !q->kept ? fac_nv_moments_run(o, &q->c, &m, &made->moments, work, in, out, err) : FAC_OK;
+    return q->c.moments && !q->kept
+               ? fac_nv_moments_run(o, &q->c, &m, &made->moments, work, in, out, err)
+               : FAC_OK;
 }
 
-const fac_solver fac_cl_conv_wgmma_stream = {
-    .name = "conv/wgmma_stream", .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
+const fac_solver fac_cl_conv_wgmma_stream = { .name = "conv/wgmma_stream",
+                                              .offer = offer,
+                                              .make = make,
+                                              .done = done,
+                                              .pack_key = pack_key,
+                                              .pack = pack,
+                                              .run = run };

@@ -1,10 +1,14 @@
-/* conv2d_max_pool on conv/wgmma_stream: its tiles, and the positions that they run over (kernels/nv_conv_stream_pool.cl). */
+/* conv2d_max_pool on conv/wgmma_stream: its tiles, and the positions that they run over
+ * (kernels/nv_conv_stream_pool.cl). */
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 
-/* Letters as in conv_stream_tiles.c.  Two teams where a tile is short, as one finishes while the other one multiplies. */
+/* Letters as in conv_stream_tiles.c.  Two teams where a tile is short, as one finishes while the
+ * other one multiplies. */
 static const fac_nv_stream_tile tiles[] = {
-    { 2, 1, 2, 64, 0, true, 0, 0, 0 }, { 2, 2, 2, 64, 0, true, 0, 0, 0 },
-    { 2, 1, 2, 128, 0, true, 0, 0, 0 }, { 2, 2, 2, 128, 0, true, 0, 0, 0 },
+    { 2, 1, 2, 64, 0, true, 0, 0, 0 },
+    { 2, 2, 2, 64, 0, true, 0, 0, 0 },
+    { 2, 1, 2, 128, 0, true, 0, 0, 0 },
+    { 2, 2, 2, 128, 0, true, 0, 0, 0 },
 };
 
 const fac_nv_stream_tile *fac_nv_stream_pool_tiles(int *count) {
@@ -12,7 +16,8 @@ const fac_nv_stream_tile *fac_nv_stream_pool_tiles(int *count) {
     return tiles;
 }
 
-fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
+fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_nv_stream_tile *t,
+                                             const fac_nv_phase *f) {
     const int32_t h = f->axis[1].out, w = f->axis[2].out, tile = fac_nv_stream_rows(t);
     fac_nv_stream_places s = { .line = w + t->halo, .tile = tile };
     s.image = (h + t->halo) * s.line;

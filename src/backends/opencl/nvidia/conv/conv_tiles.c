@@ -1,42 +1,72 @@
 /* How convolutions are cut for kernels/nv_conv_rows.cl: see conv_rows.h.
  *
- * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so many teams reach, or as
- * waiting for pixels takes, and as storing its results.  Few tiles are split along the sum.  The numbers were fitted to
- * measurements on an H200: those of TF32 all together, and with those of conv_stream_tiles.c, to what choosing by estimates costs
- * (the layers of five networks at three batches and of ResNet-50's training); those of other modes to ResNet-50's and VGG16's
- * layers, each cut in all ways. */
+ * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so
+ * many teams reach, or as waiting for pixels takes, and as storing its results.  Few tiles are
+ * split along the sum.  The numbers were fitted to measurements on an H200: those of TF32 all
+ * together, and with those of conv_stream_tiles.c, to what choosing by estimates costs (the layers
+ * of five networks at three batches and of ResNet-50's training); those of other modes to
+ * ResNet-50's and VGG16's layers, each cut in all ways. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, LOCAL_BYTES = 232448, REGISTERS = 65536, SPLITS = 32 };
 
-static const fac_nv_cut single[] = {                        /* TF32 */
-    { 256, 2, 128, 4, true, 0, false, false, 1.00 },    { 128, 4, 128, 6, false, 128, false, false, 0.72 },
-    { 128, 2, 128, 5, false, 128, false, true, 0.46 },  { 128, 2, 128, 6, true, 0, false, true, 0.47 },
-    { 64, 4, 128, 6, false, 128, false, false, 0.35 },  { 64, 2, 128, 4, false, 0, false, true, 0.40 },
-    { 64, 1, 128, 5, true, 0, false, true, 0.32 },      { 128, 1, 128, 5, true, 0, false, true, 0.49 },
-    { 64, 2, 64, 4, false, 0, true, false, 0.88 },      { 64, 4, 64, 4, false, 128, true, false, 0.14 },
-    { 128, 2, 64, 4, true, 0, false, true, 0.46 },      { 64, 2, 64, 4, true, 0, false, true, 0.24 },
-    { 64, 1, 64, 4, false, 0, true, true, 0.21 },       { 64, 1, 128, 4, false, 0, true, true, 0.23 },      { 0 } };
-static const fac_nv_cut half[] = {                          /* BF16, F16 */
-    { 256, 2, 128, 4, true, 0, false, false, 0.80 },    { 128, 4, 128, 6, false, 128, false, false, 0.62 },
-    { 128, 2, 128, 5, false, 128, false, true, 0.45 },  { 128, 2, 128, 6, true, 0, false, true, 0.50 },
-    { 64, 4, 128, 6, false, 128, false, false, 0.41 },  { 64, 2, 128, 4, false, 0, false, true, 0.52 },
-    { 64, 1, 128, 5, true, 0, false, true, 0.42 },      { 128, 1, 128, 5, true, 0, false, true, 0.39 },
-    { 64, 2, 64, 4, false, 0, true, false, 0.20 },      { 64, 4, 64, 4, false, 128, true, false, 0.21 },
-    { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.38 },
-    { 64, 1, 64, 4, false, 0, true, true, 0.20 },       { 0 } };
-static const fac_nv_cut triple[] = {                        /* 3XTF32 */
-    { 128, 2, 64, 5, true, 0, false, true, 0.80 },      { 128, 2, 64, 5, false, 0, false, true, 0.93 },
-    { 64, 2, 64, 6, false, 0, false, true, 0.90 },      { 64, 4, 64, 6, false, 128, false, false, 0.81 },
-    { 64, 2, 128, 4, false, 0, false, true, 0.95 },     { 64, 1, 128, 4, false, 0, false, true, 0.94 },
-    { 64, 1, 128, 3, false, 128, false, true, 0.90 },   { 64, 1, 64, 6, true, 0, false, true, 0.60 },
-    { 64, 2, 64, 4, false, 0, true, false, 0.88 },      { 64, 4, 64, 4, false, 128, true, false, 0.87 },
-    { 64, 1, 64, 4, false, 0, true, true, 0.55 },       { 64, 1, 128, 3, false, 0, true, true, 0.55 },      { 0 } };
+static const fac_nv_cut single[] = { /* TF32 */
+                                     { 256, 2, 128, 4, true, 0, false, false, 1.00 },
+                                     { 128, 4, 128, 6, false, 128, false, false, 0.72 },
+                                     { 128, 2, 128, 5, false, 128, false, true, 0.46 },
+                                     { 128, 2, 128, 6, true, 0, false, true, 0.47 },
+                                     { 64, 4, 128, 6, false, 128, false, false, 0.35 },
+                                     { 64, 2, 128, 4, false, 0, false, true, 0.40 },
+                                     { 64, 1, 128, 5, true, 0, false, true, 0.32 },
+                                     { 128, 1, 128, 5, true, 0, false, true, 0.49 },
+                                     { 64, 2, 64, 4, false, 0, true, false, 0.88 },
+                                     { 64, 4, 64, 4, false, 128, true, false, 0.14 },
+                                     { 128, 2, 64, 4, true, 0, false, true, 0.46 },
+                                     { 64, 2, 64, 4, true, 0, false, true, 0.24 },
+                                     { 64, 1, 64, 4, false, 0, true, true, 0.21 },
+                                     { 64, 1, 128, 4, false, 0, true, true, 0.23 },
+                                     { 0 }
+};
+static const fac_nv_cut half[] = { /* BF16, F16 */
+                                   { 256, 2, 128, 4, true, 0, false, false, 0.80 },
+                                   { 128, 4, 128, 6, false, 128, false, false, 0.62 },
+                                   { 128, 2, 128, 5, false, 128, false, true, 0.45 },
+                                   { 128, 2, 128, 6, true, 0, false, true, 0.50 },
+                                   { 64, 4, 128, 6, false, 128, false, false, 0.41 },
+                                   { 64, 2, 128, 4, false, 0, false, true, 0.52 },
+                                   { 64, 1, 128, 5, true, 0, false, true, 0.42 },
+                                   { 128, 1, 128, 5, true, 0, false, true, 0.39 },
+                                   { 64, 2, 64, 4, false, 0, true, false, 0.20 },
+                                   { 64, 4, 64, 4, false, 128, true, false, 0.21 },
+                                   { 128, 2, 64, 4, true, 0, false, true, 0.41 },
+                                   { 64, 2, 64, 4, true, 0, false, true, 0.38 },
+                                   { 64, 1, 64, 4, false, 0, true, true, 0.20 },
+                                   { 0 }
+};
+static const fac_nv_cut triple[] = { /* 3XTF32 */
+                                     { 128, 2, 64, 5, true, 0, false, true, 0.80 },
+                                     { 128, 2, 64, 5, false, 0, false, true, 0.93 },
+                                     { 64, 2, 64, 6, false, 0, false, true, 0.90 },
+                                     { 64, 4, 64, 6, false, 128, false, false, 0.81 },
+                                     { 64, 2, 128, 4, false, 0, false, true, 0.95 },
+                                     { 64, 1, 128, 4, false, 0, false, true, 0.94 },
+                                     { 64, 1, 128, 3, false, 128, false, true, 0.90 },
+                                     { 64, 1, 64, 6, true, 0, false, true, 0.60 },
+                                     { 64, 2, 64, 4, false, 0, true, false, 0.88 },
+                                     { 64, 4, 64, 4, false, 128, true, false, 0.87 },
+                                     { 64, 1, 64, 4, false, 0, true, true, 0.55 },
+                                     { 64, 1, 128, 3, false, 0, true, true, 0.55 },
+                                     { 0 }
+};
 
-static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
-static const fac_nv_cut *cuts(const fac_nv_conv *c) { return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single; }
+static bool is_half(const fac_nv_conv *c) {
+    return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
+}
+static const fac_nv_cut *cuts(const fac_nv_conv *c) {
+    return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single;
+}
 
 int fac_nv_tile_variants(const fac_nv_conv *c) {
     int n = 0;
@@ -46,7 +76,8 @@ int fac_nv_tile_variants(const fac_nv_conv *c) {
 
 /* Registers of an item, about: sums (twice when promoted), operands, addresses. */
 static int registers_of(const fac_nv_tile *t, const fac_nv_conv *c) {
-    const int raw = t->k.terms / 2, made = t->c.ahead ? 2 : 1, low = c->mode == FAC_NV_3XTF32 ? 2 : 1;
+    const int raw = t->k.terms / 2, made = t->c.ahead ? 2 : 1,
+              low = c->mode == FAC_NV_3XTF32 ? 2 : 1;
     const int all = t->c.columns / 2 * (t->promote ? 2 : 1) + 2 * raw + made * low * raw + 40;
     return t->c.registers && all > t->c.registers ? t->c.registers : all;
 }
@@ -70,32 +101,49 @@ static int images_read(const fac_nv_conv *c) {
 }
 
 typedef struct numbers {
-    double one_tap, taps, ahead;                /* seconds of waiting for a k-tile's pixels; by so much less where it is ahead */
-    double results, images, sums;               /* bytes a second; what an image to read and a norm's sums add to them */
-    double start, apart;                        /* seconds of a tile; rounds by which units get out of step */
-    double three, two, one;                     /* of the rate, by so many teams */
-    double power;                               /* how multiplying and waiting add up (fac_nv_both) */
+    double one_tap, taps,
+        ahead; /* seconds of waiting for a k-tile's pixels; by so much less where it is ahead */
+    double results, images,
+        sums;            /* bytes a second; what an image to read and a norm's sums add to them */
+    double start, apart; /* seconds of a tile; rounds by which units get out of step */
+    double three, two, one; /* of the rate, by so many teams */
+    double power;           /* how multiplying and waiting add up (fac_nv_both) */
 } numbers;
-static const numbers tf32 = { 0.05e-6, 0.45e-6, 0.89, 38e9, 0.43, 2.4, 0.82e-6, 0.41, 0.95, 0.84, 0.57, 5.7 };
-static const numbers others = { 0.35e-6, 0.2e-6, 0.65, 27e9, 1, 0, 1.8e-6, 0.8, 0.9, 0.85, 0.5, INFINITY };
+static const numbers tf32 = { 0.05e-6, 0.45e-6, 0.89, 38e9, 0.43, 2.4,
+                              0.82e-6, 0.41,    0.95, 0.84, 0.57, 5.7 };
+static const numbers others = { 0.35e-6, 0.2e-6, 0.65, 27e9, 1,   0,
+                                1.8e-6,  0.8,    0.9,  0.85, 0.5, INFINITY };
 
 /* Seconds of one phase in so many splits. */
-static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits, const fac_nv_tile *t) {
+static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits,
+                       const fac_nv_tile *t) {
     const numbers *of = c->mode == FAC_NV_TF32 ? &tf32 : &others;
     const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
-    const double tiles = (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups, units = o->limits.units;
-    const double each_k = (double)fac_nv_parts(k_tiles, splits), count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
-    const double full = (double)fac_nv_parts((int64_t)count, (int64_t)units), at_once = full < room ? full : room;
-    const double teams = at_once * t->c.teams, busy = teams >= 4 ? 1 : teams >= 3 ? of->three : teams >= 2 ? of->two : of->one;
-    const double rate = fac_nv_rate(o, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
+    const double tiles =
+                     (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups,
+                 units = o->limits.units;
+    const double each_k = (double)fac_nv_parts(k_tiles, splits),
+                 count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
+    const double full = (double)fac_nv_parts((int64_t)count, (int64_t)units),
+                 at_once = full < room ? full : room;
+    const double teams = at_once * t->c.teams, busy = teams >= 4   ? 1
+                                                      : teams >= 3 ? of->three
+                                                      : teams >= 2 ? of->two
+                                                                   : of->one;
+    const double rate =
+        fac_nv_rate(o, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
     const double product = (double)rows * t->c.columns * t->k.terms / rate;
-    const double wait = (f->taps < 2 ? of->one_tap : of->taps) * (t->c.ahead ? of->ahead : 1) / at_once;
+    const double wait =
+        (f->taps < 2 ? of->one_tap : of->taps) * (t->c.ahead ? of->ahead : 1) / at_once;
     const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
     const double stores = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2),
-                 end = stores * (1 + of->images * images_read(c) + of->sums * c->sums) / of->results;
+                 end =
+                     stores * (1 + of->images * images_read(c) + of->sums * c->sums) / of->results;
     /* units get out of step in time, so that the last round is not full */
-    const double rounds = full < 3 || full < count / units + of->apart ? full : count / units + of->apart;
-    double seconds = rounds * (each_k * fac_nv_both(product, wait, of->power) + end + of->start / at_once);
+    const double rounds =
+        full < 3 || full < count / units + of->apart ? full : count / units + of->apart;
+    double seconds =
+        rounds * (each_k * fac_nv_both(product, wait, of->power) + end + of->start / at_once);
     if (splits > 1) seconds += 2.6e-6 + 8.0 * count * rows * t->c.columns / 3.5e12;
     return seconds;
 }
@@ -104,15 +152,20 @@ static bool fits(const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *t) {
     const int bytes = is_half(c) ? 2 : 4, most = k->row / bytes, least = is_half(c) ? 32 : 16;
     t->c = *k;
     if (k->few != c->few || (k->columns > 64 && c->rows <= k->columns / 2)) return false;
-    t->k = (fac_nv_packing){ .rows = k->columns, .terms = most, .mode = c->mode, .few = c->few, .order = FAC_NV_BY_FOURS };
+    t->k = (fac_nv_packing){
+        .rows = k->columns, .terms = most, .mode = c->mode, .few = c->few, .order = FAC_NV_BY_FOURS
+    };
     if (c->few) return true;
     if (c->r.dtype != FAC_F32) t->k.order = FAC_NV_BY_EIGHTS;
-    if (c->r.dtype == FAC_F32 && is_half(c)) t->k.terms = 32;           /* more would not fit the registers */
-    if (fac_nv_parts(c->channels, least) * least < fac_nv_parts(c->channels, t->k.terms) * t->k.terms) t->k.terms = least;
+    if (c->r.dtype == FAC_F32 && is_half(c)) t->k.terms = 32; /* more would not fit the registers */
+    if (fac_nv_parts(c->channels, least) * least <
+        fac_nv_parts(c->channels, t->k.terms) * t->k.terms)
+        t->k.terms = least;
     return t->c.stages * fac_nv_tile_bytes(&t->k) + 2048 <= LOCAL_BYTES;
 }
 
-static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *best) {
+static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut *k,
+                     fac_nv_tile *best) {
     fac_nv_tile t = { 0 };
     double most = -1;
     fac_nv_phase heavy = { 0 };
@@ -123,10 +176,14 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut
         if (f.taps > (c->few ? TAPS_FEW : TAPS)) return;
         if (work > most) most = work, heavy = f;
     }
-    if (c->mode == FAC_NV_3XTF32 && (double)heavy.taps * (c->few ? FAC_NV_FEW : c->channels) >= c->promote_from)
+    if (c->mode == FAC_NV_3XTF32 &&
+        (double)heavy.taps * (c->few ? FAC_NV_FEW : c->channels) >= c->promote_from)
         t.promote = FAC_NV_PROMOTE_TERMS / t.k.terms;
     const int k_tiles = fac_nv_k_tiles(c, &t.k, &heavy);
-    for (int splits = 1; splits <= (k->split && c->phases == 1 ? SPLITS : 1); splits += splits < 8 ? 1 : splits < 16 ? 2 : 4) {
+    for (int splits = 1; splits <= (k->split && c->phases == 1 ? SPLITS : 1);
+         splits += splits < 8    ? 1
+                   : splits < 16 ? 2
+                                 : 4) {
         if (splits > 1 && k_tiles < 4 * splits) break;
         double seconds = 0;
         for (int i = 0; i < c->phases; i++) {
@@ -135,7 +192,8 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut
         }
         t.seconds = seconds, t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
         t.splits = k_tiles ? (int)fac_nv_parts(k_tiles, t.each_k) : 1;
-        if (c->mode == FAC_NV_3XTF32) t.k.run = t.promote ? FAC_NV_PROMOTE_TERMS : t.each_k * t.k.terms;
+        if (c->mode == FAC_NV_3XTF32)
+            t.k.run = t.promote ? FAC_NV_PROMOTE_TERMS : t.each_k * t.k.terms;
         if (!best->c.columns || t.seconds < best->seconds) *best = t;
     }
 }
@@ -150,6 +208,7 @@ bool fac_nv_tile_choose(const fac_opencl *o, const fac_nv_conv *c, int variant, 
 
 size_t fac_nv_tile_work(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_nv_phase f = fac_nv_phase_of(c, 0);
-    const int64_t rows = fac_nv_tile_rows(t), tiles = fac_nv_parts(f.pixels, rows) * c->groups * fac_nv_row_tiles(c, &t->k);
+    const int64_t rows = fac_nv_tile_rows(t),
+                  tiles = fac_nv_parts(f.pixels, rows) * c->groups * fac_nv_row_tiles(c, &t->k);
     return t->splits < 2 ? 0 : (size_t)(tiles * t->splits * rows * t->c.columns) * sizeof(float);
 }

@@ -17,17 +17,23 @@ static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static bool split(const fac_nv_grad_w *q) { return q->mode == FAC_NV_3XTF32; }
 static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
-/* ---- kinds of cuts ------------------------------------------------------------------------------------------------------- */
+/* ---- kinds of cuts
+ * -------------------------------------------------------------------------------------------------------
+ */
 
-/* Columns of the second kernel, and what turns; columns 0: the kernel of taps.  How many fill: f32 are rounded by one warp
- * group or, where registers allow, two. */
-static const struct { int columns; bool turned; int fillers; } kinds[] = {
-    { 0, false, 128 },   { 64, false, 128 }, { 64, true, 128 },  { 128, false, 128 }, { 128, true, 128 }, { 256, false, 128 },
-    { 256, true, 128 },  { 128, false, 256 }, { 128, true, 256 } };
+/* Columns of the second kernel, and what turns; columns 0: the kernel of taps.  How many fill: f32
+ * are rounded by one warp group or, where registers allow, two. */
+static const struct {
+    int columns;
+    bool turned;
+    int fillers;
+} kinds[] = { { 0, false, 128 },   { 64, false, 128 },  { 64, true, 128 },
+              { 128, false, 128 }, { 128, true, 128 },  { 256, false, 128 },
+              { 256, true, 128 },  { 128, false, 256 }, { 128, true, 256 } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Rows or columns of positions: every pixel of x behind the pad in front, and as many behind it as taps reach across: what they
- * see there are pads of the next row or image. */
+/* Rows or columns of positions: every pixel of x after the pad in front, and as many after it as
+ * taps reach across: what they see there are pads of the next row or image. */
 static int64_t positions(const fac_conv_geom *g, int k) {
     const int64_t pad = g->pad[k] > g->pad_end[k] ? g->pad[k] : g->pad_end[k], all = g->in[k] + pad;
     return all > g->out[k] ? all : g->out[k];
@@ -35,14 +41,18 @@ static int64_t positions(const fac_conv_geom *g, int k) {
 
 static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const fac_conv_geom *g = &q->g;
-    for (int k = 1; k < 3; k++) if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] > 4) return false;
+    for (int k = 1; k < 3; k++)
+        if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] > 4) return false;
     c->tall = positions(g, 1), c->broad = positions(g, 2);
     c->chunk = split(q) ? 32 : 64, c->stages = 4;
     c->lead = parts(2 * (g->dilation[1] * c->broad + g->dilation[2]), BLOCK);
     c->ring = BLOCK * (c->lead + c->stages);
     const int64_t both = split(q) ? 2 : 1;
-    const int64_t room = LOCAL - both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2);
-    c->ahead = halves(q) ? 1 : (int)(room / (BLOCK * 4 * (64 + c->chunk)));     /* blocks of f32 as they come */
+    const int64_t room =
+        LOCAL - both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2);
+    c->ahead = halves(q)
+                   ? 1
+                   : (int)(room / (BLOCK * 4 * (64 + c->chunk))); /* blocks of f32 as they come */
     if (room < 0 || c->ahead < 1) return false;
     if (c->ahead > 4) c->ahead = 4;
     c->tiles_m = parts(q->K, 64), c->tiles_n = parts(q->C, c->chunk);
@@ -59,26 +69,31 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const int across = c->columns / 64, chunks = 2 + across;
     if (split(q) && across > 2) return false;
     c->maps = q->maps;
-    if (c->maps) c->fillers = 64;               /* a warp makes a map */
+    if (c->maps) c->fillers = 64; /* a warp makes a map */
     c->tall = g->P, c->broad = g->Q, c->chunk = 64;
-    const int stage = stage_bytes(q, c), chunk = BLOCK * 64 * 4;       /* as it comes, of f32 */
+    const int stage = stage_bytes(q, c), chunk = BLOCK * 64 * 4; /* as it comes, of f32 */
     c->stages = (LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
     if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
     c->ahead = halves(q) ? chunks : (LOCAL - c->stages * stage) / chunk;
     if (c->ahead > 8) c->ahead = 8;
-    c->tiles_m = parts(c->turned ? seen : rows, 2), c->tiles_n = parts(c->turned ? rows : seen, across);
+    c->tiles_m = parts(c->turned ? seen : rows, 2),
+    c->tiles_n = parts(c->turned ? rows : seen, across);
     return true;
 }
 
-/* Of few channels: registers of an item that fills for what is on its way, by how many groups of 8 warps fill and of 4 multiply. */
+/* Of few channels: registers of an item that fills for what is on its way, by how many groups of 8
+ * warps fill and of 4 multiply. */
 static const int ROOM[][4] = { { 0 }, { 0, 80, 60, 56 }, { 0, 56, 40, 32 } };
 enum { MOST_STAGES = 4 };
 /* Shapes of stages, the fastest first: the shortest segment, the most pixels. */
-static const struct { int segment, pixels; } shapes[] = { { 112, 224 }, { 64, 224 }, { 16, 224 }, { 16, 112 } };
+static const struct {
+    int segment, pixels;
+} shapes[] = { { 112, 224 }, { 64, 224 }, { 16, 224 }, { 16, 112 } };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Stages of band rows x segment pixels of dy: what fits, and makes the whole cheapest.  A line in local memory has place for all that a
- * warp brings at once and one more; lines begin 5 banks apart, so that the registers of a warp come from different ones. */
+/* Stages of band rows x segment pixels of dy: what fits, and makes the whole cheapest.  A line in
+ * local memory has place for all that a warp brings at once and one more; lines begin 5 banks
+ * apart, so that the registers of a warp come from different ones. */
 static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     const fac_conv_geom *g = &q->g;
     const int64_t groups = parts(q->C * g->R * g->S, 64), wide = parts(g->Q, 16) * 16;
@@ -87,89 +102,121 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     if (kind >= 2 * SHAPES || (rooms == 2 && split(q))) return false;
     const int64_t shortest = shapes[shape].segment < wide ? shapes[shape].segment : wide;
     c->few = true, c->chunk = 64, c->fillers = 32 * warps;
-    c->tiles_m = parts(groups, 3), c->columns = (int)parts(groups, c->tiles_m), c->tiles_n = parts(q->K, 64);
+    c->tiles_m = parts(groups, 3), c->columns = (int)parts(groups, c->tiles_m),
+    c->tiles_n = parts(q->K, 64);
     for (int64_t segment = shortest; segment <= shapes[shape].pixels; segment += 16)
         for (int64_t band = 1; band * segment <= shapes[shape].pixels; band++) {
-            const int64_t lines = ((band - 1) * g->stride[1] + (g->R - 1) * g->dilation[1] + 1) * q->C;
-            const int64_t loads = parts((segment - 1) * g->stride[2] + (g->S - 1) * g->dilation[2] + 1, 32);
-            const int64_t need = parts(parts(loads * 32, g->stride[2]) + 1, 2), line = parts(need - 5, 32) * 32 + 5;
+            const int64_t lines =
+                ((band - 1) * g->stride[1] + (g->R - 1) * g->dilation[1] + 1) * q->C;
+            const int64_t loads =
+                parts((segment - 1) * g->stride[2] + (g->S - 1) * g->dilation[2] + 1, 32);
+            const int64_t need = parts(parts(loads * 32, g->stride[2]) + 1, 2),
+                          line = parts(need - 5, 32) * 32 + 5;
             const int64_t pixels = band * segment, words = halves(q) ? 4 : 8;
             const int64_t held = parts(lines, warps) * loads + parts(pixels, 4 * warps) * words;
-            const int64_t bytes = parts((pixels * 128 + lines * g->stride[2] * line * 8) * (split(q) ? 2 : 1), 1024) * 1024;
+            const int64_t bytes =
+                parts((pixels * 128 + lines * g->stride[2] * line * 8) * (split(q) ? 2 : 1), 1024) *
+                1024;
             const int64_t bands = parts(g->P, band), segments = parts(g->Q, segment);
-            const double cost = (double)(bands * segments) * (double)(pixels * 64 + lines * loads * 64 + 1500);
-            if (held > ROOM[rooms][c->columns] || LOCAL / bytes < 2 || (least > 0 && cost >= least)) continue;
+            const double cost =
+                (double)(bands * segments) * (double)(pixels * 64 + lines * loads * 64 + 1500);
+            if (held > ROOM[rooms][c->columns] || LOCAL / bytes < 2 || (least > 0 && cost >= least))
+                continue;
             least = cost;
-            c->band = (int)band, c->segment = (int)segment, c->line = (int)line, c->stages = (int)(LOCAL / bytes);
+            c->band = (int)band, c->segment = (int)segment, c->line = (int)line,
+            c->stages = (int)(LOCAL / bytes);
             c->broad = segments, c->tall = bands * segments;
         }
     if (c->stages > MOST_STAGES) c->stages = MOST_STAGES;
     return least > 0;
 }
 
-/* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, by kernels; shares of the matrix units' rate with
- * operands that are rounded, split, and taken as they are; what a group takes to leave its part and add its share. */
+/* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, by kernels;
+ * shares of the matrix units' rate with operands that are rounded, split, and taken as they are;
+ * what a group takes to leave its part and add its share. */
 static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 45e9, LOADS_HALVES = 33e9;
 static const double ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
 static const double END_TAPS = 5e-6, END_BYTES = 10e9, SUM_APART = 8e-6, MEMORY = 1.27;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const double units = o->limits.units, element = halves(q) ? 2 : 4;
-    const double steps = (double)c->each * (c->few ? (double)(c->band * c->segment) / BLOCK : 1.0 / BLOCK);
+    const double steps =
+        (double)c->each * (c->few ? (double)(c->band * c->segment) / BLOCK : 1.0 / BLOCK);
     const double macs = c->taps ? 64.0 * 9 * c->chunk : (c->few ? 64.0 * 64 : 128.0) * c->columns;
-    const double across = c->taps ? 64 + c->chunk : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2] : 128 + c->columns;
+    const double across = c->taps  ? 64 + c->chunk
+                          : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2]
+                                   : 128 + c->columns;
     const double loads = BLOCK * element * across;
-    const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
-    const double unit_loads = c->taps || c->few ? LOADS_TAPS : c->maps ? LOADS_TILES : c->columns == 64 ? LOADS_64
-                            : halves(q) ? LOADS_HALVES : LOADS_TILES;
+    const double rate = fac_nv_rate(o, FAC_NV_BF16) / units *
+                        (split(q)    ? SPLIT / 3
+                         : halves(q) ? AS_THEY_ARE
+                                     : ROUNDED);
+    const double unit_loads = c->taps || c->few  ? LOADS_TAPS
+                              : c->maps          ? LOADS_TILES
+                              : c->columns == 64 ? LOADS_64
+                              : halves(q)        ? LOADS_HALVES
+                                                 : LOADS_TILES;
     const double multiply = macs * BLOCK / rate, load = loads / unit_loads;
     const double last = c->taps || c->few ? END_TAPS : 128.0 * 4 * c->columns / END_BYTES;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
     const double waves = (double)parts(groups, o->limits.units);
-    const double each = multiply > load ? multiply : load, pixels = (double)q->g.N * (double)(q->g.P * q->g.Q);
-    const double all = (double)q->g.N * (double)(q->g.H * q->g.W), taps = pixels * (double)(q->g.R * q->g.S);
-    const double images = element * ((all < taps ? all : taps) * (double)q->g.C + pixels * (double)q->g.K);
-    const double memory = images / (MEMORY * fac_cl_bandwidth(o)), busy = waves * (steps + (double)c->lead) * each;
+    const double each = multiply > load ? multiply : load,
+                 pixels = (double)q->g.N * (double)(q->g.P * q->g.Q);
+    const double all = (double)q->g.N * (double)(q->g.H * q->g.W),
+                 taps = pixels * (double)(q->g.R * q->g.S);
+    const double images =
+        element * ((all < taps ? all : taps) * (double)q->g.C + pixels * (double)q->g.K);
+    const double memory = images / (MEMORY * fac_cl_bandwidth(o)),
+                 busy = waves * (steps + (double)c->lead) * each;
     c->seconds = 8e-6 + (busy > memory ? busy : memory) + waves * last;
-    if (!c->joined) c->seconds += SUM_APART + 2 * (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
+    if (!c->joined)
+        c->seconds += SUM_APART + 2 * (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
 }
 
 /* Groups of items for one or two rounds on the device. */
-static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds, fac_nv_grad_w_cut *c) {
+static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds,
+                fac_nv_grad_w_cut *c) {
     memset(c, 0, sizeof *c);
-    c->taps = !kinds[kind].columns, c->columns = kinds[kind].columns, c->turned = kinds[kind].turned, c->fillers = kinds[kind].fillers;
+    c->taps = !kinds[kind].columns, c->columns = kinds[kind].columns,
+    c->turned = kinds[kind].turned, c->fillers = kinds[kind].fillers;
     if (q->few) c->taps = c->turned = false;
     if (q->few ? rounds > 1 : c->fillers > 128 && (halves(q) || split(q))) return false;
     if (!(q->few ? cut_few(q, kind, c) : c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
     const int64_t block = q->few ? 1 : BLOCK;
     c->positions = q->g.N * c->tall * (q->few ? 1 : c->broad);
     if (c->positions >= INT32_MAX / 2) return false;
-    const int64_t tiles = c->tiles_m * c->tiles_n * q->g.groups, most = parts(c->positions, 4 * block);
+    const int64_t tiles = c->tiles_m * c->tiles_n * q->g.groups,
+                  most = parts(c->positions, 4 * block);
     int64_t splits = rounds * (int64_t)o->limits.units / tiles;
     splits = splits < 1 ? 1 : splits < most ? splits : most;
     c->each = parts(parts(c->positions, splits), block) * block;
     c->splits = parts(c->positions, c->each);
-    /* a tile of one tap of several writes far apart: worth a launch of its own when a group would have much of it */
+    /* a tile of one tap of several writes far apart: worth a launch of its own when a group would
+     * have much of it */
     const bool alone = c->splits == 1, far = !c->taps && !c->few && q->g.R * q->g.S > 1;
     c->joined = alone ? !far : tiles * c->splits <= (int64_t)o->limits.units;
     price(o, q, c);
     return fac_nv_grad_w_work(q, c) < (size_t)1 << 31;
 }
 
-bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant, fac_nv_grad_w_cut *out) {
+bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant,
+                          fac_nv_grad_w_cut *out) {
     bool found = false;
     if (variant > FAC_NV_GRAD_W_VARIANTS) return false;
-    if (variant) {                              /* behind half of them: never joined */
+    if (variant) { /* after half of them: never joined */
         const bool apart = variant > 2 * KINDS;
         variant -= apart ? 2 * KINDS : 0;
-        if (!cut(o, q, (variant - 1) / 2, 1 + (variant - 1) % 2, out) || (apart && (q->few || !out->joined))) return false;
+        if (!cut(o, q, (variant - 1) / 2, 1 + (variant - 1) % 2, out) ||
+            (apart && (q->few || !out->joined)))
+            return false;
         if (apart) out->joined = false;
         return true;
     }
     for (int kind = 0; kind < KINDS; kind++)
         for (int rounds = 1; rounds <= 2; rounds++) {
             fac_nv_grad_w_cut c;
-            if (!cut(o, q, kind, rounds, &c) || (found && (q->few || c.seconds >= out->seconds))) continue;
+            if (!cut(o, q, kind, rounds, &c) || (found && (q->few || c.seconds >= out->seconds)))
+                continue;
             *out = c;
             found = true;
         }
@@ -182,44 +229,66 @@ int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps) {
     return 4 * (quads ? quads : 1);
 }
 
-int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q) { return q->few ? parts(q->C * q->g.R * q->g.S, 4) * 4 : q->C; }
+int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q) {
+    return q->few ? parts(q->C * q->g.R * q->g.S, 4) * 4 : q->C;
+}
 
 size_t fac_nv_grad_w_maps_bytes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
     return c->maps ? 128 + (size_t)(c->tiles_m * c->tiles_n * q->g.groups * c->splits) * 256 : 0;
 }
 
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
-    const int64_t rows = q->few ? q->g.K : q->g.K * q->g.R * q->g.S, tiles = c->tiles_m * c->tiles_n * q->g.groups;
-    const bool whole = c->joined && !c->taps && !c->few;                /* tiles as their items have them */
-    return (size_t)(c->splits * (whole ? tiles * 128 * c->columns : rows * fac_nv_grad_w_pitch(q))) * sizeof(float);
+    const int64_t rows = q->few ? q->g.K : q->g.K * q->g.R * q->g.S,
+                  tiles = c->tiles_m * c->tiles_n * q->g.groups;
+    const bool whole = c->joined && !c->taps && !c->few; /* tiles as their items have them */
+    return (size_t)(c->splits *
+                    (whole ? tiles * 128 * c->columns : rows * fac_nv_grad_w_pitch(q))) *
+           sizeof(float);
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------------------- */
+/* ---- text
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
-static int multipliers(const fac_nv_grad_w_cut *c) { return c->few ? 128 * c->columns : c->taps ? 384 : 256; }
+static int multipliers(const fac_nv_grad_w_cut *c) {
+    return c->few ? 128 * c->columns : c->taps ? 384 : 256;
+}
 
 int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) { return multipliers(c) + c->fillers; }
 
 /* What 65,536 registers allow a group of so many items. */
 const char *fac_nv_grad_w_options(const fac_nv_grad_w_cut *c) {
     const int items = fac_nv_grad_w_items(c);
-    return items > 768 ? "-cl-nv-maxrregcount=72" : items > 640 ? "-cl-nv-maxrregcount=80" : items > 512 ? "-cl-nv-maxrregcount=96"
-         : items > 384 ? "-cl-nv-maxrregcount=128" : "-cl-nv-maxrregcount=168";
+    return items > 768   ? "-cl-nv-maxrregcount=72"
+           : items > 640 ? "-cl-nv-maxrregcount=80"
+           : items > 512 ? "-cl-nv-maxrregcount=96"
+           : items > 384 ? "-cl-nv-maxrregcount=128"
+                         : "-cl-nv-maxrregcount=168";
 }
 
 static void few_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
     const fac_conv_geom *g = &q->g;
-    fac_text_print(to, "#define GROUPS %d\n#define BAND %d\n#define SEGMENT %d\n#define LINE %d\n#define BANDS %d\n#define SEGMENTS %d\n",
-                   c->columns, c->band, c->segment, c->line, (int)(c->tall / c->broad), (int)c->broad);
-    fac_text_print(to, "#define CHANNELS %d\n#define TAPS_H %d\n#define TAPS_W %d\n#define DOWN %d\n#define ACROSS %d\n"
-                   "#define FAR_H %d\n#define FAR_W %d\n#define X_COLUMN %d\n", (int)q->C, (int)g->R, (int)g->S, (int)g->stride[1], (int)g->stride[2],
+    fac_text_print(to,
+                   "#define GROUPS %d\n#define BAND %d\n#define SEGMENT %d\n#define LINE "
+                   "%d\n#define BANDS %d\n#define SEGMENTS %d\n",
+                   c->columns, c->band, c->segment, c->line, (int)(c->tall / c->broad),
+                   (int)c->broad);
+    fac_text_print(to,
+                   "#define CHANNELS %d\n#define TAPS_H %d\n#define TAPS_W %d\n#define DOWN "
+                   "%d\n#define ACROSS %d\n"
+                   "#define FAR_H %d\n#define FAR_W %d\n#define X_COLUMN %d\n",
+                   (int)q->C, (int)g->R, (int)g->S, (int)g->stride[1], (int)g->stride[2],
                    (int)g->dilation[1], (int)g->dilation[2], (int)q->x[2]);
 }
 
 static void result_text(const fac_nv_grad_w *q, fac_text *to) {
-    static const char *const store[] = { "p[i] = (v)", "fac_store_bf16(p, i, v)", "fac_store_f16(p, i, v)" };
-    fac_text_print(to, "#define RESULT %s\n#define STORE(p, i, v) %s\n", halves(q) ? "ushort" : "float",
-                   store[q->dtype == FAC_BF16 ? 1 : q->dtype == FAC_F16 ? 2 : 0]);
+    static const char *const store[] = { "p[i] = (v)", "fac_store_bf16(p, i, v)",
+                                         "fac_store_f16(p, i, v)" };
+    fac_text_print(to, "#define RESULT %s\n#define STORE(p, i, v) %s\n",
+                   halves(q) ? "ushort" : "float",
+                   store[q->dtype == FAC_BF16  ? 1
+                         : q->dtype == FAC_F16 ? 2
+                                               : 0]);
 }
 
 void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
@@ -228,24 +297,39 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
     fac_text_add(to, fac_cl_nv_common);
     fac_nv_wgmma_text(to, n, bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16,
                       (c->few ? FAC_NV_A_REGISTERS : FAC_NV_A_TURNED) | FAC_NV_B_TURNED);
-    fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n", bf16 ? "bf16" : "f16", n,
-                   c->few ? "rs" : "ss_ta", bf16 ? "bf16" : "f16");
-    fac_text_print(to, "#define MEM %s\n#define TERMS %d\n", halves(q) ? "ushort" : "float", split(q) ? 3 : 1);
+    fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n",
+                   bf16 ? "bf16" : "f16", n, c->few ? "rs" : "ss_ta", bf16 ? "bf16" : "f16");
+    fac_text_print(to, "#define MEM %s\n#define TERMS %d\n", halves(q) ? "ushort" : "float",
+                   split(q) ? 3 : 1);
     if (halves(q)) fac_text_add(to, "#define HALVES\n");
     if (!halves(q) && !bf16) fac_text_add(to, "#define SCALED\n");
-    fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n#define SUMMED %d\n", c->stages, PROMOTE, n / 2);
-    fac_text_print(to, "#define MULTIPLIERS %d\n#define FILLERS %d\n#define WIDE %d\n#define DEEP %d\n%s%s", multipliers(c), c->fillers,
-                   c->taps ? 16 : c->few ? 64 : 128, c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "",
-                   c->few ? "#define FEW\n" : "");
+    fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n#define SUMMED %d\n", c->stages,
+                   PROMOTE, n / 2);
+    fac_text_print(
+        to, "#define MULTIPLIERS %d\n#define FILLERS %d\n#define WIDE %d\n#define DEEP %d\n%s%s",
+        multipliers(c), c->fillers,
+        c->taps  ? 16
+        : c->few ? 64
+                 : 128,
+        c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "",
+        c->few ? "#define FEW\n" : "");
     result_text(q, to);
-    if (c->few) few_sizes(q, c, to);
-    else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n#define AHEAD %d\n", c->chunk, LOCAL, c->ahead);
-    else fac_text_print(to, "#define COLUMNS %d\n#define CHUNKS %d\n#define STAGE %d\n#define AHEAD %d\n#define IN_ITEMS\n",
-                        c->columns, 2 + c->columns / 64, stage_bytes(q, c), c->ahead);
+    if (c->few)
+        few_sizes(q, c, to);
+    else if (c->taps)
+        fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n#define AHEAD %d\n", c->chunk,
+                       LOCAL, c->ahead);
+    else
+        fac_text_print(to,
+                       "#define COLUMNS %d\n#define CHUNKS %d\n#define STAGE %d\n#define AHEAD "
+                       "%d\n#define IN_ITEMS\n",
+                       c->columns, 2 + c->columns / 64, stage_bytes(q, c), c->ahead);
     if (c->maps) fac_text_print(to, "#define MAPS %d\n", c->maps), fac_text_add(to, fac_cl_nv_maps);
     fac_text_add(to, fac_cl_nv_conv_grad_w);
     if (c->maps) fac_text_add(to, fac_cl_nv_conv_grad_w_maps);
-    fac_text_add(to, c->few ? fac_cl_nv_conv_grad_w_few : c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
+    fac_text_add(to, c->few    ? fac_cl_nv_conv_grad_w_few
+                     : c->taps ? fac_cl_nv_conv_grad_w_taps
+                               : fac_cl_nv_conv_grad_w_tiles);
 }
 
 void fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to) {

@@ -5,18 +5,27 @@
 #include "backends/opencl/nvidia/unit/mma.h"
 #include "tensor/tensor_internal.h"
 
-enum { ALIGN = 1024, FEW = 64, PARTS = 32 };    /* FEW: rows of y that become the short side of a tile */
+enum {
+    ALIGN = 1024,
+    FEW = 64,
+    PARTS = 32
+}; /* FEW: rows of y that become the short side of a tile */
 
-/* Tiles by mode; what fits the 227 KiB of local memory and the registers of two consumers.  Shares are measured on an H200 on
- * large matrices. */
-static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 }, { 256, 128, 4, 1, 0.77 }, { 128, 128, 6, 1, 0.7 },
-                                     { 128, 64, 8, 1, 0.55 },  { 128, 192, 5, 1, 0.75 }, { 0 } };
+/* Tiles by mode; what fits the 227 KiB of local memory and the registers of two consumers.  Shares
+ * are measured on an H200 on large matrices. */
+static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 }, { 256, 128, 4, 1, 0.77 },
+                                     { 128, 128, 6, 1, 0.7 },  { 128, 64, 8, 1, 0.55 },
+                                     { 128, 192, 5, 1, 0.75 }, { 0 } };
 static const fac_nv_cut split[] = { { 128, 128, 4, 1, 0.82 }, { 128, 64, 6, 1, 0.65 }, { 0 } };
-static const fac_nv_cut short_single[] = { { 128, 16, 5, 2, 0.2 }, { 128, 32, 5, 2, 0.35 }, { 128, 64, 8, 1, 0.5 }, { 0 } };
-static const fac_nv_cut short_split[] = { { 128, 16, 5, 2, 0.3 }, { 128, 32, 4, 2, 0.5 }, { 128, 64, 6, 1, 0.65 }, { 0 } };
+static const fac_nv_cut short_single[] = {
+    { 128, 16, 5, 2, 0.2 }, { 128, 32, 5, 2, 0.35 }, { 128, 64, 8, 1, 0.5 }, { 0 }
+};
+static const fac_nv_cut short_split[] = {
+    { 128, 16, 5, 2, 0.3 }, { 128, 32, 4, 2, 0.5 }, { 128, 64, 6, 1, 0.65 }, { 0 }
+};
 
-/* Bytes a second of memory, of the second cache to one unit, of results from one (measured); seconds of a launch, of a tile's
- * begin and end. */
+/* Bytes a second of memory, of the second cache to one unit, of results from one (measured);
+ * seconds of a launch, of a tile's begin and end. */
 static const double MEMORY = 3.8e12, CACHE = 8e10, RESULTS = 6e10, LAUNCH = 3e-6, TILE = 1.2e-6;
 
 static const fac_nv_cut *cuts_of(const fac_nv_matmul *m) {
@@ -41,12 +50,15 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
     const int64_t chunk = half ? 8 : 4, K = m->r.s.K;
     /* low parts of a computed operand cost a third of the time where tiles are used often */
     const double much = m->swap ? 1 << 18 : 1 << 20;
-    const bool often = !m->mma && m->mode == FAC_NV_3XTF32 && s == &m->q && (double)s->rows * (double)K >= much;
+    const bool often =
+        !m->mma && m->mode == FAC_NV_3XTF32 && s == &m->q && (double)s->rows * (double)K >= much;
     if (!as_is || often) return FAC_NV_IMAGES;
-    if (s->term == 1 && K % chunk == 0 && steps_by(s, s->rows > 1 ? s->row : 0, chunk)) return FAC_NV_ROWS;
+    if (s->term == 1 && K % chunk == 0 && steps_by(s, s->rows > 1 ? s->row : 0, chunk))
+        return FAC_NV_ROWS;
     if (m->mma) return FAC_NV_IMAGES;
     /* tf32 takes rows side by side from registers only, so not of q */
-    const bool turns = half ? s->tile >= 64 && !(s->tile & (s->tile - 1)) : s == &m->p && s->tile == 128;
+    const bool turns =
+        half ? s->tile >= 64 && !(s->tile & (s->tile - 1)) : s == &m->p && s->tile == 128;
     const bool columns = turns && s->row == 1 && s->rows % chunk == 0;
     return columns && steps_by(s, K > 1 ? s->term : 0, chunk) ? FAC_NV_COLUMNS : FAC_NV_IMAGES;
 }
@@ -54,15 +66,20 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
 static fac_nv_side side_of(const fac_nv_matmul *m, int input) {
     const fac_cl_shape *s = &m->r.s;
     const fac_cl_matrix *x = input ? &s->b : &s->a;
-    fac_nv_side side = { .input = input, .rows = input ? s->N : s->M, .at = x->at, .row = input ? x->column : x->row,
+    fac_nv_side side = { .input = input,
+                         .rows = input ? s->N : s->M,
+                         .at = x->at,
+                         .row = input ? x->column : x->row,
                          .term = input ? x->row : x->column };
     for (int k = 0; k < FAC_CL_BATCH; k++) {
         side.z[k] = s->z[k] > 1 ? x->z[k] : 0;
         side.size[k] = side.z[k] ? s->z[k] : 1;
     }
     side.along_k = side.term == 1 || (side.row != 1 && side.term <= side.row);
-    side.fours = side.along_k ? side.term == 1 && s->K % 4 == 0 && steps_by(&side, side.rows > 1 ? side.row : 0, 4)
-                              : side.row == 1 && side.rows % 4 == 0 && steps_by(&side, s->K > 1 ? side.term : 0, 4);
+    side.fours =
+        side.along_k
+            ? side.term == 1 && s->K % 4 == 0 && steps_by(&side, side.rows > 1 ? side.row : 0, 4)
+            : side.row == 1 && side.rows % 4 == 0 && steps_by(&side, s->K > 1 ? side.term : 0, 4);
     return side;
 }
 
@@ -73,8 +90,10 @@ static void settle(const fac_nv_matmul *m, bool before_run, int tile, fac_nv_sid
     s->packed = before_run;
     s->from = before_run ? FAC_NV_IMAGES : from_of(m, s);
     s->permuted = columns && s->from != FAC_NV_COLUMNS;
-    s->make = fac_nv_terms(m) == 64 ? FAC_NV_HALVES : m->mode == FAC_NV_TF32 ? FAC_NV_ROUNDED
-            : columns && !m->mma ? FAC_NV_SPLIT : FAC_NV_FLOATS;
+    s->make = fac_nv_terms(m) == 64    ? FAC_NV_HALVES
+              : m->mode == FAC_NV_TF32 ? FAC_NV_ROUNDED
+              : columns && !m->mma     ? FAC_NV_SPLIT
+                                       : FAC_NV_FLOATS;
     s->blocks = parts_of(s->rows, tile);
     int64_t count = 1;
     for (int k = 0; k < FAC_CL_BATCH; k++) count *= s->size[k];
@@ -97,17 +116,24 @@ static double image_seconds(const fac_nv_matmul *m, const fac_nv_side *s) {
 
 /* ---- results ---- */
 
-/* The operand as rows of four neighbours: coordinates are the batch's dims but the first, and the row. */
+/* The operand as rows of four neighbours: coordinates are the batch's dims but the first, and the
+ * row. */
 static bool place_of(const fac_cl_shape *s, const fac_cl_matrix *x, fac_nv_place *to) {
-    const int64_t step[] = { s->z[1] > 1 ? x->z[1] : 0, s->z[2] > 1 ? x->z[2] : 0, s->z[3] > 1 ? x->z[3] : 0,
-                             s->M > 1 ? x->row : 0, x->column },
-        size[] = { s->z[1], s->z[2], s->z[3], s->M, s->N };
+    const int64_t step[] = { s->z[1] > 1 ? x->z[1] : 0, s->z[2] > 1 ? x->z[2] : 0,
+                             s->z[3] > 1 ? x->z[3] : 0, s->M > 1 ? x->row : 0, x->column },
+                  size[] = { s->z[1], s->z[2], s->z[3], s->M, s->N };
     double reach = 0;
     for (int k = 0; k < 5; k++) {
         reach += (double)(size[k] - 1) * (double)(step[k] < 0 ? -step[k] : step[k]);
         if (step[k] > INT_MAX || step[k] < -INT_MAX) return false;
     }
-    *to = (fac_nv_place){ x->at, (int32_t)step[0], (int32_t)step[1], (int32_t)step[2], (int32_t)step[3], (int32_t)step[4], 0 };
+    *to = (fac_nv_place){ x->at,
+                          (int32_t)step[0],
+                          (int32_t)step[1],
+                          (int32_t)step[2],
+                          (int32_t)step[3],
+                          (int32_t)step[4],
+                          0 };
     return s->z[0] == 1 && reach < INT_MAX;
 }
 
@@ -115,8 +141,8 @@ static bool is_float(fac_dtype t) { return t == FAC_F32 || t == FAC_F16 || t == 
 
 static bool ends_of(fac_nv_matmul *m) {
     const fac_cl_product *r = &m->r;
-    bool good = !m->swap && r->s.N % 4 == 0 && is_float(r->result) && place_of(&r->s, &r->s.y, &m->ends.p[0]) &&
-        fac_nv_in_fours(&m->ends.p[0]);
+    bool good = !m->swap && r->s.N % 4 == 0 && is_float(r->result) &&
+                place_of(&r->s, &r->s.y, &m->ends.p[0]) && fac_nv_in_fours(&m->ends.p[0]);
     for (int i = 0; good && i < r->extras; i++)
         good = is_float(r->extra_dtype[i]) && place_of(&r->s, &r->s.e[i], &m->ends.p[1 + i]);
     return good;
@@ -124,32 +150,40 @@ static bool ends_of(fac_nv_matmul *m) {
 
 /* ---- the cut ---- */
 
-/* Of the product alone; chooses the parts of the sum.  A unit works on several jobs at once where they are short. */
+/* Of the product alone; chooses the parts of the sum.  A unit works on several jobs at once where
+ * they are short. */
 static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
     const fac_cl_shape *s = &m->r.s;
     const fac_nv_cut *c = &m->cut;
-    const double slots = (double)o->limits.units * c->groups, batch = (double)s->batch, y = (double)(s->M * s->N) * batch;
+    const double slots = (double)o->limits.units * c->groups, batch = (double)s->batch,
+                 y = (double)(s->M * s->N) * batch;
     const double rate = m->rate / slots * c->share, halves = m->mode == FAC_NV_3XTF32 ? 2 : 1;
-    const double tile = (double)c->rows * c->columns * fac_nv_terms(m) / rate, result = (double)c->rows * c->columns * 4;
-    const double fetch = (c->rows + c->columns * halves) * 128 * c->groups / CACHE, step = tile > fetch ? tile : fetch;
+    const double tile = (double)c->rows * c->columns * fac_nv_terms(m) / rate,
+                 result = (double)c->rows * c->columns * 4;
+    const double fetch = (c->rows + c->columns * halves) * 128 * c->groups / CACHE,
+                 step = tile > fetch ? tile : fetch;
     const double operands = source_bytes(m, &m->p) + source_bytes(m, &m->q);
-    const double bytes = operands + y * fac_dtype_get(m->r.result)->block_bytes * (m->fours || m->swap ? 1 : 1.5);
+    const double bytes =
+        operands + y * fac_dtype_get(m->r.result)->block_bytes * (m->fours || m->swap ? 1 : 1.5);
     double best = 0;
     for (int64_t parts = 1; parts <= PARTS && (parts == 1 || m->k_tiles >= 4 * parts); parts++) {
         const int64_t each = parts_of(m->k_tiles, parts), real = parts_of(m->k_tiles, each);
         const double jobs = (double)(m->row_tiles * m->column_tiles * real) * batch,
-            waves = (double)parts_of((int64_t)jobs, (int64_t)slots), busy = jobs / (waves * slots);
+                     waves = (double)parts_of((int64_t)jobs, (int64_t)slots),
+                     busy = jobs / (waves * slots);
         const double work = waves * ((double)each * step + TILE + result / RESULTS);
         const double memory = bytes / (MEMORY * (busy < 0.9 ? busy / 0.9 : 1));
         double seconds = LAUNCH + (work > memory ? work : memory);
-        if (real > 1) seconds += TILE + (double)real * result / CACHE + 2 * y * 4 * (double)real / MEMORY;
+        if (real > 1)
+            seconds += TILE + (double)real * result / CACHE + 2 * y * 4 * (double)real / MEMORY;
         if (best && seconds >= 0.97 * best) continue;
         best = seconds, m->each = each, m->parts = real;
     }
     return best;
 }
 
-static void cut(const fac_opencl *o, const fac_nv_cut *c, const bool *before_run, fac_nv_matmul *m) {
+static void cut(const fac_opencl *o, const fac_nv_cut *c, const bool *before_run,
+                fac_nv_matmul *m) {
     const fac_cl_shape *s = &m->r.s;
     m->cut = *c;
     m->k_tiles = parts_of(s->K, fac_nv_terms(m));
@@ -168,7 +202,8 @@ static void cut(const fac_opencl *o, const fac_nv_cut *c, const bool *before_run
     }
     m->parts_at = m->work;
     m->tiles = m->row_tiles * m->column_tiles * s->batch;
-    if (m->parts > 1) m->work += (size_t)(m->parts * m->tiles * c->rows * c->columns) * sizeof(float);
+    if (m->parts > 1)
+        m->work += (size_t)(m->parts * m->tiles * c->rows * c->columns) * sizeof(float);
 }
 
 int fac_nv_matmul_variants(const fac_nv_matmul *m) {
@@ -182,8 +217,10 @@ static bool start(const fac_cl_product *r, fac_precision precision, bool mma, fa
     const fac_cl_shape *s = &r->s;
     memset(m, 0, sizeof *m);
     m->r = *r, m->mma = mma;
-    if (!fac_nv_mode_of(r->dtype, precision, &m->mode) || r->right != FAC_CL_MATRIX || !s->K) return false;
-    if (s->M > INT_MAX / 512 || s->N > INT_MAX / 512 || s->K > INT_MAX / 2 || s->batch > 65535) return false;
+    if (!fac_nv_mode_of(r->dtype, precision, &m->mode) || r->right != FAC_CL_MATRIX || !s->K)
+        return false;
+    if (s->M > INT_MAX / 512 || s->N > INT_MAX / 512 || s->K > INT_MAX / 2 || s->batch > 65535)
+        return false;
     m->swap = s->M <= FEW && s->N > s->M;
     m->p = side_of(m, m->swap), m->q = side_of(m, !m->swap);
     m->fours = ends_of(m);
@@ -195,15 +232,16 @@ static void better(const fac_nv_matmul *m, fac_nv_matmul *best) {
     if (!best->cut.rows || m->seconds < best->seconds) *best = *m;
 }
 
-bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run,
-                        int variant, fac_nv_matmul *m) {
+bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision,
+                        const bool *before_run, int variant, fac_nv_matmul *m) {
     if (!start(r, precision, false, m)) return false;
     m->rate = fac_nv_rate(o, m->mode);
     fac_nv_matmul best = { 0 };
     const fac_nv_cut *c = cuts_of(m);
     for (int k = 0; c[k].rows; k++) {
         if (variant && variant != k + 1) continue;
-        /* few rows: one tile takes them all, so that the other operand is read once; the shortest one that does */
+        /* few rows: one tile takes them all, so that the other operand is read once; the shortest
+         * one that does */
         if (!variant && m->swap && c[k].columns < r->s.M && c[k + 1].rows) continue;
         if (!variant && m->swap && best.cut.rows) break;
         cut(o, &c[k], before_run, m);
@@ -213,8 +251,8 @@ bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precis
     return m->cut.rows != 0;
 }
 
-bool fac_mma_matmul_read(fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run, int variant,
-                         fac_nv_matmul *m) {
+bool fac_mma_matmul_read(fac_opencl *o, const fac_cl_product *r, fac_precision precision,
+                         const bool *before_run, int variant, fac_nv_matmul *m) {
     if (!start(r, precision, true, m)) return false;
     m->rate = fac_mma_rate(o, m->mode);
     fac_nv_matmul best = { 0 };

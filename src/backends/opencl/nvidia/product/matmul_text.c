@@ -9,21 +9,26 @@
 #include "cl_nv_matmul_pack.h"
 #include "cl_nv_mma_matmul.h"
 
-enum { PROMOTE = 4 };                           /* k-tiles of 32 terms that the units may add up by themselves */
+enum { PROMOTE = 4 }; /* k-tiles of 32 terms that the units may add up by themselves */
 
 static fac_nv_kind kind_of(fac_nv_mode m) {
-    return m == FAC_NV_BF16 ? FAC_NV_KIND_BF16 : m == FAC_NV_F16 ? FAC_NV_KIND_F16 : FAC_NV_KIND_TF32;
+    return m == FAC_NV_BF16  ? FAC_NV_KIND_BF16
+           : m == FAC_NV_F16 ? FAC_NV_KIND_F16
+                             : FAC_NV_KIND_TF32;
 }
 
 static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
     static const char *const names[] = { "tf32", "bf16", "f16" };
     const fac_nv_kind kind = kind_of(m->mode);
-    const bool columns = m->p.from == FAC_NV_COLUMNS, tf32 = kind == FAC_NV_KIND_TF32, ta = columns && !tf32;
-    const bool registers = m->mode == FAC_NV_3XTF32 || (columns && tf32), tb = m->q.from == FAC_NV_COLUMNS;
-    fac_nv_wgmma_text(to, m->cut.columns, kind, (registers ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) |
-                      (tb ? FAC_NV_B_TURNED : 0));
-    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind], m->cut.columns,
-                   registers ? "rs" : "ss", ta ? "_ta" : "", tb ? "_tb" : "");
+    const bool columns = m->p.from == FAC_NV_COLUMNS, tf32 = kind == FAC_NV_KIND_TF32,
+               ta = columns && !tf32;
+    const bool registers = m->mode == FAC_NV_3XTF32 || (columns && tf32),
+               tb = m->q.from == FAC_NV_COLUMNS;
+    fac_nv_wgmma_text(to, m->cut.columns, kind,
+                      (registers ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) |
+                          (tb ? FAC_NV_B_TURNED : 0));
+    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind],
+                   m->cut.columns, registers ? "rs" : "ss", ta ? "_ta" : "", tb ? "_tb" : "");
 }
 
 static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
@@ -40,17 +45,25 @@ static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
 
 bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
     fac_text_add(to, fac_cl_nv_common);
-    if (m->mma) fac_mma_matmul_text(m, to);
-    else add_instruction(m, to);
+    if (m->mma)
+        fac_mma_matmul_text(m, to);
+    else
+        add_instruction(m, to);
     const bool good = add_results(m, fp64, to);
     const bool half = fac_nv_terms(m) == 64;
-    fac_text_print(to, "#undef MEM\n#define MEM %s\n#define HALF %d\n#define TM %d\n#define TN %d\n#define STAGES %d\n",
+    fac_text_print(to,
+                   "#undef MEM\n#define MEM %s\n#define HALF %d\n#define TM %d\n#define TN "
+                   "%d\n#define STAGES %d\n",
                    half ? "ushort" : "float", half, m->cut.rows, m->cut.columns, m->cut.stages);
-    fac_text_print(to, "#define P_FROM %d\n#define Q_FROM %d\n#define SWAP %d\n#define SPLIT %d\n#define PROMOTE %d\n", m->p.from,
-                   m->q.from, m->swap, m->mode == FAC_NV_3XTF32, PROMOTE);
+    fac_text_print(to,
+                   "#define P_FROM %d\n#define Q_FROM %d\n#define SWAP %d\n#define SPLIT "
+                   "%d\n#define PROMOTE %d\n",
+                   m->p.from, m->q.from, m->swap, m->mode == FAC_NV_3XTF32, PROMOTE);
     fac_text_add(to, fac_cl_gemm_common);
-    if (!m->mma) fac_text_add(to, "#define WORKERS 256\n#define RESULT_ROWS (TM / 128)\n#define RESULT_STEP 64\n"
-                                  "#define RESULT_COLUMNS TN\n");
+    if (!m->mma)
+        fac_text_add(to,
+                     "#define WORKERS 256\n#define RESULT_ROWS (TM / 128)\n#define RESULT_STEP 64\n"
+                     "#define RESULT_COLUMNS TN\n");
     fac_text_add(to, fac_cl_nv_matmul_jobs);
     fac_text_add(to, m->mma ? fac_cl_nv_mma_matmul : fac_cl_nv_matmul);
     return good && !to->failed;
@@ -61,11 +74,16 @@ bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_t
     const char *name = t == FAC_F32 ? "f32" : t == FAC_F16 ? "f16" : "bf16";
     fac_text_add(to, fac_cl_nv_common);
     fac_text_add(to, fac_cl_nv_epilogue);
-    fac_text_print(to, "#define MEM %s\n#define LOAD(p, i) nv_one_%s((p) + (i))\n#define LOAD4(v, p) nv_four_%s(v, p)\n",
+    fac_text_print(to,
+                   "#define MEM %s\n#define LOAD(p, i) nv_one_%s((p) + (i))\n#define LOAD4(v, p) "
+                   "nv_four_%s(v, p)\n",
                    fac_cl_in_memory(t), name, name);
-    fac_text_print(to, "#define PAIR(a, b) nv_pack_%s(a, b)\n", m->mode == FAC_NV_F16 ? "f16" : "bf16");
-    fac_text_print(to, "#define ROWS %d\n#define PERMUTED %d\n#define MAKE %d\n#define ALONG_K %d\n#define FOURS %d\n", s->tile,
-                   s->permuted, s->make, s->along_k, s->fours);
+    fac_text_print(to, "#define PAIR(a, b) nv_pack_%s(a, b)\n",
+                   m->mode == FAC_NV_F16 ? "f16" : "bf16");
+    fac_text_print(to,
+                   "#define ROWS %d\n#define PERMUTED %d\n#define MAKE %d\n#define ALONG_K "
+                   "%d\n#define FOURS %d\n",
+                   s->tile, s->permuted, s->make, s->along_k, s->fours);
     fac_text_add(to, fac_cl_nv_matmul_pack);
     return !to->failed;
 }

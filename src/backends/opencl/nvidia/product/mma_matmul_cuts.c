@@ -4,31 +4,40 @@
 #include "backends/opencl/nvidia/unit/mma.h"
 
 /* Bytes of a step of each row; registers of an item, about. */
-typedef struct mma_cut { fac_nv_cut c; int warp_rows, warp_columns, row, registers; } mma_cut;
+typedef struct mma_cut {
+    fac_nv_cut c;
+    int warp_rows, warp_columns, row, registers;
+} mma_cut;
 
 static const mma_cut single[] = {
     { { 128, 128, 3, 0, 0.71 }, 64, 64, 64, 220 },  { { 128, 128, 3, 0, 0.64 }, 64, 32, 64, 128 },
     { { 128, 64, 4, 0, 0.66 }, 64, 32, 64, 128 },   { { 64, 64, 4, 0, 0.52 }, 32, 32, 64, 96 },
-    { { 128, 128, 3, 0, 0.95 }, 64, 64, 128, 220 }, { { 256, 128, 3, 0, 0.62 }, 64, 64, 64, 220 } };
-static const mma_cut split[] = {
-    { { 128, 128, 3, 0, 0.73 }, 64, 32, 64, 170 },  { { 128, 64, 4, 0, 0.75 }, 64, 32, 64, 168 },
-    { { 64, 64, 4, 0, 0.70 }, 32, 32, 64, 130 },    { { 64, 128, 3, 0, 0.80 }, 32, 64, 64, 168 } };
-static const mma_cut short_side[] = {
-    { { 128, 16, 4, 0, 0.2 }, 32, 16, 64, 96 },    { { 128, 32, 4, 0, 0.35 }, 32, 32, 64, 128 },
-    { { 128, 64, 4, 0, 0.5 }, 32, 64, 64, 168 } };
+    { { 128, 128, 3, 0, 0.95 }, 64, 64, 128, 220 }, { { 256, 128, 3, 0, 0.62 }, 64, 64, 64, 220 }
+};
+static const mma_cut split[] = { { { 128, 128, 3, 0, 0.73 }, 64, 32, 64, 170 },
+                                 { { 128, 64, 4, 0, 0.75 }, 64, 32, 64, 168 },
+                                 { { 64, 64, 4, 0, 0.70 }, 32, 32, 64, 130 },
+                                 { { 64, 128, 3, 0, 0.80 }, 32, 64, 64, 168 } };
+static const mma_cut short_side[] = { { { 128, 16, 4, 0, 0.2 }, 32, 16, 64, 96 },
+                                      { { 128, 32, 4, 0, 0.35 }, 32, 32, 64, 128 },
+                                      { { 128, 64, 4, 0, 0.5 }, 32, 64, 64, 168 } };
 
 bool fac_mma_matmul_cut(fac_opencl *o, int k, fac_nv_matmul *m) {
     const bool three = m->mode == FAC_NV_3XTF32;
     const mma_cut *all = m->swap ? short_side : three ? split : single;
-    const size_t count = m->swap ? sizeof short_side / sizeof *short_side : three ? sizeof split / sizeof *split
-                                                                                : sizeof single / sizeof *single;
+    const size_t count = m->swap ? sizeof short_side / sizeof *short_side
+                         : three ? sizeof split / sizeof *split
+                                 : sizeof single / sizeof *single;
     if ((size_t)k >= count) return false;
     const mma_cut *c = &all[k];
-    const size_t each = (size_t)(c->c.rows + c->c.columns) * (size_t)c->row, most = fac_mma_local(o) / each;
-    m->cut = c->c, m->warp_rows = c->warp_rows, m->warp_columns = c->warp_columns, m->row_bytes = c->row;
+    const size_t each = (size_t)(c->c.rows + c->c.columns) * (size_t)c->row,
+                 most = fac_mma_local(o) / each;
+    m->cut = c->c, m->warp_rows = c->warp_rows, m->warp_columns = c->warp_columns,
+    m->row_bytes = c->row;
     if (most < (size_t)m->cut.stages) m->cut.stages = (int)most;
     const int items = fac_mma_matmul_items(m);
-    m->cut.groups = m->cut.stages < 2 ? 0 : fac_mma_room(o, items, (size_t)m->cut.stages * each, c->registers);
+    m->cut.groups =
+        m->cut.stages < 2 ? 0 : fac_mma_room(o, items, (size_t)m->cut.stages * each, c->registers);
     /* a unit with few warps waits for them */
     if (m->cut.groups * items < 256) m->cut.share *= 0.7;
     return true;
@@ -36,10 +45,19 @@ bool fac_mma_matmul_cut(fac_opencl *o, int k, fac_nv_matmul *m) {
 
 void fac_mma_matmul_text(const fac_nv_matmul *m, fac_text *to) {
     const bool floats = m->mode == FAC_NV_TF32;
-    const fac_mma_tile t = { .rows = m->cut.rows, .columns = m->cut.columns, .warp_rows = m->warp_rows,
-                             .warp_columns = m->warp_columns, .a_row = m->row_bytes, .b_row = m->row_bytes, .mode = m->mode,
-                             .round_a = floats && m->p.from != FAC_NV_IMAGES, .round_b = floats && m->q.from != FAC_NV_IMAGES };
+    const fac_mma_tile t = { .rows = m->cut.rows,
+                             .columns = m->cut.columns,
+                             .warp_rows = m->warp_rows,
+                             .warp_columns = m->warp_columns,
+                             .a_row = m->row_bytes,
+                             .b_row = m->row_bytes,
+                             .mode = m->mode,
+                             .round_a = floats && m->p.from != FAC_NV_IMAGES,
+                             .round_b = floats && m->q.from != FAC_NV_IMAGES };
     fac_mma_tiles_text(&t, to);
-    fac_text_print(to, "#define ITEMS %d\n#define WORKERS ITEMS\n#define RESULT_ROWS MS\n#define RESULT_STEP 16\n"
-                       "#define RESULT_COLUMNS WN\n", fac_mma_items(&t));
+    fac_text_print(
+        to,
+        "#define ITEMS %d\n#define WORKERS ITEMS\n#define RESULT_ROWS MS\n#define RESULT_STEP 16\n"
+        "#define RESULT_COLUMNS WN\n",
+        fac_mma_items(&t));
 }

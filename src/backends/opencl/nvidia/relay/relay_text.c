@@ -1,4 +1,5 @@
-/* The text of a relay's kernel: see relay.h.  Each code is a template of its own letters, in turn defined and forgotten. */
+/* The text of a relay's kernel: see relay.h.  Each code is a template of its own letters, in turn
+ * defined and forgotten. */
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/relay/relay.h"
@@ -11,16 +12,20 @@
 #include "cl_nv_relay_pool.h"
 #include "cl_nv_warp_products.h"
 
-enum { FUNCTIONS = 32 };        /* of a body at most */
+enum { FUNCTIONS = 32 }; /* of a body at most */
 
-static const char *name_of(fac_dtype t) { return t == FAC_F16 ? "f16" : t == FAC_BF16 ? "bf16" : "f32"; }
+static const char *name_of(fac_dtype t) {
+    return t == FAC_F16 ? "f16" : t == FAC_BF16 ? "bf16" : "f32";
+}
 static const char *memory_of(fac_dtype t) { return t == FAC_F32 ? "float" : "ushort"; }
 
 /* The functions of a body are numbered from 0 in each. */
 static void rename_functions(const char *name, fac_text *to) {
     for (int i = 0; i < FUNCTIONS; i++)
-        if (name) fac_text_print(to, "#define f%d %s_f%d\n", i, name, i);
-        else fac_text_print(to, "#undef f%d\n", i);
+        if (name)
+            fac_text_print(to, "#define f%d %s_f%d\n", i, name, i);
+        else
+            fac_text_print(to, "#undef f%d\n", i);
 }
 
 bool fac_nv_finish_text(const fac_nv_finish *f, const char *name, bool fp64, fac_text *to) {
@@ -31,8 +36,10 @@ bool fac_nv_finish_text(const fac_nv_finish *f, const char *name, bool fp64, fac
     fac_text_add(to, functions.s ? functions.s : "");
     fac_text_print(to, "INLINE float %s(float x, float bias, float add) {\n", name);
     if (f->biased) fac_text_add(to, "    x += bias;\n");
-    if (f->body && f->rounded != FAC_NONE) fac_text_print(to, "    const float whole = fac_round_%s(x);\n", name_of(f->rounded));
-    else fac_text_add(to, "    const float whole = x;\n");
+    if (f->body && f->rounded != FAC_NONE)
+        fac_text_print(to, "    const float whole = fac_round_%s(x);\n", name_of(f->rounded));
+    else
+        fac_text_add(to, "    const float whole = x;\n");
     fac_text_add(to, f->body ? body.s ? body.s : "" : "    const float result = whole;\n");
     fac_text_add(to, "    return result;\n}\n");
     if (functions.s && *functions.s) rename_functions(NULL, to);
@@ -49,11 +56,15 @@ static bool add_finishes(const fac_nv_finish *f, int n, bool fp64, fac_text *to)
         snprintf(name, sizeof name, "finish%d", i);
         good = fac_nv_finish_text(&f[i], name, fp64, to);
     }
-    fac_text_add(to, "INLINE void relay_finish(int which, float *v, const float *bias, const float *add) {\n"
-                     "    switch (which) {\n");
+    fac_text_add(
+        to, "INLINE void relay_finish(int which, float *v, const float *bias, const float *add) {\n"
+            "    switch (which) {\n");
     for (int i = 0; i < n; i++)
-        fac_text_print(to, "    case %d:\n        UNROLL for (int k = 0; k < 4; k++) v[k] = finish%d(v[k], bias[k], add[k]);\n"
-                           "        break;\n", i, i);
+        fac_text_print(to,
+                       "    case %d:\n        UNROLL for (int k = 0; k < 4; k++) v[k] = "
+                       "finish%d(v[k], bias[k], add[k]);\n"
+                       "        break;\n",
+                       i, i);
     fac_text_add(to, "    }\n}\n");
     return good;
 }
@@ -61,16 +72,21 @@ static bool add_finishes(const fac_nv_finish *f, int n, bool fp64, fac_text *to)
 static void add_conv(const fac_nv_code *c, fac_text *to) {
     static const char *const names[] = { "tf32", "tf32", "bf16", "f16" };
     const int parts = c->mode == FAC_NV_3XTF32 ? 2 : 1, bytes = c->x == FAC_F32 ? 4 : 2;
-    fac_text_print(to, "#define BM %d\n#define BN %d\n#define BK %d\n#define DEPTH %d\n#define STAGE %d\n#define PARTS %d\n"
-                       "#define MMA nv_mma_%s\n", c->pixels, c->columns, c->row / bytes, c->depth,
-                   c->columns * c->row * parts, parts, names[c->mode]);
+    fac_text_print(to,
+                   "#define BM %d\n#define BN %d\n#define BK %d\n#define DEPTH %d\n#define STAGE "
+                   "%d\n#define PARTS %d\n"
+                   "#define MMA nv_mma_%s\n",
+                   c->pixels, c->columns, c->row / bytes, c->depth, c->columns * c->row * parts,
+                   parts, names[c->mode]);
     if (c->window) fac_text_add(to, "#define WINDOW\n");
     if (c->ragged) fac_text_add(to, "#define RAGGED\n");
     fac_text_add(to, fac_cl_nv_warp_products);
     fac_text_add(to, fac_cl_nv_relay_conv);
     if (c->window) fac_text_add(to, "#undef WINDOW\n");
     if (c->ragged) fac_text_add(to, "#undef RAGGED\n");
-    fac_text_add(to, "#undef BM\n#undef BN\n#undef BK\n#undef DEPTH\n#undef STAGE\n#undef PARTS\n#undef MMA\n");
+    fac_text_add(
+        to,
+        "#undef BM\n#undef BN\n#undef BK\n#undef DEPTH\n#undef STAGE\n#undef PARTS\n#undef MMA\n");
 }
 
 static void add_depthwise(const fac_nv_code *c, fac_text *to) {
@@ -86,18 +102,27 @@ static void add_pool(const fac_nv_code *c, fac_text *to) {
 }
 
 static void add_code(const fac_nv_code *c, int number, fac_text *to) {
-    fac_text_print(to, "#define NAME(x) code%d_##x\n#define XMEM %s\n#define RESULT %s\n#define BIASMEM %s\n"
-                       "#define ADDMEM %s\n", number, memory_of(c->x), memory_of(c->result), memory_of(c->bias),
-                   memory_of(c->add));
-    fac_text_print(to, "#define FOUR nv_four_%s\n#define PUT nv_put_%s\n#define FOUR_BIAS nv_four_%s\n"
-                       "#define FOUR_ADD nv_four_%s\n", name_of(c->x), name_of(c->result), name_of(c->bias),
-                   name_of(c->add));
-    if (c->result == FAC_F32) fac_text_add(to, "#define ROUND(x) (x)\n");
-    else fac_text_print(to, "#define ROUND(x) (ushort)nv_pack_%s(x, 0.0f)\n", name_of(c->result));
-    if (c->kind == FAC_NV_LEG_CONV) add_conv(c, to);
-    else if (c->kind == FAC_NV_LEG_DEPTHWISE) add_depthwise(c, to);
-    else add_pool(c, to);
-    fac_text_add(to, "#undef NAME\n#undef XMEM\n#undef RESULT\n#undef BIASMEM\n#undef ADDMEM\n#undef FOUR\n#undef PUT\n"
+    fac_text_print(
+        to,
+        "#define NAME(x) code%d_##x\n#define XMEM %s\n#define RESULT %s\n#define BIASMEM %s\n"
+        "#define ADDMEM %s\n",
+        number, memory_of(c->x), memory_of(c->result), memory_of(c->bias), memory_of(c->add));
+    fac_text_print(to,
+                   "#define FOUR nv_four_%s\n#define PUT nv_put_%s\n#define FOUR_BIAS nv_four_%s\n"
+                   "#define FOUR_ADD nv_four_%s\n",
+                   name_of(c->x), name_of(c->result), name_of(c->bias), name_of(c->add));
+    if (c->result == FAC_F32)
+        fac_text_add(to, "#define ROUND(x) (x)\n");
+    else
+        fac_text_print(to, "#define ROUND(x) (ushort)nv_pack_%s(x, 0.0f)\n", name_of(c->result));
+    if (c->kind == FAC_NV_LEG_CONV)
+        add_conv(c, to);
+    else if (c->kind == FAC_NV_LEG_DEPTHWISE)
+        add_depthwise(c, to);
+    else
+        add_pool(c, to);
+    fac_text_add(to, "#undef NAME\n#undef XMEM\n#undef RESULT\n#undef BIASMEM\n#undef "
+                     "ADDMEM\n#undef FOUR\n#undef PUT\n"
                      "#undef FOUR_BIAS\n#undef FOUR_ADD\n#undef ROUND\n");
 }
 
@@ -113,7 +138,8 @@ static void add_bases(int n, fac_text *to) {
     fac_text_print(to, "#define BASES_MOST %d\n#define BASES", n);
     for (int i = 0; i < n; i++) fac_text_print(to, " , global uchar *b%d", i);
     fac_text_add(to, "\n#define BASES_FILL");
-    for (int i = 0; i < n; i++) fac_text_print(to, " if (item == %d) base[%d] = (ulong)b%d;", i, i, i);
+    for (int i = 0; i < n; i++)
+        fac_text_print(to, " if (item == %d) base[%d] = (ulong)b%d;", i, i, i);
     fac_text_add(to, "\n");
 }
 
@@ -125,12 +151,12 @@ static int parts_of(const fac_nv_code *codes, int n) {
     return most;
 }
 
-bool fac_nv_relay_text(const fac_nv_code *codes, int ncodes, const fac_nv_finish *finishes, int nfinishes, bool fp64, int legs,
-                       int bases, fac_text *to) {
+bool fac_nv_relay_text(const fac_nv_code *codes, int ncodes, const fac_nv_finish *finishes,
+                       int nfinishes, bool fp64, int legs, int bases, fac_text *to) {
     fac_text_add(to, fac_cl_nv_common);
     fac_text_add(to, fac_cl_nv_epilogue);
-    fac_text_print(to, "#define WARPS %d\n#define LEGS %d\n#define PARTS_FLOATS %d\n", FAC_NV_RELAY_WARPS, legs,
-                   parts_of(codes, ncodes));
+    fac_text_print(to, "#define WARPS %d\n#define LEGS %d\n#define PARTS_FLOATS %d\n",
+                   FAC_NV_RELAY_WARPS, legs, parts_of(codes, ncodes));
     add_bases(bases, to);
     fac_text_add(to, fac_cl_nv_relay);
     const bool good = add_finishes(finishes, nfinishes, fp64, to);

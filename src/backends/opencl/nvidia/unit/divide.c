@@ -1,4 +1,5 @@
-/* Division of 31-bit numbers by a number that is the same for all, as a multiplication (Granlund and Montgomery 1994). */
+/* Division of 31-bit numbers by a number that is the same for all, as a multiplication (Granlund
+ * and Montgomery 1994). */
 #include "backends/opencl/nvidia/unit/nvidia.h"
 
 fac_nv_divisor fac_nv_divide(uint32_t d) {

@@ -1,13 +1,13 @@
-/* NVIDIA's matrix units from OpenCL C: what the solvers of this folder share.  Each of them asks the probes (probe.h) before it
- * offers, so that nothing of this is seen on other devices. */
+/* NVIDIA's matrix units from OpenCL C: what the solvers of this folder share.  Each of them asks
+ * the probes (probe.h) before it offers, so that nothing of this is seen on other devices. */
 #ifndef FACULA_OPENCL_NVIDIA_H
 #define FACULA_OPENCL_NVIDIA_H
 #include "backends/opencl/device/probe.h"
 #include "base/text.h"
 
 /* How a product of f32 operands is made, or of what else they are.
- *   3XTF32  a = high + low: high high + high low + low high, f32's accuracy as long as partial sums are short
- *   TF32, BF16, F16: operands rounded once; F16 only for tensors that are f16 */
+ *   3XTF32  a = high + low: high high + high low + low high, f32's accuracy as long as partial sums
+ * are short TF32, BF16, F16: operands rounded once; F16 only for tensors that are f16 */
 typedef enum fac_nv_mode { FAC_NV_3XTF32, FAC_NV_TF32, FAC_NV_BF16, FAC_NV_F16 } fac_nv_mode;
 
 /* By the type of the operands and the precision that f32 is asked for; false: another type. */
@@ -20,29 +20,34 @@ double fac_nv_rate(const fac_opencl *o, fac_nv_mode mode);
 typedef enum fac_nv_kind { FAC_NV_KIND_TF32, FAC_NV_KIND_BF16, FAC_NV_KIND_F16 } fac_nv_kind;
 enum { FAC_NV_A_REGISTERS = 1, FAC_NV_A_TURNED = 2, FAC_NV_B_TURNED = 4, FAC_NV_FIRST = 8 };
 
-/* Adds one instruction as a function, for 64 x n (n a multiple of 8, at most 256) and 8 (tf32) or 16 terms:
- *   wgmma_tf32_n128_ss(float *d, ulong a, ulong b)          both operands in local memory, by descriptors
- *   wgmma_bf16_n128_rs(float *d, const uint *a, ulong b)    FAC_NV_A_REGISTERS: four registers, as mma.sync's a by warps
- *   wgmma_bf16_n128_ss_tb                                   FAC_NV_B_TURNED, _ta FAC_NV_A_TURNED: rows of it run along n, m
- *                                                           (not the sum); not for tf32
- *   ..._first                                               FAC_NV_FIRST: d begins with this product, whatever it held */
+/* Adds one instruction as a function, for 64 x n (n a multiple of 8, at most 256) and 8 (tf32) or
+ * 16 terms: wgmma_tf32_n128_ss(float *d, ulong a, ulong b)          both operands in local memory,
+ * by descriptors wgmma_bf16_n128_rs(float *d, const uint *a, ulong b)    FAC_NV_A_REGISTERS: four
+ * registers, as mma.sync's a by warps wgmma_bf16_n128_ss_tb FAC_NV_B_TURNED, _ta FAC_NV_A_TURNED:
+ * rows of it run along n, m (not the sum); not for tf32
+ *   ..._first                                               FAC_NV_FIRST: d begins with this
+ * product, whatever it held */
 void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how);
-/* wgmma_wait1_n128(float *d): all groups but the last `left` are done, and d, 64 x n, is read only behind it: for kernels that go
- * on while later ones still run. */
+/* wgmma_wait1_n128(float *d): all groups but the last `left` are done, and d, 64 x n, is read only
+ * after it: for kernels that go on while later ones still run. */
 void fac_nv_wgmma_wait_text(fac_text *to, int n, int left);
 
 /* ---- divide.c ---- */
 
-/* x / d = (x * multiplier) >> 32 >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: nv_divide.  d = 1 has no such numbers and must
- * be left out by the caller's text, or its quotient be taken by d = 2 of 2 x. */
-typedef struct fac_nv_divisor { uint32_t multiplier, shift; } fac_nv_divisor;
+/* x / d = (x * multiplier) >> 32 >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: nv_divide.  d = 1
+ * has no such numbers and must be left out by the caller's text, or its quotient be taken by d = 2
+ * of 2 x. */
+typedef struct fac_nv_divisor {
+    uint32_t multiplier, shift;
+} fac_nv_divisor;
 fac_nv_divisor fac_nv_divide(uint32_t d);
 
 /* ---- maps.c ---- */
 
-/* The kind of tensor maps that the device has (MAPS of kernels/nv_maps.cl), 0: none; bytes of scratch memory that so many of each
- * group of items take, a group for each compute unit, wherever they begin. */
-int    fac_nv_maps_of(fac_opencl *o);
+/* The kind of tensor maps that the device has (MAPS of kernels/nv_maps.cl), 0: none; bytes of
+ * scratch memory that so many of each group of items take, a group for each compute unit, wherever
+ * they begin. */
+int fac_nv_maps_of(fac_opencl *o);
 size_t fac_nv_maps_bytes(const fac_opencl *o, int maps);
 
 /* ---- ptx.c ---- */
@@ -52,10 +57,12 @@ size_t fac_nv_maps_bytes(const fac_opencl *o, int maps);
 /* Anywhere in a text: its kernels have a compute unit for themselves. */
 #define FAC_NV_ALONE "//@alone"
 
-/* PTX for sm_90 as PTX for sm_90a, its marked instructions uncovered.  *out: fac_release; its size counts the closing zero.
- * FAC_E_UNSUPPORTED: for another target.  FAC_E_NOMEM. */
-fac_status fac_nv_rewrite(const char *ptx, size_t bytes, char **out, size_t *out_bytes, fac_error *err);
+/* PTX for sm_90 as PTX for sm_90a, its marked instructions uncovered.  *out: fac_release; its size
+ * counts the closing zero. FAC_E_UNSUPPORTED: for another target.  FAC_E_NOMEM. */
+fac_status fac_nv_rewrite(const char *ptx, size_t bytes, char **out, size_t *out_bytes,
+                          fac_error *err);
 /* The same for a program that is built: another one, not built yet, and its PTX. */
-fac_status fac_nv_uncovered(const fac_cl_api *cl, cl_context context, cl_device_id device, cl_program from, char **ptx,
-                            size_t *bytes, cl_program *out, fac_error *err);
+fac_status fac_nv_uncovered(const fac_cl_api *cl, cl_context context, cl_device_id device,
+                            cl_program from, char **ptx, size_t *bytes, cl_program *out,
+                            fac_error *err);
 #endif

@@ -1,8 +1,9 @@
-/* The packer: weights of many convolutions at once, as a step of training has them.  One launch for all that have the same
- * type and the same mode, as far as its arguments have room for their buffers; what else each unit needs to know stands in a
- * table that is made with the plan.
+/* The packer: weights of many convolutions at once, as a step of training has them.  One launch for
+ * all that have the same type and the same mode, as far as its arguments have room for their
+ * buffers; what else each unit needs to know stands in a table that is made with the plan.
  *
- * Forms of the same weights (forward and turned) are neighbours, so that the second one finds them in the second cache. */
+ * Forms of the same weights (forward and turned) are neighbours, so that the second one finds them
+ * in the second cache. */
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/device/probe.h"
@@ -10,13 +11,15 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { SOURCES = 192, LARGEST_ARGUMENTS = 4096 };   /* more is not everywhere what it is said to be */
+enum { SOURCES = 192, LARGEST_ARGUMENTS = 4096 }; /* more is not everywhere what it is said to be */
 
-static const struct { const fac_solver *solver; fac_nv_weights (*weights)(const void *plan); } taken[] = {
-    { &fac_cl_conv_wgmma, fac_nv_rows_weights },
-    { &fac_cl_conv_mma, fac_nv_rows_weights },
-    { &fac_cl_conv_wgmma_stream, fac_nv_conv_wgmma_stream_weights },
-    { &fac_cl_winograd_wgmma, fac_nv_winograd_wgmma_weights } };
+static const struct {
+    const fac_solver *solver;
+    fac_nv_weights (*weights)(const void *plan);
+} taken[] = { { &fac_cl_conv_wgmma, fac_nv_rows_weights },
+              { &fac_cl_conv_mma, fac_nv_rows_weights },
+              { &fac_cl_conv_wgmma_stream, fac_nv_conv_wgmma_stream_weights },
+              { &fac_cl_winograd_wgmma, fac_nv_winograd_wgmma_weights } };
 enum { TAKEN = sizeof taken / sizeof *taken };
 
 static int number_of(const fac_solver *s) {
@@ -27,18 +30,29 @@ static int number_of(const fac_solver *s) {
 
 static bool takes(const fac_solver *s) { return number_of(s) < TAKEN; }
 
-typedef struct job { fac_nv_weights w; const fac_pack_job *job; int launch, place; } job;
+typedef struct job {
+    fac_nv_weights w;
+    const fac_pack_job *job;
+    int launch, place;
+} job;
 
-typedef struct table { fac_nv_pack *phases; int32_t *units; size_t nphases, nunits, bytes; } table;
+typedef struct table {
+    fac_nv_pack *phases;
+    int32_t *units;
+    size_t nphases, nunits, bytes;
+} table;
 
 /* Of each buffer a place and a pointer; tiles, the table and a number beside the weights. */
 static int sources_most(const fac_opencl *o) {
-    const size_t bytes = o->limits.arguments < LARGEST_ARGUMENTS ? o->limits.arguments : LARGEST_ARGUMENTS;
+    const size_t bytes =
+        o->limits.arguments < LARGEST_ARGUMENTS ? o->limits.arguments : LARGEST_ARGUMENTS;
     const int most = (int)(bytes / 16) - 3;
     return most < SOURCES ? most : SOURCES;
 }
 
-static fac_status no_memory(int n, fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory to pack %d weights", n); }
+static fac_status no_memory(int n, fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory to pack %d weights", n);
+}
 
 /* ---- which launch ---- */
 
@@ -63,7 +77,8 @@ static int cut(const fac_opencl *o, job *jobs, int n) {
     int launches = 0, places = 0;
     for (int i = 0; i < n; i++) {
         const job *last = &jobs[i ? i - 1 : 0];
-        const bool alike = i && form_of(last) == form_of(&jobs[i]), known = alike && last->job->from == jobs[i].job->from;
+        const bool alike = i && form_of(last) == form_of(&jobs[i]),
+                   known = alike && last->job->from == jobs[i].job->from;
         if (!alike || (!known && places == sources_most(o))) launches++, places = 0;
         if (!known) places++;
         jobs[i].launch = launches - 1, jobs[i].place = places - 1;
@@ -73,14 +88,16 @@ static int cut(const fac_opencl *o, job *jobs, int n) {
 
 /* ---- the table ---- */
 
-/* The units of a job, behind those of its launch so far; fills the table where it has memory already. */
+/* The units of a job, after those of its launch so far; fills the table where it has memory
+ * already. */
 static void add_units(const job *j, table *t, size_t start) {
     for (int i = 0; i < fac_nv_pack_phases(&j->w); i++) {
         fac_nv_pack s = fac_nv_pack_phase(&j->w, i, j->job->to);
         const size_t units = fac_nv_pack_units(&j->w, &s);
         s.source = j->place, s.first = (int32_t)(t->nunits - start);
         if (t->phases) t->phases[t->nphases] = s;
-        for (size_t u = 0; u < units && t->units; u++) t->units[t->nunits + u] = (int32_t)t->nphases;
+        for (size_t u = 0; u < units && t->units; u++)
+            t->units[t->nunits + u] = (int32_t)t->nphases;
         t->nphases++, t->nunits += units;
     }
 }
@@ -115,11 +132,14 @@ static void add_buffer(fac_cl_call *c, fac_cl_origin origin, int index, size_t s
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 
 /* Five groups on a compute unit: whatever waits for its weights, others make tiles. */
-static const char *registers(fac_opencl *o) { return fac_cl_has_path(o, FAC_CL_MMA) ? "-cl-nv-maxrregcount=48" : ""; }
+static const char *registers(fac_opencl *o) {
+    return fac_cl_has_path(o, FAC_CL_MMA) ? "-cl-nv-maxrregcount=48" : "";
+}
 
-/* The launch that begins with the first of these jobs; units: how many groups, from: its first one's word in the table. */
-static fac_status add_launch(fac_opencl *o, fac_cl_plan *plan, const job *jobs, int n, size_t units, size_t from,
-                             fac_error *err) {
+/* The launch that begins with the first of these jobs; units: how many groups, from: its first
+ * one's word in the table. */
+static fac_status add_launch(fac_opencl *o, fac_cl_plan *plan, const job *jobs, int n, size_t units,
+                             size_t from, fac_error *err) {
     const fac_nv_mode mode = jobs->w.k->mode;
     const fac_dtype type = jobs->job->type.dtype;
     const size_t items = fac_nv_pack_items(o);
@@ -130,7 +150,8 @@ static fac_status add_launch(fac_opencl *o, fac_cl_plan *plan, const job *jobs, 
     fac_text_free(&text);
     FAC_TRY(status);
     for (int i = 0; i < n; i++)
-        if (!i || jobs[i].place != jobs[i - 1].place) add_buffer(c, FAC_CL_IN, jobs[i].job->from, bytes_of(type));
+        if (!i || jobs[i].place != jobs[i - 1].place)
+            add_buffer(c, FAC_CL_IN, jobs[i].job->from, bytes_of(type));
     add_buffer(c, FAC_CL_TABLE, 0, sizeof(int32_t));
     add_buffer(c, FAC_CL_OUT, 0, mode == FAC_NV_BF16 || mode == FAC_NV_F16 ? 2 : 4);
     fac_cl_call_number(c, (int64_t)from);
@@ -138,7 +159,8 @@ static fac_status add_launch(fac_opencl *o, fac_cl_plan *plan, const job *jobs, 
     return FAC_OK;
 }
 
-static fac_status add_launches(fac_opencl *o, fac_cl_plan *plan, const job *jobs, int n, fac_error *err) {
+static fac_status add_launches(fac_opencl *o, fac_cl_plan *plan, const job *jobs, int n,
+                               fac_error *err) {
     size_t *starts = fac_alloc((size_t)n + 1, sizeof *starts);
     table t = { 0 };
     fac_status status = starts ? table_of(jobs, n, &t, starts, err) : no_memory(n, err);
@@ -154,8 +176,8 @@ static fac_status add_launches(fac_opencl *o, fac_cl_plan *plan, const job *jobs
     return status;
 }
 
-fac_status fac_nv_packs_make(fac_opencl *o, const fac_nv_weights *w, const fac_pack_job *all, int n, void **out,
-                             fac_error *err) {
+fac_status fac_nv_packs_make(fac_opencl *o, const fac_nv_weights *w, const fac_pack_job *all, int n,
+                             void **out, fac_error *err) {
     job *jobs = fac_alloc((size_t)n + 1, sizeof *jobs);
     if (!jobs) return no_memory(n, err);
     for (int i = 0; i < n; i++) jobs[i] = (job){ .w = w[i], .job = &all[i] };
@@ -176,7 +198,8 @@ static fac_status make(fac_device *d, const fac_pack_job *jobs, int n, void **ou
     return status;
 }
 
-static fac_status run(const void *plan, fac_device *d, const fac_span *from, fac_span to, fac_error *err) {
+static fac_status run(const void *plan, fac_device *d, const fac_span *from, fac_span to,
+                      fac_error *err) {
     return fac_cl_plan_run(plan, d, from, &to, (fac_span){ 0 }, err);
 }
 
