@@ -21,8 +21,7 @@
 extern "C" {
 #endif
 
-/* ---- quantizers
- * ---------------------------------------------------------------------------------------- */
+/* ---- quantizers ---- */
 
 /* LQ-Nets (Zhang et al. 2018): fac_quantize_basis.  The gradient passes as it is, or with
  * positive digits where x does not exceed the largest level. */
@@ -62,8 +61,7 @@ fac_value *fac_quantize_abc_weight(fac_value *w, int bases);
  * numbers each, are learned; gradients of x and shift pass where 0 <= x + shift_i <= 1. */
 fac_value *fac_quantize_abc(fac_value *x, fac_value *shift, fac_value *scale);
 
-/* ---- whole networks
- * -------------------------------------------------------------------------------------- */
+/* ---- whole networks ---- */
 
 typedef struct fac_quantizing {
     int n;
@@ -163,8 +161,7 @@ typedef struct fac_integer_layer {
 /* In the order of execution, after fac_calibrator_finish; NULL after the last. */
 const fac_integer_layer *fac_calibrator_layer(const fac_calibrator *c, int i);
 
-/* ---- packed files
- * ------------------------------------------------------------------------------------------- */
+/* ---- packed files ---- */
 
 typedef struct fac_packing {
     int layers;                 /* whose weights are bits */
