@@ -174,9 +174,7 @@ typedef fac_status fac_table_line(void *self, const char *line, fac_error *err);
 fac_status fac_analysis_table(const fac_analysis *a, int depth, bool names, fac_table_line *put,
                               void *self, fac_error *err);
 
-/* ---- order
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- order ---- */
 
 /* An order of the layers with a lower peak: order[k] is the layer that runs k-th (order has room
  * for all).  Exact for every stretch between two points where a single result is alive as long as

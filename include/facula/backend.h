@@ -18,9 +18,10 @@ extern "C" {
 #endif
 
 /* A node without its data: all that a solver may choose by, all that wisdom is keyed by.  Printed
- * and read as conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu} which is also the
- * argument of `facula bench`, and a test case.  An absent input is "-"; known contents of a
- * FAC_HOST input are written i64{2,3}; a body is the text of fac_body_print. */
+ * and read as
+ *   conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}
+ * which is also the argument of `facula bench`, and a test case.  An absent input is "-"; known
+ * contents of a FAC_HOST input are written i64{2,3}; a body is the text of fac_body_print. */
 typedef struct fac_operand {
     fac_type type; /* FAC_NONE: absent or unused */
     fac_layout layout;
@@ -113,7 +114,7 @@ typedef struct fac_command {
     size_t groups, items;
 } fac_command;
 
-/* Work that nobody waits for soon, beside the other work of a run.  What a thread submits between
+/* Work that nothing waits for soon, beside the other work of a run.  What a thread submits between
  * begin and end comes after all that was submitted before, and beside what is submitted later, up
  * to meet: what follows that comes after all of it.  Only one thread at a time has this; of another
  * one all of it runs in the order of the calls. */
@@ -199,9 +200,7 @@ enum { FAC_BACKEND_API = 1 };
 extern const fac_backend
     *const fac_backends[]; /* of this build: cpu always, opencl if it was built in */
 
-/* ---- problems
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- problems ---- */
 
 int fac_problem_print(const fac_problem *p, char *to, size_t size); /* as snprintf */
 /* A graph with inputs x0, x1, ... (rank > 0 operands after the first are parameters w1, w2, ...
@@ -218,9 +217,7 @@ typedef struct fac_support {
 fac_status fac_problem_support(const char *problem, fac_device *d, fac_support *out,
                                fac_error *err);
 
-/* ---- layouts
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- layouts ---- */
 
 fac_layout fac_layout_plain(const fac_dims *dims); /* row-major, contiguous */
 fac_layout fac_layout_channels_last(

@@ -93,8 +93,7 @@ struct fac_node {
     void *mark;            /* for the pass at hand       */
 };
 
-/* ---- tables of a descriptor
- * ----------------------------------------------------------------------------------------- */
+/* ---- tables of a descriptor ---- */
 
 enum { /* fac_port.takes */
        FAC_FLOATS = 1,
@@ -262,7 +261,7 @@ typedef struct fac_onnx_writer {
     const void *self; /* the exporter's */
 } fac_onnx_writer;
 const char *fac_onnx_name(const fac_onnx_writer *w,
-                          const fac_value *v); /* NULL for NULL, and for an output nobody reads */
+                          const fac_value *v); /* NULL for NULL, and for an output nothing reads */
 /* The value with this rank, 0 or 1: a scalar from a list of one element, or the other way round. */
 const char *fac_onnx_ranked(const fac_onnx_writer *w, const fac_value *v, int rank);
 const char *fac_onnx_list_of(const fac_onnx_writer *w, const fac_value *v); /* as a list of i64 */
@@ -301,8 +300,7 @@ typedef struct fac_case {
     double lo, hi, tolerance;
 } fac_case; /* "softmax(f32[2,5]) axis=1" */
 
-/* ---- facts that reports and the planner ask of an op
- * --------------------------------------------------------------- */
+/* ---- facts that reports and the planner ask of an op ---- */
 
 /* What a rule of another tool may know a layer by. */
 typedef enum fac_layer_class {
@@ -390,9 +388,7 @@ typedef struct fac_rounding {
     bool times_x;
 } fac_rounding;
 
-/* ---- the descriptor
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- the descriptor ---- */
 
 struct fac_op {
     const char *name, *doc;
@@ -480,9 +476,7 @@ bool fac_op_is_one_of(const fac_op *op, const fac_op *const *ops);
  * it belongs to the epilogue, or the op has no ports. */
 const char *fac_port_name(const fac_node *n, int input);
 
-/* ---- inside an op file
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- inside an op file ---- */
 
 /* Builds a node and returns its first output, or the poison value.  The graph is that of the
  * inputs; in[i] NULL is an absent input.  attrs NULL: all zero, which means defaults. */

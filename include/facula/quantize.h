@@ -21,8 +21,7 @@
 extern "C" {
 #endif
 
-/* ---- quantizers
- * ---------------------------------------------------------------------------------------- */
+/* ---- quantizers ---- */
 
 /* LQ-Nets (Zhang et al. 2018): fac_quantize_basis.  The gradient passes as it is, or with
  * positive digits where x does not exceed the largest level. */
@@ -62,8 +61,7 @@ fac_value *fac_quantize_abc_weight(fac_value *w, int bases);
  * numbers each, are learned; gradients of x and shift pass where 0 <= x + shift_i <= 1. */
 fac_value *fac_quantize_abc(fac_value *x, fac_value *shift, fac_value *scale);
 
-/* ---- whole networks
- * -------------------------------------------------------------------------------------- */
+/* ---- whole networks ---- */
 
 typedef struct fac_quantizing {
     int n;
@@ -89,6 +87,12 @@ const char *fac_quantizing_wrong(const char *text);
 /* A copy whose quantized weights are what they are quantized to, as parameters: a network that any
  * runtime runs, and that gives the same bits here.  Activations stay quantized, in simple ops. */
 fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_error *err);
+
+/* A copy in the operators of QONNX, which fac_onnx_save writes: weights of few bits are sums of
+ * BipolarQuant of planes of +-1, each with a scale for each filter; levels of activations
+ * MultiThreshold, one where they lie evenly, else one for each; signs BipolarQuant, steps of LSQ
+ * Quant.  FAC_E_ARGUMENT: nothing in it is quantized to few bits. */
+fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *err);
 
 /* ---- trained models in integers
  * ----------------------------------------------------------------------------------
@@ -157,8 +161,7 @@ typedef struct fac_integer_layer {
 /* In the order of execution, after fac_calibrator_finish; NULL after the last. */
 const fac_integer_layer *fac_calibrator_layer(const fac_calibrator *c, int i);
 
-/* ---- packed files
- * ------------------------------------------------------------------------------------------- */
+/* ---- packed files ---- */
 
 typedef struct fac_packing {
     int layers;                 /* whose weights are bits */

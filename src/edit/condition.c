@@ -5,8 +5,10 @@
  *   same(x, y)                 types are equal
  *   cancels($p, $q)            transposing by $p and then by $q leaves everything where it was
  *   A = B, != < <= > >=        of numbers, {1,2}, $attribute, rank(x), dim(x,1), dims(x), count(x),
- * uses(x), value(c), type(x), f32 A in [0, 6]                every number of A is not ... the
- * contrary; what is not known (an open size) makes neither true */
+ *       uses(x), value(c),
+ *                              type(x), f32
+ *   A in [0, 6]                every number of A is
+ *   not ...                    the contrary; what is not known (an open size) makes neither true */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"

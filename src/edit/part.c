@@ -46,8 +46,7 @@ static void forget_outputs(fac_graph *g) {
     g->noutputs = 0;
 }
 
-/* Inputs of before that nobody needs any more; of those that were asked for every one must be read.
- */
+/* Drops original inputs that became unused; every requested cut input must be used. */
 static fac_status keep_inputs(fac_graph *g, const part *p, fac_error *err) {
     size_t n = 0;
     for (int k = 0; k < p->n; k++)

@@ -1,9 +1,8 @@
 /* The body of a node in one line.
  *
  *   chain    relu                              each step takes what came before; _ in a list of
- * operands add(_, x1) relu clip(_, 0, 6)     xk is input k of the body general  t0 = exp(x0); t1 =
- * mul(t0, x1); t1, t0       results last
- */
+ *            operands add(_, x1) relu clip(_, 0, 6)     xk is input k of the body
+ *   general  t0 = exp(x0); t1 = mul(t0, x1); t1, t0       results last */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"

@@ -21,7 +21,7 @@ static fac_status read_label(fac_reader *r, const char **out, fac_table **table)
         return fac_lex_name(r->l, "a name", &r->g->arena, out);
     }
     char word[24];
-    FAC_TRY(fac_lex_word(r->l, "a number behind %", word, sizeof word));
+    FAC_TRY(fac_lex_word(r->l, "a number after %", word, sizeof word));
     *table = &self->numbers;
     *out = fac_arena_text(&r->g->arena, word);
     return *out ? FAC_OK : fac_raise(r->l->err, FAC_E_NOMEM, "no memory for a name");

@@ -95,7 +95,7 @@ static void bury(fac_made *m) {
     while (!atomic_compare_exchange_weak(&m->r->dead, &m->dead, m)) {}
 }
 
-/* The history of m, which others may outlive; what nobody needs any more joins the dead. */
+/* The history of m, which others may outlive; what nothing needs any more joins the dead. */
 void fac_made_forget(fac_made *m) {
     for (int i = 0; i < m->nin; i++) {
         fac_lazy *x = m->in[i];

@@ -3,8 +3,10 @@
  *
  *   h = embed[ids]  (+ position[at])
  *   h += n2(att(n1 h));  h += n4(mlp(n3 h))        or  h += att(n1 h) + mlp(n3 h);  n2 and n4 where
- * the file has them att   q, k of x turned by their positions; keys and values go into caches;
- * softmax(q k^T) v; a product mlp   down(act(gate x) * up x),  or down(act(up x)) without a gate
+ *       the file has them
+ *   att   q, k of x turned by their positions; keys and values go into caches; softmax(q k^T) v; a
+ *         product
+ *   mlp   down(act(gate x) * up x),  or down(act(up x)) without a gate
  *   logits = norm(h) output^T */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* What the files of the exporter share.
  *
  *   save.c         the road: graph -> one whose every node can be said -> records -> messages ->
- * file save_settle.c  which opset, and what is expanded or computed in a wider type to fit it
+ *                  file
+ *   save_settle.c  which opset, and what is expanded or computed in a wider type to fit it
  *   save_node.c    records of nodes and constants: what fac_op.save() calls, and fac_onnx_plain
  *   save_name.c    names of values and nodes
  *   save_body.c    bodies of nodes: subgraphs and functions

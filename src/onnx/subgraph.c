@@ -92,7 +92,7 @@ static fac_status put_output(fac_graph *g, const char *name, fac_value *v, fac_e
     return fac_graph_check(g, err);
 }
 
-/* Without what nobody reads; names and notes of the inside are the inside's. */
+/* Without what nothing reads; names and notes of the inside are the inside's. */
 static fac_status finish(fac_graph *g, fac_error *err) {
     fac_graph_sweep(g);
     return fac_graph_check(g, err);

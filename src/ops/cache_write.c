@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 #if FAC_INTERFACE
-/* y = cache, but row t of `rows` of sequence b stands at row at[b] + t:  cache B,G,T,D   rows
- * B,G,Q,D   at integers [B]. A row that would stand outside of the cache is an error of the run,
+/* y = cache, but row t of `rows` of sequence b stands at row at[b] + t:  cache B,G,T,D  rows
+ * B,G,Q,D  at integers [B]. A row that would stand outside of the cache is an error of the run,
  * before anything is written.  As the next contents of a parameter, fac_update(cache, y), it is
  * written in place when everything else that reads the old contents has run. */
 fac_value *fac_cache_write(fac_value *cache, fac_value *rows, fac_value *at);

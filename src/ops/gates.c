@@ -11,10 +11,13 @@
 typedef enum fac_direction { FAC_FORWARD, FAC_REVERSE, FAC_BIDIRECTIONAL } fac_direction;
 
 /* Of fac_rnn, fac_gru, fac_lstm.  T steps, B sequences, I features, H hidden ones, G gates, D
- * directions (1, or 2): x T,B,I   w D,GH,I   r D,GH,H   b D,2GH or NULL: of w, of r   lengths B or
- * NULL: steps of each sequence, any integers h0, c0 D,B,H or NULL: zeros   y T,D,B,H, zeros after
- * a sequence's length   h, c D,B,H: after the last step One dtype for all but lengths: f32 f64 f16
- * bf16.  T must be a number when the graph is run or differentiated. */
+ * directions (1, or 2):
+ *   x T,B,I   w D,GH,I   r D,GH,H   b D,2GH or NULL: of w, of r   lengths B or NULL: steps of each
+ *             sequence, any integers
+ *   h0, c0 D,B,H or NULL: zeros   y T,D,B,H, zeros after a sequence's length   h, c D,B,H: after
+ *       the last step
+ * One dtype for all but lengths: f32 f64 f16 bf16.  T must be a number when the graph is run or
+ * differentiated. */
 typedef struct fac_recurrent_opts {
     int direction; /* fac_direction: REVERSE reads a sequence from its end; y stays in the order of
                       x */

@@ -60,7 +60,7 @@ typedef struct readers {
     const fac_node *layer; /* whose quantizer joins; NULL: none                   */
     bool positive;         /* ... of what is above 0                              */
     fac_node *relu;        /* of the result itself                                */
-    bool floats, raw;      /* somebody reads numbers; what is below 0 of something */
+    bool floats, raw;      /* something reads numbers; what is below 0 of something */
 } readers;
 
 static bool wants_same(const readers *r, const fac_node *n, bool positive) {

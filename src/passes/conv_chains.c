@@ -1,8 +1,10 @@
 /* An expansion of 1 x 1 (or a first layer), a depthwise convolution and a projection of 1 x 1
- * become one `fused_conv` node: y = p(act(d(act(e(x))))) [+ r] the inverted residual of MobileNetV2
- * (Sandler et al., CVPR 2018), whose expanded image is several times as large as x and y: row by
- * row it stays in a cache that all of it would not fit.  Only where a kernel's estimate is below
- * the sum of those for the three. Preserves the sums of each output. */
+ * become one `fused_conv` node:
+ *   y = p(act(d(act(e(x))))) [+ r]
+ * the inverted residual of MobileNetV2 (Sandler et al., CVPR 2018), whose expanded image is several
+ * times as large as x and y: row by row it stays in a cache that all of it would not fit.  Only
+ * where a kernel's estimate is below the sum of those for the three. Preserves the sums of each
+ * output. */
 #include <stdio.h>
 #include "facula/ops.h"
 #include "op_list.h"
@@ -140,7 +142,7 @@ static void fuse(fac_graph *g, const chain *c, fac_price *price, void *self) {
     for (int s = 0; s < c->n; s++)
         if (is_conv(c->step[s])) apart += price(self, c->step[s]);
     if (!y->node || price(self, y->node) >= apart)
-        return; /* nobody reads it: the sweep takes it away */
+        return; /* nothing reads it: the sweep takes it away */
     y->node->name = c->step[0]->name, y->node->scope = c->step[0]->scope;
     fac_replace(c->step[c->n - 1]->out[0], y);
 }

@@ -1,4 +1,4 @@
-/* Max pools after convolutions: the two become one `conv2d_max_pool`, where nobody else reads what
+/* Max pools after convolutions: the two become one `conv2d_max_pool`, where nothing else reads what
  * the convolution makes and a kernel does both in less time.  After epilogue.c, whose body goes
  * along: it comes after the pool then, which is the same for functions that do not fall, as the
  * largest of what they give is what they give of the largest.  Preserves every bit but the sign of
@@ -72,7 +72,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     } else
         y = fac_emit(&fac_op_conv2d_max_pool, &attrs, PORTS, conv->in);
     if (!y->node || !(price(self, y->node) < price(self, conv) + price(self, n)))
-        return; /* what nobody reads is swept away */
+        return; /* what nothing reads is swept away */
     y->node->name = conv->name, y->node->scope = conv->scope, y->node->stage = conv->stage;
     fac_replace(n->out[0], y);
 }

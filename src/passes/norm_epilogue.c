@@ -72,7 +72,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
     args[PORTS] = other;
     fac_value *y =
         fac_emit_body(g, n->op, n->attrs, PORTS + (other != NULL), PORTS, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
+    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
     y->node->name = n->name, y->node->scope = n->scope;
     for (int k = 1; k < n->nout; k++) fac_replace(n->out[k], y->node->out[k]);
     fac_replace(act ? act->out[0] : last, y);

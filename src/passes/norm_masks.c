@@ -32,7 +32,7 @@ static bool read_body(const fac_node *norm, fac_value **add) {
            (sum->in[0] == in[1] && sum->in[1] == in[0]);
 }
 
-/* norm with bits, which nobody reads yet; NULL: it has another body, or no kernel takes it. */
+/* norm with bits, which nothing reads yet; NULL: it has another body, or no kernel takes it. */
 static fac_node *with_bits(const fac_node *norm, fac_price *price, void *self) {
     fac_value *args[ADD + 1];
     if (!read_body(norm, &args[ADD])) return NULL;

@@ -1,7 +1,7 @@
 /* Batch norms of training after convolutions: the convolution gives the mean and variance of what
  * it makes (conv2d_moments), and the norm takes them (batch_norm_given), so that the image is not
- * read for its statistics alone.  Done where both nodes together are no dearer than before.  After
- * norm_epilogue.c, whose bodies go along. */
+ * read for its statistics alone.  Applied only if the pair costs no more.  Runs after
+ * norm_epilogue.c; its bodies are carried over. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "graph/attr.h"

@@ -1,15 +1,15 @@
 /* Residual blocks whose shortcut has a convolution end with the sum of two batch norms of training:
  *
- *     y = relu(norm(x) + norm(other_x))       batch_norm_pair: what the shortcut's norm makes is
- * neither written nor read
+ *     y = relu(norm(x) + norm(other_x))
  *
- * (batch_norm_pair_relu where norm_masks.c lets the norm keep bits), and both norms' gradients read
- * the same dy: batch_norm_grad_pair reads it once.  It takes both norms' sums; of a norm whose sums
- * no convolution gave (norm_sums.c), batch_norm_sums makes them.
+ * One batch_norm_pair does not write the output of the shortcut's norm, nor read it again
+ * (batch_norm_pair_relu where norm_masks.c lets the norm keep bits).  Both norms' gradients read
+ * the same dy: batch_norm_grad_pair reads it once.  It takes the sums of both norms;
+ * batch_norm_sums computes them for a norm that got none from a convolution (norm_sums.c).
  *
- * Where norm_moments.c gave the statistics and price(self, node) says that it takes less time.
- * After norm_sums.c, which asks which norm made a value.  Of 16 bits the shortcut's norm is not
- * rounded any more. */
+ * Applied where norm_moments.c gave the statistics and price(self, node) says that it takes less
+ * time.  Must run after norm_sums.c, which asks which norm made a value.  With 16-bit tensors the
+ * shortcut's output is no longer rounded before the add. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "graph/attr.h"

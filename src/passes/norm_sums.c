@@ -2,12 +2,12 @@
  * convolution's gradient by x,
  *
  *     dy = where(y > lo, conv2d_grad_x(...) + add, 0)          the epilogue that epilogue.c made;
- * each part may be missing
+ *         each part may be missing
  *
  * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them
  * (batch_norm_grad_given).  y > lo is seen from the norm's own x where the activation stands
- * directly after it: then y need not be read.  Done where both nodes together are about as cheap
- * as before: the norm's gradient reads x and dy once less, the convolution's x once more.
+ * directly after it: then y need not be read.  Done where both nodes together are about as cheap as
+ * before: the norm's gradient reads x and dy once less, the convolution's x once more.
  *
  * Where add is the gradient of a strided convolution of 1 x 1, as a residual's shortcut has, most
  * of it is zeros: then it is made and added without them. */

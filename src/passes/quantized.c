@@ -2,10 +2,9 @@
  *
  *     quantize(relu(conv2d(dequantize(x), dequantize(w), dequantize(b))))   ->  qlinear_conv
  *     the same of matmul, gemm and linear                                   ->  qlinear_matmul
- *     quantize(add(dequantize(a), dequantize(b)))                           ->  qlinear_add,
- * qlinear_mul quantize(mean over planes(dequantize(x)))                     ->
- * qlinear_global_avg_pool quantize(max_pool2d, reshape, transpose ...(dequantize(x)))           ->
- * the same of x
+ *     quantize(add(dequantize(a), dequantize(b))), likewise mul             ->  qlinear_add, _mul
+ *     quantize(mean over planes(dequantize(x)))              ->  qlinear_global_avg_pool
+ *     quantize(max_pool2d, reshape, transpose ...(dequantize(x)))           ->  the same of x
  *
  * as ONNX Runtime does it, with the arithmetic of its integer kernels: results may differ by one
  * unit from floats that are rounded.  A relu or clip goes where the range of the bytes ends there

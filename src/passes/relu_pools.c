@@ -26,7 +26,7 @@ static void fuse(fac_node *n, fac_accept *accept, void *self) {
     const fac_type *dx = &n->in[1]->type, *to = &n->out[0]->type;
     if (dx->dtype != to->dtype || !fac_dims_equal(&dx->dims, &to->dims)) return;
     fac_value *y = fac_emit(&fac_op_max_pool2d_relu_grad, pool->attrs, 2, pool->in);
-    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
+    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
     y->node->name = pool->name, y->node->scope = pool->scope, y->node->stage = n->stage;
     fac_replace(n->out[0], y);
 }

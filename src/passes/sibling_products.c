@@ -73,7 +73,7 @@ static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept,
     if (b[0] && !body) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a body of matmul");
     if (b[0] && !body) return;
     fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, b[0] ? 3 : 2, 2, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
+    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
     y->node->name = all[0]->name;
     y->node->scope = all[0]->scope;
     int64_t from = 0;

@@ -1,9 +1,10 @@
 /* Convolutions of 1 x 1 that read the same image become one, as the reductions before the larger
- * kernels of an inception block: a = conv(x, u), b = conv(x, w)   ->   y = conv(x, [u; w]),  a =
- * y[:, :K],  b = y[:, K:] One pass over x, and narrow results fill whole vectors.  The weights are
- * joined before the run; the slices are views where every one but the last has whole channel
- * blocks.  Results that a concat joins stay as they are: they are written to their place in it.
- * Preserves the sums of each output. */
+ * kernels of an inception block:
+ *   a = conv(x, u), b = conv(x, w)   ->   y = conv(x, [u; w]),  a = y[:, :K],  b = y[:, K:]
+ * One pass over x, and narrow results fill whole vectors.  The weights are joined before the run;
+ * the slices are views where every one but the last has whole channel blocks.  Results that a
+ * concat joins stay as they are: they are written to their place in it.  Preserves the sums of each
+ * output. */
 #include <string.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
@@ -67,7 +68,7 @@ static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept,
     if (all[0]->body[0] && !body) return;
     fac_value *args[3] = { all[0]->in[0], fac_concat(w, n, 0), b[0] ? fac_concat(b, n, 0) : NULL };
     fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, 3, 3, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
+    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
     y->node->name = all[0]->name, y->node->scope = all[0]->scope;
     int64_t from = 0;
     for (int i = 0; i < n; i++) {

@@ -84,9 +84,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return status;
 }
 
-/* ---- running
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 typedef struct job {
     const plan *r;

@@ -6,7 +6,7 @@
  * variables, the form x of the images that it reads and y of the one that it makes, and
  *
  *     cost = sum over nodes of c(n, x, y)  +  a reorder for each value that is read in a form which
- * it is not made in
+ *         it is not made in
  *
  * is made as small as it can be, exactly, by a minimum cut (min_cut.h); c is the least estimate of
  * all solvers for these forms. The answer is a wish for each value, and the price that its maker

@@ -159,7 +159,7 @@ static fac_status choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fa
     return fac_pick(s, q, &turn, offer, solver);
 }
 
-/* Over something that dies, or a new one. */
+/* The root for output k: a dying input is reused in place, or a new root is made. */
 static int root_for(fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
     const int root = fac_in_place(s, n, step, k);
     if (root < 0) return fac_arena_root(s, &n->out[k]->type, &step->problem->out[k].layout);
@@ -230,9 +230,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     return fac_step_done(s, step, offer.work, offer.own);
 }
 
-/* ---- results
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- results ---- */
 
 /* Results and updates leave the plan plain: a last reorder, by all threads, brings them there, and
  * may write where they go. */

@@ -8,8 +8,7 @@
 #include "tensor/convert_text.h"
 #include "tensor/tensor_internal.h"
 
-/* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk
- * ------------------------- */
+/* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk ---- */
 
 typedef struct scratch {
     char *memory;
@@ -39,8 +38,7 @@ static bool is_float(fac_dtype d) {
     return kind == 'f' || kind == 'q';
 }
 
-/* ---- arrays in the compute type
- * ----------------------------------------------------------------------------------------- */
+/* ---- arrays in the compute type ---- */
 
 /* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the
  * pointers NULL. texts: texts are left as they lie. */

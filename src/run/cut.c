@@ -3,9 +3,8 @@
  *   front   what needs none of it                             a program
  *   flow    loops and ifs whose inputs the front makes        bodies, run as data says
  *   rest    what reads their results, and nodes whose shapes  a program, with a plan for each set
- * of sizes; cut again if need be follow from contents that the front computes      (those are
- * inputs that steer shapes there)
- */
+ *           follow from contents that the front computes      of sizes; cut again if need be
+ *           (those are inputs that steer shapes there) */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"

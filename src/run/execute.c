@@ -71,7 +71,7 @@ static fac_status run_relay(const fac_plan *plan, const fac_frame *f, const fac_
                                              err);
 }
 
-/* n: more than one in a relay only, whose steps nobody looks at. */
+/* n: more than one in a relay only, whose steps nothing looks at. */
 static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, int n,
                            const fac_program_opts *opts, bool *meant, fac_error *err) {
     fac_span *in = f->spans, *out = in + s->nin, none = { 0 };

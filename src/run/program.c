@@ -72,8 +72,7 @@ void fac_program_free(fac_program *p) {
     fac_release(p);
 }
 
-/* ---- plans, under p->lock
- * ---------------------------------------------------------------------------------------- */
+/* ---- plans, under p->lock ---- */
 
 /* Sizes of all inputs and contents of those that steer shapes. */
 static fac_status key_of(const fac_program *p, fac_tensor *const in[], fac_hash *out,
@@ -165,9 +164,7 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
     return status;
 }
 
-/* ---- running
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 enum { FEW = 48 };
 
@@ -371,9 +368,7 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
     return fac_program_run_within(p, in, out, NULL, err);
 }
 
-/* ---- profile
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- profile ---- */
 
 void fac_program_profile(fac_program *p, bool on) {
     pthread_mutex_lock(&p->lock);

@@ -1,7 +1,7 @@
 /* The thread that writes all answers.
  *
  * A prompt is read in a session of one slot, the desk: in a batch of four, reading it would cost
- * four times as much.  An answer is written on there as long as nobody else waits; else its caches
+ * four times as much.  An answer is written on there as long as nothing else waits; else its caches
  * go to a slot of the batch, which writes all of its answers in one step, and the desk reads the
  * next prompt, 256 tokens between two steps.  What the desk still holds of an earlier conversation
  * is not read again. */

@@ -1,9 +1,11 @@
 /* The head of a GGUF file, version 2 or 3, little-endian:
  *   u32 "GGUF"   u32 version   u64 tensors   u64 keys
  *   key     text name   u32 type   value;  an array is u32 type   u64 n   elements;  a text u64
- * length   bytes tensor  text name   u32 dims   u64 size[dims], the fastest first   u32 type   u64
- * offset data    from the next multiple of general.alignment on All counts are an attacker's: each
- * is held against what is left of the file before anything is made. */
+ *           length   bytes
+ *   tensor  text name   u32 dims   u64 size[dims], the fastest first   u32 type   u64 offset
+ *   data    from the next multiple of general.alignment on
+ * All counts are an attacker's: each is held against what is left of the file before anything is
+ * made. */
 #include "tensor/gguf.h"
 #include <inttypes.h>
 #include <stdio.h>

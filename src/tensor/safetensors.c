@@ -1,8 +1,9 @@
 /* Safetensors (huggingface.co/docs/safetensors): 8 bytes of length, a JSON object of that length,
  * then the data.
  *   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ..., "__metadata__":
- * {"key": "text"}} Offsets count from the end of the header.  As the format demands, the tensors
- * cover the data without overlaps and gaps. */
+ *       {"key": "text"}}
+ * Offsets count from the end of the header.  As the format demands, the tensors cover the data
+ * without overlaps and gaps. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

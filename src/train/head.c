@@ -202,7 +202,7 @@ static fac_status finish(const plan *p, fac_graph *g, fac_error *err) {
     return d->n == 2 && d->d[1] == p->classes && batch
                ? FAC_OK
                : fac_raise(err, FAC_E_UNSUPPORTED,
-                           "behind its last layer the model does not give [N,%lld]",
+                           "after its last layer the model does not give [N,%lld]",
                            (long long)p->classes);
 }
 

@@ -86,7 +86,7 @@ static void broken_tables_name_their_line(void **state) {
     } bad[] = {
         { "x.tsv", "a\t1\nb\n", "x.tsv:2: 1 columns where 2 are needed", false },
         { "x.csv", "a,1\n\"b\nc,1\n", "x.csv:2: a quote is opened", false },
-        { "x.csv", "\"a\nb\",1\n\"b\"c,1\n", "x.csv:3: text behind", false },
+        { "x.csv", "\"a\nb\",1\n\"b\"c,1\n", "x.csv:3: text after", false },
         { "x.tsv", "sentence\tmark\na\t1\n", "no column \"label\"", true },
         { "x.tsv", "\n\n", "no records", false },
         { "x.tsv", "a\tup\nb\t\n", "x.tsv:2: the label \"\"", false },

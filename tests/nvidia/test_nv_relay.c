@@ -119,7 +119,7 @@ static void offers_are_made(void **state) {
             fac_offer offer = { 0 };
             OK(fac_problem_graph(all[i].problem, false, &g, &err));
             as_problem(g->last, FAC_PRECISION_HIGH, o, &p);
-            for (int k = 1; k < p.nout; k++) p.out[k] = (fac_operand){ 0 }; /* which nobody reads */
+            for (int k = 1; k < p.nout; k++) p.out[k] = (fac_operand){ 0 }; /* which nothing reads */
             const bool made = all[i].solver->offer(&pretended.device, &p, &offer);
             if (made == pretended.borrowed) fail_msg("%s: %d", all[i].problem, made);
             assert_true(!made || (offer.seconds > 0 && offer.seconds < 1e-3));

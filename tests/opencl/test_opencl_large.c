@@ -120,7 +120,7 @@ static bool repeats(const fac_operand *big, const fac_operand *small, uint64_t *
     return differs;
 }
 
-/* Nobody reads the outputs after the first. */
+/* Nothing reads the outputs after the first. */
 static void describe(const fac_node *n, fac_operand *o, fac_problem *p) {
     *p = (fac_problem){ .node = n, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {

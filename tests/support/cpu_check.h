@@ -43,7 +43,7 @@ static inline check_memory check_alloc(size_t bytes) {
 }
 static inline void check_guard(check_memory m, const char *what) {
     for (size_t k = m.n; k < m.n + CHECK_GUARD; k++)
-        if (!isnan(m.at[k])) fail_msg("%s: written %zu floats behind its end", what, k - m.n);
+        if (!isnan(m.at[k])) fail_msg("%s: written %zu floats past its end", what, k - m.n);
     free(m.at);
 }
 

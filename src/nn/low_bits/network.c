@@ -18,7 +18,7 @@ typedef struct work {
     fac_scheme *schemes;
 } work;
 
-/* A convolution or a linear layer whose weight is a parameter that nobody else reads. */
+/* A convolution or a linear layer whose weight is a parameter that nothing else reads. */
 static bool is_layer(const fac_node *n) {
     if (!FAC_IS(n, conv2d) && !FAC_IS(n, linear) &&
         !(FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b")))

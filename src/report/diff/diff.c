@@ -9,9 +9,7 @@ fac_status fac_diff_no_memory(fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models");
 }
 
-/* ---- changes
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- changes ---- */
 
 fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
     fac_differences *d = t->d;
@@ -28,9 +26,7 @@ fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
     return FAC_OK;
 }
 
-/* ---- nodes
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- nodes ---- */
 
 /* "conv2d(x, conv1.weight) stride=2,2 -> f32[1,64,112,112]" */
 static void describe(const fac_node *n, fac_text *to) {
@@ -192,9 +188,7 @@ static fac_status tell_nodes(fac_teller *t) {
     return tell_removed(t, &removed, t->m.a.n);
 }
 
-/* ---- the calls
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ---- */
 
 static void settle(fac_teller *t) {
     fac_diff_totals *s = &t->d->totals;

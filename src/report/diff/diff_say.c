@@ -8,9 +8,7 @@ void fac_say(fac_text *to, const char *what) {
     fac_text_add(to, what);
 }
 
-/* ---- types
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- types ---- */
 
 /* Symbols are the same when their names are; nameless ones always. */
 static bool same_size(const fac_graph *a, int64_t x, const fac_graph *b, int64_t y) {
@@ -33,8 +31,7 @@ void fac_say_types(fac_text *to, const fac_value *x, const fac_value *y) {
     fac_type_print(y->graph, &y->type, to);
 }
 
-/* ---- where a value comes from, added and removed nodes left out
- * ------------------------------------------------------ */
+/* ---- where a value comes from, added and removed nodes left out ---- */
 
 static const fac_value *first_data(const fac_node *n) {
     for (int i = 0; i < n->nin; i++)
@@ -83,9 +80,7 @@ void fac_say_source(fac_text *to, const fac_value *x, const fac_value *y) {
     fac_say_value(y, to);
 }
 
-/* ---- contents
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- contents ---- */
 
 static void say_contents(fac_text *to, double largest, double share) {
     fac_say(to, "");

@@ -1,7 +1,9 @@
 /* Pairs the nodes of two graphs, surest evidence first:
  *   1  the same cone of ops above, down from the inputs, then the same cone below, up from the
- * outputs 2  an op of one kind that reads the same parameter 3  names that somebody gave, then the
- * module and what it is there; numbered names ("Relu_12") shift with every insertion and come last
+ *       outputs
+ *   2  an op of one kind that reads the same parameter
+ *   3  names that a person gave, then the module and what it is there; numbered names ("Relu_12")
+ *      shift with every insertion and come last
  *   4  neighbours of pairs: what makes the same input of both, what reads the same output of both
  * Each step gives every open node a key; equal keys are found by sorting, so all of it takes n log
  * n. */
@@ -17,9 +19,7 @@ static fac_status no_memory(fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models");
 }
 
-/* ---- equal keys
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- equal keys ---- */
 
 typedef struct keyed {
     fac_hash key;
@@ -60,9 +60,7 @@ static void pair_equal(keyed *a, int na, keyed *b, int nb, bool strict,
     }
 }
 
-/* ---- leaves
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- leaves ---- */
 
 static void pair_leaves(fac_match *m, fac_value *x, fac_value *y) {
     m->a.leaf[x->id] = y;
@@ -120,9 +118,7 @@ static fac_status match_params(fac_match *m, fac_error *err) {
     return room ? FAC_OK : no_memory(err);
 }
 
-/* ---- keys of nodes
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- keys of nodes ---- */
 
 /* Of what it computes, bodies aside (they may hold constants by their address). */
 static fac_hash own_hash(uint64_t seed, const fac_node *n) {
@@ -250,9 +246,7 @@ static bool hash_names(const fac_side *s, naming by, fac_arena *memory, fac_hash
     return true;
 }
 
-/* ---- pairing nodes
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- pairing nodes ---- */
 
 static void pair_nodes(void *self, int x, int y) {
     fac_match *m = self;
@@ -278,7 +272,7 @@ static bool may_pair(const fac_match *m, const fac_node *x, const fac_node *y) {
 static const fac_node *one_reader(const fac_side *s, const fac_value *v, const fac_op *op) {
     const fac_node *found = NULL;
     int looked = 0;
-    enum { MANY = 8 }; /* a value that everybody reads tells nothing */
+    enum { MANY = 8 }; /* a value that all read tells nothing */
     for (const fac_use *u = v->uses; u; u = u->next) {
         if (++looked > MANY) return NULL;
         if (u->node->op != op || s->mate[s->place[u->node->id]] >= 0 || u->node == found) continue;
@@ -360,9 +354,7 @@ static fac_status match_nodes(fac_match *m, const desk *r, fac_error *err) {
     return room ? FAC_OK : no_memory(err);
 }
 
-/* ---- the calls
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ---- */
 
 static bool take_side(fac_side *s, const fac_graph *g) {
     s->g = g;

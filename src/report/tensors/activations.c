@@ -46,9 +46,7 @@ static fac_status no_memory(fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory for statistics of a model");
 }
 
-/* ---- names
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 /* The passes to come may take nodes apart but leave the names of values: those lead back to the
  * node as it was. */
@@ -91,9 +89,7 @@ static const char *wanted(fac_activations *a, const label *l) {
     return as;
 }
 
-/* ---- rows
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 static fac_status row_new(fac_activations *a, const char *name, const char *op, row **out,
                           fac_error *err) {
@@ -149,9 +145,7 @@ static fac_status take(fac_activations *a, const char *name, const label *l, con
     return status;
 }
 
-/* ---- the hook
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- the hook ---- */
 
 /* Result k of the node at hand: a value of the model, or one inside of a body or of what an op
  * without a kernel was taken apart into, which has no label of its own.  text, path: room for what
@@ -194,9 +188,7 @@ static fac_status see_inputs(fac_activations *a, fac_tensor *const in[], fac_err
     return FAC_OK;
 }
 
-/* ---- the calls
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ---- */
 
 static fac_status take_options(fac_activations *a, const fac_activations_opts *o, fac_error *err) {
     if (!o) return FAC_OK;

@@ -34,9 +34,7 @@ void fac_tally_free(fac_tally *t) {
     fac_release(t);
 }
 
-/* ---- taking in
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- taking in ---- */
 
 static double smallest_normal(fac_dtype d) {
     return d == FAC_F16                    ? 0x1p-14
@@ -157,9 +155,7 @@ fac_status fac_tally_add(fac_tally *t, const fac_tensor *x, int axis, fac_error 
     return status;
 }
 
-/* ---- asking
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 fac_stats fac_tally_stats(const fac_tally *t) {
     fac_stats s = t->s;

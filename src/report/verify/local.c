@@ -24,7 +24,7 @@ static const double
 static const double NEAR = 1e-3,
                     COARSE = 2e-2; /* what rounding may do to values that are the same */
 
-/* An output that is no pair ends a segment too, but nobody reads on from it. */
+/* An output that is no pair ends a segment too, but nothing reads on from it. */
 typedef struct end {
     fac_pair of;
     bool cut;

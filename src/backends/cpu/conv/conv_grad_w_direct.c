@@ -3,17 +3,23 @@
  * dw[k][c][r][s] = sum over images, p, q of x[c][p stride + r dilation - pad][...] dy[k][p][q]: for
  * each tap a tile of channels times 2 vectors of output channels stays in registers while the
  * pixels of a strip pass (simd/outer.c).  Strips of some rows of one block of x and two of dy stay
- * in the first cache while all taps use them; the padding is the zero halo of x.  What 1 x 1
- * kernels compute with a strip is little, so an item takes as many blocks of x and chunks of dy as
- * the sums leave room for, and reads each strip of them from memory once:  bytes read = x K /
- * (chunks 32) + dy C / (blocks 16).  Strips are short streams, whose beginnings memory would be
- * waited for: each call of the kernel brings a block or a vector of the next strip near. direct   x
- * in channel blocks; a tile is taken from the channels of a block first    x planar, few channels
- * (an image as it was loaded), padded by a copy; a tile is taken from the taps along a row An item
- * owns a group of blocks of x (first: all of x) and of chunks of output channels.  Where these are
- * few, the rows of all images are dealt out in parts, whose number follows from the shape alone,
- * and added up afterwards: no number of threads changes a bit.  Any kernel, stride, padding,
- * dilation (first: not along a row); groups 1; f32. */
+ * in the first cache while all taps use them; the padding is the zero halo of x.  A 1 x 1 kernel
+ * computes little with a strip, so an item takes as many blocks of x and chunks of dy as the sums
+ * leave room for, and reads each strip of them from memory once:
+ *
+ *     bytes read = x K / (chunks 32) + dy C / (blocks 16)
+ *
+ * Strips are too short for the hardware prefetcher, so each call of the kernel prefetches a block
+ * or a vector of the next strip.
+ *
+ *   direct   x in channel blocks; a tile is taken from the channels of a block
+ *   first    x planar, few channels (an image as it was loaded), padded by a copy; a tile is taken
+ *            from the taps along a row
+ *
+ * An item owns a group of blocks of x (first: all of x) and of chunks of output channels.  Where
+ * these are few, the rows of all images are split into parts, whose number follows from the shape
+ * alone, and added up afterwards: the number of threads changes no bit.  Any kernel, stride,
+ * padding, dilation (first: not along a row); groups 1; f32. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/conv/conv_common.h"
@@ -223,9 +229,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Groups as large as the room for their sums, then as small as it takes to have ITEMS of them:
  * whichever side reads less for it is halved, down to where that would read more than the sums of

@@ -2,9 +2,10 @@
  * 5 convolutions of stride 1 with fewer multiplications: the adjoint of Winograd's convolution
  * (conv_winograd.c) by its filters.
  *
- *   y = A^T [(G g G^T) . (B^T x B)] A     so     dg = G^T [ sum over tiles of (B^T x B) . (A dy
- * A^T) ] G V[point][c][tile] = inputs transformed   D[point][k][tile] = gradients transformed
- * U[point][c][k] = sum over tiles of V D
+ *   y = A^T [(G g G^T) . (B^T x B)] A, so
+ *   dg = G^T [ sum over tiles of (B^T x B) . (A dy A^T) ] G
+ *   V[point][c][tile] = inputs transformed   D[point][k][tile] = gradients transformed
+ *   U[point][c][k] = sum over tiles of V D
  *
  * The sums run through the register tile of conv2d_grad_w/direct, a tile being a pixel; what is
  * saved and what it costs in accuracy is as in conv_winograd.c.  Blocks of tiles are transformed by
@@ -171,9 +172,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Items whose sums take half of the second cache, but not fewer than ITEMS if there can be as many.
  */

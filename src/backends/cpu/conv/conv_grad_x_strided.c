@@ -78,9 +78,7 @@ static size_t part_floats(const plan *p, const phase *down, const phase *across)
     return (size_t)(g.R * g.S) * fac_bias_bytes(g.K, p->cpu->simd->lanes) / sizeof(float);
 }
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 /* Pixel m, q of a phase in dx, the residual or the mask. */
 static int64_t place(const plan *p, const fac_layout *l, const phase *down, const phase *across,
@@ -230,9 +228,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 static size_t packed_floats(const plan *p) {
     size_t all = 0;
@@ -307,9 +303,7 @@ static fac_status make(bool depthwise, fac_device *d, const fac_problem *p, void
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;

@@ -100,9 +100,7 @@ static fac_status run_channels(const void *plan_, fac_device *d, const fac_span 
     return run(fac_inverted_channels, plan_, in, out, work);
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 static int input_of(const fac_graph *body, const fac_value *v) {
     for (int i = 0; v && i < fac_graph_inputs(body); i++)
@@ -164,9 +162,10 @@ static bool read_body(const fac_problem *p, plan *q) {
 
 /* The three solvers' estimates added up, but for what lies between them, which is not moved.
  *   rows      the rows that bands have in common are computed twice, and short rows cost a little
- * more; where all stays in the second cache of the only thread there is nothing to gain channels
- * the largest share counts; parts of y are written, read and added; planes of e may not fit the
- * second cache and threads for which there is no part are idle. */
+ *             more; where all stays in the second cache of the only thread there is nothing to gain
+ *   channels  the largest share counts; parts of y are written, read and added; planes of e may not
+ *             fit the second cache
+ * and threads for which there is no part are idle. */
 static double seconds_of(const plan *q, bool channels) {
     const fac_conv_geom *e = &q->e.g, *d = &q->d.g, *p = &q->p.g;
     const fac_cpu *c = q->cpu;
@@ -239,9 +238,7 @@ static fac_status make(bool channels, fac_device *d, const fac_problem *p, void 
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 /* Which convolution input number `input` belongs to; *bias: as its bias. */
 static int part_of(const plan *p, int input, bool *bias) {

@@ -6,19 +6,21 @@
  * "Fast algorithms for convolutional neural networks", CVPR 2016).
  *
  *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c]
- * V[point][c][tile]     y = M back
+ *       V[point][c][tile]     y = M back
  *
  * The sums are matrix products by the register tile of conv2d/direct, a tile of outputs being a
- * pixel. name                 outputs  kernel  points  products saved  error at most winograd_2x2
- * 2 x 2    3       16      2.25            direct's winograd_4x4         4 x 4    3       36      4
- * 4 times direct's winograd_5x5         2 x 2    5       36      2.8             2 times
+ * pixel.
+ *   name                 outputs  kernel  points  products saved  error at most
+ *   winograd_2x2         2 x 2    3       16      2.25            direct's
+ *   winograd_4x4         4 x 4    3       36      4               4 times direct's
+ *   winograd_5x5         2 x 2    5       36      2.8             2 times
  *   winograd_4x4_5x5     4 x 4    5       64      6.25            10 times
  *   winograd_2x2_strided 2 x 2    3       9       1.44            direct's
  *   winograd_4x4_strided 4 x 4    3       25      1.78            6 times
  * The rule of accuracy, which a test holds the solvers to: the largest difference from the result
  * in f64, relative to the largest output of the layer, against that of conv2d/direct on the same
- * data, adding up all channels at once.  (Measured on random layers: 0.5, 2.5, 1.0, 5.6, 0.8
- * and 3.4 times at the most.) At the highest precision (--precision highest) there is the first one
+ * data, adding up all channels at once.  (Measured on random layers: 0.5, 2.5, 1.0, 5.6, 0.8 and
+ * 3.4 times at the most.) At the highest precision (--precision highest) there is the first one
  * alone.  Inputs that are not finite spread to the whole tile as NaN.  U is made in f64 when
  * weights are packed. */
 #include <limits.h>
@@ -44,9 +46,7 @@ static int64_t block_begin(const plan *p, int64_t block) {
     return p->tiles.count * block / p->blocks;
 }
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 /* Transforms the inputs of tile t in one channel block to v; the planes of a point lie v_plane
  * apart. */
@@ -271,9 +271,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* The geometry of the problem: of all, and of a group, which must be whole blocks of channels. */
 static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
@@ -340,9 +338,7 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 enum { CHANNELS_OF_ITEM = 16 };
 
@@ -406,9 +402,7 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-/* ---- the six of them
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- the six of them ---- */
 
 FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
 FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)

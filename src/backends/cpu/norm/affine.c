@@ -1,8 +1,9 @@
 /* Solver "affine": one factor and one summand a channel and a clip, as a batch norm and its
- * activation before a convolution: y[n,c,h,w] = clip(x[n,c,h,w] s[c] + t[c], lo, hi)      s, t
- * f32[C,1,1] known before the run on blocked images, a vector being one pixel of a block of
- * channels, so that s and t are registers, where the chains of elementwise.c copy them out for
- * every block.  f32, one rounding of the product and the sum.  Bound by memory. */
+ * activation before a convolution:
+ *   y[n,c,h,w] = clip(x[n,c,h,w] s[c] + t[c], lo, hi)      s, t f32[C,1,1] known before the run
+ * on blocked images, a vector being one pixel of a block of channels, so that s and t are
+ * registers, where the chains of elementwise.c copy them out for every block.  f32, one rounding of
+ * the product and the sum.  Bound by memory. */
 #include <limits.h>
 #include <math.h>
 #include "backends/cpu/device/blocked.h"

@@ -5,10 +5,11 @@
  * Each lane is a channel.  Strips of rows are short enough for the first cache, where they are read
  * twice, so memory is read once for the statistics: the mean of the strip, then squares around it.
  * Strips are put together in f64 (Chan, Golub and LeVeque, 1979):  with n_a, m_a, s_a and n_b, m_b,
- * s_b m = m_a + (m_b - m_a) n_b / n,   s = s_a + s_b + (m_b - m_a)^2 n_a n_b / n and sums of dy (x
- * - m) follow the mean when it moves.  An item is a channel block, which it reads again while it is
- * near; where blocks are few, their rows are dealt out in parts, whose number follows from the
- * shape alone: no number of threads changes a bit.
+ * s_b
+ *   m = m_a + (m_b - m_a) n_b / n,   s = s_a + s_b + (m_b - m_a)^2 n_a n_b / n
+ * and sums of dy (x - m) follow the mean when it moves.  An item is a channel block, which it reads
+ * again while it is near; where blocks are few, their rows are dealt out in parts, whose number
+ * follows from the shape alone: no number of threads changes a bit.
  *
  * What bounds it is memory.  A result that is larger than the second caches goes past all of them:
  * its lines need not be read for being written, and its readers are convolutions, which compute
@@ -241,9 +242,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* All but the layouts. */
 static bool settle(plan *p, const fac_problem *problem) {

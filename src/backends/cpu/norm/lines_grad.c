@@ -1,10 +1,12 @@
 /* Solvers "softmax_grad", "log_softmax_grad", "layer_norm_grad" and "rms_norm_grad": gradients
  * along the last dims of contiguous f32, in two passes over each line while it is in the first
- * cache, so that memory is read and written once: dx = y (dy - sum of dy y) dx = dy - exp(y) sum of
- * dy dx = (g - mean g - hat mean(g hat)) / deviation,   g = dy scale,   dscale = sum dy hat, dbias
- * = sum dy (of rms_norm both means, of x and of g, are left out) Sums over all lines are made by
- * parts, whose number follows from the shape alone, in f32 each and put together in f64: no number
- * of threads changes a bit. */
+ * cache, so that memory is read and written once:
+ *   dx = y (dy - sum of dy y)
+ *   dx = dy - exp(y) sum of dy
+ *   dx = (g - mean g - hat mean(g hat)) / deviation,   g = dy scale
+ *   dscale = sum dy hat,   dbias = sum dy
+ * (rms_norm leaves both means out).  Sums over all lines are made by parts, whose number follows
+ * from the shape alone, in f32 each and put together in f64: no number of threads changes a bit. */
 #include <math.h>
 #include <string.h>
 #include "graph/attr.h"

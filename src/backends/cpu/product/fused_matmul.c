@@ -99,9 +99,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* The chain over a tile of rows that are `width` columns wide. */
 static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_elementwise *e) {

@@ -32,9 +32,7 @@ typedef struct plan {
     size_t packed, per_thread; /* floats: of one b; scratch                              */
 } plan;
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 typedef struct job {
     const plan *p;
@@ -99,9 +97,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Blocks of rows times parts of panels, so that all threads end soonest.  The unit is a product of
  * a row tile and a panel: to pack a tile takes two of it, to bring in a panel half of one

@@ -95,9 +95,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Row tiles whose slab of a, with two panels of b, is about the second cache: some of it may come
  * from the third one, four bytes a cycle, which is less than packing b for twice as many blocks

@@ -118,9 +118,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- packing
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- packing ---- */
 
 typedef struct job {
     const plan *p;
@@ -211,9 +209,7 @@ static void pack_panel(void *arg, int i, int thread) {
     }
 }
 
-/* ---- products
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- products ---- */
 
 /* n numbers of row `row` of y from sums, with c; sums may be y itself where elements are as wide as
  * they. */

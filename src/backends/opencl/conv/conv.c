@@ -129,9 +129,7 @@ static fac_status make(fac_cl_way way, fac_device *d, const fac_problem *p, void
     return status;
 }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 static uint64_t pack_key(const void *arg, int input) {
     const fac_cl_conv *c = &((const plan *)arg)->c;
@@ -178,9 +176,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     return FAC_OK;
 }
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {

@@ -274,9 +274,7 @@ bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_c
            (double)c->r.s.K * (double)(c->M + 16) < 1e9;
 }
 
-/* ---- tables
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- tables ---- */
 
 static void put_tap(const fac_cl_conv *c, fac_cl_tables *t, int64_t channel, const int64_t *far) {
     int64_t offset = channel * c->see_channel;

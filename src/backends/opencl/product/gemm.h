@@ -7,11 +7,13 @@
  * put together (gemm_text.c), built and launched (gemm.c).
  *
  * b may be the patches of an image instead of a matrix, so a convolution needs no copy of its
- * input: FAC_CL_PATCHES   columns are pixels, rows are taps: the convolution itself, and its
- * gradient by x FAC_CL_TAPS      columns are taps, rows are pixels: its gradient by w Where each
- * pixel sees itself alone (1 x 1), b is a matrix, whose terms are of many images in the gradient by
- * w, as a's are. Two tables of int4 then say where a pixel and a tap lie: offset in elements, and
- * depth, row and column in the image. */
+ * input:
+ *   FAC_CL_PATCHES   columns are pixels, rows are taps: the convolution itself, and its gradient by
+ *                    x
+ *   FAC_CL_TAPS      columns are taps, rows are pixels: its gradient by w
+ * Where each pixel sees itself alone (1 x 1), b is a matrix, whose terms are of many images in the
+ * gradient by w, as a's are. Two tables of int4 then say where a pixel and a tap lie: offset in
+ * elements, and depth, row and column in the image. */
 #ifndef FACULA_OPENCL_GEMM_H
 #define FACULA_OPENCL_GEMM_H
 #include "backends/opencl/device/launch.h"

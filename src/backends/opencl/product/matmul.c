@@ -137,9 +137,7 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     return true;
 }
 
-/* ---- the solvers
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the solvers ---- */
 
 typedef struct plan {
     fac_cl_product r;

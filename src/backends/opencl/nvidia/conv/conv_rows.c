@@ -44,9 +44,7 @@ static int64_t columns_of(const fac_nv_rows *r) {
     return (int64_t)r->c.groups * fac_nv_row_tiles(&r->c, &r->t.k);
 }
 
-/* ---- kernels
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- kernels ---- */
 
 static void add_product(const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
@@ -151,9 +149,7 @@ void fac_nv_rows_free(fac_device *d, fac_nv_rows *r) {
     fac_device_release(d, r->counters.memory, r->counted);
 }
 
-/* ---- runs
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- runs ---- */
 
 static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
     const fac_nv_conv *c = &r->c;
@@ -230,9 +226,7 @@ fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, 
     return FAC_OK;
 }
 
-/* ---- the solver
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the solver ---- */
 
 typedef struct plan {
     fac_nv_rows r;

@@ -50,9 +50,7 @@ typedef struct plan {
 
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 
-/* ---- reading
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 /* All taps of a 3 x 3 window around the pixel itself. */
 static bool has_halo(const fac_nv_phase *f) {
@@ -191,9 +189,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-/* ---- text
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 static void add_memory(fac_dtype t, fac_text *to) {
     if (t == FAC_F32) {
@@ -270,9 +266,7 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     return !to->failed;
 }
 
-/* ---- the plan
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- the plan ---- */
 
 static void done(fac_device *d, void *arg) {
     plan *q = arg;
@@ -344,9 +338,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     return fac_nv_pack_run(fac_opencl_of(d), &q->q.c, &q->q.packing, &q->pack, from, to, err);
 }
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 static divisor divisor_of(int32_t d) {
     const fac_nv_divisor by = fac_nv_divide((uint32_t)d);

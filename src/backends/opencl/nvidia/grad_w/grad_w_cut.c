@@ -17,9 +17,7 @@ static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static bool split(const fac_nv_grad_w *q) { return q->mode == FAC_NV_3XTF32; }
 static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
-/* ---- kinds of cuts
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- kinds of cuts ---- */
 
 /* Columns of the second kernel, and what turns; columns 0: the kernel of taps.  How many fill: f32
  * are rounded by one warp group or, where registers allow, two. */
@@ -246,9 +244,7 @@ size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
            sizeof(float);
 }
 
-/* ---- text
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 static int multipliers(const fac_nv_grad_w_cut *c) {
     return c->few ? 128 * c->columns : c->taps ? 384 : 256;

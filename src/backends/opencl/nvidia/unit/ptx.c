@@ -6,11 +6,11 @@
  * inline asm, with their operands (registers are allocated all the same):
  *
  *   //@@wgmma.fence.sync.aligned;   ->   wgmma.fence.sync.aligned;         .target sm_90   ->
- * .target sm_90a
+ *       .target sm_90a
  *
  * ptxas ignores setmaxnreg unless it knows how many registers an item begins with.  A text with the
- * mark //@alone says that each of its kernels has a compute unit for itself:        .reqntid 384,
- * 1, 1   ->   .minnctapersm 1 .reqntid 384, 1, 1 */
+ * mark //@alone says that each of its kernels has a compute unit for itself:  .reqntid 384, 1, 1
+ * ->  .minnctapersm 1 .reqntid 384, 1, 1 */
 #include <string.h>
 #include "backends/opencl/nvidia/unit/nvidia.h"
 #include "base/error.h"
