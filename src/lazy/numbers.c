@@ -32,14 +32,15 @@ static uint64_t form_of_type(const fac_type *t) {
     return (uint64_t)t->dtype << 8 | (uint64_t)t->dims.n;
 }
 
+static uint64_t form_of_input(const fac_value *v) {
+    if (!v) return UINT64_MAX;
+    return v->leaf == FAC_CONST ? form_of_type(&v->type) : v->id;
+}
+
 static fac_hash fold(fac_hash h, const fac_node *n) {
     h = fac_hash_int(h, (uint64_t)(uintptr_t)n->op);
     h = fac_hash_int(h, (uint64_t)n->nin << 32 | (uint64_t)n->nout);
-    for (int i = 0; i < n->nin; i++) {
-        const fac_value *v = n->in[i];
-        const bool constant = v && v->leaf == FAC_CONST;
-        h = fac_hash_int(h, !v ? UINT64_MAX : constant ? form_of_type(&v->type) : v->id);
-    }
+    for (int i = 0; i < n->nin; i++) h = fac_hash_int(h, form_of_input(n->in[i]));
     return h;
 }
 
