@@ -86,7 +86,7 @@ static int check(const list *args) {
     if (!fac_integers_known(o.scheme, &calibrates))
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
     const bool sampled =
-        o.data || o.set || o.input.named.n || o.input.random || kind_is_folder(args->at[0]);
+        o.data || o.set || o.input.named.n || o.input.random || is_folder(args->at[0]);
     if (calibrates && !sampled)
         return usage_error(self(), "scheme %s needs samples: --data DIR is missing", o.scheme);
     return EXIT_OK;
@@ -237,7 +237,7 @@ static int run(list args) {
     const int code = check(&args);
     if (code) return code;
     if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
-    return o.set || kind_is_folder(args.at[0]) ? with_set(args.at[0], &q)
+    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q)
                                                : with_files(args.at[0], &q);
 }
 
