@@ -1,5 +1,6 @@
 /* facula quantize: a model with smaller numbers. */
 #include <string.h>
+#include <sys/stat.h>
 #include "analyze/kind.h"
 #include "json.h"
 #include "quantize.h"
@@ -18,7 +19,8 @@ static struct {
 
 static const option options[] = {
     { "--scheme", OPTION_TEXT, &o.scheme, "NAME", "what numbers become: see below" },
-    { "-o", OPTION_OUT, &o.out, "FILE", "the ONNX or GGUF file that is written" },
+    { "-o", OPTION_OUT, &o.out, "FILE",
+      "the ONNX or GGUF file that is written; of lq:wWaA also FILE.fac" },
     { "--data", OPTION_TEXT, &o.data, "DIR",
       "samples: a folder of photos, .npy, .npz or .pb; with --set, where the data set is" },
     { "--set", OPTION_TEXT, &o.set, "NAME",
@@ -77,6 +79,13 @@ static int understand(fac_integers *how) {
     return EXIT_OK;
 }
 
+static bool is_learned(void) { return !strncmp(o.scheme, "lq:", 3); }
+
+static bool to_packed(void) {
+    const size_t n = strlen(o.out);
+    return n > 4 && !strcmp(o.out + n - 4, ".fac");
+}
+
 static int check(const list *args) {
     bool calibrates;
     if (args->n != 1) return usage_error(self(), "which model?");
@@ -87,6 +96,12 @@ static int check(const list *args) {
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
     const bool sampled =
         o.data || o.set || o.input.named.n || o.input.random || is_folder(args->at[0]);
+    if (is_learned() &&
+        (o.calibrate || o.percentile != 0 || o.activations || o.per_tensor || o.reduce_range))
+        return usage_error(self(), "--calibrate, --percentile, --activations, --per-tensor and "
+                                   "--reduce-range go with the schemes of 8 bits");
+    if (!is_learned() && to_packed())
+        return usage_error(self(), "-o %s: packed files are for lq:wWaA", o.out);
     if (calibrates && !sampled)
         return usage_error(self(), "scheme %s needs samples: --data DIR is missing", o.scheme);
     return EXIT_OK;
@@ -155,13 +170,36 @@ static double parameter_bytes(const fac_graph *g) {
     return bytes;
 }
 
-static int write_model(const fac_graph *g, quantized *q) {
+static int write_packed(const fac_graph *g, quantized *q) {
+    fac_error err = { 0 };
+    struct stat s;
+    if (fac_packed_save(g, o.out, NULL, &err)) return fail(&err);
+    q->bytes = stat(o.out, &s) ? 0 : (double)s.st_size;
+    return EXIT_OK;
+}
+
+static int write_onnx(const fac_graph *g, quantized *q) {
     fac_error err = { 0 };
     fac_onnx_saved saved = { 0 };
     const fac_onnx_save_opts opts = { .opset = (int)o.opset, .saved = &saved };
     if (fac_onnx_save(g, o.out, &opts, &err)) return fail(&err);
     q->bytes = (double)saved.bytes + (double)saved.data;
     return EXIT_OK;
+}
+
+/* ONNX has no learned levels: weights are written as what they are quantized to. */
+static int write_levels(const fac_graph *g, quantized *q) {
+    fac_error err = { 0 };
+    fac_graph *plain;
+    if (fac_graph_dequantize(g, &plain, &err)) return fail(&err);
+    const int code = write_onnx(plain, q);
+    fac_graph_free(plain);
+    return code;
+}
+
+static int write_model(const fac_graph *g, quantized *q) {
+    if (!is_learned()) return write_onnx(g, q);
+    return to_packed() ? write_packed(g, q) : write_levels(g, q);
 }
 
 static fac_status test(const train_job *j, const fac_graph *g, quantized *q, fac_error *err) {
@@ -237,8 +275,7 @@ static int run(list args) {
     const int code = check(&args);
     if (code) return code;
     if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
-    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q)
-                                               : with_files(args.at[0], &q);
+    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
 }
 
 static void schemes(void) {
@@ -250,7 +287,7 @@ static void schemes(void) {
 
 const verb verb_quantize = {
     .name = "quantize",
-    .summary = "a model with smaller numbers: integers of 8 or 4 bits",
+    .summary = "a model with smaller numbers: integers of 8 or 4 bits, or levels of 1 to 4 bits",
     .usage = "facula quantize MODEL --scheme NAME -o FILE [--data DIR] [options]",
     .options = options,
     .run = run,

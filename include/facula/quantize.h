@@ -88,6 +88,12 @@ const char *fac_quantizing_wrong(const char *text);
  * runtime runs, and that gives the same bits here.  Activations stay quantized, in simple ops. */
 fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_error *err);
 
+/* A copy in the operators of QONNX, which fac_onnx_save writes: weights of few bits are sums of
+ * BipolarQuant of planes of +-1, each with a scale for each filter; levels of activations
+ * MultiThreshold, one where they lie evenly, else one for each; signs BipolarQuant, steps of LSQ
+ * Quant.  FAC_E_ARGUMENT: nothing in it is quantized to few bits. */
+fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *err);
+
 /* ---- trained models in integers
  * ----------------------------------------------------------------------------------
  * A calibrator takes a float model and a scheme, is shown samples, and gives a model that
@@ -96,6 +102,10 @@ fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_err
  *   int8:static    weights and activations are bytes; ranges of activations come from samples
  *   int8:dynamic   weights are bytes; each run finds the ranges of what products read
  *   int4:block32   weights of products have 4 bits, each 32 of them a scale and a zero point
+ *   lq:wWaA        weights of W bits and what layers read of A bits, 1 to 4 (A 32: floats)
+ * The last one fits levels of LQ-Nets to weights and samples, without training; of the first and the
+ * last layer, and of inputs below 0, it leaves floats.  Its result has fac_quantize_basis:
+ * fac_packed_save or fac_graph_dequantize make files of it.
  * Batch norms go into the weights before them, and constants are computed first. */
 
 /* Name and one line about scheme i; NULL after the last. */

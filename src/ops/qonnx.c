@@ -9,8 +9,9 @@
 #include "ops/constant.h"
 #include "ops/define.h"
 #include "ops/known.h"
+#include "ops/qonnx.h"
 
-#define QONNX "qonnx.custom_op.general"
+#define QONNX FAC_QONNX
 #define FINN "finn.custom_op.general"
 enum { UNROLLED = 16 };
 
@@ -71,6 +72,16 @@ static void load_quant(const fac_onnx_node *n, fac_graph *g, fac_value *const in
     y[0] = fac_mul(fac_sub(q, zero), scale);
 }
 
+fac_value *fac_qonnx_quant(fac_value *x, fac_value *scale, fac_value *zero, fac_value *bits,
+                           bool is_signed, bool narrow) {
+    fac_value *q = fac_add(fac_div(x, scale), zero);
+    if (is_signed && is_one(bits))
+        q = fac_binarize(q); /* as the package has it */
+    else
+        q = fac_round(clipped(q, bits, is_signed, narrow));
+    return fac_mul(fac_sub(q, zero), scale);
+}
+
 /* ---- Trunc ---- */
 
 static void load_trunc(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
@@ -127,6 +138,10 @@ static fac_value *counted(fac_value *x, fac_value *t, int axis) {
     return fac_sum(above, fac_shape(x->type.dims.n), false);
 }
 
+fac_value *fac_qonnx_thresholds(fac_value *x, fac_value *t, int axis, double scale, double bias) {
+    return fac_add(fac_mul(counted(x, t, axis), fac_number_as(x, scale)), fac_number_as(x, bias));
+}
+
 static void load_thresholds(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
                             fac_value *y[]) {
     fac_value *x = in[0], *t = in[1];
@@ -142,7 +157,7 @@ static void load_thresholds(const fac_onnx_node *n, fac_graph *g, fac_value *con
         return;
     }
     const double scale = fac_onnx_real(n, "out_scale", 1), bias = fac_onnx_real(n, "out_bias", 0);
-    y[0] = fac_add(fac_mul(counted(x, t, axis), fac_number_as(x, scale)), fac_number_as(x, bias));
+    y[0] = fac_qonnx_thresholds(x, t, axis, scale, bias);
 }
 
 static const fac_onnx_attr quant_names[] = {

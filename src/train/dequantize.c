@@ -143,6 +143,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         return true;
     }
     const bool weighs = k->weighs[n->out[0]->id];
+    if (k->packs && weighs && FAC_IS(n, unpack_basis) && in[0]->tensor && in[1]->tensor) {
+        k->packed++; /* planes already, as a packed file has them */
+        return false;
+    }
     if (k->packs && weighs && packed(k, n, in, out)) return true;
     if (weighs && evaluate(k, to, n, in, out)) return true;
     return !k->packs && FAC_IS(n, quantize_basis) && n->out[0]->time == FAC_RUN &&

@@ -166,6 +166,7 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     for (int k = 0; k < n->nin; k++) count_parameters(&o, n->in[k], fac_is_statistic(n, k));
     for (int k = 0; k < n->nin; k++) forget_here(&o, n->in[k]);
     fac_take_bytes(l, n);
+    fac_take_bits(l, n);
     return fac_take_operands(a, n, l, err);
 }
 
@@ -207,6 +208,7 @@ static void sum(fac_analysis *a) {
         t->buffers += l->buffers;
         t->macs += l->macs;
         t->other += l->other;
+        fac_sum_bits(t, l);
         t->read += l->read;
         t->written += l->written;
         t->activations += l->written;
