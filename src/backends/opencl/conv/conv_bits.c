@@ -4,7 +4,7 @@
 #include <limits.h>
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/product/gemm.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_conv_bits.h"
 #include "op_list.h"
@@ -63,7 +63,8 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     if (s->sign) fac_text_add(&options, " -DSIGNS");
     if (s->relu) fac_text_add(&options, " -DRELU");
     fac_cl_option_wide(p, &options);
-    const fac_status status = fac_cl_call_new(o, plan, fac_cl_conv_bits, &options, name, &c, err);
+    const fac_status status =
+        fac_cl_call_new(o, plan, fac_kernel_conv_bits, &options, name, &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     for (int i = 0; i < FAC_CB_PORTS; i++) fac_cl_call_in(c, p, i);
@@ -116,9 +117,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 3, add, out, err);
 }
 
-const fac_solver fac_cl_conv_bits_solver = { .name = "conv2d_basis/count",
-                                             .op = &fac_op_conv2d_basis,
-                                             .offer = offer,
-                                             .make = make,
-                                             .done = fac_cl_plan_done,
-                                             .run = fac_cl_plan_run };
+const fac_solver fac_cl_conv_bits = { .name = "conv2d_basis/count",
+                                      .op = &fac_op_conv2d_basis,
+                                      .rank = 140,
+                                      .offer = offer,
+                                      .make = make,
+                                      .done = fac_cl_plan_done,
+                                      .run = fac_cl_plan_run };
