@@ -8,7 +8,8 @@ extern const fac_solver fac_cl_copy_solver, fac_cl_concat, fac_cl_reshape, fac_c
     fac_cl_pad_grad;
 extern const fac_solver fac_cl_fill_solver, fac_cl_dropout_solver, fac_cl_random_bits_solver,
     fac_cl_scatter_solver, fac_cl_gather_solver;
-extern const fac_solver fac_cl_conv_bits_solver;
+extern const fac_solver fac_cl_conv_bits_solver, fac_cl_conv_codes_solver,
+    fac_cl_max_pool_codes_solver, fac_cl_code_limits_solver;
 extern const fac_solver fac_cl_pool_solver, fac_cl_lrn_solver, fac_cl_batch_norm_solver,
     fac_cl_norm_solver;
 extern const fac_solver fac_cl_batch_norm_pair_solver, fac_cl_batch_norm_sums_solver;
