@@ -95,7 +95,7 @@ static int check(const list *args) {
     if (!fac_integers_known(o.scheme, &calibrates))
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
     const bool sampled =
-        o.data || o.set || o.input.named.n || o.input.random || kind_is_folder(args->at[0]);
+        o.data || o.set || o.input.named.n || o.input.random || is_folder(args->at[0]);
     if (is_learned() &&
         (o.calibrate || o.percentile != 0 || o.activations || o.per_tensor || o.reduce_range))
         return usage_error(self(), "--calibrate, --percentile, --activations, --per-tensor and "
@@ -275,8 +275,7 @@ static int run(list args) {
     const int code = check(&args);
     if (code) return code;
     if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
-    return o.set || kind_is_folder(args.at[0]) ? with_set(args.at[0], &q)
-                                               : with_files(args.at[0], &q);
+    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
 }
 
 static void schemes(void) {

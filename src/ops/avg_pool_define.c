@@ -39,6 +39,6 @@ void fac_avg_pool_define(const fac_node *n, fac_value *out[]) {
                                          end_of(&w[2]) } };
     fac_value *x = fac_reshape(n->in[0], fac_shape(g.N * g.C, 1, w[0].in, w[1].in, w[2].in));
     fac_value *ones =
-        fac_expand(fac_define_number(x, 1), fac_shape(1, 1, w[0].kernel, w[1].kernel, w[2].kernel));
+        fac_expand(fac_number_as(x, 1), fac_shape(1, 1, w[0].kernel, w[1].kernel, w[2].kernel));
     out[0] = fac_reshape(fac_div(fac_conv3d(x, ones, NULL, &o), divisors(n, &g)), y);
 }

@@ -235,7 +235,7 @@ static void define(const fac_node *n, fac_value *y[]) {
         mean = fac_reshape(own, n->in[3]->type.dims);
         var = fac_reshape(spread, n->in[4]->type.dims);
     }
-    fac_value *root = fac_sqrt(fac_add(var, fac_define_number(var, a->epsilon)));
+    fac_value *root = fac_sqrt(fac_add(var, fac_number_as(var, a->epsilon)));
     fac_value *hat =
         fac_div(fac_sub(x, fac_grad_of_channels(mean, x)), fac_grad_of_channels(root, x));
     y[0] = fac_define_channels(hat, n->in[1], n->in[2]);

@@ -121,10 +121,6 @@ static bool infer(fac_node *n) {
 
 /* ---- as a loop ---- */
 
-static fac_value *dim_of(fac_value *x, int axis) {
-    return fac_squeeze(fac_slice(fac_shape_of(x), 0, axis, axis + 1, 1), fac_shape(0));
-}
-
 /* The scan's body between gathers.  Inputs: iteration, condition, then those of the scan, whole. */
 static fac_graph *loop_body(const fac_node *n) {
     const attrs *a = n->attrs;
@@ -142,7 +138,7 @@ static fac_graph *loop_body(const fac_node *n) {
         x[k] = fac_input(g, name, n->in[k]->type.dtype, n->in[k]->type.dims);
         if (k < first || k >= behind) continue;
         const int axis = axis_of(&a->in_axes, k - first, x[k]->type.dims.n);
-        fac_value *last = fac_sub(dim_of(x[k], axis), fac_number(g, FAC_I64, 1));
+        fac_value *last = fac_sub(fac_dim_of(x[k], axis), fac_number(g, FAC_I64, 1));
         x[k] = fac_gather(x[k], a->in_back >> (k - first) & 1 ? fac_sub(last, i) : i, axis);
     }
     fac_node inside = *n; /* as if it stood in there, without a scope of its own */
@@ -177,7 +173,7 @@ static void expand(const fac_node *n, fac_value *y[]) {
         return;
     }
     const char *scope = n->graph->scope;
-    fac_iterate(n->graph, body, dim_of(x, axis_of(&a->in_axes, 0, x->type.dims.n)), NULL,
+    fac_iterate(n->graph, body, fac_dim_of(x, axis_of(&a->in_axes, 0, x->type.dims.n)), NULL,
                 (int)a->states, n->nin, n->in, y);
     n->graph->scope = scope;
     if (y[0] && y[0]->node) { /* iterations keep the path of the node */

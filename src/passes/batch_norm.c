@@ -10,6 +10,7 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -53,7 +54,7 @@ static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t) {
                                      : t,
                               dtype) };
     fac_value *y = fac_emit(conv->op, conv->attrs, args[2] ? 3 : 2, args);
-    if (y->node) y->node->name = conv->name, y->node->scope = conv->scope;
+    if (y->node) fac_node_named_as(y->node, conv);
     return y;
 }
 

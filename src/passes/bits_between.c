@@ -13,6 +13,7 @@
 #include "ops/code_limits.h"
 #include "ops/conv_basis.h"
 #include "ops/max_pool_codes.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -98,9 +99,7 @@ static void look(const fac_value *v, bool positive, readers *to) {
 
 static void name_as(fac_value *v, const fac_node *n) {
     if (!v->node) return;
-    v->node->name = n->name;
-    v->node->scope = n->scope;
-    v->node->stage = n->stage;
+    fac_node_stands_for(v->node, n);
 }
 
 static void take_codes(fac_node *n, fac_value *q) {

@@ -10,6 +10,7 @@
 #include "op_list.h"
 #include "ops/conv.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -143,19 +144,15 @@ static void fuse(fac_graph *g, const chain *c, fac_price *price, void *self) {
         if (is_conv(c->step[s])) apart += price(self, c->step[s]);
     if (!y->node || price(self, y->node) >= apart)
         return; /* nothing reads it: the sweep takes it away */
-    y->node->name = c->step[0]->name, y->node->scope = c->step[0]->scope;
+    fac_node_named_as(y->node, c->step[0]);
     fac_replace(c->step[c->n - 1]->out[0], y);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    chain c;
+    if (find_chain(n, &c)) fuse(to, &c, by->price, by->self);
+}
+
 fac_graph *fac_pass_conv_chains(const fac_graph *g, fac_price *price, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        chain c;
-        next = n->next;
-        if (find_chain(n, &c)) fuse(to, &c, price, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .price = price, .self = self });
 }

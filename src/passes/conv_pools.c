@@ -6,6 +6,7 @@
 #include "op_list.h"
 #include "ops/conv_pool.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/body_chain.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -73,18 +74,14 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
         y = fac_emit(&fac_op_conv2d_max_pool, &attrs, PORTS, conv->in);
     if (!y->node || !(price(self, y->node) < price(self, conv) + price(self, n)))
         return; /* what nothing reads is swept away */
-    y->node->name = conv->name, y->node->scope = conv->scope, y->node->stage = conv->stage;
+    fac_node_stands_for(y->node, conv);
     fac_replace(n->out[0], y);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    if (FAC_IS(n, max_pool2d) && n->out[0]->time == FAC_RUN) fuse(to, n, by->price, by->self);
+}
+
 fac_graph *fac_pass_conv_pools(const fac_graph *g, fac_price *price, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (FAC_IS(n, max_pool2d) && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .price = price, .self = self });
 }

@@ -12,6 +12,7 @@
 #include "graph/attr.h"
 #include "op_list.h"
 #include "ops/conv_basis.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -197,7 +198,7 @@ static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t, const
     in[FAC_CB_SCALE] = old_s ? fac_mul(old_s, s) : s;
     in[FAC_CB_B] = old_b ? fac_add(fac_mul(old_b, s), t) : t;
     fac_value *y = fac_emit(conv->op, conv->attrs, FAC_CB_PORTS, in);
-    if (y->node) y->node->name = conv->name, y->node->scope = conv->scope;
+    if (y->node) fac_node_named_as(y->node, conv);
     return shape ? fac_reshape_sizes(y, *shape) : y;
 }
 

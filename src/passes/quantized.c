@@ -16,6 +16,7 @@
 #include "ops/quant.h"
 #include "ops/reduce.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -272,18 +273,17 @@ static void fuse(fac_node *n) {
     fac_value *q = biased(m, &y);
     if (!q) q = made(m, &y);
     if (!q || n->graph->error.status) return;
-    if (q->node) q->node->name = m->name, q->node->scope = m->scope, q->node->stage = n->stage;
+    if (q->node) {
+        fac_node_named_as(q->node, m);
+        q->node->stage = n->stage;
+    }
     fac_replace(n->out[0], q);
 }
 
-fac_graph *fac_pass_quantized(const fac_graph *g) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (FAC_IS(n, quantize_linear) && n->out[0]->time == FAC_RUN) fuse(n);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    (void)to;
+    (void)by;
+    if (FAC_IS(n, quantize_linear) && n->out[0]->time == FAC_RUN) fuse(n);
 }
+
+fac_graph *fac_pass_quantized(const fac_graph *g) { return fac_pass_each(g, visit, NULL); }

@@ -35,8 +35,7 @@ static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_
     q.in = trial;
     q.out = trial + p->nin;
     q.variant = variant;
-    *offer = (fac_offer){ 0 };
-    if (!s->offer(d, &q, offer)) return false;
+    if (!fac_solver_offer(s, d, &q, offer)) return false;
     *seconds = offer->seconds;
     for (int i = 0; i < p->nin; i++) *seconds += reorder_seconds(d, &p->in[i], &q.in[i]);
     for (int i = p->nin; i < n; i++)

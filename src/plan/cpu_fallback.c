@@ -76,7 +76,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     const fac_plan one = { .device = r->cpu, .precision = p->precision };
     if (!status && !(r->solver = fac_choose(&one, &r->problem, &(fac_turn){ 0 }, &r->offer, err)))
         status = FAC_E_UNSUPPORTED;
-    if (!status) status = r->solver->make(r->cpu, &r->problem, &r->made, err);
+    if (!status) status = fac_solver_make(r->solver, r->cpu, &r->problem, &r->offer, &r->made, err);
     if (status)
         done(d, r);
     else

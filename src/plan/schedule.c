@@ -125,15 +125,18 @@ static bool wants_blocks(const fac_node *n) {
 static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
     const fac_value *y = n->out[0],
                     *read = y->uses && fac_gathers(y->uses->node) ? y->uses->node->out[0] : y;
-    int blocks = 0, plain = (int)y->roots;
+    int blocks = 0, plain = (int)y->roots, readers = 0;
     const fac_form form = s->form ? s->form[y->id] : FAC_FORM_ANY;
     fac_turn turn = { .layout = fac_layout_plain(&y->type.dims) };
     if (form == FAC_FORM_LAST) turn.layout = fac_layout_channels_last(&y->type.dims);
     if (form) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
     if (s->form || y->type.dims.n != 4) return turn;
     turn.blocked = true;
-    for (const fac_use *u = read->uses; u; u = u->next)
-        *(wants_blocks(u->node) ? &blocks : &plain) += 1;
+    for (const fac_use *u = read->uses; u; u = u->next) {
+        blocks += wants_blocks(u->node);
+        readers++;
+    }
+    plain += readers - blocks;
     if (blocks > plain) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
     return turn;
 }
@@ -205,7 +208,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     const fac_solver *solver;
     FAC_TRY(choose(s, n, q, &offer, &part, &solver));
     FAC_TRY(fac_device_go_on(p->device, s->err));
-    if (!p->dry) FAC_TRY(solver->make(p->device, q, &plan, s->err));
+    if (!p->dry) FAC_TRY(fac_solver_make(solver, p->device, q, &offer, &plan, s->err));
     fac_status status = bring_inputs(s, n, q, &offer, solver, plan, in);
     fac_step *step = status ? NULL : fac_step_new(s, q, solver, plan);
     if (!step) {

@@ -9,6 +9,7 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
+#include "passes/each.h"
 #include "passes/frozen.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -97,7 +98,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
             (last && b->type.dims.d[0] != 1))
             continue;
         out[0] = fac_gemm(m->in[0], m->in[1], in[1 - i], NULL);
-        if (out[0]->node) out[0]->node->name = m->name, out[0]->node->scope = m->scope;
+        if (out[0]->node) fac_node_named_as(out[0]->node, m);
         return true;
     }
     return false;

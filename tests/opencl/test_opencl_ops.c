@@ -49,7 +49,7 @@ static const char *solver_of(const fac_node *n) {
             if (v)
                 o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
         }
-        if ((*s)->offer(device, &p, &offer)) return (*s)->name;
+        if (fac_solver_offer(*s, device, &p, &offer)) return (*s)->name;
     }
     return NULL;
 }

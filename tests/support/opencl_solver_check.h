@@ -238,7 +238,7 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
         if (v && !(first_only && i > n->nin))
             o[i] = (fac_operand){ v->type, place(&v->type.dims, gaps), FAC_RUN, v->known };
     }
-    if (!s->offer(device, &p, &offer)) return false;
+    if (!fac_solver_offer(s, device, &p, &offer)) return false;
     for (int i = 0; i < FAC_OFFER_PACKED && i < n->nin; i++)
         if (offer.packed[i])
             o[i].layout = fac_layout_plain(&o[i].type.dims); /* what pack() reads is plain */
@@ -260,7 +260,8 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
         sides[i] = put(&o[i], i < n->nin ? flat[i] : NULL);
         spans[i] = sides[i].span;
     }
-    if (s->make(device, &p, &plan, &err)) fail_msg("%s: %s", c->problem, err.text);
+    if (fac_solver_make(s, device, &p, &offer, &plan, &err))
+        fail_msg("%s: %s", c->problem, err.text);
     side packed[FAC_OFFER_PACKED] = { 0 };
     for (int i = 0; i < FAC_OFFER_PACKED; i++) {
         if (!offer.packed[i]) continue;

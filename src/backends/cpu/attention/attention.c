@@ -20,7 +20,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -365,6 +365,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_attention = { .name = "attention",
                                        .op = &fac_op_attention,
+                                       .rank = 360,
                                        .offer = offer,
                                        .make = make,
                                        .done = done,

@@ -19,7 +19,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -382,6 +382,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_attention_grad = { .name = "attention_grad",
                                             .op = &fac_op_attention_grad,
+                                            .rank = 370,
                                             .offer = offer,
                                             .make = make,
                                             .done = done,

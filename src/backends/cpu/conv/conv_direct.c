@@ -30,7 +30,7 @@
 #include <math.h>
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -486,8 +486,21 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_direct = { "conv2d/direct", &fac_op_conv2d, offer, make, done,
-                                         pack_key,        pack,           run };
-const fac_solver fac_cpu_conv_grad_x_direct = {
-    "conv2d_grad_x/direct", &fac_op_conv2d_grad_x, offer, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_conv_direct = { .name = "conv2d/direct",
+                                         .op = &fac_op_conv2d,
+                                         .rank = 110,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };
+const fac_solver fac_cpu_conv_grad_x_direct = { .name = "conv2d_grad_x/direct",
+                                                .op = &fac_op_conv2d_grad_x,
+                                                .rank = 490,
+                                                .offer = offer,
+                                                .make = make,
+                                                .done = done,
+                                                .pack_key = pack_key,
+                                                .pack = pack,
+                                                .run = run };

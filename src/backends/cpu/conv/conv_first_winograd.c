@@ -15,7 +15,7 @@
 #include <string.h>
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -313,6 +313,12 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_first_winograd = {
-    "conv2d/first_winograd", &fac_op_conv2d, offer, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_conv_first_winograd = { .name = "conv2d/first_winograd",
+                                                 .op = &fac_op_conv2d,
+                                                 .rank = 130,
+                                                 .offer = offer,
+                                                 .make = make,
+                                                 .done = done,
+                                                 .pack_key = pack_key,
+                                                 .pack = pack,
+                                                 .run = run };

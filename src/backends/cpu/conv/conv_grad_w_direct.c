@@ -24,7 +24,7 @@
 #include <string.h>
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/device/padded.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -288,7 +288,8 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     return fits && fac_size_add(sums, copy, work);
 }
 
-static bool offer(bool planar, fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const bool planar = *(const bool *)p->solver->how;
     plan q = { .cpu = fac_cpu_of(d), .planar = planar };
     const fac_conv_geom *g = &q.g;
     if (!settle(&q, p, &o->work)) return false;
@@ -309,8 +310,8 @@ static bool offer(bool planar, fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
-static fac_status make(bool planar, fac_device *d, const fac_problem *p, void **out,
-                       fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const bool planar = *(const bool *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
     size_t work;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
@@ -332,22 +333,19 @@ static fac_status make(bool planar, fac_device *d, const fac_problem *p, void **
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-static bool offer_direct(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(false, d, p, o);
-}
-static bool offer_first(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(true, d, p, o);
-}
-static fac_status make_direct(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(false, d, p, out, err);
-}
-static fac_status make_first(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(true, d, p, out, err);
-}
-
-const fac_solver fac_cpu_conv_grad_w_direct = {
-    "conv2d_grad_w/direct", &fac_op_conv2d_grad_w, offer_direct, make_direct, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_conv_grad_w_first = {
-    "conv2d_grad_w/first", &fac_op_conv2d_grad_w, offer_first, make_first, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_conv_grad_w_direct = { .name = "conv2d_grad_w/direct",
+                                                .op = &fac_op_conv2d_grad_w,
+                                                .rank = 510,
+                                                .how = &(const bool){ false },
+                                                .offer = offer,
+                                                .make = make,
+                                                .done = done,
+                                                .run = run };
+const fac_solver fac_cpu_conv_grad_w_first = { .name = "conv2d_grad_w/first",
+                                               .op = &fac_op_conv2d_grad_w,
+                                               .rank = 520,
+                                               .how = &(const bool){ true },
+                                               .offer = offer,
+                                               .make = make,
+                                               .done = done,
+                                               .run = run };

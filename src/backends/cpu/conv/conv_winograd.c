@@ -27,7 +27,7 @@
 #include <string.h>
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_winograd.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -284,7 +284,8 @@ static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
            (q->g.C % q->cpu->simd->lanes == 0 && q->g.K % q->cpu->simd->lanes == 0);
 }
 
-static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const int kind = *(const int *)p->solver->how;
     plan q = { .cpu = fac_cpu_of(d) };
     const fac_conv_geom *g = &q.g;
     q.w = &q.cpu->simd->winograd[kind];
@@ -322,7 +323,8 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
-static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const int kind = *(const int *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/winograd: no memory for a plan");
     q->cpu = fac_cpu_of(d);
@@ -404,25 +406,41 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 
 /* ---- the six of them ---- */
 
-FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
-FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)
-FAC_WINOGRAD_VARIANT(5x5, FAC_WINOGRAD_2_5)
-FAC_WINOGRAD_VARIANT(4x4_5x5, FAC_WINOGRAD_4_5)
-FAC_WINOGRAD_VARIANT(2x2_strided, FAC_WINOGRAD_2_3_STRIDED)
-FAC_WINOGRAD_VARIANT(4x4_strided, FAC_WINOGRAD_4_3_STRIDED)
-
-#define SOLVER(op, name)                                                                           \
-    { #op "/winograd_" #name, &fac_op_##op, offer_##name, make_##name, done, pack_key, pack, run }
-const fac_solver fac_cpu_conv_winograd_2x2 = SOLVER(conv2d, 2x2);
-const fac_solver fac_cpu_conv_winograd_4x4 = SOLVER(conv2d, 4x4);
-const fac_solver fac_cpu_conv_winograd_5x5 = SOLVER(conv2d, 5x5);
-const fac_solver fac_cpu_conv_winograd_4x4_5x5 = SOLVER(conv2d, 4x4_5x5);
-const fac_solver fac_cpu_conv_winograd_2x2_strided = SOLVER(conv2d, 2x2_strided);
-const fac_solver fac_cpu_conv_winograd_4x4_strided = SOLVER(conv2d, 4x4_strided);
-const fac_solver fac_cpu_conv_pool_winograd_2x2 = SOLVER(conv2d_max_pool, 2x2);
-const fac_solver fac_cpu_conv_pool_winograd_4x4 = SOLVER(conv2d_max_pool, 4x4);
-const fac_solver fac_cpu_conv_pool_winograd_5x5 = SOLVER(conv2d_max_pool, 5x5);
-const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = SOLVER(conv2d_max_pool, 4x4_5x5);
-const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = SOLVER(conv2d_grad_x, 2x2);
-const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = SOLVER(conv2d_grad_x, 4x4);
-const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = SOLVER(conv2d_grad_x, 5x5);
+#define SOLVER(of, name_, kind)                                                                    \
+    .name = #of "/winograd_" name_, .op = &fac_op_##of, .how = &(const int){ kind },               \
+    .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_conv_winograd_2x2 = { SOLVER(conv2d, "2x2", FAC_WINOGRAD_2_3),
+                                               .rank = 20 };
+const fac_solver fac_cpu_conv_winograd_4x4 = { SOLVER(conv2d, "4x4", FAC_WINOGRAD_4_3),
+                                               .rank = 10 };
+const fac_solver fac_cpu_conv_winograd_5x5 = { SOLVER(conv2d, "5x5", FAC_WINOGRAD_2_5),
+                                               .rank = 40 };
+const fac_solver fac_cpu_conv_winograd_4x4_5x5 = { SOLVER(conv2d, "4x4_5x5", FAC_WINOGRAD_4_5),
+                                                   .rank = 30 };
+const fac_solver fac_cpu_conv_winograd_2x2_strided = {
+    SOLVER(conv2d, "2x2_strided", FAC_WINOGRAD_2_3_STRIDED), .rank = 60
+};
+const fac_solver fac_cpu_conv_winograd_4x4_strided = {
+    SOLVER(conv2d, "4x4_strided", FAC_WINOGRAD_4_3_STRIDED), .rank = 50
+};
+const fac_solver fac_cpu_conv_pool_winograd_2x2 = {
+    SOLVER(conv2d_max_pool, "2x2", FAC_WINOGRAD_2_3), .rank = 80
+};
+const fac_solver fac_cpu_conv_pool_winograd_4x4 = {
+    SOLVER(conv2d_max_pool, "4x4", FAC_WINOGRAD_4_3), .rank = 70
+};
+const fac_solver fac_cpu_conv_pool_winograd_5x5 = {
+    SOLVER(conv2d_max_pool, "5x5", FAC_WINOGRAD_2_5), .rank = 100
+};
+const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = {
+    SOLVER(conv2d_max_pool, "4x4_5x5", FAC_WINOGRAD_4_5), .rank = 90
+};
+const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = {
+    SOLVER(conv2d_grad_x, "2x2", FAC_WINOGRAD_2_3), .rank = 410
+};
+const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = {
+    SOLVER(conv2d_grad_x, "4x4", FAC_WINOGRAD_4_3), .rank = 400
+};
+const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = {
+    SOLVER(conv2d_grad_x, "5x5", FAC_WINOGRAD_2_5), .rank = 420
+};

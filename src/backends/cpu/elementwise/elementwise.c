@@ -9,7 +9,7 @@
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -309,5 +309,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_fused = {
-    .name = "fused", .offer = offer, .make = make, .done = done, .run = run
+    .name = "fused", .rank = 720, .offer = offer, .make = make, .done = done, .run = run
 };

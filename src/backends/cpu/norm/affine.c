@@ -8,7 +8,7 @@
 #include <math.h>
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
@@ -149,6 +149,12 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_affine = {
-    "affine", &fac_op_fused, offer, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_affine = { .name = "affine",
+                                    .op = &fac_op_fused,
+                                    .rank = 710,
+                                    .offer = offer,
+                                    .make = make,
+                                    .done = done,
+                                    .pack_key = pack_key,
+                                    .pack = pack,
+                                    .run = run };

@@ -20,7 +20,7 @@
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/elementwise/epilogue.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -307,12 +307,24 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_batch_norm_blocked = {
-    "batch_norm/blocked", &fac_op_batch_norm, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_batch_norm_act_grad_blocked = {
-    "batch_norm_act_grad/blocked", &fac_op_batch_norm_act_grad, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_batch_norm_grad_blocked = {
-    "batch_norm_grad/blocked", &fac_op_batch_norm_grad, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_batch_norm_blocked = { .name = "batch_norm/blocked",
+                                                .op = &fac_op_batch_norm,
+                                                .rank = 630,
+                                                .offer = offer,
+                                                .make = make,
+                                                .done = done,
+                                                .run = run };
+const fac_solver fac_cpu_batch_norm_act_grad_blocked = { .name = "batch_norm_act_grad/blocked",
+                                                         .op = &fac_op_batch_norm_act_grad,
+                                                         .rank = 650,
+                                                         .offer = offer,
+                                                         .make = make,
+                                                         .done = done,
+                                                         .run = run };
+const fac_solver fac_cpu_batch_norm_grad_blocked = { .name = "batch_norm_grad/blocked",
+                                                     .op = &fac_op_batch_norm_grad,
+                                                     .rank = 640,
+                                                     .offer = offer,
+                                                     .make = make,
+                                                     .done = done,
+                                                     .run = run };

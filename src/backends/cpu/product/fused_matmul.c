@@ -9,7 +9,7 @@
 #include <math.h>
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/product/gemm.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -224,6 +224,7 @@ static void done(fac_device *d, void *plan_) {
 
 const fac_solver fac_cpu_fused_matmul = { .name = "fused_matmul",
                                           .op = &fac_op_fused_matmul,
+                                          .rank = 250,
                                           .offer = offer,
                                           .make = make,
                                           .done = done,

@@ -10,7 +10,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/product/matmul.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -212,9 +212,30 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_gemm = { "linear/gemm", &fac_op_linear, offer, make,
-                                         done,          pack_key,       pack,  run };
-const fac_solver fac_cpu_matmul_gemm = { "matmul/gemm", &fac_op_matmul, offer, make,
-                                         done,          pack_key,       pack,  run };
-const fac_solver fac_cpu_gemm_gemm = { "gemm/gemm", &fac_op_gemm, offer, make,
-                                       done,        pack_key,     pack,  run };
+const fac_solver fac_cpu_linear_gemm = { .name = "linear/gemm",
+                                         .op = &fac_op_linear,
+                                         .rank = 330,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };
+const fac_solver fac_cpu_matmul_gemm = { .name = "matmul/gemm",
+                                         .op = &fac_op_matmul,
+                                         .rank = 340,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };
+const fac_solver fac_cpu_gemm_gemm = { .name = "gemm/gemm",
+                                       .op = &fac_op_gemm,
+                                       .rank = 350,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = done,
+                                       .pack_key = pack_key,
+                                       .pack = pack,
+                                       .run = run };

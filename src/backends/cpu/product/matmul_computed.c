@@ -11,7 +11,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/product/matmul.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -221,9 +221,30 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_computed = { "linear/computed", &fac_op_linear, offer, make, done,
-                                             pack_key,          pack,           run };
-const fac_solver fac_cpu_matmul_computed = { "matmul/computed", &fac_op_matmul, offer, make, done,
-                                             pack_key,          pack,           run };
-const fac_solver fac_cpu_gemm_computed = { "gemm/computed", &fac_op_gemm, offer, make, done,
-                                           pack_key,        pack,         run };
+const fac_solver fac_cpu_linear_computed = { .name = "linear/computed",
+                                             .op = &fac_op_linear,
+                                             .rank = 300,
+                                             .offer = offer,
+                                             .make = make,
+                                             .done = done,
+                                             .pack_key = pack_key,
+                                             .pack = pack,
+                                             .run = run };
+const fac_solver fac_cpu_matmul_computed = { .name = "matmul/computed",
+                                             .op = &fac_op_matmul,
+                                             .rank = 310,
+                                             .offer = offer,
+                                             .make = make,
+                                             .done = done,
+                                             .pack_key = pack_key,
+                                             .pack = pack,
+                                             .run = run };
+const fac_solver fac_cpu_gemm_computed = { .name = "gemm/computed",
+                                           .op = &fac_op_gemm,
+                                           .rank = 320,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .pack_key = pack_key,
+                                           .pack = pack,
+                                           .run = run };

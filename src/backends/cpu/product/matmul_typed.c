@@ -11,7 +11,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/product/matmul.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -314,5 +314,5 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 const fac_solver fac_cpu_typed = {
-    .name = "typed", .offer = offer, .make = make, .done = done, .run = run
+    .name = "typed", .rank = 290, .offer = offer, .make = make, .done = done, .run = run
 };

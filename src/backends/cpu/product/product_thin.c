@@ -16,7 +16,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -237,7 +237,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_linear_thin = { "linear/thin", &fac_op_linear, offer, make,
-                                         done,          NULL,           NULL,  run };
-const fac_solver fac_cpu_matmul_thin = { "matmul/thin", &fac_op_matmul, offer, make,
-                                         done,          NULL,           NULL,  run };
+const fac_solver fac_cpu_linear_thin = { .name = "linear/thin",
+                                         .op = &fac_op_linear,
+                                         .rank = 230,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .run = run };
+const fac_solver fac_cpu_matmul_thin = { .name = "matmul/thin",
+                                         .op = &fac_op_matmul,
+                                         .rank = 240,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .run = run };

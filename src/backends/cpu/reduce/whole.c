@@ -8,7 +8,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/lines.h"
@@ -171,5 +171,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_whole = {
-    .name = "whole", .offer = offer, .make = make, .done = done, .run = run
+    .name = "whole", .rank = 790, .offer = offer, .make = make, .done = done, .run = run
 };

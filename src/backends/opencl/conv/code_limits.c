@@ -1,7 +1,7 @@
 /* code_limits/search: on devices that compute in 64 bits; see code_limits.cl. */
 #include <limits.h>
 #include "backends/opencl/device/calls.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_code_limits.h"
 #include "op_list.h"
@@ -40,7 +40,7 @@ static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan
     if (a->relu) fac_text_add(&options, " -DRELU");
     fac_cl_option_wide(&p, &options);
     const fac_status status =
-        fac_cl_call_new(o, plan, fac_cl_code_limits, &options, "limits", &c, err);
+        fac_cl_call_new(o, plan, fac_kernel_code_limits, &options, "limits", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     for (int i = 0; i < INPUTS; i++) fac_cl_call_in(c, &p, i);
@@ -57,9 +57,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_code_limits_solver = { .name = "code_limits/search",
-                                               .op = &fac_op_code_limits,
-                                               .offer = offer,
-                                               .make = make,
-                                               .done = fac_cl_plan_done,
-                                               .run = fac_cl_plan_run };
+const fac_solver fac_cl_code_limits = { .name = "code_limits/search",
+                                        .op = &fac_op_code_limits,
+                                        .rank = 143,
+                                        .offer = offer,
+                                        .make = make,
+                                        .done = fac_cl_plan_done,
+                                        .run = fac_cl_plan_run };

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/product/gemm.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_conv_bits.h"
 #include "op_list.h"
@@ -118,7 +118,8 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     if (s->x_codes) fac_text_add(&options, " -DX_CODES");
     code_options(p, s, &options);
     fac_cl_option_wide(p, &options);
-    const fac_status status = fac_cl_call_new(o, plan, fac_cl_conv_bits, &options, name, &c, err);
+    const fac_status status =
+        fac_cl_call_new(o, plan, fac_kernel_conv_bits, &options, name, &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     const int inputs = s->codes ? FAC_CC_PORTS : FAC_CB_PORTS;
@@ -152,16 +153,18 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 3, add, out, err);
 }
 
-const fac_solver fac_cl_conv_bits_solver = { .name = "conv2d_basis/count",
-                                             .op = &fac_op_conv2d_basis,
-                                             .offer = offer,
-                                             .make = make,
-                                             .done = fac_cl_plan_done,
-                                             .run = fac_cl_plan_run };
+const fac_solver fac_cl_conv_bits = { .name = "conv2d_basis/count",
+                                      .op = &fac_op_conv2d_basis,
+                                      .rank = 140,
+                                      .offer = offer,
+                                      .make = make,
+                                      .done = fac_cl_plan_done,
+                                      .run = fac_cl_plan_run };
 
-const fac_solver fac_cl_conv_codes_solver = { .name = "conv2d_codes/count",
-                                              .op = &fac_op_conv2d_codes,
-                                              .offer = offer,
-                                              .make = make,
-                                              .done = fac_cl_plan_done,
-                                              .run = fac_cl_plan_run };
+const fac_solver fac_cl_conv_codes = { .name = "conv2d_codes/count",
+                                       .op = &fac_op_conv2d_codes,
+                                       .rank = 141,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = fac_cl_plan_done,
+                                       .run = fac_cl_plan_run };

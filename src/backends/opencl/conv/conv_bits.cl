@@ -109,8 +109,8 @@ kernel void pixels(OPERANDS) {
 }
 #endif
 
-/* Sums over the window of one pixel: sum[m][k][j] of plane m of weights, output channel first + k of
- * the group and plane j of pixels. */
+/* Sums over the window of one pixel: sum[m][k][j] of plane m of weights, output channel first + k
+ * of the group and plane j of pixels. */
 static void gather(const numbers s, global const uint *words_of, global const uint *w_words,
                    const pos image, const pos group, const pos first, const pos p, const pos q,
                    int sum[OF_WEIGHTS][EACH][PLANES]) {

@@ -1,7 +1,7 @@
 /* max_pool_codes/levels: a max pool of bits on any device; see max_pool_codes.cl. */
 #include <limits.h>
 #include "backends/opencl/device/calls.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_max_pool_codes.h"
 #include "op_list.h"
@@ -38,7 +38,7 @@ static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan
     if (p.in[1].type.dtype == FAC_NONE) fac_text_add(&options, " -DSIGNS");
     fac_cl_option_wide(&p, &options);
     const fac_status status =
-        fac_cl_call_new(o, plan, fac_cl_max_pool_codes, &options, "pool", &c, err);
+        fac_cl_call_new(o, plan, fac_kernel_max_pool_codes, &options, "pool", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     const int64_t units = fac_dims_count(y) / y->d[0];
@@ -57,9 +57,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_max_pool_codes_solver = { .name = "max_pool_codes/levels",
-                                                  .op = &fac_op_max_pool_codes,
-                                                  .offer = offer,
-                                                  .make = make,
-                                                  .done = fac_cl_plan_done,
-                                                  .run = fac_cl_plan_run };
+const fac_solver fac_cl_max_pool_codes = { .name = "max_pool_codes/levels",
+                                           .op = &fac_op_max_pool_codes,
+                                           .rank = 142,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = fac_cl_plan_done,
+                                           .run = fac_cl_plan_run };

@@ -1,6 +1,6 @@
 /* A max pool of codes: an item has a word of 32 channels of one pixel.  hit[k] has the channels of
- * which some tap has level k, so the largest level of each channel is found from the top.  Everything
- * is plain.  Options: those of elements.cl; PLANES; SIGNS: levels are -1 and 1. */
+ * which some tap has level k, so the largest level of each channel is found from the top.  All is
+ * plain.  Options: those of elements.cl; PLANES; SIGNS: levels are -1 and 1. */
 typedef struct {
     long x, basis, y;
     long units, images, H, W, P, Q, words, R, S, stride_h, stride_w, dilation_h, dilation_w, pad_h,

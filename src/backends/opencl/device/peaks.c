@@ -40,10 +40,10 @@ static fac_status kernel_of(const bench *b, const char *define, const char *name
     fac_text text = { 0 };
     fac_text_print(&text, "#define %s\n", define);
     if (b->wgmma) {
-        fac_text_add(&text, fac_cl_nv_common);
+        fac_text_add(&text, fac_kernel_nv_common);
         fac_nv_wgmma_text(&text, COLUMNS, *b->wgmma, 0);
     }
-    fac_text_add(&text, fac_cl_peak);
+    fac_text_add(&text, fac_kernel_peak);
     fac_status status = text.failed
                             ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
                             : fac_cl_kernel_new(b->o, text.s, "", name, k, err);

@@ -18,6 +18,7 @@
 #define FACULA_OPENCL_GEMM_H
 #include "backends/opencl/device/launch.h"
 #include "base/text.h"
+#include "backends/opencl/device/speed.h"
 
 enum { FAC_CL_EXTRAS = 6, FAC_CL_BATCH = 4 };
 
@@ -107,9 +108,6 @@ bool fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, fac_cl_way
 bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t);
 /* Bytes for the parts of a sum that is split. */
 size_t fac_cl_gemm_work(const fac_cl_tile *t, const fac_cl_product *r);
-/* Estimates: multiply-adds at some share of the peak, bytes at the bandwidth, and a launch. */
-double fac_cl_flops(const fac_opencl *o);
-double fac_cl_bandwidth(const fac_opencl *o);
 
 /* ---- gemm_text.c ---- */
 

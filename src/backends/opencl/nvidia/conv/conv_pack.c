@@ -93,7 +93,7 @@ bool fac_nv_packs_text(fac_dtype type, fac_nv_mode mode, int sources, fac_text *
             fac_text_print(to, " case %d: x = x%d + p.at[%d]; break;", i, i, i);
         fac_text_add(to, " default: x = x0 + p.at[0]; }\n");
     }
-    fac_text_add(to, fac_cl_nv_pack);
+    fac_text_add(to, fac_kernel_nv_pack);
     return !to->failed;
 }
 

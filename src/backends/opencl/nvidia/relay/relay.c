@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 #include "backends/opencl/nvidia/relay/relay.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
