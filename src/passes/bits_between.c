@@ -21,7 +21,6 @@ typedef struct work {
     fac_graph *g;
     fac_accept *accept;
     void *self;
-    bool changed;
 } work;
 
 static bool is_early(const fac_value *v) { return !v || v->time != FAC_RUN; }
@@ -116,7 +115,8 @@ static void take_codes(fac_node *n, fac_value *q) {
 }
 
 /* Those that read v, which q has the codes of. */
-static void rewire(work *k, const fac_value *v, fac_value *q, bool positive, const readers *r) {
+static void rewire(const work *k, const fac_value *v, fac_value *q, bool positive,
+                   const readers *r) {
     for (const fac_use *u = v->uses, *next; u && !k->g->error.status; u = next) {
         fac_node *n = u->node;
         next = u->next;
@@ -178,7 +178,7 @@ static fac_node *add_of(const fac_value *v, fac_value **z) {
     return alike && (*z)->type.dtype == v->type.dtype ? n : NULL;
 }
 
-static void fuse(work *k, fac_node *conv) {
+static void fuse(const work *k, fac_node *conv) {
     fac_value *z = NULL, *v = conv->out[0];
     const fac_node *add = v->type.dtype == FAC_F32 ? add_of(v, &z) : NULL;
     if (add)
@@ -194,7 +194,6 @@ static void fuse(work *k, fac_node *conv) {
     const bool cut = ((const fac_conv_basis_attrs *)made->attrs)->y_relu;
     if (cut) fac_replace(r.relu->out[0], made->out[1]);
     fac_replace(v, made->out[1]);
-    k->changed = true;
 }
 
 static bool is_any(const fac_graph *g) {
@@ -206,12 +205,10 @@ static bool is_any(const fac_graph *g) {
 fac_graph *fac_pass_bits_between(const fac_graph *g, fac_accept *accept, void *self) {
     if (!is_any(g)) return (fac_graph *)(uintptr_t)g;
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    work k = { to, accept, self, to && !to->error.status };
-    while (k.changed) { /* new nodes lie anywhere */
-        k.changed = false;
-        for (fac_node *n = to->first; n && !k.changed && !to->error.status; n = n->next)
-            if (FAC_IS(n, conv2d_basis)) fuse(&k, n);
-    }
+    work k = { to, accept, self };
+    /* what a layer becomes lies after it, and so do the new readers of its codes: each is seen */
+    for (fac_node *n = to ? to->first : NULL; n && !to->error.status; n = n->next)
+        if (FAC_IS(n, conv2d_basis)) fuse(&k, n);
     if (to && !to->error.status) fac_graph_sweep(to);
     return to;
 }
