@@ -59,7 +59,7 @@ def quantize(model: Any, scheme: str | Sequence[str], samples: Iterable[Any] | N
     Of integers the result is a `Quantized` model with a table `layers`: bytes, errors in dB."""
     m = _model_of(model, example)
     fitted = samples is not None and isinstance(scheme, str) and scheme.startswith("lq:")
-    if fitted or (isinstance(scheme, str) and scheme in _facula.integer_schemes()):
+    if isinstance(scheme, str) and (fitted or scheme in _facula.integer_schemes()):
         graph, rows = _facula.integers(m.graph, m.device, scheme, _samples(m, samples), list(keep), calibration, percentile,
                                        signed, per_tensor, reduce_range)
         q = Quantized(graph, m.device, m.precision, m.name, m._preset, m._shape)
