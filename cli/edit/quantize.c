@@ -4,6 +4,7 @@
 #include "analyze/kind.h"
 #include "json.h"
 #include "quantize.h"
+#include "quantize_sweep.h"
 #include "run/sample_files.h"
 #include "text/quantize_gguf.h"
 
@@ -12,7 +13,7 @@ static struct {
     list keep;
     long samples, opset;
     double percentile;
-    bool per_tensor, reduce_range, json;
+    bool per_tensor, reduce_range, sweep, json;
     input_options input;
     device_options device;
 } o = { .samples = 100 };
@@ -36,6 +37,8 @@ static const option options[] = {
       "one scale for a weight instead of one for each output channel" },
     { "--reduce-range", OPTION_FLAG, &o.reduce_range, NULL,
       "weights of 7 bits, for other runtimes on processors without VNNI" },
+    { "--sweep", OPTION_FLAG, &o.sweep, NULL,
+      "of lq:wWaA: what each layer loses alone at 1 to 4 bits; -o FILE.svg or .png: a chart" },
     { "--keep", OPTION_LIST, &o.keep, "PATTERN",
       "layers that stay floats: names, modules, op:conv2d, kind:Linear; * for any text" },
     { "--opset", OPTION_INT, &o.opset, "N", "of the file, 13 to 26; default 18", "[13, 26]" },
@@ -89,9 +92,9 @@ static bool to_packed(void) {
 static int check(const list *args) {
     bool calibrates;
     if (args->n != 1) return usage_error(self(), "which model?");
-    if (!o.scheme || !o.out)
+    if (!o.scheme || (!o.out && !o.sweep))
         return usage_error(self(), "%s is missing", o.scheme ? "-o" : "--scheme");
-    if (gguf_scheme(o.scheme)) return EXIT_OK;
+    if (gguf_scheme(o.scheme) && !o.sweep) return EXIT_OK;
     if (!fac_integers_known(o.scheme, &calibrates))
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
     const bool sampled =
@@ -100,6 +103,8 @@ static int check(const list *args) {
         (o.calibrate || o.percentile != 0 || o.activations || o.per_tensor || o.reduce_range))
         return usage_error(self(), "--calibrate, --percentile, --activations, --per-tensor and "
                                    "--reduce-range go with the schemes of 8 bits");
+    if (o.sweep && !is_learned())
+        return usage_error(self(), "--sweep goes with scheme lq:wWaA, not %s", o.scheme);
     if (!is_learned() && to_packed())
         return usage_error(self(), "-o %s: packed files are for lq:wWaA", o.out);
     if (calibrates && !sampled)
@@ -109,8 +114,10 @@ static int check(const list *args) {
 
 /* ---- samples ---- */
 
+static sweep_samples swept;
+
 static fac_status take(void *by, fac_tensor *const in[], fac_error *err) {
-    return fac_calibrator_add(by, in, err);
+    return o.sweep ? sweep_keep(&swept, in, err) : fac_calibrator_add(by, in, err);
 }
 
 static int from_folder(const model *m, quantized *q) {
@@ -135,7 +142,7 @@ static int from_options(const model *m, quantized *q) {
     inputs in = { 0 };
     fac_error err = { 0 };
     int code = inputs_load(m, &o.input, self(), (list){ 0 }, &in);
-    if (!code && fac_calibrator_add(q->by, in.tensor, &err)) code = fail(&err);
+    if (!code && take(q->by, in.tensor, &err)) code = fail(&err);
     q->samples = !code;
     q->plan = in.plan;
     inputs_free(&in);
@@ -151,7 +158,7 @@ static fac_status from_set(const train_job *j, quantized *q, fac_error *err) {
         fac_tensor *x, *labels;
         status = fac_batch(&j->train, &order, 0, i, &x, &labels, err);
         if (status) break;
-        status = fac_calibrator_add(q->by, &x, err);
+        status = take(q->by, &x, err);
         q->samples += (long)fac_tensor_type(x).dims.d[0];
         fac_tensor_free(x);
         fac_tensor_free(labels);
@@ -228,11 +235,27 @@ static int finish(const train_job *labelled, quantized *q) {
     return o.json ? quantize_json(q) : quantize_print(q);
 }
 
+static int sweep(const fac_graph *g, fac_device *device, const train_job *labelled) {
+    const sweep_what what = { .model = g,
+                              .device = device,
+                              .scheme = o.scheme,
+                              .out = o.out,
+                              .keep = &o.keep,
+                              .labelled = labelled,
+                              .samples = &swept,
+                              .json = o.json };
+    const int code = quantize_sweep(&what);
+    sweep_free(&swept);
+    return code;
+}
+
 static int begin(const fac_graph *g, fac_device *device, quantized *q) {
     fac_error err = { 0 };
     fac_integers how;
     const int code = understand(&how);
     if (code) return code;
+    swept.inputs = fac_graph_inputs(g);
+    if (o.sweep) return EXIT_OK;
     q->bytes_before = parameter_bytes(g);
     return fac_calibrator_new(g, device, &how, &q->by, &err) ? fail(&err) : EXIT_OK;
 }
@@ -248,7 +271,7 @@ static int with_files(const char *path, quantized *q) {
         code = from_folder(&m, q);
     else if (!code && (o.input.named.n || o.input.random))
         code = from_options(&m, q);
-    if (!code) code = finish(NULL, q);
+    if (!code) code = o.sweep ? sweep(m.graph, device, NULL) : finish(NULL, q);
     fac_calibrator_free(q->by);
     model_free(&m);
     fac_device_free(device);
@@ -264,7 +287,7 @@ static int with_set(const char *path, quantized *q) {
     int code = evaluate_open(self(), &what, &j, &q->plan);
     if (!code) code = begin(j.m.graph, j.dev, q);
     if (!code && from_set(&j, q, &err)) code = fail(&err);
-    if (!code) code = finish(&j, q);
+    if (!code) code = o.sweep ? sweep(j.m.graph, j.dev, &j) : finish(&j, q);
     fac_calibrator_free(q->by);
     train_free(&train_given, &j);
     return code;

@@ -26,7 +26,8 @@ typedef enum fac_hold {
     FAC_HOLD_TENSORS,
     FAC_HOLD_ARENAS,
     FAC_HOLD_PACKED,
-    FAC_HOLD_OPERANDS
+    FAC_HOLD_OPERANDS,
+    FAC_HOLDS
 } fac_hold;
 
 struct fac_device {
@@ -44,9 +45,9 @@ struct fac_device {
     fac_pack **packs;     /* by key: lists of buckets, a power of two of them */
     size_t npacks, nbuckets;
     fac_mirrors mirrors; /* copies of host tensors: parameters, results that nothing has read yet */
-    _Atomic size_t held, peak;  /* bytes */
-    _Atomic size_t held_for[4]; /* by fac_hold */
-    fac_stop_asked stop_asked;  /* NULL: never */
+    _Atomic size_t held, peak; /* bytes */
+    _Atomic size_t held_for[FAC_HOLDS];
+    fac_stop_asked stop_asked; /* NULL: never */
     void *stop_self;
 };
 

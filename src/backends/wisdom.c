@@ -30,7 +30,7 @@ static const char heading[] = FAC_WISDOM_HEADING;
 
 fac_status fac_wisdom_new(fac_wisdom **out, fac_error *err) {
     fac_wisdom *w = fac_alloc(1, sizeof *w);
-    if (!w) return fac_raise(err, FAC_E_NOMEM, "no memory for wisdom");
+    if (!w) return fac_raise_memory(err, "wisdom");
     *out = w;
     return FAC_OK;
 }

@@ -203,7 +203,7 @@ static fac_status read_all(fac_cursor *c, fac_rules *to) {
 
 fac_status fac_rules_read(const char *text, const char *name, fac_rules **rules, fac_error *err) {
     fac_rules *to = *rules ? *rules : fac_alloc(1, sizeof *to);
-    if (!to) return fac_raise(err, FAC_E_NOMEM, "no memory for rules");
+    if (!to) return fac_raise_memory(err, "rules");
     const size_t before = to->n;
     const char *file = fac_arena_text(&to->arena, name ? name : "rules");
     fac_cursor c = { .s = text,
@@ -213,8 +213,7 @@ fac_status fac_rules_read(const char *text, const char *name, fac_rules **rules,
                      .file = file,
                      .arena = &to->arena,
                      .err = err };
-    const fac_status status =
-        file ? read_all(&c, to) : fac_raise(err, FAC_E_NOMEM, "no memory for rules");
+    const fac_status status = file ? read_all(&c, to) : fac_raise_memory(err, "rules");
     if (!status) {
         *rules = to;
         return FAC_OK;

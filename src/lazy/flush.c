@@ -27,14 +27,14 @@ static fac_status keep(fac_recorder *r, fac_error *err) {
 
 static fac_status collect(fac_recorder *r, fac_outputs *outs, fac_error *err) {
     outs->of = fac_alloc(r->g->ids, sizeof *outs->of);
-    if (!outs->of) return fac_raise(err, FAC_E_NOMEM, "no memory for a flush");
+    if (!outs->of) return fac_raise_memory(err, "a flush");
     for (size_t i = 0; i < r->npending; i++) {
         fac_made *m = r->pending[i];
         for (int k = 0; m && k < m->nout; k++) {
             fac_lazy *x = &m->cell[k];
             if (!is_wanted(r, x) || outs->of[x->value->id]) continue;
             if (!fac_reserve(&outs->cell, &outs->room, outs->n + 1, sizeof *outs->cell))
-                return fac_raise(err, FAC_E_NOMEM, "no memory for a flush");
+                return fac_raise_memory(err, "a flush");
             outs->cell[outs->n++] = x;
             outs->of[x->value->id] = (uint32_t)outs->n;
         }
@@ -175,7 +175,7 @@ static fac_status run(fac_recorder *r, const fac_outputs *outs, fac_error *err) 
     fac_tensor *few[FEW], **in = few;
     fac_family *f;
     if (r->nleaves + outs->n > FEW && !(in = fac_alloc(r->nleaves + outs->n, sizeof *in)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a flush");
+        return fac_raise_memory(err, "a flush");
     fac_tensor **result = in + r->nleaves;
     for (size_t i = 0; i < outs->n; i++) {
         fac_tensor *target = outs->cell[i]->target;

@@ -73,7 +73,7 @@ static form_number *numbers_of_form(fac_recorder *r) {
 
 fac_status fac_numbers_lift(fac_recorder *r, fac_family *f, fac_error *err) {
     form_number *of_form = numbers_of_form(r);
-    if (!of_form) return fac_raise(err, FAC_E_NOMEM, "no memory for a flush");
+    if (!of_form) return fac_raise_memory(err, "a flush");
     int k = 0;
     for (size_t i = 0; i < r->nleaves; i++) {
         if (!is_number(r->leaves[i])) continue;

@@ -20,7 +20,7 @@ fac_status fac_recorder_new(fac_device *device, const fac_recorder_opts *opts, f
         fac_release(r);
         r = NULL;
     }
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "no memory for a recorder");
+    if (!r) return fac_raise_memory(err, "a recorder");
     r->device = device;
     if (opts) r->opts = *opts;
     if (!r->opts.cache_bytes) r->opts.cache_bytes = CACHE_BYTES;

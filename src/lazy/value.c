@@ -213,7 +213,7 @@ static fac_status check_new(const char *who, const fac_recorder *r, const void *
 static fac_status leaf(fac_recorder *r, fac_made_kind kind, fac_type type, fac_tensor *t,
                        fac_lazy **out, fac_error *err) {
     fac_made *m = fac_made_new(r, kind, 1);
-    if (!m) return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+    if (!m) return fac_raise_memory(err, "a value");
     fac_lazy *x = &m->cell[0];
     x->type = type;
     x->tensor = t ? fac_tensor_retain(t) : NULL;

@@ -116,7 +116,7 @@ static fac_status open_file(fac_source_files *s, const char *location, fac_file 
         FAC_TRY(fac_file_map(real, &file, err));
         if (!fac_table_put(&s->external, location, file)) {
             fac_file_free(file);
-            return fac_raise(err, FAC_E_NOMEM, "no memory for external data");
+            return fac_raise_memory(err, "external data");
         }
     }
     *out = file;

@@ -165,7 +165,7 @@ bool fac_export_can(fac_export *ex, const fac_node *n) {
 
 fac_status fac_export_node(fac_export *ex, const fac_node *n, fac_error *err) {
     bool said = say(ex, n);
-    if (ex->failed) return fac_raise(err, FAC_E_NOMEM, "no memory for the nodes");
+    if (ex->failed) return fac_raise_memory(err, "the nodes");
     return said ? FAC_OK
                 : fac_raise(err, FAC_E_INTERNAL, "%s could be written, and then not", n->op->name);
 }

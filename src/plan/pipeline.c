@@ -248,8 +248,7 @@ static fac_status graph_after(const fac_graph *g, fac_device *d, const fac_progr
                               int many, bool *steers, fac_tensor **in, fac_graph **out,
                               fac_error *err) {
     fac_plan *plan;
-    if (!fac_graph_steering(g, steers))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph's inputs");
+    if (!fac_graph_steering(g, steers)) return fac_raise_memory(err, "a graph's inputs");
     FAC_TRY(inputs_of(g, in, err));
     FAC_TRY(fac_plan_begin(g, steers, in, d, o, true, &plan, err));
     fac_status status = fac_plan_rewrite(plan, o, many, err);
@@ -275,7 +274,7 @@ fac_status fac_graph_after(const fac_graph *g, fac_device *device, const fac_pro
     if (steers && in)
         status = graph_after(g, device, opts ? opts : &none, many, steers, in, out, err);
     else
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a graph's inputs");
+        status = fac_raise_memory(err, "a graph's inputs");
     for (size_t i = 0; in && i < g->ninputs; i++) fac_tensor_free(in[i]);
     fac_release(in);
     fac_release(steers);

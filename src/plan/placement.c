@@ -112,7 +112,7 @@ static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout
                           fac_slot *out) {
     fac_where *w = &s->at[v->id];
     fac_copy *c = fac_arena_alloc(&s->plan->memory, 1, sizeof *c);
-    if (!c) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!c) return fac_raise_memory(s->err, "a plan");
     FAC_TRY(copy(s, v, want, NULL, out));
     *c = (fac_copy){ w->copies, *out };
     w->copies = c;

@@ -173,7 +173,7 @@ static int root_for(fac_scheduler *s, const fac_node *n, const fac_step *step, i
 /* Hooks read inputs as they are, and after the step, so they must lie there as long. */
 static fac_status keep_inputs(fac_scheduler *s, const fac_node *n, fac_step *step) {
     step->from = fac_arena_alloc(&s->plan->memory, (size_t)n->nin + 1, sizeof *step->from);
-    if (!step->from) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!step->from) return fac_raise_memory(s->err, "a plan");
     for (int i = 0; i < n->nin; i++) {
         step->from[i].root = -1;
         if (!n->in[i] || unread(n, i) || n->in[i]->tensor) continue;
@@ -201,7 +201,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
 
     fac_problem *q = fac_problem_new(s, n, n->nin, n->nout);
     fac_slot *in = fac_arena_alloc(&p->memory, (size_t)n->nin + 1, sizeof *in);
-    if (!q || !in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!q || !in) return fac_raise_memory(s->err, "a plan");
     fac_offer offer = { 0 };
     fac_slot part;
     void *plan = NULL;
@@ -263,8 +263,7 @@ static fac_status finish(fac_scheduler *s) {
     p->outputs = fac_arena_alloc(&p->memory, g->noutputs + 1, sizeof *p->outputs);
     p->updates = fac_arena_alloc(&p->memory, g->nparams + 1, sizeof *p->updates);
     p->written = fac_arena_alloc(&p->memory, g->nparams + 1, sizeof *p->written);
-    if (!p->outputs || !p->updates || !p->written)
-        return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!p->outputs || !p->updates || !p->written) return fac_raise_memory(s->err, "a plan");
     for (size_t i = 0; i < g->noutputs; i++) {
         fac_value *v = g->outputs[i].value;
         FAC_TRY(settle(s, v, &p->outputs[i]));
@@ -337,7 +336,7 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
     s.room = fac_alloc(plan->graph->ids + 1, sizeof *s.room);
     fac_status status = FAC_OK;
     if (!s.at || !s.wish || !s.becomes || !s.part || !s.room || !fac_becomes(&s))
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+        status = fac_raise_memory(err, "a plan");
     for (uint32_t i = 0; !status && i < plan->graph->ids; i++) s.room[i].root = -1;
     if (!status) {
         wishes(&s);

@@ -172,7 +172,7 @@ static fac_status rebuilt(const fac_graph *model, bool packs, int *packed, fac_g
                               NULL);
     }
     fac_release(k.weighs);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy without quantizers");
+    if (!g) return fac_raise_memory(err, "a copy without quantizers");
     fac_status status = k.status ? k.status : fac_graph_check(g, err);
     if (status) {
         fac_graph_free(g);

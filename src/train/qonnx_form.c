@@ -196,7 +196,7 @@ static fac_status known_form(const fac_graph *model, fac_graph **out, fac_error 
     fac_graph *known = NULL, *quiet = fac_graph_inference(model);
     int layers;
     fac_status status = quiet ? fac_train_recognize(quiet, &known, err)
-                              : fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+                              : fac_raise_memory(err, "a copy of the model");
     if (!status) status = fac_train_packed(known, &layers, out, err);
     fac_graph_free(known);
     fac_graph_free(quiet);
@@ -210,8 +210,7 @@ fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *e
     FAC_TRY(known_form(model, &known, err));
     fac_graph *g = fac_graph_rebuild(known, &(fac_rebuild){ .self = &k, .visit = visit }, NULL);
     fac_graph_free(known);
-    fac_status status = g ? fac_graph_check(g, err)
-                          : fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+    fac_status status = g ? fac_graph_check(g, err) : fac_raise_memory(err, "a copy of the model");
     if (!status && !k.changed)
         status = fac_raise(err, FAC_E_ARGUMENT,
                            "nothing is quantized to few bits: QONNX says of "

@@ -208,7 +208,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 
 fac_status fac_train_recognize(const fac_graph *model, fac_graph **out, fac_error *err) {
     fac_graph *g = fac_graph_rebuild(model, &(fac_rebuild){ .visit = visit }, NULL);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+    if (!g) return fac_raise_memory(err, "a copy of the model");
     const fac_status status = fac_graph_check(g, err);
     if (status)
         fac_graph_free(g);

@@ -232,7 +232,7 @@ static fac_status find_unknown(fac_analysis *a, fac_error *err) {
     a->open = fac_arena_print(&a->memory,
                               "the file does not say what %s (%s) makes; %d layers without a shape",
                               label, fac_kind_of(first, FAC_CLASS_OTHER), count);
-    return a->open ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
+    return a->open ? FAC_OK : fac_raise_memory(err, "an analysis");
 }
 
 static fac_status take_layers(fac_analysis *a, fac_error *err) {
@@ -261,7 +261,7 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
 fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fac_error *err) {
     FAC_TRY(fac_graph_usable(g, "fac_analyze", err));
     fac_analysis *a = fac_alloc(1, sizeof *a);
-    if (!a) return fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
+    if (!a) return fac_raise_memory(err, "an analysis");
     fac_status status = take_graph(a, g, batch, err);
     if (!status) status = take_layers(a, err);
     if (status)

@@ -176,7 +176,7 @@ static fac_status tell_removed(fac_teller *t, int *next, int behind) {
 /* As in a listing of code: what was removed stands where it was, and before what was added there.
  */
 static fac_status tell_nodes(fac_teller *t) {
-    const fac_side *b = &t->m.b;
+    const fac_diff_side *b = &t->m.b;
     int removed = 0, paired = 0; /* paired: the first node from q on that has a mate */
     for (int q = 0; q < b->n; q++) {
         if (paired < q) paired = q;

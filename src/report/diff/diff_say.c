@@ -40,7 +40,7 @@ static const fac_value *first_data(const fac_node *n) {
 }
 
 /* In the order of the nodes, so that what the first input really is has been found before. */
-void fac_find_real(const fac_side *s, const fac_value **real) {
+void fac_find_real(const fac_diff_side *s, const fac_value **real) {
     for (int p = 0; p < s->n; p++) {
         const fac_value *from = s->mate[p] < 0 ? first_data(s->nodes[p]) : NULL;
         for (int k = 0; from && k < s->nodes[p]->nout; k++)

@@ -92,7 +92,7 @@ static void match_inputs(fac_match *m) {
     }
 }
 
-static int open_params(const fac_side *s, keyed *to) {
+static int open_params(const fac_diff_side *s, keyed *to) {
     int n = 0;
     for (size_t i = 0; i < s->g->nparams; i++)
         if (!s->leaf[s->g->params[i]->id])
@@ -131,7 +131,7 @@ static fac_hash own_hash(uint64_t seed, const fac_node *n) {
 }
 
 /* Leaves are known by their ids in the first model; the second one's go by their mates there. */
-static fac_hash leaf_hash(const fac_side *s, bool second, const fac_value *v, fac_hash h) {
+static fac_hash leaf_hash(const fac_diff_side *s, bool second, const fac_value *v, fac_hash h) {
     if (v->leaf == FAC_CONST) return fac_contents_hash(fac_hash_int(h, 1), v);
     const fac_value *of_a = second ? s->leaf[v->id] : v;
     if (second ? of_a != NULL : s->leaf[v->id] != NULL)
@@ -140,7 +140,7 @@ static fac_hash leaf_hash(const fac_side *s, bool second, const fac_value *v, fa
 }
 
 /* The cone above: op and inputs, all the way to the leaves. */
-static void hash_down(const fac_side *s, bool second, fac_hash *to) {
+static void hash_down(const fac_diff_side *s, bool second, fac_hash *to) {
     for (int p = 0; p < s->n; p++) {
         const fac_node *n = s->nodes[p];
         fac_hash h = own_hash(11, n);
@@ -163,7 +163,7 @@ static void add_hash(fac_hash *sum, fac_hash h) {
 }
 
 /* The cone below: op, its own leaves, and everybody who reads it, in any order. */
-static void hash_up(const fac_side *s, bool second, fac_hash *to) {
+static void hash_up(const fac_diff_side *s, bool second, fac_hash *to) {
     for (int p = s->n - 1; p >= 0; p--) {
         const fac_node *n = s->nodes[p];
         fac_hash h = own_hash(13, n), readers = to[p];
@@ -180,7 +180,7 @@ static void hash_up(const fac_side *s, bool second, fac_hash *to) {
 }
 
 /* What hash_up begins with: which outputs and updates a node makes. */
-static void hash_ends(const fac_side *s, bool second, fac_hash *to) {
+static void hash_ends(const fac_diff_side *s, bool second, fac_hash *to) {
     for (int p = 0; p < s->n; p++) to[p] = (fac_hash){ 0, 0 };
     for (size_t i = 0; i < s->g->noutputs; i++) {
         const fac_value *v = s->g->outputs[i].value;
@@ -197,7 +197,7 @@ static void hash_ends(const fac_side *s, bool second, fac_hash *to) {
 }
 
 /* The parameters that it reads. */
-static void hash_params(const fac_side *s, bool second, fac_hash *to) {
+static void hash_params(const fac_diff_side *s, bool second, fac_hash *to) {
     for (int p = 0; p < s->n; p++) {
         const fac_node *n = s->nodes[p];
         fac_hash h = fac_hash_text(fac_hash_start(29), n->op->name);
@@ -235,7 +235,7 @@ static size_t module_length(const char *path, const char *op) {
 }
 
 /* False when memory is gone. */
-static bool hash_names(const fac_side *s, naming by, fac_arena *memory, fac_hash *to) {
+static bool hash_names(const fac_diff_side *s, naming by, fac_arena *memory, fac_hash *to) {
     for (int p = 0; p < s->n; p++) {
         const fac_node *n = s->nodes[p];
         const char *name = by == MODULE ? fac_module_path(memory, n) : n->name ? n->name : "";
@@ -255,7 +255,7 @@ static void pair_nodes(void *self, int x, int y) {
 }
 
 /* Of nodes that have no mate yet; a key of zeros is none. */
-static int open_nodes(const fac_side *s, const fac_hash *keys, keyed *to) {
+static int open_nodes(const fac_diff_side *s, const fac_hash *keys, keyed *to) {
     int n = 0;
     for (int p = 0; p < s->n; p++)
         if (s->mate[p] < 0 && (keys[p].a || keys[p].b)) to[n++] = (keyed){ keys[p], p };
@@ -269,7 +269,7 @@ static bool may_pair(const fac_match *m, const fac_node *x, const fac_node *y) {
 }
 
 /* The only open reader of v of this op, or NULL. */
-static const fac_node *one_reader(const fac_side *s, const fac_value *v, const fac_op *op) {
+static const fac_node *one_reader(const fac_diff_side *s, const fac_value *v, const fac_op *op) {
     const fac_node *found = NULL;
     int looked = 0;
     enum { MANY = 8 }; /* a value that all read tells nothing */
@@ -356,7 +356,7 @@ static fac_status match_nodes(fac_match *m, const desk *r, fac_error *err) {
 
 /* ---- the calls ---- */
 
-static bool take_side(fac_side *s, const fac_graph *g) {
+static bool take_side(fac_diff_side *s, const fac_graph *g) {
     s->g = g;
     s->nodes = fac_alloc((size_t)g->nodes + 1, sizeof *s->nodes);
     s->mate = fac_alloc((size_t)g->nodes + 1, sizeof *s->mate);
@@ -391,7 +391,7 @@ fac_status fac_match_graphs(const fac_graph *a, const fac_graph *b, bool structu
     return status;
 }
 
-static void drop_side(fac_side *s) {
+static void drop_side(fac_diff_side *s) {
     fac_release(s->nodes);
     fac_release(s->mate);
     fac_release(s->place);

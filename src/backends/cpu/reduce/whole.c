@@ -99,7 +99,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *t = fac_alloc(1, sizeof *t);
-    if (!t) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    if (!t) return fac_raise_memory(err, "a plan");
     build(p, fac_cpu_of(d)->simd->isa, t);
     *out = t;
     return FAC_OK;

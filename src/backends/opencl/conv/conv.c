@@ -101,9 +101,8 @@ static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
                    table ? "terms[s.terms + k]" : "k");
     if (q->c.r.panel) fac_text_print(&text, "#define PANEL %d\n", q->c.r.panel);
     fac_text_add(&text, fac_kernel_gemm_pack);
-    fac_status status = text.failed
-                            ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
-                            : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
+    fac_status status = text.failed ? fac_raise_memory(err, "the text of a kernel")
+                                    : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
     fac_text_free(&text);
     return status;
 }

@@ -196,13 +196,12 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
                        (long long)t.line);
     fac_text_add(&text, fac_kernel_gemm_common);
     fac_text_add(&text, by_w ? fac_kernel_conv_direct_grad : fac_kernel_conv_direct_pixels);
-    fac_status status = good && !text.failed
-                            ? fac_cl_kernel_new(o, text.s, fac_cl_options(&c->r),
-                                                by_w     ? "direct_weights"
-                                                : t.rows ? "direct_strip"
-                                                         : "direct_sum",
-                                                &q->kernel, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    fac_status status = good && !text.failed ? fac_cl_kernel_new(o, text.s, fac_cl_options(&c->r),
+                                                                 by_w     ? "direct_weights"
+                                                                 : t.rows ? "direct_strip"
+                                                                          : "direct_sum",
+                                                                 &q->kernel, err)
+                                             : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }

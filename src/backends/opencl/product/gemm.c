@@ -80,7 +80,7 @@ static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_til
     fac_status status =
         good && !text.failed && !options.failed
             ? fac_cl_kernel_new(o, text.s, options.s, sum ? "sum_parts" : "product", out, err)
-            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&options);
     fac_text_free(&text);
     return status;

@@ -70,9 +70,8 @@ static void done(fac_device *d, void *arg) {
 static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
     fac_text text = { 0 };
     fac_text_print(&text, "#define ITEMS %d\n%s", ITEMS, fac_kernel_gemm_pack_f16);
-    fac_status status = text.failed
-                            ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
-                            : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
+    fac_status status = text.failed ? fac_raise_memory(err, "the text of a kernel")
+                                    : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
     fac_text_free(&text);
     return status;
 }

@@ -102,13 +102,6 @@ bool fac_nv_foresee_text(const fac_nv_conv *c, fac_text *to);
 /* Bytes that are moved at least. */
 double fac_nv_conv_bytes(const fac_problem *p);
 
-/* x / d = (ulong)x * multiplier >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: as nv_conv_rows.cl
- * divides. */
-typedef struct fac_nv_quotient {
-    uint32_t multiplier, shift;
-} fac_nv_quotient;
-fac_nv_quotient fac_nv_quotient_of(uint32_t d);
-
 /* ---- conv_pack.c: weights as tiles, each the very bytes of local memory that wgmma reads ----
  *
  *   [phase][group][rows of a tile][k-tile][part][row][terms of a k-tile]

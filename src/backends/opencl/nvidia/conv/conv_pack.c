@@ -106,7 +106,7 @@ fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_pa
     fac_text text = { 0 };
     fac_status status = fac_nv_pack_text(c, k, &text)
                             ? fac_cl_kernel_new(o, text.s, "", "pack", out, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }

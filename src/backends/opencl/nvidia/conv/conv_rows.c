@@ -140,7 +140,7 @@ fac_status fac_nv_rows_make(fac_device *d, fac_nv_rows *r, fac_error *err) {
     write_options(&r->c, &r->t, options);
     fac_status status = write_text(o, &r->c, &r->t, &text)
                             ? fac_cl_kernel_new(o, text.s, options, "conv_rows", &r->kernel, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }
@@ -169,7 +169,7 @@ static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
     for (int d = 0; d < 3; d++) {
         const fac_nv_axis *a = &f->axis[d];
         const int32_t out = c->pooled && d > 0 ? a->out / 2 : a->out;
-        const fac_nv_quotient by = fac_nv_quotient_of((uint32_t)(out ? out : 1));
+        const fac_nv_divisor by = fac_nv_divide_wide((uint32_t)(out ? out : 1));
         s.in[d] = a->in, s.out[d] = out, s.origin[d] = a->origin, s.stride[d] = a->stride,
         s.far[d] = a->far, s.taps[d] = a->taps;
         s.multiplier[d] = by.multiplier, s.shift[d] = by.shift;

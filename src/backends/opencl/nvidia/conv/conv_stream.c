@@ -302,7 +302,7 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
     fac_status status = fac_nv_stream_text(&q->q, o->limits.fp64, &text)
                             ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream",
                                                 &q->kernel, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }

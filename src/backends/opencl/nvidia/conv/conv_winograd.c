@@ -134,7 +134,7 @@ static fac_status make_kernels(fac_opencl *o, plan *q, fac_error *err) {
     fac_text_print(&output, "#define RESULTS\n%s", fac_kernel_nv_winograd);
     fac_status status = good && !input.failed && !output.failed
                             ? FAC_OK
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     if (!status)
         status =
             fac_cl_kernel_new(o, input.s, fac_cl_options(&q->c.r), "input_tiles", &q->input, err);

@@ -136,9 +136,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 /* As kernels/nv_mma_grad_w.cl has them. */
 static void add_sizes(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_cl_call *call) {
     const fac_conv_geom *g = &q->g;
-    const fac_nv_quotient high = fac_nv_quotient_of((uint32_t)g->P),
-                          wide = fac_nv_quotient_of((uint32_t)g->Q),
-                          deep = fac_nv_quotient_of((uint32_t)g->O);
+    const fac_nv_divisor high = fac_nv_divide_wide((uint32_t)g->P),
+                         wide = fac_nv_divide_wide((uint32_t)g->Q),
+                         deep = fac_nv_divide_wide((uint32_t)g->O);
     const int64_t sizes[] = { g->N * g->O * g->P * g->Q,
                               c->each,
                               g->H,

@@ -78,7 +78,7 @@ static void done(fac_device *d, void *arg) {
 static fac_status kernel_of(fac_opencl *o, bool good, fac_text *text, const char *options,
                             const char *name, fac_cl_kernel *to, fac_error *err) {
     fac_status status = good ? fac_cl_kernel_new(o, text->s, options, name, to, err)
-                             : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                             : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(text);
     return status;
 }

@@ -229,8 +229,8 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q), l->rows = c->rows, l->channels = c->channels;
     l->row_tiles = t->row_tiles, l->columns = t->columns, l->k_tiles = t->k_tiles;
     l->all_taps = (int32_t)(c->g.R * c->g.S), l->each = (t->k_tiles + t->c.team - 1) / t->c.team;
-    const fac_nv_quotient by[] = { fac_nv_quotient_of((uint32_t)l->wide),
-                                   fac_nv_quotient_of((uint32_t)l->all_taps) };
+    const fac_nv_divisor by[] = { fac_nv_divide_wide((uint32_t)l->wide),
+                                  fac_nv_divide_wide((uint32_t)l->all_taps) };
     l->by_columns[0] = by[0].multiplier, l->by_columns[1] = by[0].shift;
     l->by_taps[0] = by[1].multiplier, l->by_taps[1] = by[1].shift;
     for (int i = 0; i < l->all_taps; i++)

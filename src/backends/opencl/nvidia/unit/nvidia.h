@@ -46,6 +46,8 @@ typedef struct fac_nv_divisor {
     uint32_t multiplier, shift;
 } fac_nv_divisor;
 fac_nv_divisor fac_nv_divide(uint32_t d);
+/* x / d = (ulong)x * multiplier >> shift, also for d = 1: as nv_conv_rows.cl divides. */
+fac_nv_divisor fac_nv_divide_wide(uint32_t d);
 
 /* ---- maps.c ---- */
 

@@ -35,7 +35,7 @@ fac_status fac_nv_rewrite(const char *ptx, size_t bytes, char **out, size_t *out
         count(ptx, length, FAC_NV_ALONE) ? count(ptx, length, size) : 0; /* kernels that are told */
     char *text =
         fac_alloc(1, length + 2 + more * strlen(alone)); /* one letter more, and the closing zero */
-    if (!text) return fac_raise(err, FAC_E_NOMEM, "no memory for the PTX of a program");
+    if (!text) return fac_raise_memory(err, "the PTX of a program");
     size_t n = 0, aims = 0;
     for (size_t i = 0; i < length;) {
         if (length - i >= mark && !memcmp(ptx + i, FAC_NV_MARK, mark)) {
