@@ -8,7 +8,7 @@ Each part is a script of its own beside this one; in all of them the two program
 ratio is the rival's time over ours: above 1 facula is faster.  NAME@avx2 is a part with all programs held to AVX2: facula by
 FACULA_ISA, the others by their own switches and, where the system can, by a processor that hides AVX-512 (hold_avx2.c; the table
 says where it could not).  A part that is done is kept
-beside the table, and an interrupted run goes on behind it; --again, or another facula, measures anew.
+beside the table, and an interrupted run goes on after it; --again, or another facula, measures anew.
 
 The latency of a fork and join says in which state the machine was (a virtual machine may have its cores in one or in two cache
 domains): it is measured before and after every part.  Needs onnxruntime, and torch with torchvision.

@@ -3,7 +3,7 @@
 
     python bench/gpu_start.py --facula build/facula [--device opencl] [--network resnet50] [--rounds 3]
 
-Both are whole processes (PyTorch's with its imports: that is what a user waits for; the time behind them is shown as well).
+Both are whole processes (PyTorch's with its imports: that is what a user waits for; the time after them is shown as well).
 The first round of facula compiles its kernels and fills the cache on disk; it is shown apart.  Needs torch and torchvision
 with CUDA, and safetensors.
 """
@@ -50,16 +50,16 @@ def main():
         save_file(getattr(torchvision.models, a.network)(weights=None).state_dict(), weights)
         ours = [a.facula, "run", "zoo:" + a.network, "--weights", weights, "--random", "--device", a.device]
         first, _ = seconds_of(ours)
-        mine, theirs, behind = [], [], []
+        mine, theirs, after = [], [], []
         for _ in range(a.rounds):
             mine.append(seconds_of(ours)[0])
             whole, said = seconds_of([sys.executable, "-c", RIVAL, a.network, weights])
             theirs.append(whole)
-            behind.append(float(said))
-    mine, theirs, behind = (statistics.median(x) for x in (mine, theirs, behind))
+            after.append(float(said))
+    mine, theirs, after = (statistics.median(x) for x in (mine, theirs, after))
     print(f"| network | facula, no kernel cached | facula s | PyTorch s | without its imports | PyTorch / facula |")
     print(f"| --- | --- | --- | --- | --- | --- |")
-    print(f"| {a.network} | {first:.2f} | {mine:.2f} | {theirs:.2f} | {behind:.2f} | {theirs / mine:.1f} |")
+    print(f"| {a.network} | {first:.2f} | {mine:.2f} | {theirs:.2f} | {after:.2f} | {theirs / mine:.1f} |")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /* How long the gradients of one problem take, with the result itself: the graph of  y, d sum(y dy)
- * / d each floating operand. gradient PROBLEM [THREADS [SECONDS [profile]]] Prints the median in
- * milliseconds, and the time of each step if asked to. */
+ * / d each floating operand.
+ *   gradient PROBLEM [THREADS [SECONDS [profile]]]
+ * Prints the median in milliseconds, and the time of each step if asked to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* What a launch costs: a chain of tiny kernels through the driver alone (arguments set, enqueued),
  * through our launch path, and as a program of that many steps.  Ratios against the driver, medians
- * of alternating runs. opencl_launch [DEVICE [KERNELS [RUNS]]] */
+ * of alternating runs.
+ *   opencl_launch [DEVICE [KERNELS [RUNS]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
     python bench/scale.py --facula build/facula [--nodes 1000,10000,100000] [--shape chain,fan,...] [--verbs summary,...]
                           [--folder DIR] [--check]
 
-Four shapes of models, written here byte by byte (no package is needed): a chain of Relu; one value that everybody reads and
+Four shapes of models, written here byte by byte (no package is needed): a chain of Relu; one value that all read and
 one Sum of all; a chain of Add with a small parameter each; residual blocks MatMul, Add, Relu, Add.  Seconds are processor time of
 the process and its children; bytes are its largest resident memory, less that of `facula version`.  What is linear has the
 same numbers per node in every column; --check fails where a verb needs more than four times as much a node at the largest size

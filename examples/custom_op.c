@@ -1,9 +1,10 @@
 /* Operators of one's own: a formula with its own gradient, and a straight-through estimator.
  *
  *   softcap   y = c tanh(x / c)      dy/dx = 1 - (y / c)^2      an op like those inside facula: a
- * descriptor, no registration binary    y = sign(x) or 1       dy/dx = 1 for |x| <= 1     no new
- * op: fac_surrogate says where the gradient goes (Bengio et al. 2013,
- * https://arxiv.org/abs/1308.3432; Hubara et al. 2016)
+ *             descriptor, no registration
+ *   binary    y = sign(x) or 1       dy/dx = 1 for |x| <= 1     no new op: fac_surrogate says where
+ *             the gradient goes (Bengio et al. 2013, https://arxiv.org/abs/1308.3432; Hubara et al.
+ *             2016)
  *
  * A network with binary weights learns whether a point lies left or right of a line. */
 #include <math.h>

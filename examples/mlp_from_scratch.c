@@ -1,8 +1,8 @@
 /* A network with one hidden layer learns XOR, from tensors, ops and fac_grad alone: no layers, no
  * optimizer, no loop of ours.
  *
- *   h = tanh(x W1 + b1)      p = sigmoid(h W2 + b2)      loss = mean (p - y)^2      each parameter:
- * w <- w - rate dloss/dw
+ *   h = tanh(x W1 + b1)      p = sigmoid(h W2 + b2)      loss = mean (p - y)^2
+ *   each parameter:  w <- w - rate dloss/dw
  *
  * The graph says all of that once; fac_update makes it a program that changes its own parameters in
  * every run. */

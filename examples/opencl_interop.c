@@ -1,7 +1,8 @@
 /* A program with OpenCL code of its own runs a network in its own context and queue, on its own
  * buffers: a kernel of ours makes the input, facula runs a small classifier on it, another kernel
  * of ours reads the scores.  Nothing goes through host memory between, and nothing waits before the
- * end. cc opencl_interop.c $(pkg-config --cflags --libs facula) -lOpenCL */
+ * end.
+ *   cc opencl_interop.c $(pkg-config --cflags --libs facula) -lOpenCL */
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>

@@ -79,7 +79,7 @@ for k in range(8):
     a, b = real(2, 3, 4, 5), real(2, 3, 5, 6)
     check(f"matmul {k}", "FusedMatMul", [a.swapaxes(-1, -2).copy() if ta else a, b.swapaxes(-1, -2).copy() if tb else b],
           transA=ta, transB=tb, alpha=0.7 if k > 3 else 1.0)
-check("matmul, batch behind", "FusedMatMul", [real(4, 2, 3, 5), real(2, 3, 5, 6)], transBatchA=1)
+check("matmul, batch after", "FusedMatMul", [real(4, 2, 3, 5), real(2, 3, 5, 6)], transBatchA=1)
 check("gelu", "Gelu", [real(3, 9)])
 check("bias gelu", "BiasGelu", [real(3, 9), (real(9),)])
 check("fast gelu", "FastGelu", [real(3, 9)])

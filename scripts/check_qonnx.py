@@ -25,7 +25,7 @@ CASES = 60
 
 
 def quantizer(rng):
-    """The node's type, its inputs behind x, its attributes and the shape of x."""
+    """The node's type, its inputs after x, its attributes and the shape of x."""
     kind = rng.choice(["BipolarQuant", "Quant", "IntQuant", "MultiThreshold", "Trunc"])
     shape = [2, int(rng.integers(1, 5))] + [3, 4] * int(rng.integers(0, 2))
     scale = np.array(rng.choice([0.25, 0.5, 1.5, 0.3]), np.float32)

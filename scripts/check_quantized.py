@@ -41,7 +41,7 @@ def weight(name, *shape):
 
 
 def network(kind):
-    """A residual block, a depthwise block, or products, behind each other."""
+    """A residual block, a depthwise block, or products, one after another."""
     nodes, inits = [], []
 
     def conv(x, name, c, k, r, stride=1, group=1, relu=True):

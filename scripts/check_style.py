@@ -1,10 +1,16 @@
 #!/usr/bin/env python3
-"""Counts what the style of the house forbids in C sources and kernels, and fails where there is more of it than
-scripts/style_limits.txt allows: lines over 100 columns, assignments joined by a comma, a second `?:` in a line.
+"""Counts what the style of the house forbids, and fails where there is more of it than scripts/style_limits.txt allows:
+
+    long     lines over 100 columns of C sources and kernels
+    joined   assignments joined by a comma
+    nested   a second `?:` in a line
+    words    comments, messages and documents: "behind" for "after", "dear" for "expensive", and "nobody" or
+             "somebody" for code, which is no person: "nothing reads it"
+    files    C sources of more than 400 lines
 
     python3 scripts/check_style.py [--list KIND] [--update]
 
---list long|joined|nested shows the lines of one kind; --update writes the limits of today, which only go down.
+--list KIND shows the places of one kind; --update writes the limits of today, which only go down.
 """
 import pathlib
 import re
@@ -12,17 +18,42 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMITS = ROOT / "scripts" / "style_limits.txt"
-FOLDERS = ["src", "cli", "include", "tests", "bench", "examples", "python/src"]
+FOLDERS = ["src", "cli", "include", "tests", "bench", "examples", "python", "docs", "scripts"]
+EXCEPT = ("tests/golden/", "tests/fuzz/corpus/", "scripts/check_style.py")
+DATA = ("_tables.h", "op_list.h")         # made by scripts
 MOST = 100
 JOINED = re.compile(r"^\s*(?!\.)(?:[\w>.\[\]*-]+\s*(?:[-+*/|&^]|<<|>>)?=(?!=)[^;(]*), [\w>.\[\]*-]+\s*(?:[-+*/|&^]|<<|>>)?=(?!=)[^;]*;")
+WORDS = re.compile(r"\bbehind\b|\bdear(?:er|est)?\b|\b(?:no|some|every)body (?:else )?(?:reads|uses|needs|wants|writes|holds|has read)\b", re.I)
+# things may be left behind, hide behind others, and lie behind a door
+IDIOMS = re.compile(r"\b(?:left|leaves?|leaving)\b[\w\s,]*\bbehind|hides? behind|behind (?:OpenAI|a path|paths|void)|is behind", re.I)
+PROSE = (".md", ".sh", ".py", ".rules", ".js", ".pyi")
+CODE = (".c", ".h", ".cl")
+LINES = 400
 DECLARES = re.compile(r"^\s*(?:static |const |unsigned |struct |enum )*\w+[\s*]+\*?\w+(?:\[[^\]]*\])?\s*=")
 
 
 def plain(line):
     """The line without strings, characters and comments."""
+    if line.lstrip().startswith("* "):         # inside of a comment
+        return ""
     line = re.sub(r'"(?:\\.|[^"\\])*"', '""', line)
     line = re.sub(r"'(?:\\.|[^'\\])+'", "' '", line)
     return re.sub(r"/\*.*?(?:\*/|$)|//.*", "", line)
+
+
+def prose(text):
+    """The text's strings and comments alone, line by line."""
+    keep = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.S)
+    out, at = [], 0
+    for m in keep.finditer(text):
+        out.append(re.sub(r"[^\n]", " ", text[at:m.start()]) + m.group())
+        at = m.end()
+    return "".join(out).split("\n")
+
+
+def wrong_words(text, is_code):
+    lines = prose(text) if is_code else text.split("\n")
+    return [i for i, line in enumerate(lines, 1) if WORDS.search(line) and not IDIOMS.search(line)]
 
 
 def kinds(line):
@@ -37,16 +68,28 @@ def kinds(line):
 
 def main():
     show = sys.argv[sys.argv.index("--list") + 1] if "--list" in sys.argv else None
-    counts = dict.fromkeys(["long", "joined", "nested"], 0)
+    counts = dict.fromkeys(["long", "joined", "nested", "words", "files"], 0)
+
+    def found(kind, name, number, line):
+        counts[kind] += 1
+        if kind == show:
+            print(f"{name}:{number}: {line.strip()}")
+
     names = sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).rglob("*.*"))
     for name in names:
-        if not name.endswith((".c", ".h", ".cl")) or name.startswith(("tests/golden/", "tests/fuzz/corpus/")):
+        if not name.endswith(CODE + PROSE) or name.startswith(EXCEPT):
             continue
-        for number, line in enumerate((ROOT / name).read_text().split("\n"), 1):
+        text = (ROOT / name).read_text()
+        lines = text.rstrip("\n").split("\n")
+        for number in wrong_words(text, name.endswith(CODE)):
+            found("words", name, number, lines[number - 1])
+        if not name.endswith(CODE):
+            continue
+        if len(lines) > LINES and not name.endswith(DATA):
+            found("files", name, len(lines), f"{len(lines)} lines")
+        for number, line in enumerate(lines, 1):
             for kind in kinds(line):
-                counts[kind] += 1
-                if kind == show:
-                    print(f"{name}:{number}: {line.strip()}")
+                found(kind, name, number, line)
     if show:
         return 0
     if "--update" in sys.argv:

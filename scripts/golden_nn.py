@@ -330,7 +330,7 @@ for size, alpha, beta, bias in ((5, 0.5, 0.75, 1.0), (3, 1.0, 0.5, 2.0), (1, 1e-
     x = real(2, 6, 2, 3, lo=-2, hi=2)
     case("lrn", f"size={size} alpha={alpha} beta={beta} bias={bias}", [x],
          f32(F.local_response_norm(d(x), size, alpha=alpha, beta=beta, k=bias)), 1e-5)
-x = np.arange(1, 7, dtype=np.float32).reshape(1, 6)         # an even window reaches one further behind than before
+x = np.arange(1, 7, dtype=np.float32).reshape(1, 6)         # an even window reaches one further at the end than at the beginning
 padded = np.pad(x.astype(np.float64) ** 2, ((0, 0), (1, 2)))
 case("lrn", "size=4 alpha=1 beta=0.5 bias=1", [x], f32(x / np.sqrt(1 + sum(padded[:, k:k + 6] for k in range(4)) / 4)), 1e-6)
 x = real(3, 4)

@@ -90,7 +90,7 @@ def integers(name, below, *shape):
 
 
 def train(model, optimizer, dtype, steps):
-    """Yields (step, loss, module) behind each step; gradients are those of the step."""
+    """Yields (step, loss, module) after each step; gradients are those of the step."""
     make, shape, classes = MODELS[model]
     module = first_values(make().double()).to(dtype).train()
     optimizer = OPTIMIZERS[optimizer](module.parameters())

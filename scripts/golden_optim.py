@@ -108,7 +108,7 @@ schedule("golden_restarts_even", lambda o: S.CosineAnnealingWarmRestarts(o, 25),
 schedule("golden_long_cosine", lambda o: S.CosineAnnealingLR(o, 120, 0.001), 120)
 schedule("golden_long_one_cycle", lambda o: S.OneCycleLR(o, 0.1, total_steps=120, cycle_momentum=False), 120)
 
-# plateaus: a metric that falls, stalls and jumps, and the rates behind each epoch
+# plateaus: a metric that falls, stalls and jumps, and the rates after each epoch
 metric = np.abs(np.exp(-np.arange(120) / 25) + np.random.default_rng(11).normal(0, 0.05, 120) + 0.3)
 array("golden_metric", metric)
 PLATEAUS = [  # C fields, torch's

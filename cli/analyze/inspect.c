@@ -1,6 +1,7 @@
 /* facula inspect: what is in a model: operators, sizes, traffic, memory. */
 #include <stdlib.h>
 #include <string.h>
+#include "bits.h"
 #include "inspect.h"
 #include "summary.h"
 
@@ -131,6 +132,7 @@ static void layers_print(const fac_analysis *a, const place *order, int n, long 
     printf("%s B with the inputs and %.0f B of shape tensors; ",
            digits_text(t.written + t.inputs + t.shapes, out, sizeof out), t.shapes);
     printf("%s B of weights\n", digits_text(t.weights, out, sizeof out));
+    bits_print(a);
 }
 
 static cJSON *layers_json(const fac_analysis *a) {
@@ -174,6 +176,7 @@ static cJSON *totals_json(const fac_analysis *a) {
     json_number(j, "shape_tensor_bytes", t.shapes, 17);
     json_number(j, "written_and_input_bytes", t.written + t.inputs, 17);
     json_number(j, "written_and_shape_tensor_bytes", t.written + t.shapes, 17);
+    json_bits(j, &t);
     return j;
 }
 

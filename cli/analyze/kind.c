@@ -10,11 +10,6 @@ static bool regular(const char *path) {
     return !stat(path, &s) && S_ISREG(s.st_mode);
 }
 
-bool kind_is_folder(const char *path) {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
-
 static fac_content content_of(const char *path) {
     char first[4096];
     FILE *f = regular(path) ? fopen(path, "rb") : NULL;
@@ -42,14 +37,13 @@ static bool has_pictures(const char *folder, int deeper) {
         char path[4096];
         const int length = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         if (e->d_name[0] == '.' || length >= (int)sizeof path) continue;
-        found = called_image(path) ||
-                (deeper && kind_is_folder(path) && has_pictures(path, deeper - 1));
+        found = called_image(path) || (deeper && is_folder(path) && has_pictures(path, deeper - 1));
     }
     if (dir) closedir(dir);
     return found;
 }
 
-bool kind_is_album(const char *path) { return kind_is_folder(path) && has_pictures(path, 0); }
+bool kind_is_album(const char *path) { return is_folder(path) && has_pictures(path, 0); }
 
 /* ---- models ---- */
 
@@ -73,7 +67,7 @@ static int folder_as_model(const char *path) {
 }
 
 int kind_check_model(const char *path) {
-    if (kind_is_folder(path)) return folder_as_model(path);
+    if (is_folder(path)) return folder_as_model(path);
     const fac_content is = content_of(path);
     switch (is.kind) {
     case FAC_CONTENT_PICTURE:
@@ -110,7 +104,7 @@ static fac_status refuse(fac_error *err, const char *format, ...) {
 
 fac_status kind_check_input(const char *path, fac_error *err) {
     static const char inputs[] = "inputs are photos and tensors, .npy, .npz and .pb files";
-    if (kind_is_folder(path)) {
+    if (is_folder(path)) {
         if (kind_is_album(path))
             return refuse(err, "%s is a folder of photos: give the photos in it", path);
         return refuse(err, "%s is a folder; %s", path, inputs);

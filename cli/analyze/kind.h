@@ -10,7 +10,6 @@ int kind_check_model(const char *path);
 fac_status kind_check_input(const char *path, fac_error *err);
 /* A picture that facula reads, whatever it is called. */
 bool kind_is_picture(const char *path);
-bool kind_is_folder(const char *path);
 /* A folder with pictures in it. */
 bool kind_is_album(const char *path);
 /* A failed run, where inputs may be to blame that are random numbers: names them.  random[i]: the

@@ -3,6 +3,7 @@
  * below, whatever a name in the model may contain. */
 #include <string.h>
 #include "facula/op.h"
+#include "bits.h"
 #include "report.h"
 #include "report_css.h"
 #include "report_js.h"
@@ -103,6 +104,8 @@ void page_facts(FILE *to, const report *r) {
     snprintf(more, sizeof more, "%s; %s FLOP", digits_text(t->macs, x, sizeof x),
              count_text(2 * t->macs, y, sizeof y));
     fact(to, "Multiply-adds", count_text(t->macs, z, sizeof z), more);
+    if (bits_few(t))
+        fact(to, "Few bits", bits_share(t, z, sizeof z), bits_products(t, more, sizeof more));
     snprintf(more, sizeof more, "%s bytes of parameters and buffers",
              digits_text(t->weights, x, sizeof x));
     fact(to, "Weights", bytes_text(t->weights, z, sizeof z), more);

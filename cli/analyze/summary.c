@@ -1,5 +1,6 @@
 /* facula summary: what a model holds and costs, layer by layer, without running it. */
 #include <string.h>
+#include "bits.h"
 #include "json.h"
 #include "summary.h"
 
@@ -13,7 +14,8 @@ static const option options[] = {
     { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3",
       OPTION_COUNT },
     { "--columns", OPTION_TEXT, &o.columns, "A,B,...",
-      "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
+      "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, bits, "
+      "intensity" },
     { "--table", OPTION_FLAG, &o.table, NULL,
       "the table that torchinfo prints: classes, shapes, sizes" },
     { "--names", OPTION_FLAG, &o.names, NULL,
@@ -75,6 +77,7 @@ static void totals_print(const fac_analysis *a, fac_convention c) {
     printf("\nmemory         %s with the weights; no order of the layers needs less than %s\n",
            bytes_text(t.peak + t.weights, x, sizeof x),
            bytes_text(t.bound + t.weights, y, sizeof y));
+    bits_print(a);
 }
 
 static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
@@ -145,6 +148,7 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
     json_number(root, "shape_tensor_bytes", t.shapes, 17);
     json_number(root, "peak_bytes", t.peak, 17);
     json_number(root, "bound_bytes", t.bound, 17);
+    json_bits(root, &t);
     if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
     if (fac_analysis_decided(a)) cJSON_AddStringToObject(root, "decided", fac_analysis_decided(a));
     if (all) {

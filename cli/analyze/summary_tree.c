@@ -2,6 +2,7 @@
  * columns that were asked for. */
 #include <stdlib.h>
 #include <string.h>
+#include "bits.h"
 #include "summary.h"
 
 const char *digits_text(double x, char *to, size_t size) {
@@ -218,6 +219,11 @@ static const char *intensity_cell(const scene *s, const branch *b, char *to, siz
     return to;
 }
 
+static const char *bits_cell(const scene *s, const branch *b, char *to, size_t size) {
+    (void)s;
+    return b->layer && !b->child ? bits_text(b->layer, to, size) : "--";
+}
+
 static const struct column {
     const char *name, *head;
     const char *(*cell)(const scene *s, const branch *b, char *to, size_t size);
@@ -233,6 +239,7 @@ static const struct column {
     { "share", "share", share_cell, false },
     { "memory", "results", memory_cell, false },
     { "weights", "weights", weights_cell, false },
+    { "bits", "bits", bits_cell, true },
     { "intensity", "MAC/byte", intensity_cell, false },
 };
 enum { COLUMNS = sizeof columns_all / sizeof *columns_all };
@@ -249,7 +256,7 @@ bool tree_columns(const char *names, int *to, int *n) {
             usage_error(verb_find("summary"),
                         "--columns: there is no \"%.*s\"; there are kind, in, out, kernel, params, "
                         "trainable, macs, share, "
-                        "memory, weights, intensity",
+                        "memory, weights, bits, intensity",
                         (int)length, s);
             return false;
         }

@@ -101,10 +101,11 @@ void progress(const char *what, long done, long total,
               double since); /* a line with rate and ETA; done == total clears it */
 double now(void);
 
-/* ---- folder.c: an exit code each ---- */
+/* ---- folder.c: functions that make one return an exit code ---- */
 
 int folder_make(const char *path);   /* and those above it; one that is there is fine */
 int folders_above(const char *path); /* those of a file's path */
+bool is_folder(const char *path);    /* also through links; false: something else, or nothing */
 
 /* ---- device.c, model.c, inputs.c ---- */
 

@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include "cli.h"
 
-static bool there(const char *path) {
+bool is_folder(const char *path) {
     struct stat s;
     return !stat(path, &s) && S_ISDIR(s.st_mode);
 }
 
 static int make(const char *path) {
-    if (!mkdir(path, 0777) || (errno == EEXIST && there(path))) return EXIT_OK;
+    if (!mkdir(path, 0777) || (errno == EEXIST && is_folder(path))) return EXIT_OK;
     return fail_text("%s: cannot be made: %s", path,
                      errno == EEXIST ? "it is a file" : strerror(errno));
 }
@@ -38,6 +38,6 @@ static int with_copy(const char *path, int (*work)(char *path)) {
 int folders_above(const char *path) { return with_copy(path, make_above); }
 
 int folder_make(const char *path) {
-    const int code = there(path) ? EXIT_OK : folders_above(path);
+    const int code = is_folder(path) ? EXIT_OK : folders_above(path);
     return code ? code : make(path);
 }

@@ -71,5 +71,17 @@ static inline void json_layer_facts(cJSON *j, const fac_graph *g, const fac_laye
     cJSON_AddStringToObject(j, "node", l->node);
     cJSON_AddItemToObject(j, "inputs", json_values(g, l->inputs, l->nin));
     cJSON_AddItemToObject(j, "outputs", json_values(g, l->outputs, l->nout));
+    if (!l->weight_bits) return;
+    cJSON_AddNumberToObject(j, "weight_bits", l->weight_bits);
+    cJSON_AddNumberToObject(j, "input_bits", l->input_bits);
+    json_number(j, "binary_ops", l->binary_ops, 17);
+}
+
+/* How few bits the products of all layers have. */
+static inline void json_bits(cJSON *j, const fac_totals *t) {
+    json_number(j, "binary_macs", t->binary_macs, 17);
+    json_number(j, "integer_macs", t->integer_macs, 17);
+    json_number(j, "binary_ops", t->binary_ops, 17);
+    json_number(j, "packed_bits", 8 * t->weights - t->spared_bits, 17);
 }
 #endif

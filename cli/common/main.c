@@ -6,35 +6,21 @@
 #include "json_memory.h"
 #include "man.h"
 
-extern const verb verb_listen, verb_studio;
-extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench,
-    verb_profile, verb_peaks, verb_tune, verb_export, verb_conformance, verb_show, verb_summary,
-    verb_inspect, verb_report, verb_tile, verb_verify, verb_edit, verb_op, verb_zoo, verb_devices,
-    verb_version, verb_help_;
-extern const verb verb_activations, verb_diff, verb_reduce, verb_completion;
-extern const verb verb_tokenize, verb_generate, verb_chat, verb_perplexity, verb_embed,
-    verb_quantize;
-extern const verb verb_serve, verb_pack;
+/* All verbs, in the order of the overview. */
+/* clang-format off */
+#define VERBS(X) \
+    X(run) X(listen) X(train) X(evaluate) X(predict) X(plot) X(bench) \
+    X(profile) X(peaks) X(tune) X(export) X(conformance) X(show) \
+    X(summary) X(inspect) X(report) X(tile) X(verify) X(edit) \
+    X(activations) X(diff) X(reduce) X(generate) X(chat) X(tokenize) \
+    X(perplexity) X(embed) X(quantize) X(serve) X(studio) X(pack) \
+    X(op) X(zoo) X(devices) X(version) X(completion) X(help_)
+/* clang-format on */
 
-const verb *const verbs[] = { &verb_run,      &verb_listen,
-                              &verb_train,    &verb_evaluate,
-                              &verb_predict,  &verb_plot,
-                              &verb_bench,    &verb_profile,
-                              &verb_peaks,    &verb_tune,
-                              &verb_export,   &verb_conformance,
-                              &verb_show,     &verb_summary,
-                              &verb_inspect,  &verb_report,
-                              &verb_tile,     &verb_verify,
-                              &verb_edit,     &verb_activations,
-                              &verb_diff,     &verb_reduce,
-                              &verb_generate, &verb_chat,
-                              &verb_tokenize, &verb_perplexity,
-                              &verb_embed,    &verb_quantize,
-                              &verb_serve,    &verb_studio,
-                              &verb_pack,     &verb_op,
-                              &verb_zoo,      &verb_devices,
-                              &verb_version,  &verb_completion,
-                              &verb_help_,    NULL };
+#define DECLARED(name) extern const verb verb_##name;
+VERBS(DECLARED)
+#define LISTED(name) &verb_##name,
+const verb *const verbs[] = { VERBS(LISTED) NULL };
 
 const verb *verb_find(const char *name) {
     for (const verb *const *v = verbs; *v; v++)

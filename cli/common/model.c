@@ -259,7 +259,7 @@ static int load(const char *path, const char *weights, const list *shapes, long 
     const bool zoo = !strncmp(path, "zoo:", 4),
                text = ends_with(path, ".txt") || ends_with(path, ".fac");
     int code = sizes_parse(shapes, &s);
-    if (!code && !zoo && (!text || kind_is_folder(path))) code = kind_check_model(path);
+    if (!code && !zoo && (!text || is_folder(path))) code = kind_check_model(path);
     if (!code && weights && !zoo)
         code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
     if (!code) code = read_model(path, weights, seed, look, &s, &m);

@@ -72,7 +72,7 @@ static fac_status insert_step(edit_context *c, const char *text, const fac_graph
     fac_status s = cut(text, strrchr(text, '@'), "OP@VALUE", &what, &where, err);
     if (!s) s = fac_graph_inserted(g, where, what, &n, out, err);
     free(what);
-    return changed(c, s, n, "now behind it", "reader");
+    return changed(c, s, n, "now after it", "reader");
 }
 
 static fac_status replace_step(edit_context *c, const char *text, const fac_graph *g,

@@ -7,7 +7,7 @@ static struct {
     const char *output, *weights, *memory;
     list shapes;
     long opset, batch, seed;
-    bool json, problem;
+    bool json, problem, qonnx;
 } o;
 static const option options[] = {
     { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to" },
@@ -21,6 +21,8 @@ static const option options[] = {
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--problem", OPTION_FLAG, &o.problem, NULL,
       "MODEL is one op: 'softmax(f32[2,5]) axis=1', with random weights" },
+    { "--qonnx", OPTION_FLAG, &o.qonnx, NULL,
+      "a network of few bits in QONNX's BipolarQuant, MultiThreshold and Quant" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
       "memory this process may take, such as 2G" },
@@ -72,6 +74,15 @@ static fac_status write_levels(const fac_graph *g, const fac_onnx_save_opts *opt
     return status ? FAC_E_UNSUPPORTED : FAC_OK;
 }
 
+static fac_status write_qonnx(const fac_graph *g, const fac_onnx_save_opts *opts, fac_error *err) {
+    fac_graph *form;
+    fac_status status = fac_graph_qonnx(g, &form, err);
+    if (status) return status;
+    status = fac_onnx_save(form, o.output, opts, err);
+    fac_graph_free(form);
+    return status;
+}
+
 static int write_graph(const fac_graph *g, bool random) {
     fac_error err = { 0 };
     fac_onnx_saved saved = { 0 };
@@ -79,8 +90,9 @@ static int write_graph(const fac_graph *g, bool random) {
     fac_graph *quiet = fac_graph_inference(g);
     if (!quiet) return fail_text("out of memory");
     const double count = parameters(quiet);
-    fac_status status = fac_onnx_save(quiet, o.output, &opts, &err);
-    if (status == FAC_E_UNSUPPORTED) status = write_levels(quiet, &opts);
+    fac_status status =
+        o.qonnx ? write_qonnx(quiet, &opts, &err) : fac_onnx_save(quiet, o.output, &opts, &err);
+    if (!o.qonnx && status == FAC_E_UNSUPPORTED) status = write_levels(quiet, &opts);
     fac_graph_free(quiet);
     return status ? fail(&err) : report(&saved, count, random);
 }

@@ -1,8 +1,10 @@
 /* facula quantize: a model with smaller numbers. */
 #include <string.h>
+#include <sys/stat.h>
 #include "analyze/kind.h"
 #include "json.h"
 #include "quantize.h"
+#include "quantize_sweep.h"
 #include "run/sample_files.h"
 #include "text/quantize_gguf.h"
 
@@ -11,14 +13,15 @@ static struct {
     list keep;
     long samples, opset;
     double percentile;
-    bool per_tensor, reduce_range, json;
+    bool per_tensor, reduce_range, sweep, json;
     input_options input;
     device_options device;
 } o = { .samples = 100 };
 
 static const option options[] = {
     { "--scheme", OPTION_TEXT, &o.scheme, "NAME", "what numbers become: see below" },
-    { "-o", OPTION_OUT, &o.out, "FILE", "the ONNX or GGUF file that is written" },
+    { "-o", OPTION_OUT, &o.out, "FILE",
+      "the ONNX or GGUF file that is written; of lq:wWaA also FILE.fac" },
     { "--data", OPTION_TEXT, &o.data, "DIR",
       "samples: a folder of photos, .npy, .npz or .pb; with --set, where the data set is" },
     { "--set", OPTION_TEXT, &o.set, "NAME",
@@ -34,6 +37,8 @@ static const option options[] = {
       "one scale for a weight instead of one for each output channel" },
     { "--reduce-range", OPTION_FLAG, &o.reduce_range, NULL,
       "weights of 7 bits, for other runtimes on processors without VNNI" },
+    { "--sweep", OPTION_FLAG, &o.sweep, NULL,
+      "of lq:wWaA: what each layer loses alone at 1 to 4 bits; -o FILE.svg or .png: a chart" },
     { "--keep", OPTION_LIST, &o.keep, "PATTERN",
       "layers that stay floats: names, modules, op:conv2d, kind:Linear; * for any text" },
     { "--opset", OPTION_INT, &o.opset, "N", "of the file, 13 to 26; default 18", "[13, 26]" },
@@ -77,16 +82,31 @@ static int understand(fac_integers *how) {
     return EXIT_OK;
 }
 
+static bool is_learned(void) { return !strncmp(o.scheme, "lq:", 3); }
+
+static bool to_packed(void) {
+    const size_t n = strlen(o.out);
+    return n > 4 && !strcmp(o.out + n - 4, ".fac");
+}
+
 static int check(const list *args) {
     bool calibrates;
     if (args->n != 1) return usage_error(self(), "which model?");
-    if (!o.scheme || !o.out)
+    if (!o.scheme || (!o.out && !o.sweep))
         return usage_error(self(), "%s is missing", o.scheme ? "-o" : "--scheme");
-    if (gguf_scheme(o.scheme)) return EXIT_OK;
+    if (gguf_scheme(o.scheme) && !o.sweep) return EXIT_OK;
     if (!fac_integers_known(o.scheme, &calibrates))
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
     const bool sampled =
-        o.data || o.set || o.input.named.n || o.input.random || kind_is_folder(args->at[0]);
+        o.data || o.set || o.input.named.n || o.input.random || is_folder(args->at[0]);
+    if (is_learned() &&
+        (o.calibrate || o.percentile != 0 || o.activations || o.per_tensor || o.reduce_range))
+        return usage_error(self(), "--calibrate, --percentile, --activations, --per-tensor and "
+                                   "--reduce-range go with the schemes of 8 bits");
+    if (o.sweep && !is_learned())
+        return usage_error(self(), "--sweep goes with scheme lq:wWaA, not %s", o.scheme);
+    if (!is_learned() && to_packed())
+        return usage_error(self(), "-o %s: packed files are for lq:wWaA", o.out);
     if (calibrates && !sampled)
         return usage_error(self(), "scheme %s needs samples: --data DIR is missing", o.scheme);
     return EXIT_OK;
@@ -94,8 +114,10 @@ static int check(const list *args) {
 
 /* ---- samples ---- */
 
+static sweep_samples swept;
+
 static fac_status take(void *by, fac_tensor *const in[], fac_error *err) {
-    return fac_calibrator_add(by, in, err);
+    return o.sweep ? sweep_keep(&swept, in, err) : fac_calibrator_add(by, in, err);
 }
 
 static int from_folder(const model *m, quantized *q) {
@@ -120,7 +142,7 @@ static int from_options(const model *m, quantized *q) {
     inputs in = { 0 };
     fac_error err = { 0 };
     int code = inputs_load(m, &o.input, self(), (list){ 0 }, &in);
-    if (!code && fac_calibrator_add(q->by, in.tensor, &err)) code = fail(&err);
+    if (!code && take(q->by, in.tensor, &err)) code = fail(&err);
     q->samples = !code;
     q->plan = in.plan;
     inputs_free(&in);
@@ -136,7 +158,7 @@ static fac_status from_set(const train_job *j, quantized *q, fac_error *err) {
         fac_tensor *x, *labels;
         status = fac_batch(&j->train, &order, 0, i, &x, &labels, err);
         if (status) break;
-        status = fac_calibrator_add(q->by, &x, err);
+        status = take(q->by, &x, err);
         q->samples += (long)fac_tensor_type(x).dims.d[0];
         fac_tensor_free(x);
         fac_tensor_free(labels);
@@ -155,13 +177,36 @@ static double parameter_bytes(const fac_graph *g) {
     return bytes;
 }
 
-static int write_model(const fac_graph *g, quantized *q) {
+static int write_packed(const fac_graph *g, quantized *q) {
+    fac_error err = { 0 };
+    struct stat s;
+    if (fac_packed_save(g, o.out, NULL, &err)) return fail(&err);
+    q->bytes = stat(o.out, &s) ? 0 : (double)s.st_size;
+    return EXIT_OK;
+}
+
+static int write_onnx(const fac_graph *g, quantized *q) {
     fac_error err = { 0 };
     fac_onnx_saved saved = { 0 };
     const fac_onnx_save_opts opts = { .opset = (int)o.opset, .saved = &saved };
     if (fac_onnx_save(g, o.out, &opts, &err)) return fail(&err);
     q->bytes = (double)saved.bytes + (double)saved.data;
     return EXIT_OK;
+}
+
+/* ONNX has no learned levels: weights are written as what they are quantized to. */
+static int write_levels(const fac_graph *g, quantized *q) {
+    fac_error err = { 0 };
+    fac_graph *plain;
+    if (fac_graph_dequantize(g, &plain, &err)) return fail(&err);
+    const int code = write_onnx(plain, q);
+    fac_graph_free(plain);
+    return code;
+}
+
+static int write_model(const fac_graph *g, quantized *q) {
+    if (!is_learned()) return write_onnx(g, q);
+    return to_packed() ? write_packed(g, q) : write_levels(g, q);
 }
 
 static fac_status test(const train_job *j, const fac_graph *g, quantized *q, fac_error *err) {
@@ -190,11 +235,27 @@ static int finish(const train_job *labelled, quantized *q) {
     return o.json ? quantize_json(q) : quantize_print(q);
 }
 
+static int sweep(const fac_graph *g, fac_device *device, const train_job *labelled) {
+    const sweep_what what = { .model = g,
+                              .device = device,
+                              .scheme = o.scheme,
+                              .out = o.out,
+                              .keep = &o.keep,
+                              .labelled = labelled,
+                              .samples = &swept,
+                              .json = o.json };
+    const int code = quantize_sweep(&what);
+    sweep_free(&swept);
+    return code;
+}
+
 static int begin(const fac_graph *g, fac_device *device, quantized *q) {
     fac_error err = { 0 };
     fac_integers how;
     const int code = understand(&how);
     if (code) return code;
+    swept.inputs = fac_graph_inputs(g);
+    if (o.sweep) return EXIT_OK;
     q->bytes_before = parameter_bytes(g);
     return fac_calibrator_new(g, device, &how, &q->by, &err) ? fail(&err) : EXIT_OK;
 }
@@ -210,7 +271,7 @@ static int with_files(const char *path, quantized *q) {
         code = from_folder(&m, q);
     else if (!code && (o.input.named.n || o.input.random))
         code = from_options(&m, q);
-    if (!code) code = finish(NULL, q);
+    if (!code) code = o.sweep ? sweep(m.graph, device, NULL) : finish(NULL, q);
     fac_calibrator_free(q->by);
     model_free(&m);
     fac_device_free(device);
@@ -226,7 +287,7 @@ static int with_set(const char *path, quantized *q) {
     int code = evaluate_open(self(), &what, &j, &q->plan);
     if (!code) code = begin(j.m.graph, j.dev, q);
     if (!code && from_set(&j, q, &err)) code = fail(&err);
-    if (!code) code = finish(&j, q);
+    if (!code) code = o.sweep ? sweep(j.m.graph, j.dev, &j) : finish(&j, q);
     fac_calibrator_free(q->by);
     train_free(&train_given, &j);
     return code;
@@ -237,8 +298,7 @@ static int run(list args) {
     const int code = check(&args);
     if (code) return code;
     if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
-    return o.set || kind_is_folder(args.at[0]) ? with_set(args.at[0], &q)
-                                               : with_files(args.at[0], &q);
+    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
 }
 
 static void schemes(void) {
@@ -250,7 +310,7 @@ static void schemes(void) {
 
 const verb verb_quantize = {
     .name = "quantize",
-    .summary = "a model with smaller numbers: integers of 8 or 4 bits",
+    .summary = "a model with smaller numbers: integers of 8 or 4 bits, or levels of 1 to 4 bits",
     .usage = "facula quantize MODEL --scheme NAME -o FILE [--data DIR] [options]",
     .options = options,
     .run = run,

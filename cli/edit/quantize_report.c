@@ -28,10 +28,20 @@ static void print_row(const fac_integer_layer *l, int width) {
            decibels(l->output_sqnr, output));
 }
 
+/* What few bits lose without training is much, as a rule. */
+static void print_loss(const quantized *q) {
+    const double lost = 100 * (q->right_before - q->right) / q->tested;
+    if (strncmp(q->scheme, "lq:", 3) || lost < 0.5) return;
+    printf("%.2f points are lost without training; `facula train --weights --quantize %s` learns "
+           "the levels and loses less\n",
+           lost, q->scheme);
+}
+
 static void print_accuracy(const quantized *q) {
     if (!q->tested) return;
     printf("accuracy %.2f %% before, %.2f %% after; %.0f of %.0f answers are the same\n",
            100 * q->right_before / q->tested, 100 * q->right / q->tested, q->same, q->tested);
+    print_loss(q);
 }
 
 int quantize_print(const quantized *q) {

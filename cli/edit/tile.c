@@ -28,7 +28,7 @@ static const option options[] = {
     { "--conv", OPTION_TEXT, &o.conv, "HOW",
       "patches (default; K is channels times taps) or taps (a product for each)" },
     { "--pad", OPTION_FLAG, &o.pad, NULL,
-      "zeros behind the end: equal tiles, or the target's multiples, not smaller ones" },
+      "zeros after the end: equal tiles, or the target's multiples, not smaller ones" },
     { "--best", OPTION_FLAG, &o.best, NULL,
       "for each product the tiles that take the least time by the target's rates" },
     { "--only", OPTION_TEXT, &o.only, "NAME",

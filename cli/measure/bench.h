@@ -11,7 +11,9 @@ int bench_callers(const job *j, int n, double seconds, bool json);
 int bench_against(job *j, const job_options *o, const char *what, double seconds, bool json);
 
 /* Measures what each line of standard input asks for, with the model read and the device opened
- * once: BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy] and answers each by a line of JSON.
- * The files: the first input, and where the first output of a run with it goes.  An exit code. */
+ * once:
+ *   BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy]
+ * and answers each by a line of JSON.  The files: the first input, and where the first output of a
+ * run with it goes.  An exit code. */
 int bench_serve(const job_options *o, const char *what);
 #endif

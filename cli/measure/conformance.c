@@ -394,10 +394,9 @@ static int collect(const char *dir, char ***cases, int *n) {
     if (!d) return fail_text("%s: cannot be read as a folder", dir);
     int code = EXIT_OK;
     for (struct dirent *e; !code && (e = readdir(d));) {
-        struct stat s;
         if (e->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-        if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) code = collect(path, cases, n);
+        if (is_folder(path)) code = collect(path, cases, n);
     }
     closedir(d);
     return code;

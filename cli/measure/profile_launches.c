@@ -71,7 +71,7 @@ void profile_print_launches(const profile *p) {
     for (size_t i = 0; i < p->n; i++)
         if (!strcmp(p->rows[i].s.op, "reorder")) reorders++, moved += p->rows[i].seconds;
     printf("device   %zu launches: busy %.3f ms, idle between them %.3f ms when watched, longest "
-           "%.1f us behind %s\n",
+           "%.1f us after %s\n",
            p->nlaunches, 1e3 * g.busy, 1e3 * g.idle, 1e6 * g.longest, node_of(p, g.behind));
     printf("reorders %d of %zu steps, %.3f ms\n\n", reorders, p->n, 1e3 * moved);
     printf("%9s %6s %8s %9s %9s %9s  %s\n", "us", "%", "launches", "us each", "longest", "groups",

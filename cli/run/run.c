@@ -266,7 +266,7 @@ static int report_steps(const job *j) {
     for (size_t i = 0; i < n; i++) {
         if (!strcmp(steps[i].op, "reorder")) {
             reorders++;
-            fprintf(stderr, "reorder %s: behind %s\n", steps[i].layouts,
+            fprintf(stderr, "reorder %s: after %s\n", steps[i].layouts,
                     i ? steps[i - 1].nodes : "the inputs");
             continue;
         }

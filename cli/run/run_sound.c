@@ -19,7 +19,7 @@ bool is_sound(const char *path) {
 }
 
 bool means_sounds(const char *path) {
-    const bool folder = kind_is_folder(path) && !kind_is_album(path);
+    const bool folder = is_folder(path) && !kind_is_album(path);
     return folder || is_sound(path) || ends_with(path, ".csv") || ends_with(path, ".tsv");
 }
 

@@ -178,7 +178,7 @@ static int prepare_images(train_job *j, const char *preset, photo_plan *plan) {
 
 int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_plan *plan) {
     const char *path = what->model, *set = what->set;
-    if (kind_is_folder(path)) {
+    if (is_folder(path)) {
         if (what->preset)
             return usage_error(v, "--preset is for files and zoo models: a training knows its own");
         t->set = set;

@@ -2,8 +2,8 @@
  *   start   the graph, run.json as text and as hyperparameters, the first batch as pictures
  *   steps   step/loss, step/accuracy, step/lr, step/samples_per_s: every few steps
  *   epochs  epoch/...: all columns of the log; weights/NAME, gradients/NAME: histograms;
- * gradient_norm/...; filters of the first convolution.  Gradients are those of the first batch of
- * the first epoch, the same one every time. */
+ *           gradient_norm/...; filters of the first convolution.  Gradients are those of the first
+ *           batch of the first epoch, the same one every time. */
 #include <glob.h>
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Hugging Face that is trained further.  A batch is of blocks that begin anywhere in the text. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include "facula/read.h"
 #include "files.h"
 #include "train.h"
@@ -169,8 +169,7 @@ static int add_adapters(const train_options *o, train_job *j) {
 /* A file has no settings of Hugging Face, so adapters are all that can be kept of its training. */
 static int old_model(train_options *o, train_job *j) {
     fac_error err = { 0 };
-    struct stat s;
-    const bool there = !stat(o->model, &s), folder = there && S_ISDIR(s.st_mode);
+    const bool there = !access(o->model, F_OK), folder = is_folder(o->model);
     if (there && !folder && (!o->lora || o->merge))
         return fail_text(
             "--model %s: a file is trained with --lora and without --merge, for weights "

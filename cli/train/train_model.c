@@ -1,6 +1,5 @@
 /* facula train: models of our own, for any size of samples, and those of the zoo and of files. */
 #include <string.h>
-#include <sys/stat.h>
 #include "files.h"
 #include "train.h"
 
@@ -85,9 +84,7 @@ static fac_value *add_net(const char *name, int net, fac_value *x, int classes, 
 bool train_model_ours(const char *name) { return find(name) < NETS; }
 
 int train_weights_file(const char *path, char *to, size_t size) {
-    struct stat s;
-    if (!stat(path, &s) && S_ISDIR(s.st_mode))
-        return path_join(to, size, path, "model.safetensors", "");
+    if (is_folder(path)) return path_join(to, size, path, "model.safetensors", "");
     const int n = snprintf(to, size, "%s", path);
     return (size_t)n < size ? EXIT_OK : fail_text("%s: a path that is too long", path);
 }

@@ -62,7 +62,7 @@ static const char *duration(double seconds, char *to, size_t size) {
     return to;
 }
 
-/* "epoch 3/10 ████▌      step 1204/9380  loss 0.3214  accuracy 88.41 %  ETA 34 s  9812 images/s  lr
+/* "epoch 3/10 ████▌  step 1204/9380  loss 0.3214  accuracy 88.41 %  ETA 34 s  9812 images/s  lr
  * 0.0021": the bar takes what room the numbers leave, and numbers that have none are left out, the
  * last ones first. */
 static void line(const train_view *v, const fac_progress *p) {

@@ -18,8 +18,7 @@
 extern "C" {
 #endif
 
-/* ---- statistics of tensors
- * ------------------------------------------------------------------------------------------ */
+/* ---- statistics of tensors ---- */
 
 typedef struct fac_tally fac_tally;
 
@@ -66,8 +65,7 @@ typedef struct fac_quantization {
 /* clip 0: the one with the least mean squared error. */
 fac_quantization fac_tally_quantize(const fac_tally *t, int bits, double clip);
 
-/* ---- every tensor of a model
- * ---------------------------------------------------------------------------------------- */
+/* ---- every tensor of a model ---- */
 
 typedef struct fac_activations fac_activations;
 

@@ -58,7 +58,12 @@ typedef struct fac_layer {
         buffers;   /* elements of parameters (trained) and states that no earlier layer has read; a
                       constant   of the file that is a tensor of floats counts as a parameter */
     double shared; /* elements that it reads and an earlier layer has counted */
-    double macs, other;            /* multiply-adds; other operations */
+    double macs, other;          /* multiply-adds; other operations */
+    int weight_bits, input_bits; /* of the two operands of its products, 32 of floats; 0: it has
+                                    no weight */
+    double binary_ops;  /* multiply-adds of 1 to 4 bits, as kernels that count bits do them: macs
+                           weight_bits input_bits ANDs, each counted */
+    double spared_bits; /* that the weight would take less if it were packed */
     double read, written, weights; /* bytes: data in, data out, parameters in */
     double alive; /* bytes of all data alive while it runs: its inputs and outputs, and what waits
                      for later */
@@ -67,6 +72,8 @@ typedef struct fac_layer {
 typedef struct fac_totals {
     double params, buffers; /* elements, each tensor once */
     double macs, other;
+    double binary_macs, integer_macs; /* of macs: of 1 to 4 bits; of up to 8 bits */
+    double binary_ops, spared_bits;   /* see fac_layer */
     double read, written, weights;    /* bytes; weights: each tensor once */
     double param_bytes, buffer_bytes; /* the two parts of weights */
     double activations; /* bytes of all results of all layers; without what follows: */
@@ -148,9 +155,9 @@ typedef enum fac_convention {
                         */
     FAC_COUNT_PTFLOPS_MODULES, /* the same with patching off: modules only */
     FAC_COUNT_PTFLOPS_ATEN,    /* ptflops, backend aten: convolutions and products with bias    */
-    FAC_COUNT_FVCORE,          /* fvcore: convolutions, products, norms, adaptive pooling          */
-    FAC_COUNT_THOP,            /* thop 0.1.1: modules; batch norm four times            */
-    FAC_COUNT_ONNX_TOOL,       /* onnx-tool 1.0: every op, weighted       */
+    FAC_COUNT_FVCORE,    /* fvcore: convolutions, products, norms, adaptive pooling          */
+    FAC_COUNT_THOP,      /* thop 0.1.1: modules; batch norm four times            */
+    FAC_COUNT_ONNX_TOOL, /* onnx-tool 1.0: every op, weighted       */
     FAC_CONVENTIONS
 } fac_convention;
 
@@ -174,9 +181,7 @@ typedef fac_status fac_table_line(void *self, const char *line, fac_error *err);
 fac_status fac_analysis_table(const fac_analysis *a, int depth, bool names, fac_table_line *put,
                               void *self, fac_error *err);
 
-/* ---- order
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- order ---- */
 
 /* An order of the layers with a lower peak: order[k] is the layer that runs k-th (order has room
  * for all).  Exact for every stretch between two points where a single result is alive as long as

@@ -6,6 +6,8 @@
 #ifndef FACULA_BACKEND_H
 #define FACULA_BACKEND_H
 
+#include <stddef.h>
+#include <string.h>
 #include "facula/device.h"
 #include "facula/op.h"
 #include "facula/tune.h"
@@ -18,21 +20,27 @@ extern "C" {
 #endif
 
 /* A node without its data: all that a solver may choose by, all that wisdom is keyed by.  Printed
- * and read as conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu} which is also the
- * argument of `facula bench`, and a test case.  An absent input is "-"; known contents of a
- * FAC_HOST input are written i64{2,3}; a body is the text of fac_body_print. */
+ * and read as
+ *   conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}
+ * which is also the argument of `facula bench`, and a test case.  An absent input is "-"; known
+ * contents of a FAC_HOST input are written i64{2,3}; a body is the text of fac_body_print. */
 typedef struct fac_operand {
     fac_type type; /* FAC_NONE: absent or unused */
     fac_layout layout;
     fac_time time;
     const fac_contents *known; /* of FAC_HOST inputs          */
 } fac_operand;
+typedef struct fac_solver fac_solver;
 typedef struct fac_problem {
     const fac_node *node; /* op, attrs, bodies, nports; never its neighbours */
     fac_precision precision;
     int nin, nout;
     fac_operand *in, *out;
     int variant; /* which of the solver's variants is asked for; 0 = its own choice */
+    /* For the solver: itself, whose `how` tells members of a family apart; while make() works, what
+     * offer() left in fac_offer.draft.  See fac_solver_offer, fac_solver_make. */
+    const fac_solver *solver;
+    const void *draft;
 } fac_problem;
 
 typedef struct fac_span {
@@ -40,7 +48,19 @@ typedef struct fac_span {
     size_t at;
 } fac_span; /* a place in device memory, byte offset; NULL: absent */
 
-enum { FAC_OFFER_PACKED = 8 };
+/* What offer() worked out, for make(): plain data without pointers into the problem, which make()
+ * sees in another place.  FAC_DRAFT(o, type) is its place in an offer; a larger type does not
+ * compile. */
+enum { FAC_OFFER_PACKED = 8, FAC_DRAFT_BYTES = 4096 };
+typedef union fac_draft {
+    unsigned char bytes[FAC_DRAFT_BYTES];
+    double number;
+    int64_t whole;
+    void *pointer;
+} fac_draft;
+#define FAC_DRAFT(o, type)                                                                         \
+    ((type *)(void *)&(o)->draft.bytes[0 * sizeof(char[FAC_DRAFT_BYTES >= sizeof(type) ? 1 : -1])])
+
 typedef struct fac_offer {
     double seconds; /* estimate                                        */
     size_t work;    /* scratch bytes                                   */
@@ -54,11 +74,15 @@ typedef struct fac_offer {
      * when what was measured is no longer true (a new kernel, other variants): older wisdom is
      * ignored. */
     int variants, version;
+
+    fac_draft draft; /* (optional) */
 } fac_offer;
 
-typedef struct fac_solver {
+struct fac_solver {
     const char *name; /* "conv2d/direct": unique in its backend          */
     const fac_op *op; /* the op it solves; NULL = looks for itself       */
+    int rank;        /* its place among the solvers: of equal estimates the lowest rank is taken  */
+    const void *how; /* which of a family that shares functions; they know what it points to */
 
     /* Can it?  It gets the layouts as they are (plain contiguous for inputs and outputs unless
      * something else is there; the outputs' halo is the one their readers would like) and may write
@@ -84,7 +108,25 @@ typedef struct fac_solver {
      * of the outputs hold their zeros already. */
     fac_status (*run)(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err);
-} fac_solver;
+};
+
+/* Asks a solver for an offer, which it fills in from zero (but the draft). */
+static inline bool fac_solver_offer(const fac_solver *s, fac_device *d, fac_problem *p,
+                                    fac_offer *o) {
+    memset(o, 0, offsetof(fac_offer, draft));
+    p->solver = s;
+    return s->offer(d, p, o);
+}
+
+/* Lets it make its plan for the problem as it accepted it, by that offer. */
+static inline fac_status fac_solver_make(const fac_solver *s, fac_device *d, fac_problem *p,
+                                         const fac_offer *o, void **plan, fac_error *err) {
+    p->solver = s;
+    p->draft = &o->draft;
+    const fac_status status = s->make(d, p, plan, err);
+    p->draft = NULL;
+    return status;
+}
 
 /* Packs inputs of many steps at once, for solvers that it takes: a step of training packs all of
  * its weights. A job: the input of the solver's plan is source `from` of the run, and its packed
@@ -113,7 +155,7 @@ typedef struct fac_command {
     size_t groups, items;
 } fac_command;
 
-/* Work that nobody waits for soon, beside the other work of a run.  What a thread submits between
+/* Work that nothing waits for soon, beside the other work of a run.  What a thread submits between
  * begin and end comes after all that was submitted before, and beside what is submitted later, up
  * to meet: what follows that comes after all of it.  Only one thread at a time has this; of another
  * one all of it runs in the order of the calls. */
@@ -152,7 +194,7 @@ typedef struct fac_relay {
 typedef struct fac_backend {
     unsigned api;                     /* FAC_BACKEND_API                                 */
     const char *name;                 /* "opencl"                                        */
-    const fac_solver *const *solvers; /* the best first; NULL-terminated                 */
+    const fac_solver *const *solvers; /* by rank; NULL-terminated                        */
 
     fac_status (*open)(const char *which, const fac_device_opts *o, fac_device **out,
                        fac_error *err);
@@ -194,14 +236,12 @@ typedef struct fac_backend {
     const fac_beside *beside; /* NULL: all work is done in the order of the calls */
     const fac_relay *relay;   /* NULL: each step is a launch of its own */
 } fac_backend;
-enum { FAC_BACKEND_API = 1 };
+enum { FAC_BACKEND_API = 2 };
 
 extern const fac_backend
     *const fac_backends[]; /* of this build: cpu always, opencl if it was built in */
 
-/* ---- problems
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- problems ---- */
 
 int fac_problem_print(const fac_problem *p, char *to, size_t size); /* as snprintf */
 /* A graph with inputs x0, x1, ... (rank > 0 operands after the first are parameters w1, w2, ...
@@ -218,9 +258,7 @@ typedef struct fac_support {
 fac_status fac_problem_support(const char *problem, fac_device *d, fac_support *out,
                                fac_error *err);
 
-/* ---- layouts
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- layouts ---- */
 
 fac_layout fac_layout_plain(const fac_dims *dims); /* row-major, contiguous */
 fac_layout fac_layout_channels_last(

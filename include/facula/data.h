@@ -82,9 +82,7 @@ fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, in
  * Their size and whether they are grey stay.  FAC_E_ARGUMENT where the samples are no images. */
 fac_status fac_dataset_prepare(fac_dataset *d, const fac_preprocess *how, fac_error *err);
 
-/* ---- augmentation
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- augmentation ---- */
 
 /* Random changes of training images, done in this order; 0 is none of it.  Each choice is drawn
  * from numbers of its own, so leaving one kind out changes no other. */
@@ -112,9 +110,7 @@ typedef struct fac_augment {
 fac_status fac_augment_parse(const char *list, const fac_dims *item, fac_augment *out,
                              fac_error *err);
 
-/* ---- batches
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- batches ---- */
 
 typedef struct fac_batches {
     int64_t size; /* samples in a batch; the last batch of an epoch holds what is left */
@@ -145,9 +141,7 @@ fac_status fac_loader_new(const fac_dataset *d, const fac_batches *b, int64_t fi
 fac_status fac_loader_next(fac_loader *l, fac_tensor **x, fac_tensor **labels, fac_error *err);
 void fac_loader_free(fac_loader *l); /* waits for its thread; NULL is fine */
 
-/* ---- texts
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- texts ---- */
 
 /* Labelled lines of text, UTF-8, each ending in a NUL.  Read only. */
 typedef struct fac_texts {

@@ -76,7 +76,7 @@ fac_status fac_device_sync(fac_device *device, fac_error *err);
 /* Memory that the device holds now and held at most, bytes, and what for: tensors on it, its copies
  * of host tensors (parameters and results), the values between the steps of programs, packed
  * weights, operands of runs.  reserved: taken from the driver, which may be more than is in use:
- * fac_device_trim gives back what nobody uses. */
+ * fac_device_trim gives back what nothing uses. */
 typedef struct fac_memory_stat {
     size_t now, peak, tensors, mirrors, arenas, packed, operands, reserved;
 } fac_memory_stat;

@@ -54,9 +54,7 @@ typedef struct fac_reals {
     double v[FAC_REALS];
 } fac_reals;
 
-/* ---- leaves
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- leaves ---- */
 
 /* A size that is known only when the graph runs.  The same name is the same size; fac_symbol(g,
  * NULL) is a fresh one. */
@@ -81,18 +79,14 @@ fac_value *fac_fail_graph(fac_graph *g, fac_status status, const char *format, .
  * becomes the graph's), or NULL after an error was put into err.  See fac_nn_source. */
 typedef fac_tensor *fac_source(void *self, const char *name, fac_type type, fac_error *err);
 
-/* ---- what comes out
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- what comes out ---- */
 
 /* Makes v a result of the graph under this name, after those that are there.  Errors are the
  * graph's. */
 void fac_output(fac_graph *g, const char *name, fac_value *v);
 void fac_update(fac_value *param, fac_value *next); /* same type; at most one for each parameter */
 
-/* ---- gradients
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- gradients ---- */
 
 /* d loss / d wrt[i], as ordinary ops in the same graph; loss is a scalar of a floating-point type.
  * wrt[] may be any values; zeros where loss does not depend on one.  Gradients can be
@@ -104,8 +98,7 @@ fac_value *fac_surrogate(fac_value *y,
                          fac_value *path); /* is y; its gradient goes to path: straight-through
                                               estimators and every custom gradient */
 
-/* ---- reading and changing
- * ------------------------------------------------------------------------------------------ */
+/* ---- reading and changing ---- */
 
 /* Dtype and dims; dims may hold symbols. */
 fac_type fac_value_type(const fac_value *v);

@@ -17,7 +17,7 @@
  *   403  Host is not this server (of those on the loopback: a name that was rebound in DNS), or
  *        Origin is another page
  *   404  no route has this path; paths are compared as bytes, without unescaping: there are no
- *        files behind them, so none can be reached by "..", "%2f" or a NUL
+ *        files beneath them, so none can be reached by "..", "%2f" or a NUL
  *   405  the path has other methods
  *   411  a body without Content-Length
  *   413  a body that is larger than the route takes
@@ -95,7 +95,7 @@ const char *fac_http_method(const fac_http_request *r);
 const char *fac_http_path(const fac_http_request *r); /* as it was sent, without the query */
 /* The body, with a zero after its last byte. */
 const char *fac_http_body(const fac_http_request *r, size_t *bytes);
-/* The client has left, or the server ends: nobody waits for the answer any more. */
+/* The client has left, or the server ends: nothing waits for the answer any more. */
 bool fac_http_gone(const fac_http_request *r);
 
 /* The whole answer; the bytes are copied. */

@@ -40,7 +40,7 @@ extern "C" {
 typedef struct fac_recorder fac_recorder;
 typedef struct fac_lazy fac_lazy; /* a value: recorded, or there */
 
-/* ---- recorders ------------------------------------------------------------------------------ */
+/* ---- recorders ---- */
 
 typedef struct fac_recorder_opts { /* zero is the default everywhere                        */
     size_t cache_bytes;            /* programs kept, by the memory they hold; 0 = 1 GiB     */
@@ -78,7 +78,7 @@ fac_status fac_flush(fac_recorder *r, fac_error *err);
 /* Drops programs that are kept; segments are planned anew. */
 void fac_recorder_trim(fac_recorder *r);
 
-/* ---- values --------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 /* Contents that are there.  The value retains t; who writes to t flushes first. */
 fac_status fac_lazy_of(fac_recorder *r, fac_tensor *t, fac_lazy **out, fac_error *err);
@@ -115,7 +115,7 @@ fac_status fac_lazy_write(fac_lazy *x, fac_tensor *to, fac_error *err);
  * contents.  Nothing is remembered for gradients. */
 fac_status fac_lazy_assign(fac_lazy *state, fac_lazy *next, fac_error *err);
 
-/* ---- recording ------------------------------------------------------------------------------ */
+/* ---- recording ---- */
 
 enum {
     FAC_RECORD_NO_GRAD = 1, /* remember nothing for gradients                        */
@@ -142,7 +142,7 @@ fac_status fac_record_graph(fac_recorder *r, fac_lazy_build *build, void *self, 
                             fac_lazy *const in[], unsigned flags, int nout, fac_lazy *out[],
                             fac_error *err);
 
-/* ---- gradients ------------------------------------------------------------------------------ */
+/* ---- gradients ---- */
 
 /* For leaves: values without a history.  A result requires a gradient when one of its inputs did.
  */

@@ -2,7 +2,7 @@
  *
  *   fac_lm       weights and shape of a model: shared, never changes, any thread may read it
  *   fac_session  sequences in slots of one batch, each with what it has read (keys and values); one
- * thread at a time
+ *                thread at a time
  *
  * A session has one graph; a plan belongs to a number of tokens a slot (1, 8, 64 or 256), so a step
  * of generation makes no plan and copies no cache.  The caches begin small and double.  Same seed,

@@ -28,9 +28,9 @@ typedef struct fac_cross_entropy_opts {
     int64_t ignore_index;
 } fac_cross_entropy_opts;
 
-/* logits N,C,...  labels i64 N,...:   -log softmax(logits over C)[label].  Labels that are floats
- * N,C,... are probabilities t: -sum over C of t log softmax(logits), of which none is ignored. opts
- * may be NULL. */
+/* logits N,C,...  labels i64 N,...:  -log softmax(logits over C)[label].  Labels that are floats
+ * N,C,... are probabilities t: -sum over C of t log softmax(logits), of which none is ignored.
+ * opts may be NULL. */
 fac_value *fac_cross_entropy(fac_value *logits, fac_value *labels,
                              const fac_cross_entropy_opts *opts);
 /* The same from logarithms of probabilities: -log_probs[label]. */

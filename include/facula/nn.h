@@ -24,9 +24,7 @@
 extern "C" {
 #endif
 
-/* ---- first values
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- first values ---- */
 
 /* Where new parameters come from (fac_source of graph.h: FAC_E_ARGUMENT when there is no such
  * name).  Set before building. */
@@ -66,9 +64,7 @@ double fac_init_gain(const char *activation, double slope);
  * FAC_E_ARGUMENT when none does, and when a distribution needs two dims and one has fewer. */
 fac_status fac_nn_init(fac_graph *g, const char *pattern, const fac_init *init, fac_error *err);
 
-/* ---- a state dict
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- a state dict ---- */
 
 typedef struct fac_load_opts {
     bool loose; /* names that only one side has are passed over, as torch's strict=False does */
@@ -86,8 +82,7 @@ typedef struct fac_load_result {
 fac_status fac_graph_load_weights(fac_graph *g, const fac_weights *w, const fac_load_opts *opts,
                                   fac_load_result *result, fac_error *err);
 
-/* ---- convolutions and products
- * ------------------------------------------------------------------------------------------- */
+/* ---- convolutions and products ---- */
 
 /* x N,C,... -> N,channels,...  weight [channels, C/groups, kernel, ...], bias [channels] unless
  * no_bias. */
@@ -143,8 +138,7 @@ typedef struct fac_nn_embedding_opts {
 fac_value *fac_nn_embedding(fac_value *ids, const char *name, int64_t count, int features,
                             const fac_nn_embedding_opts *opts);
 
-/* ---- sounds: waveforms B,samples of f32
- * ------------------------------------------------------------------------------------- */
+/* ---- sounds: waveforms B,samples of f32 ---- */
 
 typedef enum fac_nn_loudness {
     FAC_LOUDNESS_LOG, /* ln(power + 1e-6) */
@@ -189,8 +183,7 @@ fac_value *fac_nn_preemphasis(fac_value *x, double coefficient);
  * graph share. */
 fac_value *fac_nn_mask_spectrum(fac_value *x, double time, double bands);
 
-/* ---- normalization, dropout, activations with parameters
- * --------------------------------------------------------------------- */
+/* ---- normalization, dropout, activations with parameters ---- */
 
 /* Inference form: y = (x - running_mean) / sqrt(running_var + eps) * weight + bias, per channel.
  * eps 0 = 1e-5. */
@@ -220,9 +213,7 @@ fac_value *fac_nn_dropout(fac_value *x, double ratio);
 /* x where x > 0, else weight x.  weight [count], 0.25; count: 1, or the channels of x. */
 fac_value *fac_nn_prelu(fac_value *x, const char *name, int count);
 
-/* ---- recurrent layers
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- recurrent layers ---- */
 
 /* x T,N,I -> y T,N,D hidden: T steps, N sequences, D directions.  T must be a number when the graph
  * is run or differentiated. weight_ih_l0 [G hidden, I], weight_hh_l0 [G hidden, hidden],
@@ -249,12 +240,10 @@ fac_nn_recurrent fac_nn_gru(fac_value *x, const char *name, int hidden,
 fac_nn_recurrent fac_nn_lstm(fac_value *x, const char *name, int hidden,
                              const fac_nn_recurrent_opts *opts);
 
-/* ---- attention
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- attention ---- */
 
-/* q Q,N,E   k T,N,K   v T,N,V -> Q,N,E.  in_proj_weight [3 E, E] (or q_, k_ and v_proj_weight when
- * K or V is not E), in_proj_bias [3 E], out_proj.weight [E, E], out_proj.bias [E]. */
+/* q Q,N,E  k T,N,K  v T,N,V -> Q,N,E.  in_proj_weight [3 E, E] (or q_, k_ and v_proj_weight when K
+ * or V is not E), in_proj_bias [3 E], out_proj.weight [E, E], out_proj.bias [E]. */
 typedef struct fac_nn_attention_opts {
     bool batch_first; /* N,Q,E and so on */
     bool no_bias, causal;
@@ -284,18 +273,17 @@ fac_value *fac_nn_transformer_encoder_layer(fac_value *x, const char *name, int 
 fac_value *fac_nn_transformer_decoder_layer(fac_value *x, fac_value *memory, const char *name,
                                             int heads, const fac_nn_transformer_opts *opts);
 
-/* ---- layers in a row
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- layers in a row ---- */
 
 /* One of a list: exactly one of op, sized, norm, conv and dropout is given.
  *     static const fac_nn_layer digits[] = {
- *         { .conv = fac_nn_conv2d, .size = 16, .kernel = 3, .opts = { .pad = 1 } }, { .norm =
- * fac_nn_batch_norm }, { .op = fac_relu }, { .op = flat }, { .dropout = 0.5 }, { .name = "head",
- * .sized = fac_nn_linear, .size = 10 },
+ *         { .conv = fac_nn_conv2d, .size = 16, .kernel = 3, .opts = { .pad = 1 } },
+ *         { .norm = fac_nn_batch_norm },
+ *         { .op = fac_relu }, { .op = flat }, { .dropout = 0.5 },
+ *         { .name = "head", .sized = fac_nn_linear, .size = 10 },
  *     };
- *     logits = fac_nn_sequential(x, "net", 6, digits);         parameters net.0.weight, net.0.bias,
- * net.1.weight ... */
+ *     logits = fac_nn_sequential(x, "net", 6, digits);
+ * Parameters are net.0.weight, net.0.bias, net.1.weight ... */
 typedef struct fac_nn_layer {
     const char *name;               /* NULL: its place, "0", "1", ... */
     fac_value *(*op)(fac_value *x); /* fac_relu, or a function of yours */

@@ -6,7 +6,8 @@
 #ifndef FACULA_OP_H
 #define FACULA_OP_H
 
-#include "facula/graph.h"
+#include "facula/op_facts.h"
+#include "facula/op_onnx.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
@@ -93,8 +94,7 @@ struct fac_node {
     void *mark;            /* for the pass at hand       */
 };
 
-/* ---- tables of a descriptor
- * ----------------------------------------------------------------------------------------- */
+/* ---- tables of a descriptor ---- */
 
 enum { /* fac_port.takes */
        FAC_FLOATS = 1,
@@ -198,201 +198,12 @@ typedef struct fac_layout {
     int axis, block, halo;
 } fac_layout;
 
-/* One ONNX spelling of the op.  Plain data: no protobuf type appears in src/ops.
- * load NULL: ports in order, attributes by name through `rename` (pairs, ended by { 0 }), the rest
- * by equal names. An ONNX attribute that is neither renamed nor known makes the importer refuse the
- * node, so list all; ours NULL: ignored. */
-typedef struct fac_onnx_attr {
-    const char *onnx, *ours;
-} fac_onnx_attr;
-typedef struct fac_onnx_node fac_onnx_node;
-enum { FAC_ONNX_ROOM = 16 };
-typedef struct fac_onnx {
-    const char *domain, *type;
-    int since, until; /* opset versions, both inclusive; until 0 = still */
-    const fac_onnx_attr *rename;
-    /* out[0..nout) receives values; may return poison after fac_fail_graph.  in[i] NULL: absent. */
-    void (*load)(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]);
-    /* So many inputs, the first ones, are there whenever load() is called: the importer refuses a
-     * node without them.  0: those in front of the first optional port of the op.  in[] and out[]
-     * may be read and written up to FAC_ONNX_ROOM in any case. */
-    int needs;
-} fac_onnx;
-
-/* What load() may ask of the node.  Attributes: the default when it is absent; a wrong kind is an
- * error of the graph. */
-struct fac_onnx_node {
-    const char *type, *name, *domain;
-    int opset, nin, nout;
-    const void *self; /* the importer's */
-};
-bool fac_onnx_has(const fac_onnx_node *n, const char *attr);
-const char *fac_onnx_output(const fac_onnx_node *n,
-                            int k); /* the name of output k in the file, "" when it has none */
-fac_value *fac_onnx_named(
-    const fac_onnx_node *n,
-    const char *name); /* a value of the file that is made before; NULL: none */
-/* An integer; `missing` when the node has it not. */
-int64_t fac_onnx_int(const fac_onnx_node *n, const char *attr, int64_t missing);
-/* A number; `missing` when the node has it not. */
-double fac_onnx_real(const fac_onnx_node *n, const char *attr, double missing);
-/* A text, kept by the graph; `missing` when the node has it not. */
-const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *missing);
-fac_dims fac_onnx_ints(const fac_onnx_node *n,
-                       const char *attr); /* n = 0 when absent; at most FAC_DIMS */
-int fac_onnx_count(const fac_onnx_node *n, const char *attr); /* elements of a list; -1 absent */
-int fac_onnx_ints_long(const fac_onnx_node *n, const char *attr, int64_t *to,
-                       int max); /* how many; -1 absent */
-/* Up to `max` numbers of a list; how many it has, -1: absent. */
-int fac_onnx_reals(const fac_onnx_node *n, const char *attr, double *to, int max);
-int fac_onnx_texts(const fac_onnx_node *n, const char *attr, const char **to,
-                   int max); /* the graph keeps them */
-fac_tensor *fac_onnx_tensor(const fac_onnx_node *n,
-                            const char *attr); /* borrowed; NULL when absent */
-fac_dtype fac_onnx_dtype(const fac_onnx_node *n, const char *attr,
-                         fac_dtype missing); /* TensorProto.DataType */
-
-/* Writing ONNX.  save() says one node through the calls below: usually one ONNX node, several where
- * ONNX has no such op.  A value is known by its name in the file; NULL is an absent one.  false: it
- * cannot be said at this opset, or not with these types or contents; what was put is dropped, and
- * the exporter goes on to the expansion of the op, to a newer opset, or refuses it by name.  Memory
- * that runs out is the exporter's affair: names are then "". */
-typedef struct fac_onnx_writer {
-    int opset;
-    const void *self; /* the exporter's */
-} fac_onnx_writer;
-const char *fac_onnx_name(const fac_onnx_writer *w,
-                          const fac_value *v); /* NULL for NULL, and for an output nobody reads */
-/* The value with this rank, 0 or 1: a scalar from a list of one element, or the other way round. */
-const char *fac_onnx_ranked(const fac_onnx_writer *w, const fac_value *v, int rank);
-const char *fac_onnx_list_of(const fac_onnx_writer *w, const fac_value *v); /* as a list of i64 */
-const char *fac_onnx_indices(const fac_onnx_writer *w, const fac_value *v); /* as i32 or i64  */
-const char *fac_onnx_number(const fac_onnx_writer *w, fac_dtype dtype,
-                            double x); /* a constant scalar */
-const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims,
-                          double x); /* full of one number */
-const char *fac_onnx_list(const fac_onnx_writer *w, int n,
-                          const int64_t *numbers); /* a constant i64[n] */
-const char *fac_onnx_reals_list(const fac_onnx_writer *w, int n,
-                                const double *numbers); /* a constant f32[n] */
-/* Puts an ONNX node; in[n] may have NULLs.  out NULL: a new name.  Returns the name of its first
- * output. type: "Conv", or with a domain in front, "ai.onnx.ml:Scaler". */
-const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[],
-                         const char *out);
-/* Of the node that was put last: a further output, and attributes. */
-void fac_onnx_put_out(const fac_onnx_writer *w, const char *out);
-/* Attribute of type INT. */
-void fac_onnx_put_int(const fac_onnx_writer *w, const char *attr, int64_t x);
-/* Attribute of type FLOAT. */
-void fac_onnx_put_real(const fac_onnx_writer *w, const char *attr, double x);
-/* Attribute of type STRING; the text is copied. */
-void fac_onnx_put_text(const fac_onnx_writer *w, const char *attr, const char *text);
-/* Attribute of type INTS; the numbers are copied. */
-void fac_onnx_put_ints(const fac_onnx_writer *w, const char *attr, int n, const int64_t *numbers);
-/* Attribute of type INT with ONNX's number of a dtype. */
-void fac_onnx_put_dtype(const fac_onnx_writer *w, const char *attr, fac_dtype dtype);
-/* The inverse of load NULL, for the first spelling that has the opset: ports in order, attributes
- * by name through `rename`. It is what fac_op.save NULL does if that spelling has no load() either.
- */
-bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n);
-
 typedef struct fac_case {
     const char *problem;
     double lo, hi, tolerance;
 } fac_case; /* "softmax(f32[2,5]) axis=1" */
 
-/* ---- facts that reports and the planner ask of an op
- * --------------------------------------------------------------- */
-
-/* What a rule of another tool may know a layer by. */
-typedef enum fac_layer_class {
-    FAC_CLASS_OTHER,
-    FAC_CLASS_CONV,
-    FAC_CLASS_CONV_TRANSPOSE,
-    FAC_CLASS_LINEAR, /* linear: a product with a weight of two dims */
-    FAC_CLASS_MATMUL,
-    FAC_CLASS_BATCH_NORM,
-    FAC_CLASS_INSTANCE_NORM,
-    FAC_CLASS_LAYER_NORM,
-    FAC_CLASS_GROUP_NORM,
-    FAC_CLASS_RELU,
-    FAC_CLASS_RELU6,
-    FAC_CLASS_ACTIVATION,
-    FAC_CLASS_PRELU,
-    FAC_CLASS_MAX_POOL,
-    FAC_CLASS_AVG_POOL,
-    FAC_CLASS_ADAPTIVE_POOL,
-    FAC_CLASS_SOFTMAX,
-    FAC_CLASS_RECURRENT,
-    FAC_CLASS_EMBEDDING
-} fac_layer_class;
-
-/* Whether each image of a batch (the first dim) sees only itself; elementwise ops need not say. */
-typedef enum fac_images {
-    FAC_IMAGES_TOGETHER,  /* not known to be separate                                   */
-    FAC_IMAGES_FIRST,     /* input 0 has images and the result has the same             */
-    FAC_IMAGES_UNREDUCED, /* ... where the first dim is none of those that vanish       */
-    FAC_IMAGES_AXIS,      /* ... where attribute `axis` (0 unless said) is another dim  */
-    FAC_IMAGES_LAST_AXIS, /* ... the same with -1 unless said                           */
-    FAC_IMAGES_VIEW,      /* ... where its view leaves the first dim alone              */
-    FAC_IMAGES_JOINED,    /* all inputs have images and are joined along another axis   */
-    FAC_IMAGES_ROWS,      /* gemm: not with trans_a, nor with rows of c                 */
-    FAC_IMAGES_MATRICES   /* matmul: where the second matrix is the same for all        */
-} fac_images;
-
-/* What mixed precision makes of it; ops that only move data, and elementwise ones that do not say,
- * follow. */
-typedef enum fac_mixed {
-    FAC_MIXED_WIDE,     /* computed in f32                                             */
-    FAC_MIXED_PRODUCT,  /* computed in the narrow type                                 */
-    FAC_MIXED_FOLLOWS,  /* in the narrow type where all that flows in is narrow        */
-    FAC_MIXED_DATA,     /* ... by its input 0 alone, statistics and parameters in f32  */
-    FAC_MIXED_SENSITIVE /* elementwise, and yet in f32: results grow by orders of magnitude, or
-                           digits are lost */
-} fac_mixed;
-
-/* How far floats may be from real numbers: which rule of src/report/verify bounds it.  Ops with
- * float results say so. */
-typedef enum fac_round_rule {
-    FAC_ROUND_UNSAID,
-    FAC_ROUND_NONE, /* no rule: simpler ops are judged instead (define, expand), or nothing is known
-                     */
-    FAC_ROUND_MOVES, /* moves or picks: errors go the way of the data      */
-    FAC_ROUND_KEEPS, /* leaves numbers alone but for a sign or a limit     */
-    FAC_ROUND_PRODUCT,
-    FAC_ROUND_ADD,
-    FAC_ROUND_MUL,
-    FAC_ROUND_DIV,
-    FAC_ROUND_SUM,
-    FAC_ROUND_LARGEST,
-    FAC_ROUND_SOFTMAX,
-    FAC_ROUND_LOG_SOFTMAX,
-    FAC_ROUND_LOG_SUM_EXP,
-    FAC_ROUND_BATCH_NORM,
-    FAC_ROUND_LAYER_NORM,
-    FAC_ROUND_RMS_NORM,
-    FAC_ROUND_GROUP_NORM,
-    FAC_ROUND_LRN,
-    FAC_ROUND_COSH,
-    FAC_ROUND_RECIPROCAL,
-    FAC_ROUND_POW,
-    FAC_ROUND_PICK,
-    FAC_ROUND_PRELU,
-    FAC_ROUND_WHOLE,    /* jumps from one whole number to the next            */
-    FAC_ROUND_SMOOTH,   /* of one number, |f'| <= slope                       */
-    FAC_ROUND_MONOTONE, /* of one number, only grows or only falls            */
-    FAC_ROUNDS
-} fac_round_rule;
-/* times_x: f is x times a function that may be near 0 or 1. */
-typedef struct fac_rounding {
-    fac_round_rule rule;
-    double slope;
-    bool times_x;
-} fac_rounding;
-
-/* ---- the descriptor
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- the descriptor ---- */
 
 struct fac_op {
     const char *name, *doc;
@@ -480,9 +291,7 @@ bool fac_op_is_one_of(const fac_op *op, const fac_op *const *ops);
  * it belongs to the epilogue, or the op has no ports. */
 const char *fac_port_name(const fac_node *n, int input);
 
-/* ---- inside an op file
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- inside an op file ---- */
 
 /* Builds a node and returns its first output, or the poison value.  The graph is that of the
  * inputs; in[i] NULL is an absent input.  attrs NULL: all zero, which means defaults. */

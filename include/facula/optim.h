@@ -88,9 +88,7 @@ typedef struct fac_optim {
 extern const fac_optim fac_optims[];               /* ends with a NULL name */
 const fac_optim *fac_optim_find(const char *name); /* NULL if there is none */
 
-/* ---- learning rates
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- learning rates ---- */
 
 typedef enum fac_schedule_kind {
     FAC_SCHEDULE_CONSTANT,

@@ -3,10 +3,10 @@
  * Work is done as early as its data allows.  There are three times:
  *   compile   constants and shapes       folding, fusing, choosing solvers, planning memory
  *   prepare   parameters                 packing and transforming weights, folding batch norm;
- * again only when their version changed, and shared by all programs of the device run       inputs,
- * and parameters that this program updates A program holds one plan for each set of input shapes it
- * has met.  A run allocates nothing when every shape in it follows from the input shapes and all
- * outputs are given. */
+ *             again only when their version changed, and shared by all programs of the device
+ *   run       inputs, and parameters that this program updates
+ * A program holds one plan for each set of input shapes it has met.  A run allocates nothing when
+ * every shape in it follows from the input shapes and all outputs are given. */
 #ifndef FACULA_PROGRAM_H
 #define FACULA_PROGRAM_H
 
@@ -49,10 +49,10 @@ const char *fac_hooked_path(const fac_hooked *h); /* with the iterations: "loop_
 int64_t fac_hooked_iteration(
     const fac_hooked *h,
     int loop); /* of the loops around it, the innermost is 0; -1: no such loop */
-/* NULL: absent; also an output that nobody reads and an input of which only the shape or the known
+/* NULL: absent; also an output that nothing reads and an input of which only the shape or the known
  * contents count. */
 fac_status fac_hooked_input(fac_hooked *h, int i, const fac_tensor **out, fac_error *err);
-/* What the node computed, or what replaced it; NULL: an output that nobody reads. */
+/* What the node computed, or what replaced it; NULL: an output that nothing reads. */
 fac_status fac_hooked_output(fac_hooked *h, int k, const fac_tensor **out, fac_error *err);
 /* Output k becomes a copy of this, of the same type: for every later reader, updates and the
  * outputs of the program. */
@@ -114,33 +114,34 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[],
                            fac_error *err);
 
-/* Time and work of each step since fac_program_profile(p, true): of the plan used last.  While
- * profiling, a run waits after each step, unless the device has a clock of its own: then seconds
- * are those of its kernels, and the run goes on as ever.  fallback: the device has no kernel for
- * it, so its cpu does it, with copies there and back. */
 /* One op of the graph that a step does: its own, and those of a fused body or an epilogue.
  * elements: of its result. */
 typedef struct fac_step_op {
     const char *op;
     double macs, other, elements;
 } fac_step_op;
+
+/* Time and work of each step since fac_program_profile(p, true), for the plan that was used last.
+ * Profiling synchronises after each step unless the device has timestamps; then times are kernel
+ * times, and the run is not slowed. */
 typedef struct fac_step_stat {
     const char *nodes, *solver;
     double seconds, macs, bytes; /* seconds: of all runs together; bytes: of operands, of weights as
                                     they are packed */
     int64_t runs;
-    bool fallback;
+    bool fallback;       /* the device has no kernel: its cpu runs the step, with copies both ways  */
     const char *op;      /* "conv2d", "fused"; "reorder" and "pack" are the planner's own   */
     const char *layouts; /* first input -> first output: "n16c+1 -> n16c" (halo after the +), "plain
                             -> last" (channels) */
     int variant;
-    const fac_step_op *does; /* what was merged into the step, counted one by one: ndoes of them,
-                                none in the planner's */
-    int ndoes;               /* own steps */
+    const fac_step_op *does; /* the ops merged into the step, one by one; the planner's own steps
+                                have none */
+    int ndoes;               /* how many does has */
 } fac_step_stat;
 void fac_program_profile(fac_program *p, bool on);
-size_t fac_program_steps(fac_program *p, fac_step_stat *to,
-                         size_t max); /* how many there are; strings live as long as p */
+
+/* Returns how many steps there are, and writes at most max.  Strings live as long as p. */
+size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max);
 
 /* What the device was told to do in the last profiled run of the plan used last, in order; none
  * where the device has no clock of its own.  How many there are.  Step: as fac_program_steps

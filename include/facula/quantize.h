@@ -21,8 +21,7 @@
 extern "C" {
 #endif
 
-/* ---- quantizers
- * ---------------------------------------------------------------------------------------- */
+/* ---- quantizers ---- */
 
 /* LQ-Nets (Zhang et al. 2018): fac_quantize_basis.  The gradient passes as it is, or with
  * positive digits where x does not exceed the largest level. */
@@ -62,8 +61,7 @@ fac_value *fac_quantize_abc_weight(fac_value *w, int bases);
  * numbers each, are learned; gradients of x and shift pass where 0 <= x + shift_i <= 1. */
 fac_value *fac_quantize_abc(fac_value *x, fac_value *shift, fac_value *scale);
 
-/* ---- whole networks
- * -------------------------------------------------------------------------------------- */
+/* ---- whole networks ---- */
 
 typedef struct fac_quantizing {
     int n;
@@ -90,6 +88,12 @@ const char *fac_quantizing_wrong(const char *text);
  * runtime runs, and that gives the same bits here.  Activations stay quantized, in simple ops. */
 fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_error *err);
 
+/* A copy in the operators of QONNX, which fac_onnx_save writes: weights of few bits are sums of
+ * BipolarQuant of planes of +-1, each with a scale for each filter; levels of activations
+ * MultiThreshold, one where they lie evenly, else one for each; signs BipolarQuant, steps of LSQ
+ * Quant.  FAC_E_ARGUMENT: nothing in it is quantized to few bits. */
+fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *err);
+
 /* ---- trained models in integers
  * ----------------------------------------------------------------------------------
  * A calibrator takes a float model and a scheme, is shown samples, and gives a model that
@@ -98,6 +102,10 @@ fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_err
  *   int8:static    weights and activations are bytes; ranges of activations come from samples
  *   int8:dynamic   weights are bytes; each run finds the ranges of what products read
  *   int4:block32   weights of products have 4 bits, each 32 of them a scale and a zero point
+ *   lq:wWaA        weights of W bits and what layers read of A bits, 1 to 4 (A 32: floats)
+ * The last one fits levels of LQ-Nets to weights and samples, without training; of the first and the
+ * last layer, and of inputs below 0, it leaves floats.  Its result has fac_quantize_basis:
+ * fac_packed_save or fac_graph_dequantize make files of it.
  * Batch norms go into the weights before them, and constants are computed first. */
 
 /* Name and one line about scheme i; NULL after the last. */
@@ -157,8 +165,7 @@ typedef struct fac_integer_layer {
 /* In the order of execution, after fac_calibrator_finish; NULL after the last. */
 const fac_integer_layer *fac_calibrator_layer(const fac_calibrator *c, int i);
 
-/* ---- packed files
- * ------------------------------------------------------------------------------------------- */
+/* ---- packed files ---- */
 
 typedef struct fac_packing {
     int layers;                 /* whose weights are bits */

@@ -45,9 +45,7 @@ typedef enum fac_wav_format {
 fac_status fac_wav_save(const fac_sound *s, const char *path, fac_wav_format format,
                         fac_error *err);
 
-/* ---- sampling rates
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- sampling rates ---- */
 
 typedef enum fac_resample_quality {
     FAC_RESAMPLE_BEST, /* Kaiser window, 64 zeros: as libsoxr's high quality, within rms 1e-7 */
@@ -68,9 +66,7 @@ fac_status fac_sound_mono(const fac_sound *s, int rate, fac_tensor **out, fac_er
 fac_status fac_sound_windows(const fac_sound *s, int rate, int64_t length, int64_t hop,
                              fac_tensor **out, fac_error *err);
 
-/* ---- streams
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 /* The last samples of a stream, one writer and one reader in threads of their own: windows of
  * `length` samples, one every `hop`.  What the reader is too late for is dropped, and counted. */
@@ -101,9 +97,7 @@ void fac_capture_free(fac_capture *c);       /* NULL is fine */
 #define FAC_NOTE_WINDOW "facula.window"
 #define FAC_NOTE_HOP "facula.hop"
 
-/* ---- data sets
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- data sets ---- */
 
 typedef struct fac_sounds_opts {
     int rate;       /* all become mono of this rate */

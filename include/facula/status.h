@@ -2,12 +2,12 @@
  *
  * Two rules cover the whole library.
  *   1. A call that touches the world (files, devices, memory, running) returns fac_status and takes
- * a fac_error as its last argument, which may be NULL.  When it fails, its out-parameters are
- * untouched: there is nothing to clean up.
+ *      a fac_error as its last argument, which may be NULL.  When it fails, its out-parameters are
+ *      untouched: there is nothing to clean up.
  *   2. A call that builds a graph returns a value.  When it fails, the graph remembers the first
- * error, and the call returns the graph's poison value, which every later call accepts and passes
- * on.  Check once: fac_graph_check(). Nothing here aborts, exits, prints, or keeps an error in a
- * global or thread-local variable. */
+ *      error, and the call returns the graph's poison value, which every later call accepts and
+ *      passes on.  Check once: fac_graph_check().
+ * Nothing here aborts, exits, prints, or keeps an error in a global or thread-local variable. */
 #ifndef FACULA_STATUS_H
 #define FACULA_STATUS_H
 

@@ -136,9 +136,7 @@ fac_status fac_trainer_average(fac_trainer *t, fac_error *err);
 /* The parameters and states of a model alone. */
 fac_status fac_graph_save_weights(const fac_graph *model, const char *path, fac_error *err);
 
-/* ---- the usual loop
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- the usual loop ---- */
 
 /* After every step; and once more after each epoch that the test set is looked at, with `test` set.
  */

@@ -8,7 +8,7 @@
  *   facula wisdom 1
  *   device cpu, avx512, 2 threads, Intel(R) Xeon(R) Processor
  *   conv2d/winograd_4x4:3 1 204.1 251.7 conv2d(f32[1,64,56,56], f32[64,64,3,3], f32[64])
- * pad=1,1,1,1 {relu}
+ *       pad=1,1,1,1 {relu}
  *
  * A line after its device: solver and, after a colon, its variant; version of the solver;
  * microseconds of it and of the choice by estimates; the problem, with "!highest" (!high, !medium)
@@ -31,9 +31,7 @@
 extern "C" {
 #endif
 
-/* ---- wisdom
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- wisdom ---- */
 
 typedef struct fac_wisdom fac_wisdom;
 
@@ -74,9 +72,7 @@ const char *fac_device_key(const fac_device *d);
  * home). */
 bool fac_wisdom_path(char *to, size_t size);
 
-/* ---- tuning
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- tuning ---- */
 
 typedef struct fac_program fac_program;
 
@@ -116,8 +112,7 @@ typedef struct fac_tune_stat {
 fac_status fac_program_tune(fac_program *p, fac_tensor *const in[], const fac_tune_opts *opts,
                             fac_wisdom *into, fac_tune_stat *stat, fac_error *err);
 
-/* ---- the machine at its best
- * ---------------------------------------------------------------------------------------- */
+/* ---- the machine at its best ---- */
 
 enum { FAC_CACHES = 3 };
 

@@ -17,9 +17,7 @@
 extern "C" {
 #endif
 
-/* ---- TensorBoard
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- TensorBoard ---- */
 
 /* An event file, appended to.  Tags are names such as "loss/train": what stands before '/' groups
  * the cards of the page. Not thread safe. */
@@ -59,9 +57,7 @@ fac_status fac_events_start(fac_events *e, int n, const fac_setting *settings, f
 /* How the training that fac_events_start began ended. */
 fac_status fac_events_end(fac_events *e, bool success, fac_error *err);
 
-/* ---- tensors
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- tensors ---- */
 
 /* Bucket k counts what lies in [limit[k-1], limit[k]), the last one its right edge too; the first
  * begins at min.  Equal widths; one bucket when all numbers are equal, none when there is none. NaN
@@ -99,9 +95,7 @@ typedef struct fac_mosaic {
 fac_status fac_image_mosaic(const fac_tensor *t, const fac_mosaic *how, fac_image *out,
                             fac_error *err);
 
-/* ---- charts
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- charts ---- */
 
 typedef enum fac_scale {
     FAC_SCALE_LINEAR,

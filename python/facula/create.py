@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ from . import _facula, promote
 from ._facula import Tensor
 from .dtypes import find, get_default_dtype, int64, result_type
 from .promote import cast
-
 
 Dims = int | Sequence[int] | None
 
@@ -56,6 +56,18 @@ def _shape_args(shape: tuple[Any, ...]) -> list[int]:
     return [int(n) for n in shape]
 
 
+def _filled(shape: list[int], fill_value: Any, d: Any, device: Any, requires_grad: bool) -> Tensor:
+    array = np.empty(shape, _numpy_of(d))
+    array.fill(fill_value)
+    return Tensor(array, dtype=d, device=device, requires_grad=requires_grad)
+
+
+@functools.cache
+def _numpy_of(d: Any) -> np.dtype[Any]:
+    """bfloat16, which NumPy has not, by way of float32."""
+    return np.dtype("float32" if d.name == "bfloat16" else d.name)
+
+
 class _Pair(tuple):  # type: ignore[type-arg]
     """(values, indices), as PyTorch's named results."""
 
@@ -67,18 +79,17 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
     """A tensor of one number."""
     shape = _shape_args((size,) if not isinstance(size, int) else ((size,),))
     d = find(dtype) if dtype is not None else result_type(fill_value)
-    array = np.full(shape, fill_value, dtype=d.name if d.name != "bfloat16" else "float32")
-    return Tensor(array, dtype=d, device=device, requires_grad=requires_grad)
+    return _filled(shape, fill_value, d, device, requires_grad)
 
 
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros."""
-    return full(_shape_args(size), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+    return _filled(_shape_args(size), 0, find(dtype) if dtype is not None else get_default_dtype(), device, requires_grad)
 
 
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones."""
-    return full(_shape_args(size), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+    return _filled(_shape_args(size), 1, find(dtype) if dtype is not None else get_default_dtype(), device, requires_grad)
 
 
 empty = zeros

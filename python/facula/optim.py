@@ -8,7 +8,7 @@ from typing import Any
 from . import functional as T
 from ._facula import Tensor, apply
 from .autograd import no_grad
-from .lazy import flush, is_lazy
+from .lazy import lazy
 
 
 class Optimizer:
@@ -44,7 +44,7 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Moves all parameters that have gradients."""
         loss = closure() if closure is not None else None
-        with no_grad():
+        with no_grad(), lazy():         # one program for all parameters, also after eager gradients
             for g in self.param_groups:
                 for p in g["params"]:
                     if p.grad is not None:
@@ -52,9 +52,7 @@ class Optimizer:
                         state["step"] += 1
                         grad = p.grad.detach()
                         self.update(p, -grad if g.get("maximize") else grad, state, g)
-        if is_lazy():
-            flush()                     # a step is a segment, which the next step finds again
-        return loss
+        return loss                     # lazy() flushed: a step is a segment, which the next step finds again
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         raise NotImplementedError

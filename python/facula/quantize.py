@@ -48,6 +48,7 @@ def quantize(model: Any, scheme: str | Sequence[str], samples: Iterable[Any] | N
         fac.quantize(m, "int8:dynamic")                             bytes, ranges found in each run
         fac.quantize(m, "int4:block32")                             weights of products in 4 bits
         fac.quantize(m, "lq:w1a2")                                  quantizers, for training on
+        fac.quantize(m, "lq:w2a2", samples=[x1, x2])                the same, levels fitted to samples
 
     model         a Model, a file, a Module (with an example of its input, or its shape)
     samples       inputs of single runs: arrays, lists of them, or dictionaries by name
@@ -57,7 +58,8 @@ def quantize(model: Any, scheme: str | Sequence[str], samples: Iterable[Any] | N
 
     Of integers the result is a `Quantized` model with a table `layers`: bytes, errors in dB."""
     m = _model_of(model, example)
-    if isinstance(scheme, str) and scheme in _facula.integer_schemes():
+    fitted = samples is not None and isinstance(scheme, str) and scheme.startswith("lq:")
+    if isinstance(scheme, str) and (fitted or scheme in _facula.integer_schemes()):
         graph, rows = _facula.integers(m.graph, m.device, scheme, _samples(m, samples), list(keep), calibration, percentile,
                                        signed, per_tensor, reduce_range)
         q = Quantized(graph, m.device, m.precision, m.name, m._preset, m._shape)

@@ -129,7 +129,7 @@ def any(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 def _counted(x: Any, dim: Dims, keepdim: bool, every: bool) -> Tensor:
     array = np.asarray(cast(as_tensor(x), bool_))
-    axes = None if dim is None else tuple(axes_of(dim, array.ndim))
+    axes = tuple(range(array.ndim) if dim is None else axes_of(dim, array.ndim))
     return Tensor(np.asarray((np.all if every else np.any)(array, axis=axes, keepdims=keepdim)))
 
 

@@ -2,9 +2,10 @@
  * function, as a program that is made once and kept.  This is what eager calls run: looking one up
  * costs less than a microsecond, planning it again would cost twenty.
  *
- * A gradient is built by emitting the function once more, multiplying its results with what comes
- * in from behind and differentiating the sum (fac_grad).  The results of the first call take the
- * places of those emitted again, so forward work is not repeated where the gradient reads it. */
+ * A gradient is built by emitting the function once more, multiplying its results with the
+ * gradients that arrive and differentiating the sum (fac_grad).  The results of the first call take
+ * the places of those emitted again, so forward work is not repeated where the gradient reads
+ * it. */
 #include <string.h>
 #include "module.h"
 

@@ -57,8 +57,8 @@ static fac_lazy *operand(TensorObject *x, fac_recorder *r) {
     return made;
 }
 
-/* Gradients are by values of their own: two inputs may be one value of the segment, and what comes
- * in from behind may depend on it as well. */
+/* Gradients are by values of their own: two inputs may be one value of the segment, and the
+ * gradients that arrive may depend on it as well. */
 static void build(void *self, fac_graph *g, fac_value *const in[], fac_value *y[]) {
     const Function *f = self;
     fac_value *apart[PY_PORTS];

@@ -1,7 +1,7 @@
-/* Ctrl-C in long work: Python's own handler only leaves a note that nobody reads before the work is
- * over.  While the main thread works, another handler stands before it and raises a flag, which the
- * device looks at between steps (facula/stop.h).  Where a program has a handler of its own, Ctrl-C
- * is that handler's affair and nothing is stopped. */
+/* Ctrl-C in long work: Python's own handler only leaves a note that nothing reads before the work
+ * is over.  While the main thread works, another handler stands before it and raises a flag, which
+ * the device looks at between steps (facula/stop.h).  Where a program has a handler of its own,
+ * Ctrl-C is that handler's affair and nothing is stopped. */
 #include <pthread.h>
 #include <signal.h>
 #include "module.h"

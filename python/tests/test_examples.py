@@ -33,3 +33,17 @@ def test_lenet(tmp_path):
     said = run(tmp_path, "lenet.py", data, "l.svg", "2", "6000")
     assert float(said.split("test_accuracy ")[1].split(",")[0]) > 0.85, said
     assert "<polyline" in (tmp_path / "l.svg").read_text() and (tmp_path / "l.onnx").stat().st_size > 100000
+
+
+def test_sentiment(tmp_path):
+    said = run(tmp_path, "sentiment.py", "made", "s.svg", "4", "2000")
+    assert float(said.split("test_accuracy ")[1].split(",")[0]) > 0.9, said
+    assert "<polyline" in (tmp_path / "s.svg").read_text() and "good: the film is not very funny" in said
+
+
+def test_sentiment_of_reviews(tmp_path):
+    data = os.path.join(os.environ.get("FACULA_DATA", "/nowhere"), "text", "sst2")
+    if not os.path.isdir(data):
+        pytest.skip("SST-2 is not here (FACULA_DATA)")
+    said = run(tmp_path, "sentiment.py", data, "s.svg", "4", "4000")
+    assert float(said.split("test_accuracy ")[1].split(",")[0]) > 0.6, said

@@ -21,19 +21,33 @@ def mt():
     sys.path.remove(str(here))
 
 
-def test_the_suite_of_the_course():
+STUBS = {"test_sigmoid", "test_transitive", "test_symmetric", "test_distribute", "test_other", "test_sum_distribute", "test_max"}
+
+
+def run_suite(what, **env):
+    """The course's tests `what`: how many passed, and which failed."""
     folder = os.environ.get("FACULA_MINITORCH") or os.path.join(os.environ.get("FACULA_DATA", "/nowhere"), "minitorch")
     if not os.path.isdir(os.path.join(folder, "tests")):
         pytest.skip("MiniTorch's tests are not here (FACULA_MINITORCH)")
     pytest.importorskip("hypothesis")
     package = str(pathlib.Path(fac.__file__).parents[1])
     path = os.pathsep.join([package, str(here), str(here / "stub")])
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"], cwd=folder, text=True,
-                          capture_output=True, env={**os.environ, "PYTHONPATH": path})
-    failed = re.findall(r"^FAILED \S+::(\w+)", done.stdout, re.M)
-    stubs = {"test_sigmoid", "test_transitive", "test_symmetric", "test_distribute", "test_other", "test_sum_distribute", "test_max"}
-    assert set(failed) <= stubs, done.stdout[-4000:]            # those are for students to write: below
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 200
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", what], cwd=folder, text=True,
+                          capture_output=True, env={**os.environ, **env, "PYTHONPATH": path})
+    passed = re.search(r"(\d+) passed", done.stdout)
+    return int(passed[1]) if passed else 0, set(re.findall(r"^(?:FAILED|ERROR) \S+?(\w+)(?: |$)", done.stdout, re.M)), done.stdout[-4000:]
+
+
+def test_the_suite_of_the_course():
+    passed, failed, text = run_suite("tests")
+    assert failed == STUBS and passed >= 217, text              # stubs are for students to write: below
+
+
+def test_the_suite_on_a_device():
+    if not any(d["name"].startswith("opencl") for d in fac.devices()):
+        pytest.skip("no OpenCL device")
+    passed, failed, text = run_suite("tests/test_tensor_general.py", FACULA_MINITORCH_DEVICE="1")
+    assert not failed and passed >= 117, text
 
 
 NUMBERS = [-100.0, -3.5, -1.0, -0.0, 0.0, 1e-3, 0.5, 2.0, 99.0]

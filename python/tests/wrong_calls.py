@@ -1,6 +1,7 @@
 """Calls everything with random arguments: wrong_calls.py COUNT SEED.  Each call gives something or raises one exception; the
 process must live.  Prints how many calls raised what."""
 import collections
+import os
 import random
 import sys
 import tempfile
@@ -15,6 +16,7 @@ count, seed = int(sys.argv[1]), int(sys.argv[2])
 r = random.Random(seed)
 warnings.simplefilter("ignore")
 folder = tempfile.mkdtemp()
+os.chdir(folder)                                            # some calls take a random word for the name of a file
 net = fac.nn.Sequential(fac.nn.Conv2d(1, 2, 3), fac.nn.ReLU(), fac.nn.Flatten(), fac.nn.Linear(8, 2))
 graph = fac.trace(net, (1, 1, 4, 4))
 program = _facula.Program(graph)

@@ -26,7 +26,8 @@ typedef enum fac_hold {
     FAC_HOLD_TENSORS,
     FAC_HOLD_ARENAS,
     FAC_HOLD_PACKED,
-    FAC_HOLD_OPERANDS
+    FAC_HOLD_OPERANDS,
+    FAC_HOLDS
 } fac_hold;
 
 struct fac_device {
@@ -43,10 +44,10 @@ struct fac_device {
     fac_device *cpu;      /* solves what a device out of sight cannot; NULL until it is needed */
     fac_pack **packs;     /* by key: lists of buckets, a power of two of them */
     size_t npacks, nbuckets;
-    fac_mirrors mirrors; /* copies of host tensors: parameters, results that nobody has read yet */
-    _Atomic size_t held, peak;  /* bytes */
-    _Atomic size_t held_for[4]; /* by fac_hold */
-    fac_stop_asked stop_asked;  /* NULL: never */
+    fac_mirrors mirrors; /* copies of host tensors: parameters, results that nothing has read yet */
+    _Atomic size_t held, peak; /* bytes */
+    _Atomic size_t held_for[FAC_HOLDS];
+    fac_stop_asked stop_asked; /* NULL: never */
     void *stop_self;
 };
 
@@ -63,7 +64,7 @@ void fac_device_fini(fac_device *d);
 fac_status fac_device_settle(fac_device *d, fac_error *err);
 
 /* Memory of the device, counted against its limit; 64-byte aligned.  Where it is short, copies of
- * host tensors that nobody uses go, and the error says what the rest is held for. */
+ * host tensors that nothing uses go, and the error says what the rest is held for. */
 fac_status fac_device_hold(fac_device *d, fac_hold what, size_t bytes, void **out, fac_error *err);
 void fac_device_drop(fac_device *d, fac_hold what, void *memory, size_t bytes); /* NULL is fine */
 /* The same for tensors. */

@@ -1,4 +1,4 @@
-/* Contents of device memory from the host's side, wherever the device keeps them. */
+/* Reading and writing device memory from the host, mapped or not. */
 #ifndef FACULA_BACKENDS_TRANSFER_H
 #define FACULA_BACKENDS_TRANSFER_H
 #include "backends/device.h"

@@ -30,7 +30,7 @@ static const char heading[] = FAC_WISDOM_HEADING;
 
 fac_status fac_wisdom_new(fac_wisdom **out, fac_error *err) {
     fac_wisdom *w = fac_alloc(1, sizeof *w);
-    if (!w) return fac_raise(err, FAC_E_NOMEM, "no memory for wisdom");
+    if (!w) return fac_raise_memory(err, "wisdom");
     *out = w;
     return FAC_OK;
 }
@@ -52,9 +52,7 @@ void fac_wisdom_free(fac_wisdom *w) {
     fac_release(w);
 }
 
-/* ---- by key
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- by key ---- */
 
 static char *key_of(const char *device, const char *problem) {
     const size_t n = strlen(device), size = n + strlen(problem) + 2;
@@ -139,9 +137,7 @@ fac_status fac_wisdom_merge(fac_wisdom *into, const fac_wisdom *from, fac_error 
     return FAC_OK;
 }
 
-/* ---- as text
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- as text ---- */
 
 static int by_key(const void *a, const void *b) {
     const entry *const *x = a, *const *y = b;
@@ -221,7 +217,7 @@ static const char *read_entry(const char *line, char solver[96], fac_wisdom_entr
     if (colon) {
         const long variant = strtol(colon + 1, &end, 10);
         if (end == colon + 1 || *end || variant < 1 || variant > INT32_MAX)
-            return "a variant behind the colon";
+            return "a variant after the colon";
         e->variant = (int)variant;
         *colon = 0;
     }

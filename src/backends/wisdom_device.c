@@ -63,7 +63,7 @@ fac_status fac_wisdom_pick(const char *text, const char *key, fac_wisdom **out, 
     }
     fac_status status = FAC_OK;
     if (picked.failed)
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for wisdom");
+        status = fac_raise_memory(err, "wisdom");
     else if (some)
         status = fac_wisdom_parse("shipped wisdom", picked.s, picked.n, out, err);
     fac_text_free(&picked);

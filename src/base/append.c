@@ -21,7 +21,7 @@ static fac_status io_error(fac_error *err, const char *path, int code) {
     return fac_raise(err, FAC_E_IO, "%s: %s", path, strerror_r(code, text, sizeof text));
 }
 
-/* O_NONBLOCK: a pipe that nobody reads is an error and no wait. */
+/* O_NONBLOCK: a pipe that nothing reads is an error and no wait. */
 static fac_status open_end(fac_appender *a, fac_error *err) {
     struct stat s;
     const int how = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;

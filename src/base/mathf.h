@@ -3,10 +3,10 @@
  * bits through memcpy, floats to integers by adding 1.5 * 2^23 (the sum's low bits are the rounded
  * integer), which is defined for NaN and infinity too. inf, NaN, signed zeros, overflow and
  * denormal results are as in math.h; largest errors in units in the last place, found by
- * tests/base/test_mathf.c over all of their range: exp 1   log 1   expm1 3.5   log1p 3   tanh 1.5
- * erf 5   1 / (1 + e^-x) 2.5 and for GELU, where 1 + erf cancels, absolute ones: 1.3e-6, of its
- * slope 4e-7 The polynomials are minimax fits (Lawson iteration in double) of the functions named
- * beside them. */
+ * tests/base/test_mathf.c over all of their range:
+ *   exp 1   log 1   expm1 3.5   log1p 3   tanh 1.5   erf 5   1 / (1 + e^-x) 2.5
+ * and for GELU, where 1 + erf cancels, absolute ones: 1.3e-6, of its slope 4e-7 The polynomials are
+ * minimax fits (Lawson iteration in double) of the functions named beside them. */
 #ifndef FACULA_BASE_MATHF_H
 #define FACULA_BASE_MATHF_H
 #include <math.h>

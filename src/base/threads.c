@@ -4,7 +4,7 @@
  * work by writing it, a worker takes the offer with a compare-and-swap and says on the same word
  * when it is done: nothing is counted by all, so many threads cost a caller little more than the
  * way of their lines, which are all under way at once.  When the caller has finished its own part
- * it takes back the offers that nobody took yet, so it never waits for a worker that is still
+ * it takes back the offers that nothing took yet, so it never waits for a worker that is still
  * asleep, only for those that run.  An idle worker watches its word for a while and then sleeps on
  * a condition variable. */
 #include "base/clock.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 bool fac_unicode_is_letter(uint32_t c); /* L */
-bool fac_unicode_is_mark(uint32_t c);   /* M: accents that stand behind their letter */
+bool fac_unicode_is_mark(uint32_t c);   /* M: accents that stand after their letter */
 bool fac_unicode_is_number(uint32_t c); /* N */
 bool fac_unicode_is_space(uint32_t c);  /* White_Space */
 uint32_t fac_unicode_lower(uint32_t c); /* the simple mapping */

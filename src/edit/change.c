@@ -87,7 +87,7 @@ static bool skip_node(void *self, fac_graph *to, const fac_node *n, fac_value *c
                       fac_value *out[]) {
     change *c = self;
     if (!c->marked[n->id]) return false;
-    for (int k = 1; k < n->nout; k++) out[k] = to->poison; /* nobody reads it */
+    for (int k = 1; k < n->nout; k++) out[k] = to->poison; /* nothing reads it */
     out[0] = in[passed_on(n)];
     return true;
 }

@@ -5,8 +5,10 @@
  *   same(x, y)                 types are equal
  *   cancels($p, $q)            transposing by $p and then by $q leaves everything where it was
  *   A = B, != < <= > >=        of numbers, {1,2}, $attribute, rank(x), dim(x,1), dims(x), count(x),
- * uses(x), value(c), type(x), f32 A in [0, 6]                every number of A is not ... the
- * contrary; what is not known (an open size) makes neither true */
+ *       uses(x), value(c),
+ *                              type(x), f32
+ *   A in [0, 6]                every number of A is
+ *   not ...                    the contrary; what is not known (an open size) makes neither true */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -37,7 +39,7 @@ static fac_status read_slot(fac_cursor *c, const fac_rule *r, bool attr, int *sl
                                            attr ? "variable" : "value", name);
 }
 
-static fac_status read_list(fac_cursor *c, fac_side *s, char close) {
+static fac_status read_list(fac_cursor *c, fac_rule_side *s, char close) {
     while (!fac_cursor_is(c, close)) {
         if (s->n) FAC_TRY(fac_cursor_need(c, ','));
         if (s->n == FAC_EDIT_NUMBERS)
@@ -50,7 +52,7 @@ static fac_status read_list(fac_cursor *c, fac_side *s, char close) {
 
 /* name: a word that has been read, or NULL. */
 static fac_status read_side(fac_cursor *c, const fac_rule *r, const char *name, fac_place at,
-                            fac_side *s) {
+                            fac_rule_side *s) {
     if (!name && fac_cursor_ahead(c, '$')) {
         s->function = "$";
         return read_slot(c, r, true, &s->slot);
@@ -185,7 +187,7 @@ static int dims_of(const fac_value *v, double *to) {
     return v->type.dims.n;
 }
 
-static int side(const fac_match *m, const fac_side *s, double *to) {
+static int side(const fac_match *m, const fac_rule_side *s, double *to) {
     if (!s->function) return memcpy(to, s->v, sizeof s->v), s->n;
     if (*s->function == '$') return attr_numbers(m->attr[s->slot], m->at[s->slot], to);
     const fac_value *v = m->value[s->slot];

@@ -38,8 +38,7 @@ static fac_status pair(queue *q, const fac_graph *g, const fac_graph *sized, fac
         fac_graph_free(q->to);
         q->to = fac_graph_rebuild(sized, &(fac_rebuild){ .keep_dead = true }, NULL);
     }
-    FAC_TRY(q->to ? fac_graph_check(q->to, err)
-                  : fac_raise(err, FAC_E_NOMEM, "no memory for a graph"));
+    FAC_TRY(q->to ? fac_graph_check(q->to, err) : fac_raise_memory(err, "a graph"));
     if (q->to->nodes != sized->nodes)
         return fac_raise(err, FAC_E_UNSUPPORTED,
                          "an order of nodes with bodies is found for given sizes only");
@@ -55,9 +54,8 @@ fac_status fac_graph_reordered(const fac_graph *g, int64_t batch, fac_graph **ou
     int *order = fac_alloc((size_t)a->totals.layers + 1, sizeof *order);
     const size_t ids = (size_t)a->graph->ids + 1;
     queue q = { .of = fac_alloc(ids, sizeof *q.of), .done = fac_alloc(ids, sizeof *q.done) };
-    fac_status status = order && q.done && q.of
-                            ? fac_analysis_order(a, order, &peak, NULL, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for an order");
+    fac_status status = order && q.done && q.of ? fac_analysis_order(a, order, &peak, NULL, err)
+                                                : fac_raise_memory(err, "an order");
     if (!status) status = pair(&q, g, a->graph, err);
     for (int i = 0; i < a->totals.layers && !status; i++) emit(&q, a->nodes[order[i]]);
     for (const fac_node *n = a->graph->first; n && !status; n = n->next) emit(&q, n);

@@ -46,8 +46,7 @@ static void forget_outputs(fac_graph *g) {
     g->noutputs = 0;
 }
 
-/* Inputs of before that nobody needs any more; of those that were asked for every one must be read.
- */
+/* Drops original inputs that became unused; every requested cut input must be used. */
 static fac_status keep_inputs(fac_graph *g, const part *p, fac_error *err) {
     size_t n = 0;
     for (int k = 0; k < p->n; k++)
@@ -74,8 +73,7 @@ fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const 
         .self = &p, .visit = part_node, .leaf = part_leaf, .keep_dead = true, .blind = true
     };
     fac_graph *to = p.made && p.at ? fac_graph_rebuild(g, &how, &map) : NULL;
-    fac_status status =
-        to ? fac_graph_check(to, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    fac_status status = to ? fac_graph_check(to, err) : fac_raise_memory(err, "a graph");
     if (!status) forget_outputs(to);
     for (int k = 0; k < noutputs && !status; k++) {
         const fac_value *v = fac_edit_value(g, outputs[k]);

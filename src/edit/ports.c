@@ -8,7 +8,7 @@
 fac_status fac_graph_rename(const fac_graph *g, const char *old, const char *name, fac_graph **out,
                             fac_error *err) {
     fac_graph *to = fac_graph_clone(g);
-    if (!to) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!to) return fac_raise_memory(err, "a graph");
     fac_value *v = fac_edit_value(to, old);
     bool output = false;
     for (size_t k = 0; k < to->noutputs; k++) output |= !strcmp(to->outputs[k].name, old);
@@ -20,11 +20,11 @@ fac_status fac_graph_rename(const fac_graph *g, const char *old, const char *nam
     for (size_t k = 0; k < to->noutputs && !status; k++)
         if (!strcmp(to->outputs[k].name, old) &&
             !(to->outputs[k].name = fac_arena_text(&to->arena, name)))
-            status = fac_raise(err, FAC_E_NOMEM, "no memory for a name");
+            status = fac_raise_memory(err, "a name");
     if (!status && v && (v->name ? !strcmp(v->name, old) : *old == '%')) {
         v->name = fac_arena_text(&to->arena, name);
         if (!v->name || !fac_table_put(&to->names, v->name, v))
-            status = fac_raise(err, FAC_E_NOMEM, "no memory for a name");
+            status = fac_raise_memory(err, "a name");
     }
     if (!status) return fac_edit_give(to, out, err);
     fac_graph_free(to);

@@ -51,7 +51,7 @@ static bool needed(const fac_node *n) {
     return false;
 }
 
-/* A node that nobody reads dies, and with it what only it has read. */
+/* A node that nothing reads dies, and with it what only it has read. */
 static fac_status bury(rewrite *w, fac_node *n) {
     size_t depth = 0;
     if (fac_rule_dead(n) || needed(n)) return FAC_OK;

@@ -142,7 +142,7 @@ static fac_status expect(fac_cursor *c, const char *word) {
     fac_cursor_next_line(c);
     if (!fac_cursor_keyword(c, word)) return fac_cursor_fail(c, "'%s' is missing", word);
     return fac_cursor_line_end(c) ? FAC_OK
-                                  : fac_cursor_fail(c, "this was not expected behind '%s'", word);
+                                  : fac_cursor_fail(c, "this was not expected after '%s'", word);
 }
 
 /* Lines up to one of two words, which stays. */
@@ -160,7 +160,7 @@ static fac_status read_rule(fac_cursor *c, fac_rule *r) {
     if (!fac_cursor_keyword(c, "rule")) return fac_cursor_fail(c, "'rule' is missing");
     FAC_TRY(fac_cursor_name(c, &r->name));
     if (!r->name) return fac_cursor_fail(c, "the name of the rule is missing");
-    if (!fac_cursor_line_end(c)) return fac_cursor_fail(c, "this was not expected behind the name");
+    if (!fac_cursor_line_end(c)) return fac_cursor_fail(c, "this was not expected after the name");
     FAC_TRY(expect(c, "match"));
     while (section(c, "where", "replace")) FAC_TRY(pattern_line(c, r));
     FAC_TRY(check_pattern(c, r));
@@ -203,7 +203,7 @@ static fac_status read_all(fac_cursor *c, fac_rules *to) {
 
 fac_status fac_rules_read(const char *text, const char *name, fac_rules **rules, fac_error *err) {
     fac_rules *to = *rules ? *rules : fac_alloc(1, sizeof *to);
-    if (!to) return fac_raise(err, FAC_E_NOMEM, "no memory for rules");
+    if (!to) return fac_raise_memory(err, "rules");
     const size_t before = to->n;
     const char *file = fac_arena_text(&to->arena, name ? name : "rules");
     fac_cursor c = { .s = text,
@@ -213,8 +213,7 @@ fac_status fac_rules_read(const char *text, const char *name, fac_rules **rules,
                      .file = file,
                      .arena = &to->arena,
                      .err = err };
-    const fac_status status =
-        file ? read_all(&c, to) : fac_raise(err, FAC_E_NOMEM, "no memory for rules");
+    const fac_status status = file ? read_all(&c, to) : fac_raise_memory(err, "rules");
     if (!status) {
         *rules = to;
         return FAC_OK;

@@ -22,15 +22,15 @@ typedef enum fac_relation {
     FAC_REL_IN
 } fac_relation;
 /* A side of a relation: numbers, or a function of a value or variable. */
-typedef struct fac_side {
+typedef struct fac_rule_side {
     const char *function; /* "dim"; NULL: numbers, "$": a variable */
     int slot, n;          /* of the value or variable; how many numbers */
     double v[FAC_EDIT_NUMBERS];
-} fac_side;
+} fac_rule_side;
 typedef struct fac_condition {
     bool negated;
     fac_relation relation; /* TEST: left.function of slots[] */
-    fac_side left, right;
+    fac_rule_side left, right;
     int slots[8], nslots;
     fac_place at;
 } fac_condition;

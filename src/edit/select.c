@@ -8,7 +8,7 @@
 #include "passes/select.h"
 
 fac_status fac_edit_give(fac_graph *made, fac_graph **out, fac_error *err) {
-    if (!made) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!made) return fac_raise_memory(err, "a graph");
     fac_status status = fac_graph_check(made, err);
     if (status)
         fac_graph_free(made);
@@ -48,7 +48,7 @@ static fac_status several(const fac_graph *g, const char *pattern, const unsigne
             fac_text_print(&list, "%s%s", n > 1 ? ", " : "",
                            fac_node_label(m, label, sizeof label));
     fac_status status =
-        list.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for a message")
+        list.failed ? fac_raise_memory(err, "a message")
                     : fac_raise(err, FAC_E_ARGUMENT,
                                 "%d nodes stand in \"%s\": %s%s; say which one, or \"%s*\" for all",
                                 n, pattern, list.s, n > 6 ? ", ..." : "", pattern);

@@ -59,7 +59,7 @@ static fac_status read_term(fac_cursor *c, bool pattern, fac_term *t) {
                                       "a variable of attributes is no operand of a pattern");
         t->kind = FAC_TERM_VARIABLE;
         FAC_TRY(fac_cursor_name(c, &t->name));
-        return t->name ? FAC_OK : fac_cursor_fail(c, "the name of a variable is missing behind $");
+        return t->name ? FAC_OK : fac_cursor_fail(c, "the name of a variable is missing after $");
     }
     if (fac_cursor_is(c, '{')) {
         FAC_TRY(read_numbers(c, t, '}'));
@@ -120,7 +120,7 @@ static fac_status read_attr(fac_cursor *c, fac_statement *s, const char *name, f
         if (fac_cursor_is(c, '$')) {
             FAC_TRY(fac_cursor_name(c, &to->variable));
             if (!to->variable)
-                return fac_cursor_fail(c, "the name of a variable is missing behind $");
+                return fac_cursor_fail(c, "the name of a variable is missing after $");
         } else
             FAC_TRY(read_value(c, name, text, sizeof text));
     }
@@ -220,7 +220,7 @@ static fac_status read_call(fac_cursor *c, bool pattern, fac_statement *s) {
         return read_alias(c, s);
     }
     if (!name) return fac_cursor_fail_at(c, at, "an op is missing");
-    if (!call && pattern) return fac_cursor_fail(c, "'(' is missing behind %s", name);
+    if (!call && pattern) return fac_cursor_fail(c, "'(' is missing after %s", name);
     s->op = fac_op_find(name);
     if (!s->op) return fac_cursor_fail_at(c, at, "there is no op '%s'", name);
     if (call) {

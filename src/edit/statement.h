@@ -2,8 +2,11 @@
  * matched.
  *
  *   y, i = op(x, -, 0.5, f32{1,2}) stride=2,2 pad=$p like c       names on the left; attributes as
- * text, from a variable, or those of c y = x the same value by another name relu clip(_, 0, 6)
- * without names: _ is what came before
+ *       text, from a
+ *                                                                 variable, or those of c
+ *   y = x                                                         the same value by another name
+ *   relu clip(_, 0, 6)                                            without names: _ is what came
+ *       before
  *
  * In a pattern an operand may also be _ (anything), 0.5~1e-3 (a constant within this relative
  * distance) or {1,2} (a constant list), and * says that other attributes do not matter. */

@@ -81,8 +81,7 @@ fac_status fac_graph_tensor_set(const fac_graph *g, const char *name, fac_tensor
     if (!v->name)
         return fac_raise(err, FAC_E_ARGUMENT,
                          "%s has no name: a tensor can only stand for a named value", name);
-    if (!fac_table_put(&s.by_name, v->name, t))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a name");
+    if (!fac_table_put(&s.by_name, v->name, t)) return fac_raise_memory(err, "a name");
     return rebuild(g, &s, NULL, out, err);
 }
 
@@ -93,7 +92,7 @@ fac_status fac_graph_restored(const fac_graph *g, int count, const char *const n
     for (int k = 0; k < count; k++)
         if (!fac_table_put(&s.by_name, names[k], tensors[k])) {
             fac_table_free(&s.by_name);
-            return fac_raise(err, FAC_E_NOMEM, "no memory for names");
+            return fac_raise_memory(err, "names");
         }
     return rebuild(g, &s, n, out, err);
 }

@@ -1,9 +1,8 @@
 /* The body of a node in one line.
  *
  *   chain    relu                              each step takes what came before; _ in a list of
- * operands add(_, x1) relu clip(_, 0, 6)     xk is input k of the body general  t0 = exp(x0); t1 =
- * mul(t0, x1); t1, t0       results last
- */
+ *            operands add(_, x1) relu clip(_, 0, 6)     xk is input k of the body
+ *   general  t0 = exp(x0); t1 = mul(t0, x1); t1, t0       results last */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -170,7 +169,7 @@ static fac_status read_statement(fac_reader *r, scope *self, size_t labels) {
         return fac_lex_fail(r->l, "%s has only %d output%s", n->op->name, n->nout,
                             n->nout > 1 ? "s" : "");
     if (!fac_reserve(&self->t, &self->room, self->nt + labels, sizeof *self->t))
-        return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for a body");
+        return fac_raise_memory(r->l->err, "a body");
     for (size_t k = 0; k < labels; k++) self->t[self->nt++] = n->out[k];
     return fac_lex_need(r->l, ';');
 }
@@ -231,7 +230,7 @@ fac_graph *fac_body_parse(const char *text, size_t n, int ninputs, const fac_typ
     fac_lexer l = { .s = text, .end = text + n, .err = err };
     fac_graph *g = fac_graph_new();
     if (!g) {
-        fac_raise(err, FAC_E_NOMEM, "no memory for a body");
+        fac_raise_memory(err, "a body");
         return NULL;
     }
     /* The types may hold symbols of a graph that we do not know: nameless ones of the same numbers

@@ -124,7 +124,7 @@ static fac_status read_body(fac_reader *r, const operands *o, const fac_type *fi
                             fac_graph **out) {
     fac_lexer *l = r->l;
     fac_graph *body = fac_graph_new();
-    if (!body) return fac_raise(l->err, FAC_E_NOMEM, "no memory for a body");
+    if (!body) return fac_raise_memory(l->err, "a body");
     fac_status s = FAC_OK;
     const fac_table outside = l->nameless;
     l->nameless = (fac_table){ 0 };

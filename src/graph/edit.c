@@ -1,4 +1,4 @@
-/* Changing a graph in place: uses moved from one value to another, what nobody needs dropped.
+/* Changing a graph in place: uses moved from one value to another, what nothing needs dropped.
  *
  * The list of nodes stays a topological order.  When uses of `old` move to `with`, the nodes that
  * make `with` and come after the first of these uses are moved before it (the affected region of
@@ -159,7 +159,7 @@ void fac_replace(fac_value *old, fac_value *with) {
     fac_release(r.n);
 }
 
-/* ---- dropping what nobody needs ---- */
+/* ---- dropping what nothing needs ---- */
 
 static void forget(fac_graph *g, fac_value *v) {
     if (v->name && fac_table_get(&g->names, v->name) == v) fac_table_put(&g->names, v->name, NULL);

@@ -2,10 +2,11 @@
  *
  *   operand  = name | %7 | - (absent) | literal
  *   type     = f32[N,3,224]                              a size, a symbol, "a symbol", or ?2
- * (nameless) literal  = 0.5                                       a scalar of the type of the
- * call's first operand that is no literal | f32(0.5) | i64{3,N} | f32[2,2]{1,2,3,4}   scalar,
- * vector, anything call     = op(operand, ...) stride=2,2 flag {body}
- */
+ *            (nameless)
+ *   literal  = 0.5                                       a scalar of the type of the call's first
+ *            operand that is no literal | f32(0.5) | i64{3,N} | f32[2,2]{1,2,3,4}   scalar, vector,
+ *            anything
+ *   call     = op(operand, ...) stride=2,2 flag {body} */
 #ifndef FACULA_GRAPH_FORMAT_H
 #define FACULA_GRAPH_FORMAT_H
 #include "graph/build.h"

@@ -1,5 +1,5 @@
 /* Reading graph text: a cursor over bytes, and the few tokens that the formats share.  Text comes
- * from anywhere, so nothing here looks behind `end`. */
+ * from anywhere, so nothing here looks past `end`. */
 #ifndef FACULA_GRAPH_LEXER_H
 #define FACULA_GRAPH_LEXER_H
 #include "base/arena.h"

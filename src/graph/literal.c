@@ -26,7 +26,7 @@ static fac_status read_nameless(fac_lexer *l, fac_graph *g, int64_t *out) {
         FAC_TRY(fac_lex_graph(l, g));
         place = fac_symbol_index(*out) + 1;
         if (!key || !fac_table_put(&l->nameless, key, (void *)place))
-            return fac_raise(l->err, FAC_E_NOMEM, "no memory for a symbol");
+            return fac_raise_memory(l->err, "a symbol");
     }
     *out = fac_symbol_at(place - 1);
     return FAC_OK;
@@ -193,13 +193,11 @@ static fac_status read_contents(fac_reader *r, fac_type *type, bool dims, const 
     if (fac_dims_count(&type->dims) != e.n)
         return fac_lex_fail(l, "%d elements do not fill this type", e.n);
     char *key = fac_arena_alloc(&r->g->arena, (size_t)(l->s - begin) + 1, 1);
-    if (!key) return fac_raise(l->err, FAC_E_NOMEM, "no memory for a constant");
+    if (!key) return fac_raise_memory(l->err, "a constant");
     memcpy(key, begin, (size_t)(l->s - begin));
     if ((*out = fac_table_get(&r->literals, key))) return FAC_OK;
     FAC_TRY(make_const(r, type, &e, out));
-    return fac_table_put(&r->literals, key, *out)
-               ? FAC_OK
-               : fac_raise(l->err, FAC_E_NOMEM, "no memory for a constant");
+    return fac_table_put(&r->literals, key, *out) ? FAC_OK : fac_raise_memory(l->err, "a constant");
 }
 
 fac_status fac_read_literal(fac_reader *r, fac_type *type, fac_value **out) {
@@ -230,13 +228,11 @@ fac_status fac_read_number(fac_reader *r, const char *text, size_t n, fac_dtype 
     elements e = { 0 };
     const fac_type scalar = { dtype, { 0 } };
     char *key = fac_arena_print(&r->g->arena, "%s(%.*s)", fac_dtype_get(dtype)->name, (int)n, text);
-    if (!key) return fac_raise(l.err, FAC_E_NOMEM, "no memory for a constant");
+    if (!key) return fac_raise_memory(l.err, "a constant");
     if ((*out = fac_table_get(&r->literals, key))) return FAC_OK;
     FAC_TRY(read_element(&l, r->g, dtype, &e));
     if (l.s != l.end || e.symbolic)
         return fac_lex_fail(&l, "this is no %s", fac_dtype_get(dtype)->name);
     FAC_TRY(make_const(r, &scalar, &e, out));
-    return fac_table_put(&r->literals, key, *out)
-               ? FAC_OK
-               : fac_raise(l.err, FAC_E_NOMEM, "no memory for a constant");
+    return fac_table_put(&r->literals, key, *out) ? FAC_OK : fac_raise_memory(l.err, "a constant");
 }

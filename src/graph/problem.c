@@ -86,7 +86,7 @@ static bool is_optional(const fac_op *op, int output) {
 fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac_error *err) {
     if (!text) return fac_raise(err, FAC_E_ARGUMENT, "there is no problem text");
     fac_graph *g = fac_graph_new();
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!g) return fac_raise_memory(err, "a graph");
     fac_lexer l = { .s = text, .end = text + strlen(text), .err = err };
     fac_reader r = { .l = &l, .g = g, .name = no_names, .typed = operand, .self = &params };
     fac_node *n = NULL;

@@ -21,10 +21,10 @@ static fac_status read_label(fac_reader *r, const char **out, fac_table **table)
         return fac_lex_name(r->l, "a name", &r->g->arena, out);
     }
     char word[24];
-    FAC_TRY(fac_lex_word(r->l, "a number behind %", word, sizeof word));
+    FAC_TRY(fac_lex_word(r->l, "a number after %", word, sizeof word));
     *table = &self->numbers;
     *out = fac_arena_text(&r->g->arena, word);
-    return *out ? FAC_OK : fac_raise(r->l->err, FAC_E_NOMEM, "no memory for a name");
+    return *out ? FAC_OK : fac_raise_memory(r->l->err, "a name");
 }
 
 static fac_status find(fac_reader *r, fac_value **out) {
@@ -47,8 +47,7 @@ static fac_status define(fac_reader *r, const char *name, fac_table *table, fac_
     const bool numbered = table == &((labels *)r->self)->numbers;
     if (fac_table_get(table, name))
         return fac_lex_fail(r->l, "%s'%s' is defined twice", numbered ? "%" : "", name);
-    if (!fac_table_put(table, name, v))
-        return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for a name");
+    if (!fac_table_put(table, name, v)) return fac_raise_memory(r->l->err, "a name");
     if (!numbered) fac_value_name_set(v, name);
     return fac_lex_graph(r->l, r->g);
 }
@@ -152,7 +151,7 @@ typedef struct label {
 static fac_status read_labels(fac_reader *r, label **list, size_t *n, size_t *room) {
     do {
         if (!fac_reserve(list, room, *n + 1, sizeof **list))
-            return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for names");
+            return fac_raise_memory(r->l->err, "names");
         FAC_TRY(read_label(r, &(*list)[*n].name, &(*list)[*n].table));
         ++*n;
     } while (fac_lex_is(r->l, ','));
@@ -239,8 +238,7 @@ static fac_status read_all(FILE *from, fac_text *t, fac_error *err) {
 fac_status fac_graph_read(FILE *from, fac_graph **out, fac_error *err) {
     fac_text t = { 0 };
     fac_graph *g = fac_graph_new();
-    fac_status s =
-        g ? read_all(from, &t, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    fac_status s = g ? read_all(from, &t, err) : fac_raise_memory(err, "a graph");
     if (!s && t.n) s = read_lines(t.s, t.s + t.n, g, err);
     fac_text_free(&t);
     if (s)

@@ -125,7 +125,7 @@ void fac_body_inline(fac_graph *to, const fac_graph *body, fac_value *const in[]
 }
 
 /* The expansion reads types and attributes from a node of the new graph, which has no epilogue:
- * that comes after what it made. An output that nobody uses need not be expanded. */
+ * that comes after what it made. An output that nothing uses need not be expanded. */
 void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     enum { FEW = 64 };
     const int operands = n->nin - n->nports;

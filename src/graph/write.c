@@ -4,8 +4,11 @@
  *   param conv1.weight f32[64,3,7,7]
  *   state bn1.running_mean f32[64]
  *   const %1 f32[1000,4]                                  contents of more than 16 elements are no
- * part of the text %2 = conv2d(x, conv1.weight) stride=2,2 pad=3,3,3,3 {relu} ~1 @features.0
- * !Conv_0    # f32[N,64,112,112] output logits = %2 update bn1.running_mean <- %3
+ *       part of the text
+ *   %2 = conv2d(x, conv1.weight) stride=2,2 pad=3,3,3,3 {relu} ~1 @features.0 !Conv_0    #
+ *       f32[N,64,112,112]
+ *   output logits = %2
+ *   update bn1.running_mean <- %3
  *
  * ~ stage, @ scope, ! name of the node (nothing: that of its first output).  A value that has a
  * name shows it in place of its number.  What follows # is for people.  Names that are not plain
@@ -65,7 +68,7 @@ static void print_annotations(writer *w, const fac_node *n) {
     }
 }
 
-/* Outputs that nobody reads are left out at the end: argmax indices, saved statistics. */
+/* Outputs that nothing reads are left out at the end: argmax indices, saved statistics. */
 static int shown(const writer *w, const fac_node *n) {
     int count = n->nout;
     while (count > 1 && !n->out[count - 1]->uses && !n->out[count - 1]->name &&

@@ -133,7 +133,7 @@ static void close_socket(fac_http *h) {
 fac_status fac_http_start(const fac_http_opts *opts, const fac_http_route *routes, int n,
                           fac_http **out, fac_error *err) {
     fac_http *h = fac_alloc(1, sizeof *h);
-    if (!h) return fac_raise(err, FAC_E_NOMEM, "no memory for a server");
+    if (!h) return fac_raise_memory(err, "a server");
     h->opts = *opts;
     if (!h->opts.host) h->opts.host = "127.0.0.1";
     if (h->opts.connections <= 0) h->opts.connections = CONNECTIONS;

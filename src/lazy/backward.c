@@ -29,10 +29,6 @@ static fac_hash key_of(const void *p) {
     return (fac_hash){ (x >> 4) * 0x9e3779b97f4a7c15u >> 20, x };
 }
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for gradients");
-}
-
 static place *place_of(const walk *w, const fac_lazy *x) {
     return fac_keys_get(&w->places, key_of(x));
 }
@@ -43,7 +39,7 @@ static fac_status place_for(walk *w, fac_lazy *x, place **out, fac_error *err) {
         p = fac_alloc(1, sizeof *p);
         if (!p || !fac_keys_put(&w->places, key_of(x), p)) {
             fac_release(p);
-            return no_memory(err);
+            return fac_raise_memory(err, "gradients");
         }
     }
     *out = p;
@@ -58,7 +54,7 @@ static fac_status add_made(walk *w, fac_made *m, fac_error *err) {
     if (!has_history(m) || fac_keys_get(&w->found, key_of(m))) return FAC_OK;
     if (!fac_reserve(&w->made, &w->room, w->n + 1, sizeof *w->made) ||
         !fac_keys_put(&w->found, key_of(m), m))
-        return no_memory(err);
+        return fac_raise_memory(err, "gradients");
     fac_made_retain(m);
     w->made[w->n++] = m;
     return FAC_OK;
@@ -181,7 +177,7 @@ static fac_status through_op(walk *w, fac_made *m, const bool needs[], fac_lazy 
     w->reverse.g = r->g;
     fac_value **dy = fac_arena_alloc(&r->g->arena, (size_t)n->nout + (size_t)n->nin, sizeof *dy);
     bool *all = fac_arena_alloc(&r->g->arena, (size_t)n->nin + 1, sizeof *all);
-    if (!dy || !all) return no_memory(err);
+    if (!dy || !all) return fac_raise_memory(err, "gradients");
     fac_value **dx = dy + n->nout;
     for (int i = 0; i < m->nin && i < n->nin; i++) all[i] = needs[i];
     for (int k = 0; k < n->nout; k++)
@@ -204,7 +200,7 @@ static fac_status through_op(walk *w, fac_made *m, const bool needs[], fac_lazy 
 static fac_status through_custom(walk *w, fac_made *m, const bool needs[], fac_lazy *const d[],
                                  fac_error *err) {
     fac_lazy **dx = fac_alloc((size_t)m->nin + (size_t)m->nout, sizeof *dx), **dy = dx + m->nin;
-    if (!dx) return no_memory(err);
+    if (!dx) return fac_raise_memory(err, "gradients");
     const int nin = m->nin;
     for (int k = 0; k < m->nout; k++) dy[k] = d[k];
     fac_recorder_let_go(w->r);
@@ -238,7 +234,8 @@ static fac_status step(walk *w, fac_made *m, fac_error *err) {
     void *many = NULL;
     const size_t n = (size_t)m->nin + (size_t)m->nout;
     if (n > FEW) {
-        if (!(many = fac_alloc(n, sizeof *needs + sizeof *d))) return no_memory(err);
+        if (!(many = fac_alloc(n, sizeof *needs + sizeof *d)))
+            return fac_raise_memory(err, "gradients");
         d = many;
         needs = (bool *)(d + n);
     }

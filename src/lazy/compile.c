@@ -59,7 +59,7 @@ static fac_status note_states(fac_family *f, const fac_recorder *r, fac_error *e
     fac_release(f->states);
     f->nstates = 0;
     f->states = fac_alloc(r->nleaves + 1, sizeof *f->states);
-    if (!f->states) return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    if (!f->states) return fac_raise_memory(err, "a program");
     for (size_t i = 0; i < r->nleaves; i++)
         if (fac_leaf_role(r->leaves[i]) == FAC_LEAF_IS_STATE)
             f->states[f->nstates++] = r->leaves[i]->tensor;

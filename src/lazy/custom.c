@@ -3,10 +3,6 @@
 #include "base/memory.h"
 #include "lazy/lazy_internal.h"
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
-}
-
 /* x has the contents of y, there or recorded. */
 static fac_status share(fac_lazy *x, fac_lazy *y, fac_error *err) {
     fac_recorder *r = y->made->r;
@@ -29,7 +25,7 @@ static fac_status list(fac_made *m, fac_error *err) {
     for (int k = 0; k < m->nout; k++) any |= m->cell[k].value != NULL;
     if (!any) return FAC_OK;
     if (!fac_reserve(&r->pending, &r->room_pending, r->npending + 1, sizeof *r->pending))
-        return no_memory(err);
+        return fac_raise_memory(err, "a value");
     atomic_store(&m->pending, true);
     m->place = r->npending;
     r->pending[r->npending++] = m;
@@ -46,7 +42,7 @@ static fac_status alias(fac_lazy *y, fac_lazy **out, fac_error *err) {
     fac_made *m = fac_made_new(y->made->r, FAC_MADE_ALIAS, 1);
     if (!m || fac_history_note(m, NULL, NULL, NULL, 1, &y, err)) {
         fac_release(m);
-        return no_memory(err);
+        return fac_raise_memory(err, "a value");
     }
     m->cell[0].type = y->type;
     *out = fac_lazy_use(&m->cell[0]);
@@ -57,7 +53,7 @@ static fac_status detach(fac_lazy *y, fac_lazy **out, fac_error *err) {
     while (y->made->kind == FAC_MADE_ALIAS) y = y->made->in[0];
     if (y->made->kind == FAC_MADE_STATE) return alias(y, out, err);
     fac_made *m = fac_made_new(y->made->r, FAC_MADE_OP, 1);
-    if (!m) return no_memory(err);
+    if (!m) return fac_raise_memory(err, "a value");
     m->serial = ++m->r->serials;
     fac_status status = share(&m->cell[0], y, err);
     if (!status) status = list(m, err);
@@ -83,7 +79,7 @@ static fac_status record_custom(fac_recorder *r, int n, fac_lazy *const in[], in
                                 fac_lazy *const y[], fac_lazy *out[], fac_made **made,
                                 fac_error *err) {
     fac_made *m = fac_made_new(r, FAC_MADE_CUSTOM, nout);
-    if (!m) return no_memory(err);
+    if (!m) return fac_raise_memory(err, "a value");
     m->serial = ++r->serials;
     fac_status status = FAC_OK;
     for (int k = 0; k < nout && !status; k++) status = share(&m->cell[k], y[k], err);

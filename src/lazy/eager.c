@@ -67,7 +67,7 @@ static fac_status build(fac_recorder *r, const fac_op *op, const void *attrs, in
     fac_value **v = g ? fac_arena_alloc(&g->arena, (size_t)n + 1, sizeof *v) : NULL;
     if (!v) {
         fac_graph_free(g);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+        return fac_raise_memory(err, "a program");
     }
     for (int i = 0; i < n; i++) v[i] = operand(g, i, in[i]);
     fac_value *y = fac_emit_body(g, op, attrs, n, n, v, NULL, NULL);
@@ -97,8 +97,7 @@ static fac_status single_for(fac_recorder *r, const fac_op *op, const void *attr
         *out = s;
         return FAC_OK;
     }
-    if (!(s = fac_alloc(1, sizeof *s)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    if (!(s = fac_alloc(1, sizeof *s))) return fac_raise_memory(err, "a program");
     atomic_init(&s->refs, 1);
     const fac_status status = build(r, op, attrs, n, in, nout, kept, s, err);
     if (status) {
@@ -147,7 +146,7 @@ static fac_status begin(fac_recorder *r, eager *e, const fac_op *op, const void 
     /* how many results there are is known by the program: so it is made first without a history */
     FAC_TRY(single_for(r, op, attrs, n, e->o.cell, nout, 0, &e->single, err));
     if (!(e->made = fac_made_new(r, FAC_MADE_OP, e->single->nout)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+        return fac_raise_memory(err, "a value");
     e->made->serial = ++r->serials;
     FAC_TRY(fac_history_note(e->made, op, attrs, NULL, n, e->o.cell, err));
     FAC_TRY(fac_history_keep(e->made, err));
@@ -176,7 +175,7 @@ static fac_status run(fac_recorder *r, eager *e, const fac_op *op, int nout, fac
     fac_made *m = e->made;
     const uint64_t kept = m ? m->keep_out : 0;
     if (!m && !(m = fac_made_new(r, FAC_MADE_OP, e->single->nout)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+        return fac_raise_memory(err, "a value");
     if (m->nout > FEW && !(result = fac_alloc((size_t)m->nout, sizeof *result))) {
         if (!e->made) fac_release(m);
         return fac_raise(err, FAC_E_NOMEM, "no memory for %d results", m->nout);

@@ -34,7 +34,7 @@ fac_status fac_family_new(fac_recorder *r, fac_hash key, int nnumbers, fac_famil
         if (f) fac_release(f->number);
         if (f) fac_release(f->lifted);
         fac_release(f);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+        return fac_raise_memory(err, "a program");
     }
     f->key = key;
     f->nnumbers = nnumbers;

@@ -45,7 +45,7 @@ static fac_status note_bodies(fac_made *m, const fac_node *node, fac_error *err)
         if (!node->body[k]) continue;
         const bool shared = node->op->is & FAC_OP_FLOW;
         m->body[k] = shared ? fac_graph_share(node->body[k]) : fac_graph_clone(node->body[k]);
-        if (!m->body[k]) return fac_raise(err, FAC_E_NOMEM, "no memory for a history");
+        if (!m->body[k]) return fac_raise_memory(err, "a history");
     }
     return FAC_OK;
 }
@@ -59,7 +59,7 @@ fac_status fac_history_note(fac_made *m, const fac_op *op, const void *attrs, co
     const size_t texts = op ? text_bytes(op, attrs) : 0,
                  own = op ? (op->attrs_size + 7) / 8 * 8 : 0;
     char *block = fac_alloc((size_t)nin * (sizeof *m->in + sizeof *m->versions) + own + texts, 1);
-    if (!block) return fac_raise(err, FAC_E_NOMEM, "no memory for a history");
+    if (!block) return fac_raise_memory(err, "a history");
     m->in = (fac_lazy **)(void *)block;
     m->versions = (uint64_t *)(void *)(m->in + nin);
     m->attrs = m->versions + nin;
@@ -189,7 +189,7 @@ static fac_status find_saves(fac_recorder *r, const fac_made *m, saves *out, fac
     fac_graph_free(g);
     fac_release(room);
     fac_release(needs);
-    return ok ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a history");
+    return ok ? FAC_OK : fac_raise_memory(err, "a history");
 }
 
 fac_status fac_history_keep(fac_made *m, fac_error *err) {
@@ -232,7 +232,7 @@ fac_status fac_history_node(fac_made *m, fac_node **out, fac_error *err) {
     }
     FAC_TRY(fac_segment_open(r, err));
     fac_value **in = fac_arena_alloc(&r->g->arena, (size_t)m->nin, sizeof *in);
-    if (!in) return fac_raise(err, FAC_E_NOMEM, "no memory for a gradient");
+    if (!in) return fac_raise_memory(err, "a gradient");
     for (int i = 0; i < m->nin; i++) {
         if (!m->in[i]) continue;
         if (has_contents(m, i))

@@ -124,7 +124,7 @@ struct fac_recorder {
     size_t bytes;
     fac_keys singles; /* programs of one op                                      */
     fac_keys saves;   /* what gradients read                                     */
-    fac_keys lifted;  /* which numbers changed in segments of this structure     */
+    fac_keys forms;   /* which numbers changed in segments of the same ops       */
     fac_recorder_stat stat;
 };
 
@@ -240,6 +240,14 @@ fac_status fac_family_new(fac_recorder *r, fac_hash key, int nnumbers, fac_famil
 void fac_family_drop(fac_recorder *r, fac_family *f);
 void fac_family_shrink(fac_recorder *r, const fac_family *keep); /* to the bytes allowed */
 void fac_family_unbind(fac_recorder *r, const fac_tensor *state);
+
+/* ---- numbers.c ---- */
+int fac_numbers_count(const fac_recorder *r);
+/* Is one that the program of f has as a constant another one now? */
+bool fac_numbers_changed(const fac_recorder *r, const fac_family *f);
+/* Says which numbers the program of f, which is to be made, is given: those that changed in
+ * segments of the same ops, whatever their sizes. */
+fac_status fac_numbers_lift(fac_recorder *r, fac_family *f, fac_error *err);
 
 /* ---- eager.c ---- */
 fac_status fac_eager(fac_recorder *r, const fac_op *op, const void *attrs, int n,

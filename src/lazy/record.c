@@ -179,7 +179,7 @@ static fac_status assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
     fac_recorder *r = state->made->r;
     fac_lazy *value;
     if (!fac_reserve(&r->assigned, &r->room_assigned, r->nassigned + 1, sizeof *r->assigned))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for an assignment");
+        return fac_raise_memory(err, "an assignment");
     FAC_TRY(frozen(next, &value, err));
     if (state->made->next)
         fac_lazy_unassign(state->made);

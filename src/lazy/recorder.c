@@ -20,7 +20,7 @@ fac_status fac_recorder_new(fac_device *device, const fac_recorder_opts *opts, f
         fac_release(r);
         r = NULL;
     }
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "no memory for a recorder");
+    if (!r) return fac_raise_memory(err, "a recorder");
     r->device = device;
     if (opts) r->opts = *opts;
     if (!r->opts.cache_bytes) r->opts.cache_bytes = CACHE_BYTES;
@@ -44,7 +44,7 @@ void fac_recorder_free(fac_recorder *r) {
     fac_keys_free(&r->families);
     fac_keys_free(&r->singles);
     fac_keys_clear(&r->saves, fac_release);
-    fac_keys_clear(&r->lifted, fac_release);
+    fac_keys_clear(&r->forms, fac_release);
     fac_release(r->trash);
     fac_release(r->pending);
     fac_release(r->leaves);

@@ -11,7 +11,7 @@ fac_status fac_segment_open(fac_recorder *r, fac_error *err) {
     if (r->g) return FAC_OK;
     r->g = r->spare ? fac_graph_clear(r->spare) : fac_graph_new();
     r->spare = NULL;
-    if (!r->g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!r->g) return fac_raise_memory(err, "a graph");
     r->key = fac_hash_start(31);
     return FAC_OK;
 }
@@ -66,7 +66,7 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
 static fac_status name_cell(fac_recorder *r, fac_lazy *x, fac_value *v, fac_error *err) {
     const size_t before = r->room_by_id;
     if (!fac_reserve(&r->by_id, &r->room_by_id, (size_t)v->id + 1, sizeof *r->by_id))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+        return fac_raise_memory(err, "a value");
     if (r->room_by_id > before)
         memset(r->by_id + before, 0, (r->room_by_id - before) * sizeof *r->by_id);
     if (!r->by_id[v->id]) r->by_id[v->id] = x;
@@ -99,7 +99,7 @@ fac_status fac_segment_leaf(fac_lazy *x, fac_value **out, fac_error *err) {
     FAC_TRY(fac_segment_open(r, err));
     const bool fixed = kind == FAC_MADE_INTS;
     if (!fac_reserve(&r->leaves, &r->room_leaves, r->nleaves + 1, sizeof *r->leaves))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+        return fac_raise_memory(err, "a value");
     fac_value *v =
         fixed ? fac_const(r->g, x->tensor) : fac_leaf_new(r->g, FAC_INPUT, NULL, x->type, NULL);
     if (r->g->error.status) return fac_segment_error(r, err);
@@ -149,7 +149,7 @@ static fac_status cell_of(fac_recorder *r, fac_value *v, fac_lazy **out, fac_err
     if (v->leaf != FAC_CONST || !v->tensor)
         return fac_raise(err, FAC_E_INTERNAL, "a recorded op reads a value that nothing recorded");
     fac_made *m = fac_made_new(r, FAC_MADE_INTS, 1);
-    if (!m) return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+    if (!m) return fac_raise_memory(err, "a value");
     fac_lazy *x = &m->cell[0];
     x->type = v->type;
     x->tensor = fac_tensor_retain(v->tensor);
@@ -157,7 +157,7 @@ static fac_status cell_of(fac_recorder *r, fac_value *v, fac_lazy **out, fac_err
         name_cell(r, x, v, NULL)) {
         fac_tensor_free(x->tensor);
         fac_release(m);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+        return fac_raise_memory(err, "a value");
     }
     r->leaves[r->nleaves++] = fac_lazy_use(x);
     *out = x;
@@ -171,7 +171,7 @@ static fac_status remember(fac_made *m, fac_node *n, int nin, fac_lazy *const in
     if ((flags & FAC_RECORD_NO_GRAD) || (n->op->is & FAC_OP_NO_GRAD) || !n->nin) return FAC_OK;
     if (!in) {
         if (n->nin > FEW && !(cells = fac_alloc((size_t)n->nin, sizeof *cells)))
-            return fac_raise(err, FAC_E_NOMEM, "no memory for a history");
+            return fac_raise_memory(err, "a history");
         fac_status status = FAC_OK;
         for (int i = 0; i < n->nin && !status; i++) {
             cells[i] = NULL;
@@ -200,7 +200,7 @@ fac_status fac_segment_adopt(fac_recorder *r, fac_node *n, int nin, fac_lazy *co
     fac_made *m = fac_made_again(r, FAC_MADE_OP, n->nout);
     if (!m || !fac_reserve(&r->pending, &r->room_pending, r->npending + 1, sizeof *r->pending)) {
         fac_release(m);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+        return fac_raise_memory(err, "a value");
     }
     m->op = n->op;
     m->node = n;

@@ -95,7 +95,7 @@ static void bury(fac_made *m) {
     while (!atomic_compare_exchange_weak(&m->r->dead, &m->dead, m)) {}
 }
 
-/* The history of m, which others may outlive; what nobody needs any more joins the dead. */
+/* The history of m, which others may outlive; what nothing needs any more joins the dead. */
 void fac_made_forget(fac_made *m) {
     for (int i = 0; i < m->nin; i++) {
         fac_lazy *x = m->in[i];
@@ -213,7 +213,7 @@ static fac_status check_new(const char *who, const fac_recorder *r, const void *
 static fac_status leaf(fac_recorder *r, fac_made_kind kind, fac_type type, fac_tensor *t,
                        fac_lazy **out, fac_error *err) {
     fac_made *m = fac_made_new(r, kind, 1);
-    if (!m) return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+    if (!m) return fac_raise_memory(err, "a value");
     fac_lazy *x = &m->cell[0];
     x->type = type;
     x->tensor = t ? fac_tensor_retain(t) : NULL;

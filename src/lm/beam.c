@@ -78,7 +78,7 @@ static fac_status finish(search *s, const candidate *c) {
     int at = s->done.n;
     if (at == s->o.beams && score <= s->done.at[at - 1].score) return FAC_OK;
     int32_t *ids = fac_alloc((size_t)s->step + 1, sizeof *ids);
-    if (!ids) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a text");
+    if (!ids) return fac_raise_memory(s->err, "a text");
     memcpy(ids, s->now[c->beam].ids, (size_t)s->step * sizeof *ids);
     ids[s->step] = c->id;
     if (at == s->o.beams)
@@ -110,8 +110,7 @@ static int choose(search *s) {
 static fac_status place(search *s, int n) {
     bool *taken = fac_alloc((size_t)s->o.beams, sizeof *taken);
     int free_ = 0;
-    fac_status status =
-        taken ? FAC_OK : fac_raise(s->err, FAC_E_NOMEM, "no memory for a list of slots");
+    fac_status status = taken ? FAC_OK : fac_raise_memory(s->err, "a list of slots");
     for (int k = 0; k < n && !status; k++) s->next[k].slot = -1;
     for (int k = 0; k < n && !status; k++) {
         const int slot = s->now[s->best[k].beam].slot;

@@ -3,8 +3,10 @@
  *
  *   h = embed[ids]  (+ position[at])
  *   h += n2(att(n1 h));  h += n4(mlp(n3 h))        or  h += att(n1 h) + mlp(n3 h);  n2 and n4 where
- * the file has them att   q, k of x turned by their positions; keys and values go into caches;
- * softmax(q k^T) v; a product mlp   down(act(gate x) * up x),  or down(act(up x)) without a gate
+ *       the file has them
+ *   att   q, k of x turned by their positions; keys and values go into caches; softmax(q k^T) v; a
+ *         product
+ *   mlp   down(act(gate x) * up x),  or down(act(up x)) without a gate
  *   logits = norm(h) output^T */
 #include <math.h>
 #include <stdio.h>
@@ -303,7 +305,7 @@ static void whole(build *b, int64_t batch, int64_t positions) {
 fac_status fac_lm_build(fac_lm *m, int64_t batch, int64_t capacity, fac_tensor *const *caches,
                         fac_graph **out, fac_error *err) {
     build b = { .m = m, .c = &m->c, .g = fac_graph_new(), .caches = caches, .err = err };
-    if (!b.g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!b.g) return fac_raise_memory(err, "a graph");
     if (!batch) batch = fac_symbol(b.g, "B");
     fac_nn_seed(b.g, m->seed);
     if (m->c.is & FAC_LM_ENCODER)

@@ -152,7 +152,7 @@ static fac_status make(fac_lm *m, const fac_lm_shape *s, fac_error *err) {
     m->opts.context = s->context;
     m->files = fac_alloc(1, sizeof *m->files);
     if (!m->files || !(m->files[0] = fac_weights_new()))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a language model");
+        return fac_raise_memory(err, "a language model");
     m->nfiles = 1;
     FAC_TRY(add_all(&k, s->vocabulary));
     return fac_lm_settle(m, err);
@@ -160,7 +160,7 @@ static fac_status make(fac_lm *m, const fac_lm_shape *s, fac_error *err) {
 
 fac_status fac_lm_new(const fac_lm_shape *shape, fac_device *device, fac_lm **out, fac_error *err) {
     fac_lm *m = fac_lm_empty();
-    if (!m) return fac_raise(err, FAC_E_NOMEM, "no memory for a language model");
+    if (!m) return fac_raise_memory(err, "a language model");
     m->device = device;
     const fac_status status = make(m, shape, err);
     if (status)

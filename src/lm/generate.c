@@ -103,7 +103,7 @@ static fac_status begin(fac_session *s, fac_writer *w, const int32_t *prompt, in
                         fac_error *err) {
     const int64_t before = fac_session_length(s, w->o->slot);
     int32_t *past = fac_alloc((size_t)(before + n), sizeof *past);
-    if (!past) return fac_raise(err, FAC_E_NOMEM, "no memory for the answer");
+    if (!past) return fac_raise_memory(err, "the answer");
     fac_session_past(s, w->o->slot, past);
     if (n) memcpy(past + before, prompt, (size_t)n * sizeof *prompt);
     const fac_status status = fac_writer_begin(w, past, before + n, err);

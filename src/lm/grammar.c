@@ -76,11 +76,10 @@ void fac_grammar_free(fac_grammar *g) {
 fac_status fac_grammar_new(const fac_tokenizer *t, const char *text, fac_grammar **out,
                            fac_error *err) {
     fac_grammar *g = fac_alloc(1, sizeof *g);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a grammar");
+    if (!g) return fac_raise_memory(err, "a grammar");
     g->tokens = t;
     fac_status status = fac_grammar_parse(g, text, err);
-    if (!status && (!read_bytes(g) || !sort(g)))
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a grammar");
+    if (!status && (!read_bytes(g) || !sort(g))) status = fac_raise_memory(err, "a grammar");
     if (status)
         fac_grammar_free(g);
     else

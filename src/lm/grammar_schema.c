@@ -58,7 +58,7 @@ static void add_literal(fac_text *t, const char *s) {
 /* A value as JSON writes it. */
 static fac_status add_value(writing *w, fac_text *t, const cJSON *x) {
     char *text = cJSON_PrintUnformatted(x);
-    if (!text) return fac_raise(w->err, FAC_E_NOMEM, "no memory for a schema");
+    if (!text) return fac_raise_memory(w->err, "a schema");
     add_literal(t, text);
     cJSON_free(text);
     return FAC_OK;
@@ -128,8 +128,7 @@ static bool is_required(const cJSON *s, const char *name) {
 
 static fac_status put_pair(writing *w, const cJSON *property, fac_text *t) {
     cJSON *name = cJSON_CreateStringReference(property->string);
-    fac_status status =
-        name ? add_value(w, t, name) : fac_raise(w->err, FAC_E_NOMEM, "no memory for a schema");
+    fac_status status = name ? add_value(w, t, name) : fac_raise_memory(w->err, "a schema");
     cJSON_Delete(name);
     fac_text_add(t, " \":\" ws ");
     return status ? status : put_schema(w, property, t);
@@ -297,8 +296,7 @@ fac_status fac_grammar_of_schema(const char *schema, size_t bytes, char **text, 
     writing w = { .root = root, .err = err };
     fac_status status = put_schema(&w, root, &body);
     fac_text_print(&w.rules, "root ::= %s\n%s", body.s ? body.s : "", common_rules);
-    if (!status && (w.rules.failed || body.failed))
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a schema");
+    if (!status && (w.rules.failed || body.failed)) status = fac_raise_memory(err, "a schema");
     if (status)
         fac_text_free(&w.rules);
     else

@@ -41,7 +41,7 @@ static fac_status catch_up(fac_session *d, const int32_t *past, int64_t n, fac_e
     const int64_t have = fac_session_length(d, 0);
     int32_t *before = fac_alloc((size_t)have + 1, sizeof *before);
     int64_t same = 0;
-    if (!before) return fac_raise(err, FAC_E_NOMEM, "no memory for what a draft has read");
+    if (!before) return fac_raise_memory(err, "what a draft has read");
     fac_session_past(d, 0, before);
     while (same < have && same < n - 1 && before[same] == past[same]) same++;
     fac_release(before);

@@ -94,7 +94,7 @@ fac_status fac_lm_read_llama2c(fac_lm *m, fac_file *f, fac_error *err) {
                             .factor = 1 };
     m->files = fac_alloc(1, sizeof *m->files);
     if (!m->files || !(m->files[0] = fac_weights_new()))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a language model");
+        return fac_raise_memory(err, "a language model");
     m->nfiles = 1;
     reader r = { f, m->files[0], HEAD, err };
     FAC_TRY(read_weights(&r, &m->c, own_head));

@@ -125,7 +125,7 @@ fac_status fac_lora_put(fac_lm *m, const char *stem, int64_t layer, const char *
     FAC_TRY(fac_lm_keep(m, full, t, err));
     char *copy = fac_arena_text(&m->arena, full);
     if (copy && fac_table_put(&m->adapters, copy, t)) return FAC_OK;
-    return fac_raise(err, FAC_E_NOMEM, "no memory for an adapter");
+    return fac_raise_memory(err, "an adapter");
 }
 
 fac_tensor *fac_lora_get(const fac_lm *m, const char *stem, int64_t layer, const char *which) {

@@ -57,7 +57,7 @@ static fac_status append(list *l, const char *name, fac_tensor *t, fac_error *er
     if (!room) {
         fac_release(copy);
         fac_tensor_free(t);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the list of adapters");
+        return fac_raise_memory(err, "the list of adapters");
     }
     l->names[l->n] = copy;
     l->tensors[l->n++] = t;

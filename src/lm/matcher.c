@@ -93,7 +93,7 @@ fac_status fac_matcher_begin(fac_matcher *m, const fac_grammar *g, fac_error *er
     }
     if (m->allowed && !m->failed) return FAC_OK;
     fac_matcher_end(m);
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a grammar, or it is too ambiguous");
+    return fac_raise_memory(err, "a grammar, or it is too ambiguous");
 }
 
 void fac_matcher_end(fac_matcher *m) {

@@ -15,10 +15,6 @@
 
 enum { USUAL_CONTEXT = 4096, LARGEST_CONFIG = 1 << 24, MOST_SLOTS = 256, MOST_FILES = 1000 };
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a language model");
-}
-
 /* ---- one weight ---- */
 
 static fac_tensor *find(const fac_lm *m, const char *name) {
@@ -89,7 +85,7 @@ fac_status fac_lm_keep(fac_lm *m, const char *key, fac_tensor *t, fac_error *err
     if (!copy || !fac_reserve(&m->own, &m->room_own, m->nown + 1, sizeof *m->own) ||
         !fac_table_put(&m->made, copy, t)) {
         fac_tensor_free(t);
-        return no_memory(err);
+        return fac_raise_memory(err, "a language model");
     }
     m->own[m->nown++] = t;
     return FAC_OK;
@@ -136,7 +132,7 @@ fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool f
 
 static fac_status add_file(fac_lm *m, const char *path, fac_error *err) {
     fac_weights **more = fac_resize(m->files, m->nfiles + 1, sizeof *more);
-    if (!more) return no_memory(err);
+    if (!more) return fac_raise_memory(err, "a language model");
     m->files = more;
     FAC_TRY(fac_weights_load(path, &m->files[m->nfiles], err));
     m->nfiles++;
@@ -193,7 +189,8 @@ static fac_status add_shards(fac_lm *m, const char *folder, const cJSON *map, fa
         if (status || !name || fac_table_get(&seen, name)) continue;
         if (strchr(name, '/'))
             status = fac_raise(err, FAC_E_FORMAT, "weight_map names a file \"%.60s\"", name);
-        if (!status && !fac_table_put(&seen, name, m)) status = no_memory(err);
+        if (!status && !fac_table_put(&seen, name, m))
+            status = fac_raise_memory(err, "a language model");
         if (!status) status = join(path, folder, name, err);
         if (!status) status = add_file(m, path, err);
     }
@@ -237,7 +234,7 @@ static fac_status load_folder(fac_lm *m, const char *folder, fac_error *err) {
     FAC_TRY(fac_read_text(path, LARGEST_CONFIG, FAC_READ_FILE, &text, &bytes, err));
     fac_status status = fac_lm_config_json(text, bytes, &m->c, err);
     m->settings = fac_arena_text(&m->arena, text);
-    if (!status && !m->settings) status = no_memory(err);
+    if (!status && !m->settings) status = fac_raise_memory(err, "a language model");
     fac_read_free(text);
     if (status) return fac_raise_in(err, status, "%s", folder);
     m->name = fac_lm_name_hf;
@@ -287,7 +284,7 @@ fac_lm *fac_lm_empty(void) { return fac_alloc(1, sizeof(fac_lm)); }
 fac_status fac_lm_load(const char *path, fac_device *device, const fac_lm_opts *opts, fac_lm **out,
                        fac_error *err) {
     fac_lm *m = fac_lm_empty();
-    if (!m) return no_memory(err);
+    if (!m) return fac_raise_memory(err, "a language model");
     m->device = device;
     if (opts) m->opts = *opts;
     fac_status status = fac_is_folder(path) ? load_folder(m, path, err) : load_file(m, path, err);
@@ -323,7 +320,8 @@ fac_status fac_lm_make_trainable(fac_lm *m, fac_error *err) {
         fac_tensor *t = m->own[k];
         if (fac_tensor_type(t).dtype == FAC_F32) continue;
         FAC_TRY(fac_tensor_convert(t, FAC_F32, &m->own[k], err));
-        if (!fac_table_put(&m->made, "token_embd.weight", m->own[k])) return no_memory(err);
+        if (!fac_table_put(&m->made, "token_embd.weight", m->own[k]))
+            return fac_raise_memory(err, "a language model");
         fac_tensor_free(t);
     }
     return FAC_OK;

@@ -67,7 +67,7 @@ static fac_status add(writing *w, const char *canonical, int64_t layer) {
     FAC_TRY(fac_lm_weight(w->m, canonical, layer, false, &t, w->err));
     if (!t) return FAC_OK;
     if (!fac_reserve(&w->all, &w->room, w->n + 1, sizeof *w->all))
-        return fac_raise(w->err, FAC_E_NOMEM, "no memory for names");
+        return fac_raise_memory(w->err, "names");
     entry *e = &w->all[w->n++];
     fac_lm_name_gguf(w->m, canonical, layer, e->name);
     e->t = t;
@@ -206,8 +206,7 @@ static fac_status write(writing *w, const fac_tokenizer *t, const char *path) {
     put_config(&h, &w->m->c, w->scheme);
     if (!status) status = fac_tokenizer_put_gguf(t, &h, w->err);
     put_tensors(&h, w);
-    if (!status && h.text.failed)
-        status = fac_raise(w->err, FAC_E_NOMEM, "no memory for the head of a GGUF file");
+    if (!status && h.text.failed) status = fac_raise_memory(w->err, "the head of a GGUF file");
     if (!status) status = put_file(w, &h, path);
     fac_text_free(&h.text);
     return status;

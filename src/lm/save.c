@@ -48,8 +48,8 @@ static fac_status put_config(const fac_lm *m, const char *path, fac_error *err) 
     else
         gpt2(&t, &m->c);
     fac_text_print(&t, "  \"torch_dtype\": \"float32\"\n}\n");
-    const fac_status status = t.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for config.json")
-                                       : fac_file_write(path, t.s, t.n, err);
+    const fac_status status =
+        t.failed ? fac_raise_memory(err, "config.json") : fac_file_write(path, t.s, t.n, err);
     fac_text_free(&t);
     return status;
 }
@@ -72,7 +72,7 @@ static fac_status append(list *l, const char *name, fac_tensor *t) {
                       fac_reserve(&l->tensors, &l->room, l->n + 1, sizeof *l->tensors);
     if (!copy || !room || !fac_table_put(&l->seen, copy, t)) {
         fac_tensor_free(t);
-        return fac_raise(l->err, FAC_E_NOMEM, "no memory for the list of weights");
+        return fac_raise_memory(l->err, "the list of weights");
     }
     l->names[l->n] = copy;
     l->tensors[l->n++] = t;

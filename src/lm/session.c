@@ -45,7 +45,7 @@ static fac_status new_caches(const fac_session *s, int64_t capacity, fac_tensor 
     const fac_lm *m = s->m;
     const int64_t n = ncaches(m);
     fac_tensor **all = fac_alloc((size_t)n, sizeof *all);
-    fac_status status = all ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for caches");
+    fac_status status = all ? FAC_OK : fac_raise_memory(err, "caches");
     for (int64_t k = 0; k < n && !status; k++)
         status = fac_tensor_new(
             NULL, FAC_F32, fac_shape(s->nslots, m->c.kv_heads, capacity, m->c.head), &all[k], err);
@@ -137,15 +137,14 @@ fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_er
         return fac_raise(err, FAC_E_UNSUPPORTED, "%s gives embeddings, and writes no text",
                          m->c.family);
     fac_session *s = fac_alloc(1, sizeof *s);
-    if (!s) return fac_raise(err, FAC_E_NOMEM, "no memory for a session");
+    if (!s) return fac_raise_memory(err, "a session");
     s->m = m;
     s->nslots = slots;
     s->slots = fac_alloc((size_t)slots, sizeof *s->slots);
     s->fed = fac_alloc((size_t)slots * (size_t)m->context, sizeof *s->fed);
     s->logits = fac_alloc((size_t)slots * (size_t)m->c.vocabulary, sizeof *s->logits);
     const bool room = s->slots && s->fed && s->logits;
-    fac_status status =
-        room ? make_inputs(s, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a session");
+    fac_status status = room ? make_inputs(s, err) : fac_raise_memory(err, "a session");
     if (!status) status = grow(s, FIRST_ROWS, err);
     if (status)
         fac_session_free(s);

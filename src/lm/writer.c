@@ -8,10 +8,6 @@
 
 enum { PIECE = 512 }; /* bytes of a token's text that need no room of their own */
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the answer");
-}
-
 fac_status fac_writer_begin(fac_writer *w, const int32_t *past, int64_t n, fac_error *err) {
     const size_t room = (size_t)(w->facts.context > n ? w->facts.context : n) + 1;
     for (int k = 0; k < w->o->nstop; k++)
@@ -23,7 +19,7 @@ fac_status fac_writer_begin(fac_writer *w, const int32_t *past, int64_t n, fac_e
     w->room = fac_alloc((size_t)w->facts.vocabulary, sizeof *w->room);
     if (!w->past || !w->room || !fac_reserve(&w->stream.held, &w->stream.room, 2 * PIECE, 1)) {
         fac_writer_end(w);
-        return no_memory(err);
+        return fac_raise_memory(err, "the answer");
     }
     if (n) memcpy(w->past, past, (size_t)n * sizeof *past);
     w->n = n;
@@ -92,11 +88,11 @@ static fac_status put(fac_writer *w, int32_t id, bool *go_on, fac_error *err) {
     char *bytes = few;
     bool stopped;
     size_t n = fac_tokenizer_piece(w->t, id, 0, few, sizeof few);
-    if (n > sizeof few && !(bytes = fac_alloc(n, 1))) return no_memory(err);
+    if (n > sizeof few && !(bytes = fac_alloc(n, 1))) return fac_raise_memory(err, "the answer");
     if (bytes != few) fac_tokenizer_piece(w->t, id, 0, bytes, n);
     const size_t ready = fac_stream_add(&w->stream, bytes, n, &stopped);
     if (bytes != few) fac_release(bytes);
-    if (ready == SIZE_MAX) return no_memory(err);
+    if (ready == SIZE_MAX) return fac_raise_memory(err, "the answer");
     if (w->tell && !tell_bytes(w, id, w->stream.held, ready)) stop_for(w, FAC_FINISH_CALLER, go_on);
     fac_stream_take(&w->stream, ready);
     if (!stopped) return FAC_OK;
@@ -116,8 +112,7 @@ static fac_status choose(fac_writer *w, const float *logits, int32_t *id, bool *
     if (!w->o->grammar) return FAC_OK;
     if (*id >= w->matcher.g->count || !fac_matcher_takes(&w->matcher, *id)) {
         const bool *allowed = fac_matcher_walk(&w->matcher);
-        if (!allowed)
-            return fac_raise(err, FAC_E_NOMEM, "no memory for a grammar, or it is too ambiguous");
+        if (!allowed) return fac_raise_memory(err, "a grammar, or it is too ambiguous");
         const int64_t both = w->matcher.g->count < n ? w->matcher.g->count : n;
         *id = fac_sample_in(&s, logits, both, allowed, w->past, w->n, w->room);
         if (!allowed[*id]) stop_for(w, FAC_FINISH_STOP, go_on); /* the vocabulary has no way on */

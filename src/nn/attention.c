@@ -2,6 +2,7 @@
  * torch.nn.MultiheadAttention. */
 #include <math.h>
 #include "nn/nn_internal.h"
+#include "ops/shape.h"
 
 enum { Q, K, V, PARTS };
 
@@ -31,7 +32,7 @@ static void project(fac_value *in[PARTS], int64_t size, bool has_bias) {
 /* N,1,1,T: true for the keys that a sequence has. */
 static fac_value *present(fac_value *k, fac_value *lengths) {
     fac_graph *g = k->graph;
-    fac_value *keys = fac_squeeze(fac_slice(fac_shape_of(k), 0, 1, 2, 1), fac_shape(0));
+    fac_value *keys = fac_dim_of(k, 1);
     fac_value *at = fac_arange(fac_number(g, FAC_I64, 0), keys, fac_number(g, FAC_I64, 1));
     return fac_less(at, fac_unsqueeze(fac_cast(lengths, FAC_I64), fac_shape(1, 2, 3)));
 }

@@ -4,10 +4,7 @@
 #include "graph/graph_internal.h"
 #include "facula/sound.h"
 #include "nn/sound.h"
-
-static fac_value *number(const fac_value *like, double x) {
-    return fac_number(like->graph, like->type.dtype, x);
-}
+#include "ops/shape.h"
 
 /* A tensor of f64, whose reference this takes, as a constant of x's type; or the error that was
  * met. */
@@ -45,14 +42,15 @@ static fac_value *power(fac_value *x, const fac_nn_spectrogram_opts *o) {
 /* Decibels, not below the clip's largest by more than top. */
 static fac_value *decibels(fac_value *p, double top) {
     const fac_dims clip = fac_shape(1, 2);
-    fac_value *db = fac_mul(fac_log(fac_max(p, number(p, 1e-10))), number(p, 10 / log(10)));
-    return fac_max(db, fac_sub(fac_reduce_max(db, clip, true), number(p, top)));
+    fac_value *db =
+        fac_mul(fac_log(fac_max(p, fac_number_as(p, 1e-10))), fac_number_as(p, 10 / log(10)));
+    return fac_max(db, fac_sub(fac_reduce_max(db, clip, true), fac_number_as(p, top)));
 }
 
 static fac_value *loudness(fac_value *p, const fac_nn_spectrogram_opts *o) {
     switch (o->loudness) {
     case FAC_LOUDNESS_LOG:
-        return fac_log(fac_add(p, number(p, 1e-6)));
+        return fac_log(fac_add(p, fac_number_as(p, 1e-6)));
     case FAC_LOUDNESS_DB:
         return decibels(p, o->top_db > 0 ? o->top_db : 80);
     case FAC_LOUDNESS_MAGNITUDE:
@@ -67,7 +65,7 @@ static fac_value *normalized(fac_value *v) {
     const fac_dims clip = fac_shape(1, 2);
     fac_value *centred = fac_sub(v, fac_mean(v, clip, true));
     fac_value *deviation = fac_sqrt(fac_mean(fac_mul(centred, centred), clip, true));
-    return fac_div(centred, fac_add(deviation, number(v, 1e-5)));
+    return fac_div(centred, fac_add(deviation, fac_number_as(v, 1e-5)));
 }
 
 static fac_value *picture(fac_value *x, const fac_nn_spectrogram_opts *o) {
@@ -130,5 +128,5 @@ fac_value *fac_nn_preemphasis(fac_value *x, double coefficient) {
     if (x->type.dims.n != 2) return wrong(x, "preemphasis: waveforms are B,samples");
     fac_value *before = fac_pad(x, fac_ints(g, fac_shape(1, -1)), NULL, fac_ints(g, fac_shape(1)),
                                 FAC_PAD_CONSTANT);
-    return fac_sub(x, fac_mul(before, number(x, coefficient != 0 ? coefficient : 0.97)));
+    return fac_sub(x, fac_mul(before, fac_number_as(x, coefficient != 0 ? coefficient : 0.97)));
 }

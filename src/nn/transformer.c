@@ -1,6 +1,7 @@
 /* Blocks of a transformer (Vaswani et al. 2017), with the parameters and the order of
- * torch.nn.TransformerEncoderLayer and TransformerDecoderLayer: x = norm(x + part(x)), or with
- * norm_first x = x + part(norm(x)),   for attention, attention over memory, feed forward */
+ * torch.nn.TransformerEncoderLayer and TransformerDecoderLayer:
+ *   x = norm(x + part(x)), or with norm_first x = x + part(norm(x)),   for attention, attention
+ *       over memory, feed forward */
 #include "nn/nn_internal.h"
 
 typedef struct block {

@@ -25,7 +25,7 @@ const fac_zoo fac_zoo_models[] = {
       "transform_input=False: photos become x/127.5 - 1",
       .preset = "tf", .unused = "aux", IMAGENET(googlenet) },
     { "googlenet?transform_input",
-      "the same behind torchvision's transform_input, which its published weights set: takes "
+      "the same after torchvision's transform_input, which its published weights set: takes "
       "inputs "
       "normalized as ImageNet",
       .preset = "imagenet", .unused = "aux", IMAGENET(googlenet_transformed) },

@@ -232,7 +232,7 @@ fac_status fac_import_attr_tensor(fac_import *im, const fac_proto_attr *a, fac_t
     fac_bytes bytes = a->t.p ? a->t : (fac_bytes){ a->self.p, 0 };
     FAC_TRY(fac_proto_read_tensor(bytes, &im->arena, &proto, err));
     if (!fac_reserve(&im->tensors, &im->room_tensors, im->ntensors + 1, sizeof *im->tensors))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a tensor");
+        return fac_raise_memory(err, "a tensor");
     FAC_TRY(fac_proto_to_tensor(&im->files, &proto, &t, err));
     im->tensors[im->ntensors++] = t;
     *out = t;

@@ -5,19 +5,15 @@
 #include "onnx/module.h"
 #include "onnx/opaque.h"
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the nodes");
-}
-
 /* ---- names ---- */
 
 fac_status fac_body_define(fac_body *b, const char *name, fac_definition d, fac_error *err) {
     if (fac_table_get(&b->names, name))
         return fac_raise(err, FAC_E_FORMAT, "value \"%s\" is defined twice", name);
     fac_definition *copy = fac_arena_alloc(&b->im->arena, 1, sizeof *copy);
-    if (!copy) return no_memory(err);
+    if (!copy) return fac_raise_memory(err, "the nodes");
     *copy = d;
-    return fac_table_put(&b->names, name, copy) ? FAC_OK : no_memory(err);
+    return fac_table_put(&b->names, name, copy) ? FAC_OK : fac_raise_memory(err, "the nodes");
 }
 
 void fac_body_close(fac_body *b) { fac_table_free(&b->names); }
@@ -156,7 +152,8 @@ static fac_status sort(fac_body *b, order *o, fac_error *err) {
     o->stack = fac_arena_alloc(arena, n, sizeof *o->stack);
     o->input = fac_arena_alloc(arena, n, sizeof *o->input);
     o->placed = fac_arena_alloc(arena, n, sizeof *o->placed);
-    if (!o->state || !o->stack || !o->input || !o->placed) return no_memory(err);
+    if (!o->state || !o->stack || !o->input || !o->placed)
+        return fac_raise_memory(err, "the nodes");
     for (size_t k = 0; k < n; k++)
         if (o->state[k] == WAITING) FAC_TRY(place(b, o, k, err));
     return FAC_OK;
@@ -248,7 +245,7 @@ static fac_status build_in_scope(fac_body *b, const fac_proto_node *n, fac_value
     const char *outside = g->scope, *module = fac_import_module(b, n);
     const char *name = module ? module : scope_of(g, fac_import_label(n));
     const fac_node *last = g->last;
-    if (!name) return no_memory(err);
+    if (!name) return fac_raise_memory(err, "the nodes");
     fac_graph_push(g, name);
     const fac_proto_function *f = fac_import_function(b->im, n);
     fac_status status = f ? call(b, f, n, in, out, err) : build_op(b, n, in, out, err);
@@ -278,7 +275,7 @@ static fac_status build_opaque(fac_body *b, const fac_proto_node *n, fac_value *
     const fac_node *last = g->last;
     const char *module = fac_import_module(b, n),
                *name = module ? module : scope_of(g, fac_import_label(n));
-    if (!name) return no_memory(err);
+    if (!name) return fac_raise_memory(err, "the nodes");
     FAC_TRY(fac_import_opaque(b, n, out, err));
     if (n->out.n) name_node(g, last, out[0], n, name, g->scope);
     return FAC_OK;
@@ -289,7 +286,7 @@ static fac_status build_node(fac_body *b, const fac_proto_node *n, fac_error *er
     /* load() may look at more than the file names: what is not there is NULL */
     fac_value **in = fac_arena_alloc(&im->arena, n->in.n + FAC_ONNX_ROOM, sizeof *in);
     fac_value **out = fac_arena_alloc(&im->arena, n->out.n + FAC_ONNX_ROOM, sizeof *out);
-    if (!in || !out) return no_memory(err);
+    if (!in || !out) return fac_raise_memory(err, "the nodes");
     if (!im->budget--)
         return fac_raise(err, FAC_E_UNSUPPORTED, "functions that expand to too many nodes");
     fac_status status = read_inputs(b, n, in, err);

@@ -1,8 +1,11 @@
 /* What the files of the exporter share.
  *
  *   save.c         the road: graph -> one whose every node can be said -> records -> messages ->
- * file save_settle.c  which opset, and what is expanded or computed in a wider type to fit it
- *   save_node.c    records of nodes and constants: what fac_op.save() calls, and fac_onnx_plain
+ *                  file
+ *   save_settle.c  which opset, and what is expanded or computed in a wider type to fit it
+ *   save_node.c    one node, by fac_op.save() or by its tables (fac_onnx_plain)
+ *   save_put.c     records of nodes and attributes: what fac_op.save() calls
+ *   save_value.c   constants, and names of what a node reads
  *   save_name.c    names of values and nodes
  *   save_body.c    bodies of nodes: subgraphs and functions
  *   encode.c       protobuf */
@@ -113,6 +116,10 @@ bool fac_export_can(fac_export *ex, const fac_node *n);
 /* Records a node of ex->g. */
 fac_status fac_export_node(fac_export *ex, const fac_node *n, fac_error *err);
 void fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t);
+
+/* ---- save_value.c ---- */
+/* The name of x as another element type: a Cast that is put before. */
+const char *fac_export_cast(const fac_onnx_writer *w, const char *x, fac_dtype to);
 
 /* What a put needs: memory of the export, which fails when there is none. */
 void *fac_export_get(fac_export *ex, size_t n, size_t size);

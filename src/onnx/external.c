@@ -1,13 +1,13 @@
 /* External data: the bytes of a tensor in another file of the model's folder.
  *
  * A model is data from strangers: its locations must not reach any other file.  So a location is
- * relative, has no "..", and the real path after all links lies under the model's folder; that
- * real path is what is opened.  There are two exceptions:
+ * relative, has no "..", and the real path after all links lies under the model's folder; that real
+ * path is what is opened.  There are two exceptions:
  *
  * - The cache of Hugging Face keeps contents in models--X/blobs and names in
- * models--X/snapshots/HASH, which are links there. Where the model itself is such a link, into a
- * folder `blobs` beside one of the folders that its name lies in, its data may be files of that
- * same folder: what lies there was fetched for the same models.
+ *   models--X/snapshots/HASH, which are links there. Where the model itself is such a link, into a
+ *   folder `blobs` beside one of the folders that its name lies in, its data may be files of that
+ *   same folder: what lies there was fetched for the same models.
  * - Below a folder that the caller names (fac_onnx_opts.link_root), whatever links lead there. */
 #include <errno.h>
 #include <limits.h>
@@ -116,7 +116,7 @@ static fac_status open_file(fac_source_files *s, const char *location, fac_file 
         FAC_TRY(fac_file_map(real, &file, err));
         if (!fac_table_put(&s->external, location, file)) {
             fac_file_free(file);
-            return fac_raise(err, FAC_E_NOMEM, "no memory for external data");
+            return fac_raise_memory(err, "external data");
         }
     }
     *out = file;

@@ -3,11 +3,14 @@
  *   load.c       the road: file -> messages -> scan -> leaves and nodes -> graph
  *   scan.c       is every op, opset and element type ours?  All that is missing in one message
  *   body.c       the nodes of a graph or a function: who defines which name, in which order,
- * building outer.c      what a subgraph reads from outside subgraph.c   subgraphs and functions as
- * closed graphs: bodies of nodes attribute.c  what a node says of itself: fac_onnx_int() and its
- * sisters, references to a function's attributes node.c       one node through the tables of an
- * op's descriptor, or through its load() opaque.c     nodes that cannot be built, for those who
- * only look module.c     the module that PyTorch's exporter says a node stands in */
+ *                building
+ *   outer.c      what a subgraph reads from outside
+ *   subgraph.c   subgraphs and functions as closed graphs: bodies of nodes
+ *   attribute.c  what a node says of itself: fac_onnx_int() and its sisters, references to a
+ *                function's attributes
+ *   node.c       one node through the tables of an op's descriptor, or through its load()
+ *   opaque.c     nodes that cannot be built, for those who only look
+ *   module.c     the module that PyTorch's exporter says a node stands in */
 #ifndef FACULA_ONNX_IMPORT_H
 #define FACULA_ONNX_IMPORT_H
 #include <string.h>

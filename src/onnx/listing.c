@@ -4,10 +4,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the list of nodes");
-}
-
 const char *fac_onnx_role_name(fac_onnx_role role) {
     static const char *const names[] = { "data", "weight", "bias", "stored" };
     return names[role];
@@ -50,10 +46,11 @@ static fac_status list_node(fac_onnx_listing *l, const fac_listing_place *at,
     one.domain = fac_arena_text(&l->arena, fac_import_domain(n->domain));
     one.inside = at->inside;
     one.whose = whose(at, n, one.opset);
-    if (!one.name || !one.type || !one.domain) return no_memory(err);
+    if (!one.name || !one.type || !one.domain) return fac_raise_memory(err, "the list of nodes");
     FAC_TRY(fac_listing_args(l, at, n, &one, err));
     FAC_TRY(fac_listing_attrs(l, at, n, &one, err));
-    if (!fac_reserve(&l->nodes, &l->room, l->n + 1, sizeof *l->nodes)) return no_memory(err);
+    if (!fac_reserve(&l->nodes, &l->room, l->n + 1, sizeof *l->nodes))
+        return fac_raise_memory(err, "the list of nodes");
     l->nodes[l->n++] = one;
     return FAC_OK;
 }
@@ -67,7 +64,7 @@ static fac_status list_inner(fac_onnx_listing *l, const fac_listing_place *at,
         fac_listing_place inner = { at->im, NULL, a->graph, at->opsets, NULL };
         inner.inside = fac_arena_print(&l->arena, "%s%s%s.%s", at->inside, *at->inside ? "/" : "",
                                        fac_import_label(n), a->name);
-        if (!inner.inside) return no_memory(err);
+        if (!inner.inside) return fac_raise_memory(err, "the list of nodes");
         FAC_TRY(list_nodes(l, &inner, &a->graph->nodes, err));
     }
     return FAC_OK;
@@ -92,7 +89,7 @@ static fac_status look(void *self, fac_body *main, fac_error *err) {
         const fac_proto_function *f = &m->functions.at[k];
         fac_listing_place at = { main->im, NULL, NULL, &f->opsets, NULL };
         at.inside = fac_arena_print(&l->arena, "%s%s%s", f->domain, *f->domain ? ":" : "", f->name);
-        if (!at.inside) return no_memory(err);
+        if (!at.inside) return fac_raise_memory(err, "the list of nodes");
         FAC_TRY(list_nodes(l, &at, &f->nodes, err));
     }
     return FAC_OK;
@@ -104,7 +101,7 @@ fac_status fac_onnx_list_nodes(const char *path, fac_onnx_listing **out, fac_err
     fac_import im = { .opts = &(fac_onnx_opts){ .opaque = true }, .look = look };
     fac_graph *g = NULL;
     fac_onnx_listing *l = fac_alloc(1, sizeof *l);
-    if (!l) return no_memory(err);
+    if (!l) return fac_raise_memory(err, "the list of nodes");
     im.look_self = l;
     fac_status status = fac_source_open(path, &im.files, err);
     if (status) {

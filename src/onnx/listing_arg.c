@@ -4,10 +4,6 @@
 #include "onnx/listing.h"
 #include "onnx/opaque.h"
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the list of nodes");
-}
-
 /* ---- values ---- */
 
 static const fac_definition *definition(const fac_listing_place *at, const char *name) {
@@ -69,7 +65,8 @@ static fac_status type_of_tensor(fac_onnx_listing *l, const fac_proto_tensor *t,
     int rank = 0;
     FAC_TRY(
         fac_proto_each(t->self, FAC_PROTO_TENSOR_DIMS, FAC_PROTO_VARINTS, count_dim, &rank, err));
-    if (!(s.to = fac_arena_alloc(&l->arena, (size_t)rank + 1, sizeof *s.to))) return no_memory(err);
+    if (!(s.to = fac_arena_alloc(&l->arena, (size_t)rank + 1, sizeof *s.to)))
+        return fac_raise_memory(err, "the list of nodes");
     FAC_TRY(fac_proto_each(t->self, FAC_PROTO_TENSOR_DIMS, FAC_PROTO_VARINTS, add_dim, &s, err));
     a->dims = s.to;
     a->rank = rank;
@@ -81,13 +78,13 @@ static fac_status type_of_value(fac_onnx_listing *l, const fac_graph *g, const f
                                 fac_onnx_arg *a, fac_error *err) {
     const fac_dims *d = &v->type.dims;
     fac_onnx_dim *dims = fac_arena_alloc(&l->arena, (size_t)d->n + 1, sizeof *dims);
-    if (!dims) return no_memory(err);
+    if (!dims) return fac_raise_memory(err, "the list of nodes");
     for (int k = 0; k < d->n; k++) {
         const char *name = fac_is_symbol(g, d->d[k]) ? fac_symbol_name(g, d->d[k]) : NULL;
         const bool open = d->d[k] < 0, named = name && *name != '?';
         dims[k] =
             (fac_onnx_dim){ open ? -1 : d->d[k], named ? fac_arena_text(&l->arena, name) : NULL };
-        if (named && !dims[k].name) return no_memory(err);
+        if (named && !dims[k].name) return fac_raise_memory(err, "the list of nodes");
     }
     a->dims = dims;
     a->rank = d->n;
@@ -111,13 +108,13 @@ static fac_status type_of_declared(fac_onnx_listing *l, const fac_proto_value *v
     if (t->type) a->dtype = fac_proto_dtype_name(t->type);
     if (!fac_proto_has(t->has, FAC_PROTO_DENSE_SHAPE)) return FAC_OK;
     fac_onnx_dim *dims = fac_arena_alloc(&l->arena, t->shape.dims.n + 1, sizeof *dims);
-    if (!dims) return no_memory(err);
+    if (!dims) return fac_raise_memory(err, "the list of nodes");
     for (size_t k = 0; k < t->shape.dims.n; k++) {
         const fac_proto_dim *d = &t->shape.dims.at[k];
         const bool known = fac_proto_has(d->has, FAC_PROTO_DIM_VALUE) && d->value >= 0;
         dims[k] = (fac_onnx_dim){ known ? d->value : -1,
                                   *d->param ? fac_arena_text(&l->arena, d->param) : NULL };
-        if (*d->param && !dims[k].name) return no_memory(err);
+        if (*d->param && !dims[k].name) return fac_raise_memory(err, "the list of nodes");
     }
     a->dims = dims;
     a->rank = (int)t->shape.dims.n;
@@ -171,7 +168,7 @@ static fac_status find_type(fac_onnx_listing *l, const fac_listing_place *at, co
 static fac_status find_arg(fac_onnx_listing *l, const fac_listing_place *at, const char *name,
                            fac_onnx_arg *a, fac_error *err) {
     *a = (fac_onnx_arg){ .name = fac_arena_text(&l->arena, name), .rank = -1 };
-    if (!a->name) return no_memory(err);
+    if (!a->name) return fac_raise_memory(err, "the list of nodes");
     if (*name) FAC_TRY(find_type(l, at, name, a, err));
     a->bytes = bytes_of(a);
     return FAC_OK;
@@ -244,7 +241,7 @@ fac_status fac_listing_args(fac_onnx_listing *l, const fac_listing_place *at,
     fac_onnx_arg *in = fac_arena_alloc(&l->arena, n->in.n + 1, sizeof *in);
     fac_onnx_arg *out = fac_arena_alloc(&l->arena, n->out.n + 1, sizeof *out);
     const bool reshaped = is_reshaped(at, n, to->opset);
-    if (!in || !out) return no_memory(err);
+    if (!in || !out) return fac_raise_memory(err, "the list of nodes");
     for (size_t k = 0; k < n->in.n; k++) {
         FAC_TRY(find_arg(l, at, n->in.at[k], &in[k], err));
         in[k].role = role_of(at, n, (int)k, &in[k]);

@@ -4,10 +4,6 @@
 
 enum { SHOWN = 64 }; /* elements of a list that are written out */
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the attributes of a node");
-}
-
 /* ---- values as text ---- */
 
 typedef struct writer {
@@ -104,7 +100,7 @@ static fac_status take_attr(fac_onnx_listing *l, fac_import *im, const fac_proto
                            text.failed ? NULL : fac_arena_text(&l->arena, text.s ? text.s : ""),
                            true };
     fac_text_free(&text);
-    return to->name && to->value ? FAC_OK : no_memory(err);
+    return to->name && to->value ? FAC_OK : fac_raise_memory(err, "the attributes of a node");
 }
 
 /* ---- defaults ---- */
@@ -157,13 +153,13 @@ fac_status fac_listing_attrs(fac_onnx_listing *l, const fac_listing_place *at,
                              const fac_proto_node *n, fac_onnx_listed *to, fac_error *err) {
     const size_t room = n->attrs.n + count_defaults(to) + 1;
     fac_onnx_said *said = fac_arena_alloc(&l->arena, room, sizeof *said);
-    if (!said) return no_memory(err);
+    if (!said) return fac_raise_memory(err, "the attributes of a node");
     for (size_t k = 0; k < n->attrs.n; k++)
         FAC_TRY(take_attr(l, at->im, &n->attrs.at[k], &said[to->nattrs++], err));
     for (const fac_onnx_default *d = fac_onnx_defaults; d->type; d++) {
         if (!applies(d, to) || has_attr(n, d->attr)) continue;
         said[to->nattrs] = (fac_onnx_said){ d->attr, "", default_text(l, to, said, d), false };
-        if (!said[to->nattrs++].value) return no_memory(err);
+        if (!said[to->nattrs++].value) return fac_raise_memory(err, "the attributes of a node");
     }
     to->attrs = said;
     return FAC_OK;

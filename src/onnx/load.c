@@ -30,10 +30,6 @@ static const fac_dims *given(const fac_onnx_opts *opts, const char *name) {
     return NULL;
 }
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the inputs");
-}
-
 /* What a caller's sizes say of named dims: a name means the same size wherever it stands. */
 static fac_status bind_names(fac_import *im, const fac_proto_value *v, const fac_dims *dims,
                              fac_error *err) {
@@ -51,7 +47,8 @@ static fac_status bind_names(fac_import *im, const fac_proto_value *v, const fac
                              (long long)*size, (long long)dims->d[k]);
         if (size) continue;
         size = fac_arena_alloc(&im->arena, 1, sizeof *size);
-        if (!size || !fac_table_put(&im->bound, param, size)) return no_memory(err);
+        if (!size || !fac_table_put(&im->bound, param, size))
+            return fac_raise_memory(err, "the inputs");
         *size = dims->d[k];
     }
     return FAC_OK;
@@ -121,10 +118,10 @@ static fac_status list_value(fac_body *b, const fac_proto_value *v, const fac_on
     fac_graph *g = b->im->g;
     const bool alone = !is_sequence(v) && l->n == 1 && !l->sequence;
     fac_value **all = fac_arena_alloc(&b->im->arena, l->n > 0 ? (size_t)l->n : 1, sizeof *all);
-    if (!all) return no_memory(err);
+    if (!all) return fac_raise_memory(err, "the inputs");
     for (int k = 0; k < l->n; k++) {
         const char *name = alone ? v->name : fac_arena_print(&b->im->arena, "%s.%d", v->name, k);
-        if (!name) return no_memory(err);
+        if (!name) return fac_raise_memory(err, "the inputs");
         all[k] = fac_input(g, name, l->types[k].dtype, l->types[k].dims);
     }
     *out = l->n < 0 ? fac_list_nothing(g) : alone ? all[0] : fac_list_new(g, l->n, all);
@@ -302,7 +299,7 @@ static fac_status road(fac_import *im, fac_graph **out, fac_error *err) {
     FAC_TRY(fac_import_tables(im, err));
     FAC_TRY(fac_import_scan(im, err));
     im->g = fac_graph_new();
-    if (!im->g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!im->g) return fac_raise_memory(err, "a graph");
     add_notes(im);
     if (fac_import_lenient(im)) FAC_TRY(fac_import_declared(im, err));
     FAC_TRY(build(im, err));

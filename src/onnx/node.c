@@ -324,7 +324,7 @@ fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const 
     if (!s && fac_import_lenient(im))
         return fac_raise(err, FAC_E_UNSUPPORTED, "op %s is not ours", n->type);
     if (!s) return fac_import_unsupported(im, n, opset, err);
-    if (!self.asked) return fac_raise(err, FAC_E_NOMEM, "no memory for a node");
+    if (!self.asked) return fac_raise_memory(err, "a node");
     FAC_TRY(check_inputs(&self.pub, s, in, err));
     FAC_TRY(check_lists(&self.pub, in, err));
     FAC_TRY(check_ranks(&self.pub, s, in, err));
@@ -383,7 +383,7 @@ static fac_status constant_of(fac_import *im, const fac_proto_attr *a, int64_t k
     collected c = { .size = size,
                     .arena = texts ? &im->arena : NULL,
                     .to = fac_arena_alloc(&im->arena, count, size) };
-    if (!c.to) return fac_raise(err, FAC_E_NOMEM, "no memory for a constant");
+    if (!c.to) return fac_raise_memory(err, "a constant");
     if (one)
         collect(&c, bits, a->s);
     else

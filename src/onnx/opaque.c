@@ -87,7 +87,7 @@ fac_status fac_import_declared(fac_import *im, fac_error *err) {
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < lists[k]->n; i++)
             if (!fac_table_put(&im->declared, lists[k]->at[i].name, &lists[k]->at[i]))
-                return fac_raise(err, FAC_E_NOMEM, "no memory for the types of values");
+                return fac_raise_memory(err, "the types of values");
     return FAC_OK;
 }
 
@@ -146,7 +146,7 @@ static fac_status emit(fac_body *b, const char *type, const char *domain, const 
     attrs a = { fac_arena_text(&b->g->arena, type), fac_arena_text(&b->g->arena, domain),
                 list_dtypes(b->g, types, count) };
     fac_value *y = a.type && a.domain && a.dtypes ? build(b, &a, types, count, n) : NULL;
-    if (!y) return fac_raise(err, FAC_E_NOMEM, "no memory for a node");
+    if (!y) return fac_raise_memory(err, "a node");
     FAC_TRY(fac_graph_check(b->g, err));
     for (int k = 0; k < count; k++) out[k] = y->node->out[k];
     return FAC_OK;
@@ -157,7 +157,7 @@ fac_status fac_import_opaque(fac_body *b, const fac_proto_node *n, fac_value *ou
     const int count = n->out.n ? (int)n->out.n : 1;
     fac_type *types = fac_arena_alloc(&b->im->arena, (size_t)count, sizeof *types);
     fac_value **made = fac_arena_alloc(&b->im->arena, (size_t)count, sizeof *made);
-    if (!types || !made) return fac_raise(err, FAC_E_NOMEM, "no memory for a node");
+    if (!types || !made) return fac_raise_memory(err, "a node");
     if (err) *err = (fac_error){ 0 };
     b->g->error = (fac_error){ 0 };
     for (size_t k = 0; k < n->out.n; k++) types[k] = declared(b, n->out.at[k]);

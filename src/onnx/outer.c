@@ -10,23 +10,21 @@ typedef struct names {
     size_t n, room;
 } names;
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the names of a subgraph");
-}
-
 static fac_status add(names *to, const char *name, fac_error *err) {
     static const char there = 0;
     if (!*name || fac_table_get(&to->seen, name)) return FAC_OK;
     if (!fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at) ||
         !fac_table_put(&to->seen, name, (void *)(uintptr_t)&there))
-        return no_memory(err);
+        return fac_raise_memory(err, "the names of a subgraph");
     to->at[to->n++] = name;
     return FAC_OK;
 }
 
 static fac_status define(fac_table *own, const char *name, fac_error *err) {
     static const char there = 0;
-    return !*name || fac_table_put(own, name, (void *)(uintptr_t)&there) ? FAC_OK : no_memory(err);
+    return !*name || fac_table_put(own, name, (void *)(uintptr_t)&there)
+               ? FAC_OK
+               : fac_raise_memory(err, "the names of a subgraph");
 }
 
 static fac_status define_all(fac_table *own, const fac_proto_graph *g, fac_error *err) {
@@ -66,7 +64,7 @@ fac_status fac_import_reads(fac_import *im, fac_proto_node *n, fac_error *err) {
     names all = { 0 };
     fac_status status = add_all(&all, n, err);
     const char **copy = status ? NULL : fac_arena_alloc(&im->arena, all.n, sizeof *copy);
-    if (!status && !copy) status = no_memory(err);
+    if (!status && !copy) status = fac_raise_memory(err, "the names of a subgraph");
     if (!status) {
         if (all.n) memcpy(copy, all.at, all.n * sizeof *copy);
         n->reads = (fac_proto_names){ copy, all.n };

@@ -360,7 +360,7 @@ static fac_status record(fac_export *ex, fac_error *err) {
     }
     for (const fac_node *n = g->first; n; n = n->next) FAC_TRY(fac_export_node(ex, n, err));
     FAC_TRY(add_outputs(ex, err));
-    return ex->failed ? fac_raise(err, FAC_E_NOMEM, "no memory for the nodes") : FAC_OK;
+    return ex->failed ? fac_raise_memory(err, "the nodes") : FAC_OK;
 }
 
 /* ---- the file beside it ---- */
@@ -373,7 +373,7 @@ static fac_status place(fac_export *ex, const char *path, size_t *end, fac_error
                *file = fac_arena_print(&ex->arena, "%s.data", slash ? slash + 1 : path);
     size_t total = 0, at = 0;
     bool fits = true;
-    if (!file) return fac_raise(err, FAC_E_NOMEM, "no memory for a name");
+    if (!file) return fac_raise_memory(err, "a name");
     for (fac_record_tensor *t = ex->tensors; t && fits; t = t->next)
         fits = fac_size_add(total, fac_onnx_small_bytes(&t->is.t->type), &total);
     for (fac_record_tensor *t = ex->tensors; t && fits && total > inside; t = t->next) {

@@ -5,10 +5,6 @@
 #include "base/error.h"
 #include "onnx/export.h"
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for names");
-}
-
 /* The name of one value of the outside; free says whether nobody else had it. */
 static bool claim(fac_export *ex, const fac_value *v, const char *name, bool *free) {
     const fac_value *other = fac_table_get(&ex->values, name);
@@ -22,20 +18,20 @@ static bool claim(fac_export *ex, const fac_value *v, const char *name, bool *fr
 static fac_status claim_leaves(fac_export *ex, fac_value *const *list, size_t n, fac_error *err) {
     bool free;
     for (size_t k = 0; k < n; k++)
-        if (!claim(ex, list[k], list[k]->name, &free)) return no_memory(err);
+        if (!claim(ex, list[k], list[k]->name, &free)) return fac_raise_memory(err, "names");
     return FAC_OK;
 }
 
 fac_status fac_export_names(fac_export *ex, fac_error *err) {
     const fac_graph *g = ex->g;
     ex->name_of = fac_arena_alloc(&ex->arena, g->ids, sizeof *ex->name_of);
-    if (!ex->name_of) return no_memory(err);
+    if (!ex->name_of) return fac_raise_memory(err, "names");
     FAC_TRY(claim_leaves(ex, g->inputs, g->ninputs, err));
     FAC_TRY(claim_leaves(ex, g->params, g->nparams, err));
     for (size_t k = 0; k < g->noutputs; k++) {
         bool free;
         const char *name = g->outputs[k].name;
-        if (!claim(ex, g->outputs[k].value, name, &free)) return no_memory(err);
+        if (!claim(ex, g->outputs[k].value, name, &free)) return fac_raise_memory(err, "names");
         if (!free)
             return fac_raise(err, FAC_E_ARGUMENT,
                              "output \"%s\" has the name of another value, which ONNX forbids",

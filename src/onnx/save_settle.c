@@ -221,8 +221,7 @@ static fac_status bind_batch(const fac_export *ex, const fac_graph *from, fac_gr
                          (long long)size);
     binding b = { d->d[0], size };
     *own = fac_graph_rebuild(from, &(fac_rebuild){ .self = &b, .leaf = bind_leaf }, NULL);
-    return *own ? fac_graph_check(*own, err)
-                : fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the graph");
+    return *own ? fac_graph_check(*own, err) : fac_raise_memory(err, "a copy of the graph");
 }
 
 /* ---- all opsets ---- */
@@ -232,7 +231,7 @@ static fac_status refusal(const settling *s, fac_error *err) {
     for (int k = 0; k < s->nrefused; k++)
         fac_text_print(&text, "%s%s", k ? ", " : "", s->refused[k]->name);
     fac_status status =
-        text.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for a message")
+        text.failed ? fac_raise_memory(err, "a message")
                     : fac_raise(err, FAC_E_UNSUPPORTED, "ONNX opset %d has no way to say: %s",
                                 s->ex->opset, text.s);
     fac_text_free(&text);
@@ -244,9 +243,9 @@ static fac_status choose(fac_export *ex, const fac_graph *from, fac_error *err) 
     for (ex->opset = asked ? asked : FAC_ONNX_USUAL;; ex->opset++) {
         settling s = { .ex = ex };
         fac_graph *g = settled(&s, from);
-        if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the graph");
-        fac_status status = ex->failed ? fac_raise(err, FAC_E_NOMEM, "no memory for the nodes")
-                                       : fac_graph_check(g, err);
+        if (!g) return fac_raise_memory(err, "a copy of the graph");
+        fac_status status =
+            ex->failed ? fac_raise_memory(err, "the nodes") : fac_graph_check(g, err);
         if (!status && s.nrefused && (asked || ex->opset == FAC_ONNX_NEWEST))
             status = refusal(&s, err);
         if (!status && !s.nrefused) {

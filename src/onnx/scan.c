@@ -7,10 +7,6 @@
 
 /* ---- tables ---- */
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the tables of the import");
-}
-
 /* The key of an op: its type, with the domain in front unless that is the default one. */
 static const char *key_of(fac_arena *arena, const char *domain, const char *type) {
     domain = domain ? fac_import_domain(domain) : "";
@@ -23,9 +19,10 @@ static fac_status add_spellings(fac_import *im, const fac_op *op, const fac_onnx
     for (; how && how->type; how++) {
         const char *key = key_of(&im->arena, how->domain, how->type);
         fac_spelling *s = fac_arena_alloc(&im->arena, 1, sizeof *s);
-        if (!key || !s) return no_memory(err);
+        if (!key || !s) return fac_raise_memory(err, "the tables of the import");
         *s = (fac_spelling){ op, how, fac_table_get(&im->spellings, key) };
-        if (!fac_table_put(&im->spellings, key, s)) return no_memory(err);
+        if (!fac_table_put(&im->spellings, key, s))
+            return fac_raise_memory(err, "the tables of the import");
     }
     return FAC_OK;
 }
@@ -51,10 +48,11 @@ fac_status fac_import_tables(fac_import *im, fac_error *err) {
     for (size_t k = 0; k < im->model.functions.n; k++) {
         fac_proto_function *f = &im->model.functions.at[k];
         const char *key = function_key(&im->arena, f->domain, f->name, f->overload);
-        if (!key) return no_memory(err);
+        if (!key) return fac_raise_memory(err, "the tables of the import");
         if (fac_table_get(&im->functions, key))
             return fac_raise(err, FAC_E_FORMAT, "function \"%s\" is defined twice", f->name);
-        if (!fac_table_put(&im->functions, key, f)) return no_memory(err);
+        if (!fac_table_put(&im->functions, key, f))
+            return fac_raise_memory(err, "the tables of the import");
     }
     return FAC_OK;
 }
@@ -121,10 +119,11 @@ typedef struct scan {
 static fac_status miss(scan *s, const char *what, const char *message, fac_error *err) {
     if (s->branches) return FAC_OK;
     missing *m = what ? fac_table_get(&s->seen, what) : NULL;
-    if (!what || !message) return no_memory(err);
+    if (!what || !message) return fac_raise_memory(err, "the tables of the import");
     if (!m) {
         m = fac_arena_alloc(&s->im->arena, 1, sizeof *m);
-        if (!m || !fac_table_put(&s->seen, what, m)) return no_memory(err);
+        if (!m || !fac_table_put(&s->seen, what, m))
+            return fac_raise_memory(err, "the tables of the import");
         m->what = what;
         *s->last = m;
         s->last = &m->next;
@@ -199,7 +198,7 @@ static fac_status scan_subgraphs(scan *s, fac_proto_node *n, const fac_proto_ops
         fac_proto_attr *a = &n->attrs.at[k];
         if (!a->g.p) continue;
         if (!(a->graph = fac_arena_alloc(&s->im->arena, 1, sizeof *a->graph)))
-            return no_memory(err);
+            return fac_raise_memory(err, "the tables of the import");
         FAC_TRY(fac_proto_read_graph(a->g, &s->im->arena, a->graph, err));
         s->im->budget += a->graph->nodes.n;
         s->branches += is_branch(n);

@@ -10,10 +10,6 @@
 #include "op_list.h"
 #include "graph/list.h"
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a subgraph");
-}
-
 /* ---- what is read from outside ---- */
 
 static int place_of(const fac_onnx_outer *outer, const fac_value *v) {
@@ -63,7 +59,7 @@ fac_status fac_import_outer(fac_body *b, const char *name, fac_value **out, fac_
     else if (place >= 0)
         inside = b->g->inputs[b->g->ninputs - (size_t)b->reads->n + (size_t)place];
     else if (!add_outer(b->around->g, b->reads, v))
-        return no_memory(err);
+        return fac_raise_memory(err, "a subgraph");
     else
         inside = put_outer(b->g, v);
     FAC_TRY(fac_graph_check(b->g, err));
@@ -92,7 +88,7 @@ static fac_status put_output(fac_graph *g, const char *name, fac_value *v, fac_e
     return fac_graph_check(g, err);
 }
 
-/* Without what nobody reads; names and notes of the inside are the inside's. */
+/* Without what nothing reads; names and notes of the inside are the inside's. */
 static fac_status finish(fac_graph *g, fac_error *err) {
     fac_graph_sweep(g);
     return fac_graph_check(g, err);
@@ -211,7 +207,7 @@ fac_graph *fac_onnx_body(const fac_onnx_node *n, const char *attr, int nin, cons
         outer
     };
     fac_error err = { 0 };
-    fac_status status = b.g ? build(&b, from, nin, in, &err) : no_memory(&err);
+    fac_status status = b.g ? build(&b, from, nin, in, &err) : fac_raise_memory(&err, "a subgraph");
     fac_body_close(&b);
     if (!status) return b.g;
     fac_fail_graph(around->g, status, "%s: %s", attr, err.text);
@@ -267,7 +263,7 @@ static fac_status build_function(fac_body *b, fac_value *const in[], size_t nin,
     fac_arena *arena = &b->im->arena;
     fac_value **inside = fac_arena_alloc(arena, nin, sizeof *inside),
               **made = fac_arena_alloc(arena, f->out.n, sizeof *made);
-    if (!inside || !made) return no_memory(err);
+    if (!inside || !made) return fac_raise_memory(err, "a subgraph");
     for (size_t k = 0; k < nin; k++) {
         char name[32];
         if (!in[k]) continue;
@@ -300,8 +296,8 @@ fac_status fac_import_call(fac_body *outer, const fac_proto_function *f, const f
     fac_arena *arena = &outer->im->arena;
     fac_value **given = fac_arena_alloc(arena, n->in.n, sizeof *given),
               **made = fac_arena_alloc(arena, f->out.n, sizeof *made);
-    fac_status status =
-        b.g && given && made ? build_function(&b, in, n->in.n, err) : no_memory(err);
+    fac_status status = b.g && given && made ? build_function(&b, in, n->in.n, err)
+                                             : fac_raise_memory(err, "a subgraph");
     if (!status && n->out.n > f->out.n)
         status = fac_raise(err, FAC_E_FORMAT, "%zu outputs of function \"%s\", which has %zu",
                            n->out.n, f->name, f->out.n);

@@ -242,17 +242,13 @@ static bool add_text(void *self, uint64_t unused, fac_bytes b) {
     return s != NULL;
 }
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for texts");
-}
-
 static fac_status fill_texts(const fac_type *type, const fac_proto_tensor *t, texts *all,
                              fac_tensor **out, fac_error *err) {
     fac_tensor *made;
     all->at = fac_arena_alloc(&all->arena, all->room, sizeof *all->at);
-    if (!all->at) return no_memory(err);
+    if (!all->at) return fac_raise_memory(err, "texts");
     FAC_TRY(fac_proto_each(t->self, FAC_PROTO_TENSOR_TEXTS, FAC_PROTO_WINDOWS, add_text, all, err));
-    if (all->failed) return no_memory(err);
+    if (all->failed) return fac_raise_memory(err, "texts");
     if (all->n != all->room) return wrong_count(all->n, all->room, err);
     if (all->zero)
         return fac_raise(err, FAC_E_UNSUPPORTED, "texts with a zero byte are not supported");

@@ -4,6 +4,18 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 
+/* Inputs of attention. */
+enum {
+    FAC_ATTENTION_Q,
+    FAC_ATTENTION_K,
+    FAC_ATTENTION_V,
+    FAC_ATTENTION_MASK,
+    FAC_ATTENTION_PAST_KEY,
+    FAC_ATTENTION_PAST_VALUE,
+    FAC_ATTENTION_LENGTHS,
+    FAC_ATTENTION_INPUTS
+};
+
 /* v with three dims as B, heads, rows, size; one with four as it is.  And back to three. */
 fac_value *fac_attention_heads(fac_value *v, int64_t heads);
 fac_value *fac_attention_flat(fac_value *v);
@@ -25,6 +37,19 @@ typedef struct fac_attention_masks {
  * that a score of infinity cannot revive a masked key. */
 fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_value *keys,
                               fac_value **dead);
+
+/* The keys j of a query at p with p - left <= j <= p + right, bool, broadcasting to scores.  A
+ * negative number sets no limit; of m only past and lengths count. */
+fac_value *fac_attention_within(const fac_attention_masks *m, fac_value *q, fac_value *keys,
+                                int64_t left, int64_t right);
+/* The mask with a last dim as long as that of the scores, NULL for NULL. */
+fac_value *fac_attention_filled(fac_value *mask, int64_t want);
+/* a and b; either may be NULL. */
+fac_value *fac_attention_both(fac_value *a, fac_value *b);
+
+/* Its ONNX forms. */
+void fac_load_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]);
+bool fac_save_attention(const fac_onnx_writer *w, const fac_node *n);
 
 /* [B,H,Q,x] as [B,G,H/G Q,x]: the rows of all heads that share one of k, also where there are no
  * rows or sizes; and back. */

@@ -14,9 +14,9 @@ typedef struct fac_attention_grad_opts {
 
 /* With P = exp(scale q k^T + mask - lse), dP = dy v^T and dS = P (dP - sum over a row of dy y):
  *   dq = scale dS k,  dk = scale dS^T q,  dv = P^T dy,  the latter two summed over the heads of q
- * that share one of k and v q, k, v, y, mask and the options as of attention(), dy as y, lse B,H,Q
- * its output 4: so no matrix of scores is kept from the forward pass.  Outputs 1 and 2 are dk and
- * dv. */
+ *                     that share one of k and v
+ * q, k, v, y, mask and the options as of attention(), dy as y, lse B,H,Q its output 4: so no matrix
+ * of scores is kept from the forward pass.  Outputs 1 and 2 are dk and dv. */
 fac_value *fac_attention_grad(fac_value *q, fac_value *k, fac_value *v, fac_value *y, fac_value *dy,
                               fac_value *lse, fac_value *mask, const fac_attention_grad_opts *opts);
 #endif

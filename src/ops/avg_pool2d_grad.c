@@ -2,9 +2,9 @@
 #include "ops/pool_grad.h"
 
 #if FAC_INTERFACE
-/* dx: each dy[n,c,p,q] is shared evenly by the elements of its window, as fac_avg_pool2d with these
- * options has it.  Of x only the shape is used.   x N,C,H,W   dy N,C,P,Q   dx N,C,H,W.   f32 f64
- * f16 bf16. */
+/* dx: each dy[n,c,p,q] is shared evenly by the elements of its window, as fac_avg_pool2d with
+ * these options has it.  Of x only the shape is used.  x N,C,H,W  dy N,C,P,Q  dx N,C,H,W.  f32
+ * f64 f16 bf16. */
 fac_value *fac_avg_pool2d_grad(fac_value *x, fac_value *dy, int64_t kernel_height,
                                int64_t kernel_width, const fac_pool2d_opts *opts);
 #endif

@@ -1,6 +1,7 @@
 /* Average pooling as a convolution: see pool.h. */
 #include "ops/define.h"
 #include "ops/pool.h"
+#include "tensor/tensor_internal.h"
 
 /* 1 / so many for each place of the result, as a constant O,P,Q. */
 static fac_value *divisors(const fac_node *n, const fac_pool_geom *g) {
@@ -8,7 +9,7 @@ static fac_value *divisors(const fac_node *n, const fac_pool_geom *g) {
     fac_tensor *t = NULL, *own = NULL;
     fac_error err = { 0 };
     fac_status status = fac_tensor_new(NULL, FAC_F64, fac_shape(d, h, w), &t, &err);
-    double *to = status ? NULL : (double *)(uintptr_t)fac_tensor_data(t);
+    double *to = status ? NULL : fac_tensor_memory(t);
     for (int64_t o = 0; to && o < d; o++)
         for (int64_t p = 0; p < h; p++)
             for (int64_t q = 0; q < w; q++)
@@ -39,6 +40,6 @@ void fac_avg_pool_define(const fac_node *n, fac_value *out[]) {
                                          end_of(&w[2]) } };
     fac_value *x = fac_reshape(n->in[0], fac_shape(g.N * g.C, 1, w[0].in, w[1].in, w[2].in));
     fac_value *ones =
-        fac_expand(fac_define_number(x, 1), fac_shape(1, 1, w[0].kernel, w[1].kernel, w[2].kernel));
+        fac_expand(fac_number_as(x, 1), fac_shape(1, 1, w[0].kernel, w[1].kernel, w[2].kernel));
     out[0] = fac_reshape(fac_div(fac_conv3d(x, ones, NULL, &o), divisors(n, &g)), y);
 }

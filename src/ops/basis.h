@@ -28,6 +28,13 @@ static inline int fac_basis_find(const fac_basis *b, double x) {
     for (int i = 0; i + 1 < b->levels; i++) k += x > b->threshold[i];
     return k;
 }
+/* Of each level, how many numbers it has and their sum: all that a least squares fit needs. */
+typedef struct fac_basis_cells {
+    double count[FAC_BASIS_LEVELS], sum[FAC_BASIS_LEVELS];
+} fac_basis_cells;
+/* The M step of QEM, see fac_fit_basis: y[b->bits]. */
+void fac_basis_fit(const fac_basis *b, const fac_basis_cells *c, double y[]);
+
 /* The factor of v_j in a code. */
 static inline double fac_basis_digit(const fac_basis *b, unsigned code, int j) {
     if (code >> j & 1) return 1;

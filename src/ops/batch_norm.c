@@ -10,9 +10,10 @@
 #if FAC_INTERFACE
 /* y[n,c,...] = (x[n,c,...] - mean[c]) / sqrt(var[c] + epsilon) scale[c] + bias[c]
  *   x N,C,... (or N alone: one channel)   scale, bias, mean, var C.   Floats; the five may differ
- * in precision. The op has an attribute `training_mode`: then mean and var of x itself are taken
- * (var over all elements of a channel, not over one less), and outputs 1 and 2 are the running
- * statistics: mean momentum + (mean of x) (1 - momentum), likewise var. */
+ *       in precision.
+ * The op has an attribute `training_mode`: then mean and var of x itself are taken (var over all
+ * elements of a channel, not over one less), and outputs 1 and 2 are the running statistics: mean
+ * momentum + (mean of x) (1 - momentum), likewise var. */
 fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean,
                           fac_value *var, double epsilon);
 #endif
@@ -234,7 +235,7 @@ static void define(const fac_node *n, fac_value *y[]) {
         mean = fac_reshape(own, n->in[3]->type.dims);
         var = fac_reshape(spread, n->in[4]->type.dims);
     }
-    fac_value *root = fac_sqrt(fac_add(var, fac_define_number(var, a->epsilon)));
+    fac_value *root = fac_sqrt(fac_add(var, fac_number_as(var, a->epsilon)));
     fac_value *hat =
         fac_div(fac_sub(x, fac_grad_of_channels(mean, x)), fac_grad_of_channels(root, x));
     y[0] = fac_define_channels(hat, n->in[1], n->in[2]);

@@ -8,9 +8,10 @@
 
 #if FAC_INTERFACE
 /* Through the statistics of x itself (Ioffe, Szegedy, 2015), with hat = (x - mean x) / sqrt(var x +
- * epsilon) in each channel: dx = scale / sqrt(var x + epsilon) (dy - mean dy - hat mean(dy hat)),
- * dscale = sum dy hat,   dbias = sum dy x, dy N,C,... (or N alone: one channel)   scale C. Outputs
- * 1 and 2 are dscale and dbias. */
+ * epsilon) in each channel:
+ *   dx = scale / sqrt(var x + epsilon) (dy - mean dy - hat mean(dy hat)),   dscale = sum dy hat,
+ *       dbias = sum dy
+ * x, dy N,C,... (or N alone: one channel)   scale C.   Outputs 1 and 2 are dscale and dbias. */
 fac_value *fac_batch_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, double epsilon);
 #endif
 

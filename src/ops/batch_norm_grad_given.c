@@ -2,7 +2,7 @@
  * made them.  Made by src/passes/norm_sums.c.  Has no prototype.
  *
  *     dx = scale / sqrt(var + epsilon) (dy - dbias / n - (x - mean) / sqrt(var + epsilon) dscale /
- * n)     n elements a channel */
+ *         n)     n elements a channel */
 #include <math.h>
 #include "facula/op.h"
 #include "ops/cost.h"

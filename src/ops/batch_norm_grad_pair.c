@@ -1,8 +1,8 @@
-/* The gradients of two batch normalizations in training whose results were added, by sums that are
- * there: what both read is read once.  Made by src/passes/norm_pairs.c.  Has no prototype.
+/* Input gradients of two training batch norms whose outputs were added, given their precomputed
+ * sums.  dy is read once for both.  Made by src/passes/norm_pairs.c.  Has no prototype.
  *
- *     dx = scale / sqrt(var + epsilon) (dy - dbias / n - (x - mean) / sqrt(var + epsilon) dscale /
- * n)     n elements a channel */
+ *     dx = s (dy - dbias / n - (x - mean) / sqrt(var + epsilon) dscale / n)
+ *     s  = scale / sqrt(var + epsilon), n elements a channel */
 #include <math.h>
 #include <stdio.h>
 #include "op_list.h"

@@ -13,8 +13,7 @@ MAP1(x < (T)0 ? (T)-1 : (T)1)
 
 static void define(const fac_node *n, fac_value *y[]) {
     fac_value *x = n->in[0];
-    y[0] = fac_where(fac_less(x, fac_define_number(x, 0)), fac_define_number(x, -1),
-                     fac_define_number(x, 1));
+    y[0] = fac_where(fac_less(x, fac_number_as(x, 0)), fac_number_as(x, -1), fac_number_as(x, 1));
 }
 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

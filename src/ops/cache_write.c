@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 #if FAC_INTERFACE
-/* y = cache, but row t of `rows` of sequence b stands at row at[b] + t:  cache B,G,T,D   rows
- * B,G,Q,D   at integers [B]. A row that would stand outside of the cache is an error of the run,
+/* y = cache, but row t of `rows` of sequence b stands at row at[b] + t:  cache B,G,T,D  rows
+ * B,G,Q,D  at integers [B]. A row that would stand outside of the cache is an error of the run,
  * before anything is written.  As the next contents of a parameter, fac_update(cache, y), it is
  * written in place when everything else that reads the old contents has run. */
 fac_value *fac_cache_write(fac_value *cache, fac_value *rows, fac_value *at);
@@ -62,7 +62,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 /* Gradients: rows get those of their places, the cache gets the others. */
 static fac_value *places(const fac_node *n, fac_value *like) {
     fac_graph *g = like->graph;
-    fac_value *size = fac_squeeze(fac_slice(fac_shape_of(n->in[1]), 0, 2, 3, 1), fac_shape(0));
+    fac_value *size = fac_dim_of(n->in[1], 2);
     fac_value *steps = fac_arange(fac_number(g, FAC_I64, 0), size, fac_number(g, FAC_I64, 1));
     fac_value *at = fac_add(fac_unsqueeze(fac_cast(n->in[2], FAC_I64), fac_shape(1, 2, 3)),
                             fac_unsqueeze(steps, fac_shape(0, 1, 3)));

@@ -2,11 +2,9 @@
 #include "facula/ops.h"
 #include "graph/graph_internal.h"
 #include "ops/grad.h"
+#include "ops/shape.h"
 
-fac_value *fac_class_count(fac_value *x) {
-    const int axis = fac_class_axis(x);
-    return fac_squeeze(fac_slice(fac_shape_of(x), 0, axis, axis + 1, 1), fac_shape(0));
-}
+fac_value *fac_class_count(fac_value *x) { return fac_dim_of(x, fac_class_axis(x)); }
 
 fac_value *fac_class_right(fac_value *x, fac_value *labels) {
     const fac_dims front = fac_shape(0);

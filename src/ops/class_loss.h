@@ -1,6 +1,6 @@
 /* What cross entropies of labels have in common: with s = smoothing and p the probabilities of C
  * classes along an axis, a sample whose label counts loses  -(1 - s) log p[label] - s/C sum over c
- * of log p[c]   (Szegedy et al. 2016, as torch does it). The axis is dim 1, or of one sample alone
+ * of log p[c]  (Szegedy et al. 2016, as torch does it). The axis is dim 1, or of one sample alone
  * its only one.  A negative label counts from the end, one beyond all classes is none of them. */
 #ifndef FACULA_OPS_CLASS_LOSS_H
 #define FACULA_OPS_CLASS_LOSS_H

@@ -5,10 +5,10 @@
 #include "ops/window.h"
 
 /* y[n, k, o, p, q] = b[k] + sum over c, t, r, s of
- *     x[n, k / (K/groups) * (C/groups) + c,  o stride + t dilation - pad, ...] w[k, c, t, r, s], c
- * < C / groups The three spatial dims are depth, height, width; one or two dimensional convolution
- * has ones in front (stride and dilation 1, pad 0), so dim 2 is always the one that is contiguous
- * in memory. */
+ *     x[n, k / (K/groups) * (C/groups) + c,  o stride + t dilation - pad, ...] w[k, c, t, r, s],
+ *         c < C / groups
+ * The three spatial dims are depth, height, width; one or two dimensional convolution has ones in
+ * front (stride and dilation 1, pad 0), so dim 2 is always the one that is contiguous in memory. */
 typedef struct fac_conv_geom {
     int rank; /* 1, 2 or 3 spatial dims */
     int64_t N, C, K, groups;
@@ -51,9 +51,11 @@ static inline fac_window fac_conv_window(const fac_conv_geom *g, int k) {
 }
 
 /* Adds to one plane of y, of x or to one kernel (`to`) what the other two give, over all taps that
- * lie inside: Y: y[o, p, q] += w[t, r, s] x[z, i, j]     X: x[z, i, j] += w[t, r, s] y[o, p, q] W:
- * w[t, r, s] += x[z, i, j] y[o, p, q] with z = o stride + t dilation - pad and so on.  The operand
- * that `to` stands for is not read and may be NULL. */
+ * lie inside:
+ *   Y: y[o, p, q] += w[t, r, s] x[z, i, j]     X: x[z, i, j] += w[t, r, s] y[o, p, q]     W: w[t,
+ *       r, s] += x[z, i, j] y[o, p, q]
+ * with z = o stride + t dilation - pad and so on.  The operand that `to` stands for is not read and
+ * may be NULL. */
 typedef enum fac_conv_part { FAC_CONV_Y, FAC_CONV_X, FAC_CONV_W } fac_conv_part;
 void fac_conv_planes(const fac_conv_geom *g, fac_conv_part part, const double *x, const double *w,
                      const double *y, double *to);

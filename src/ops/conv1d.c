@@ -3,8 +3,8 @@
 #include "ops/conv.h"
 
 #if FAC_INTERFACE
-/* y[n,k,q] = b[k] + sum over c,s of x[n, c', q stride + s dilation - pad] w[k,c,s];  x N,C,W   w
- * K,C/groups,S   b K or NULL f32 f64 f16 bf16.  Errors as fac_conv2d. */
+/* y[n,k,q] = b[k] + sum over c,s of x[n, c', q stride + s dilation - pad] w[k,c,s];  x N,C,W  w
+ * K,C/groups,S  b K or NULL f32 f64 f16 bf16.  Errors as fac_conv2d. */
 typedef struct fac_conv1d_opts {
     int64_t stride;   /* 0 = 1 */
     int64_t pad[2];   /* left, right */

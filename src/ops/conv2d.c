@@ -5,9 +5,11 @@
 
 #if FAC_INTERFACE
 /* y[n,k,p,q] = b[k] + sum over c,r,s of x[n, c', p stride + r dilation - pad, ...] w[k,c,r,s],  c'
- * = c in k's group x N,C,H,W   w K,C/groups,R,S   b K or NULL   y N,K,P,Q   P = floor((H + top +
- * bottom - (R-1) dilation - 1) / stride) + 1 f32 f64 f16 bf16.  FAC_E_SHAPE when channels and
- * groups do not fit together or the kernel exceeds the padded input. */
+ * = c in k's group
+ *   x N,C,H,W   w K,C/groups,R,S   b K or NULL   y N,K,P,Q   P = floor((H + top + bottom - (R-1)
+ *               dilation - 1) / stride) + 1
+ * f32 f64 f16 bf16.  FAC_E_SHAPE when channels and groups do not fit together or the kernel exceeds
+ * the padded input. */
 typedef struct fac_conv2d_opts {
     int64_t stride[2];   /* 0 = 1 */
     int64_t pad[4];      /* top, left, bottom, right */

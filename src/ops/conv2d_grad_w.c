@@ -3,8 +3,8 @@
 
 #if FAC_INTERFACE
 /* dw[k,c,r,s] = sum over n,p,q of x[n, c', p stride + r dilation - pad, ...] dy[n,k,p,q], as
- * fac_conv2d with these options has it; shapes as there, and of w only the shape is used.   f32 f64
- * f16 bf16. */
+ * fac_conv2d with these options has it; shapes as there, and of w only the shape is used.  f32
+ * f64 f16 bf16. */
 fac_value *fac_conv2d_grad_w(fac_value *x, fac_value *dy, fac_value *w,
                              const fac_conv2d_opts *opts);
 #endif

@@ -2,9 +2,9 @@
 #include "ops/conv_grad.h"
 
 #if FAC_INTERFACE
-/* dx[n,c, p stride + r dilation - pad, ...] = sum of all dy[n,k,p,q] w[k,c,r,s] that meet there, as
- * fac_conv2d with these options has it; shapes as there, and of x only the shape is used.   f32 f64
- * f16 bf16. */
+/* dx[n,c, p stride + r dilation - pad, ...] = sum of all dy[n,k,p,q] w[k,c,r,s] that meet there,
+ * as fac_conv2d with these options has it; shapes as there, and of x only the shape is used.
+ * f32 f64 f16 bf16. */
 fac_value *fac_conv2d_grad_x(fac_value *dy, fac_value *w, fac_value *x,
                              const fac_conv2d_opts *opts);
 #endif

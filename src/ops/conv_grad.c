@@ -84,8 +84,7 @@ void fac_conv_grad_cost(const fac_node *n, fac_cost *cost) {
     cost->other = 0;
 }
 
-/* ---- gradients of gradients
- * --------------------------------------------------------------------------------------------- */
+/* ---- gradients of gradients ---- */
 
 static fac_value *emit_conv(const fac_node *n, int rank, fac_value *x, fac_value *w) {
     return fac_emit(rank == 2 ? &fac_op_conv2d : &fac_op_conv3d, n->attrs, 3,
@@ -123,9 +122,7 @@ void fac_conv_grad_w_grad(const fac_node *n, fac_value *const dy[], fac_value *d
     if (fac_needs(n, 1)) dx[1] = emit_conv(n, rank, n->in[0], dy[0]);
 }
 
-/* ---- references
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- references ---- */
 
 static fac_status ref(int rank, bool of_x, const fac_ref *r) {
     const fac_dims *like = &r->out[0].type.dims;

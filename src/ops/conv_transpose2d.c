@@ -6,9 +6,11 @@
 #if FAC_INTERFACE
 /* The transpose of conv2d as a linear map, plus a bias:
  *   y[n,k, i stride + r dilation - pad, ...] = b[k] + sum of all x[n,c,i,j] w[c,k',r,s] that meet
- * there,  k' = k in c's group x N,C,H,W   w C,K/groups,R,S   b K or NULL   y N,K,P,Q P = (H - 1)
- * stride + (R - 1) dilation + 1 + output_pad - top - bottom f32 f64 f16 bf16.  FAC_E_SHAPE when
- * channels and groups do not fit together or padding eats all of y. */
+ *       there,  k' = k in c's group
+ *   x N,C,H,W   w C,K/groups,R,S   b K or NULL   y N,K,P,Q
+ *   P = (H - 1) stride + (R - 1) dilation + 1 + output_pad - top - bottom
+ * f32 f64 f16 bf16.  FAC_E_SHAPE when channels and groups do not fit together or padding eats all
+ * of y. */
 typedef struct fac_conv_transpose2d_opts {
     int64_t stride[2];      /* 0 = 1 */
     int64_t pad[4];         /* top, left, bottom, right: cut off from y */
@@ -28,7 +30,7 @@ static const fac_attr table[] = {
     { "stride", FAC_A_INT, AT(stride), 2, 1, 1, INT_MAX, NULL, "height, width" },
     { "pad", FAC_A_INT, AT(pad), 4, 0, 0, INT_MAX, NULL, "top, left, bottom, right" },
     { "dilation", FAC_A_INT, AT(dilation), 2, 1, 1, INT_MAX, NULL, "distance of kernel elements" },
-    { "output_pad", FAC_A_INT, AT(output_pad), 2, 0, 0, INT_MAX, NULL, "added behind" },
+    { "output_pad", FAC_A_INT, AT(output_pad), 2, 0, 0, INT_MAX, NULL, "added at the end" },
     { "output_size", FAC_A_INT, AT(output_size), 2, 0, 0, INT_MAX, NULL,
       "of y; 0: by the formula" },
     { "groups", FAC_A_INT, AT(groups), 0, 1, 1, INT_MAX, NULL, "channels convolved apart" },

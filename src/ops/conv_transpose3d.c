@@ -24,7 +24,7 @@ static const fac_attr table[] = {
     { "stride", FAC_A_INT, AT(stride), 3, 1, 1, INT_MAX, NULL, "depth, height, width" },
     { "pad", FAC_A_INT, AT(pad), 6, 0, 0, INT_MAX, NULL, "front, top, left, back, bottom, right" },
     { "dilation", FAC_A_INT, AT(dilation), 3, 1, 1, INT_MAX, NULL, "distance of kernel elements" },
-    { "output_pad", FAC_A_INT, AT(output_pad), 3, 0, 0, INT_MAX, NULL, "added behind" },
+    { "output_pad", FAC_A_INT, AT(output_pad), 3, 0, 0, INT_MAX, NULL, "added at the end" },
     { "output_size", FAC_A_INT, AT(output_size), 3, 0, 0, INT_MAX, NULL,
       "of y; 0: by the formula" },
     { "groups", FAC_A_INT, AT(groups), 0, 1, 1, INT_MAX, NULL, "channels convolved apart" },

@@ -6,10 +6,6 @@
 #include "ops/grad.h"
 #include "ops/shape.h"
 
-static inline fac_value *fac_define_number(const fac_value *like, double x) {
-    return fac_number(fac_value_graph(like), fac_value_type(like).dtype, x);
-}
-
 /* Integers divide and round in their own ways. */
 static inline bool fac_define_floats(const fac_node *n) {
     return fac_dtype_get(n->in[0]->type.dtype)->kind == 'f';

@@ -127,7 +127,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 
 static const fac_onnx_attr spellings[] = { { "seed", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Dropout", 7, 0, spellings, load, 0 }, { 0 } };
-/* Without training it passes x on; the node stays where somebody reads its mask. */
+/* Without training it passes x on; the node stays where something reads its mask. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]),

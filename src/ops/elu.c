@@ -38,10 +38,10 @@ static const fac_case cases[] = { { "elu(f32[2,37]) alpha=1.5", -4, 4, 1e-6 },
                                   { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    fac_value *x = n->in[0], *one = fac_define_number(x, 1);
+    fac_value *x = n->in[0], *one = fac_number_as(x, 1);
     fac_value *below =
-        fac_mul(fac_sub(fac_exp(x), one), fac_define_number(x, ((const attrs *)n->attrs)->alpha));
-    out[0] = fac_where(fac_less(x, fac_define_number(x, 0)), below, x);
+        fac_mul(fac_sub(fac_exp(x), one), fac_number_as(x, ((const attrs *)n->attrs)->alpha));
+    out[0] = fac_where(fac_less(x, fac_number_as(x, 0)), below, x);
 }
 
 const fac_op fac_op_elu = {

@@ -33,7 +33,7 @@ static const fac_case cases[] = { { "erfc(f32[2,37])", -4, 4, 2e-6 },
                                   { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    out[0] = fac_sub(fac_define_number(n->in[0], 1), fac_erf(n->in[0]));
+    out[0] = fac_sub(fac_number_as(n->in[0], 1), fac_erf(n->in[0]));
 }
 
 const fac_op fac_op_erfc = {

@@ -18,12 +18,7 @@ static bool infer(fac_node *n) {
     return fac_basis_fits(n, n->in[0], n->in[1], o->axis);
 }
 
-/* All that the M step needs of the numbers: how many each level has, and their sum. */
-typedef struct cells {
-    double count[FAC_BASIS_LEVELS], sum[FAC_BASIS_LEVELS];
-} cells;
-
-static void gather(const fac_basis *b, const double *x, int64_t n, cells *to) {
+static void gather(const fac_basis *b, const double *x, int64_t n, fac_basis_cells *to) {
     for (int64_t i = 0; i < n; i++) {
         const int k = fac_basis_find(b, x[i]);
         to->count[k] += 1;
@@ -49,7 +44,7 @@ static void solve(int n, double a[][FAC_BASIS_BITS], double b[]) {
     }
 }
 
-static void fit(const fac_basis *b, const cells *c, double y[]) {
+void fac_basis_fit(const fac_basis *b, const fac_basis_cells *c, double y[]) {
     double a[FAC_BASIS_BITS][FAC_BASIS_BITS] = { { 0 } };
     for (int i = 0; i < b->bits; i++) {
         y[i] = ridge * b->v[i];
@@ -72,12 +67,12 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const bool single = r->in[0].type.dtype != FAC_F64;
     for (int64_t c = 0; c < g.channels; c++) {
         fac_basis b;
-        cells all = { { 0 }, { 0 } };
+        fac_basis_cells all = { { 0 }, { 0 } };
         double y[FAC_BASIS_BITS];
         fac_basis_of(r->in[1].f + c, g.channels, g.bits, o->positive, single, &b);
         for (int64_t k = 0; k < g.outer; k++)
             gather(&b, r->in[0].f + (k * g.channels + c) * g.inner, g.inner, &all);
-        fit(&b, &all, y);
+        fac_basis_fit(&b, &all, y);
         for (int j = 0; j < g.bits; j++) r->out[0].f[j * g.channels + c] = y[j];
     }
     return FAC_OK;

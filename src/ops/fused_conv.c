@@ -32,7 +32,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_fused_conv;
 const fac_op fac_op_fused_conv = {
     .name = "fused_conv",
-    .doc = "convolutions one behind the other, and the elementwise ops between them, in one pass",
+    .doc = "convolutions one after the other, and the elementwise ops between them, in one pass",
     .in = in,
     .out = out,
     .is = FAC_OP_BODIES,

@@ -38,7 +38,7 @@ static const fac_case cases[] = { { "fused_matmul(f32[5,3], f32[3,7], f32[5,7], 
 extern const fac_op fac_op_fused_matmul;
 const fac_op fac_op_fused_matmul = {
     .name = "fused_matmul",
-    .doc = "a matrix product and the elementwise ops behind it, in one pass",
+    .doc = "a matrix product and the elementwise ops after it, in one pass",
     .in = in,
     .out = out,
     .is = FAC_OP_BODIES | FAC_OP_INPLACE,

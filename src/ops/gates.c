@@ -6,15 +6,19 @@
 #include "graph/graph_internal.h"
 #include "ops/cost.h"
 #include "ops/recurrent.h"
+#include "ops/shape.h"
 
 #if FAC_INTERFACE
 typedef enum fac_direction { FAC_FORWARD, FAC_REVERSE, FAC_BIDIRECTIONAL } fac_direction;
 
 /* Of fac_rnn, fac_gru, fac_lstm.  T steps, B sequences, I features, H hidden ones, G gates, D
- * directions (1, or 2): x T,B,I   w D,GH,I   r D,GH,H   b D,2GH or NULL: of w, of r   lengths B or
- * NULL: steps of each sequence, any integers h0, c0 D,B,H or NULL: zeros   y T,D,B,H, zeros after
- * a sequence's length   h, c D,B,H: after the last step One dtype for all but lengths: f32 f64 f16
- * bf16.  T must be a number when the graph is run or differentiated. */
+ * directions (1, or 2):
+ *   x T,B,I   w D,GH,I   r D,GH,H   b D,2GH or NULL: of w, of r   lengths B or NULL: steps of each
+ *             sequence, any integers
+ *   h0, c0 D,B,H or NULL: zeros   y T,D,B,H, zeros after a sequence's length   h, c D,B,H: after
+ *       the last step
+ * One dtype for all but lengths: f32 f64 f16 bf16.  T must be a number when the graph is run or
+ * differentiated. */
 typedef struct fac_recurrent_opts {
     int direction; /* fac_direction: REVERSE reads a sequence from its end; y stays in the order of
                       x */
@@ -115,15 +119,11 @@ void fac_cell_activations(const fac_recurrent_opts *o, const fac_cell_kind *kind
         to[k] = all[(given ? d * kind->activations : 0) + k];
 }
 
-static fac_value *number(const fac_value *like, double x) {
-    return fac_number(like->graph, like->type.dtype, x);
-}
-
 fac_value *fac_cell_activate(const fac_cell *cell, int k, fac_value *x) {
     const fac_activation *a = &cell->act[k];
     switch (a->kind) {
     case AFFINE:
-        return fac_add(fac_mul(x, number(x, a->alpha)), number(x, a->beta));
+        return fac_add(fac_mul(x, fac_number_as(x, a->alpha)), fac_number_as(x, a->beta));
     case ELU:
         return fac_elu(x, a->alpha);
     case HARD_SIGMOID:
@@ -133,7 +133,7 @@ fac_value *fac_cell_activate(const fac_cell *cell, int k, fac_value *x) {
     case RELU:
         return fac_relu(x);
     case SCALED_TANH:
-        return fac_mul(fac_tanh(fac_mul(x, number(x, a->beta))), number(x, a->alpha));
+        return fac_mul(fac_tanh(fac_mul(x, fac_number_as(x, a->beta))), fac_number_as(x, a->alpha));
     case SIGMOID:
         return fac_sigmoid(x);
     case SOFTPLUS:
@@ -149,8 +149,8 @@ fac_value *fac_cell_activate(const fac_cell *cell, int k, fac_value *x) {
 
 fac_value *fac_cell_gate(const fac_cell *cell, int k, fac_value *x) {
     const double limit = cell->opts->clip;
-    return fac_cell_activate(cell, k,
-                             limit > 0 ? fac_clip(x, number(x, -limit), number(x, limit)) : x);
+    return fac_cell_activate(
+        cell, k, limit > 0 ? fac_clip(x, fac_number_as(x, -limit), fac_number_as(x, limit)) : x);
 }
 
 /* ---- operands ---- */

@@ -23,7 +23,7 @@ static bool infer(fac_node *n) {
         return fac_fail(n, FAC_E_SHAPE, "the last dim of the indices must be known");
     const int64_t depth = i->dims.d[i->dims.n - 1];
     if (batch >= i->dims.n || depth > x->dims.n - batch)
-        return fac_fail(n, FAC_E_SHAPE, "places of %lld numbers behind %lld dims in a tensor of %d",
+        return fac_fail(n, FAC_E_SHAPE, "places of %lld numbers after %lld dims in a tensor of %d",
                         (long long)depth, (long long)batch, x->dims.n);
     const int rest = x->dims.n - (int)batch - (int)depth;
     fac_dims y = { 0 };

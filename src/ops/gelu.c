@@ -51,9 +51,9 @@ static const fac_case cases[] = {
 };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    fac_value *x = n->in[0], *inside = fac_div(x, fac_define_number(x, 1.41421356237309504880));
-    fac_value *twice = fac_add(fac_erf(inside), fac_define_number(x, 1));
-    out[0] = fac_mul(fac_mul(x, twice), fac_define_number(x, 0.5));
+    fac_value *x = n->in[0], *inside = fac_div(x, fac_number_as(x, 1.41421356237309504880));
+    fac_value *twice = fac_add(fac_erf(inside), fac_number_as(x, 1));
+    out[0] = fac_mul(fac_mul(x, twice), fac_number_as(x, 0.5));
 }
 
 const fac_op fac_op_gelu = {

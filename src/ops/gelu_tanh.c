@@ -49,10 +49,10 @@ static const fac_case cases[] = { { "gelu_tanh(f32[2,37])", -5, 5, 2e-6 },
 
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0], *cube = fac_mul(fac_mul(x, x), x);
-    fac_value *sum = fac_add(x, fac_mul(cube, fac_define_number(x, 0.044715)));
-    fac_value *inside = fac_mul(sum, fac_define_number(x, 0.79788456080286535588));
-    fac_value *twice = fac_add(fac_tanh(inside), fac_define_number(x, 1));
-    out[0] = fac_mul(fac_mul(x, twice), fac_define_number(x, 0.5));
+    fac_value *sum = fac_add(x, fac_mul(cube, fac_number_as(x, 0.044715)));
+    fac_value *inside = fac_mul(sum, fac_number_as(x, 0.79788456080286535588));
+    fac_value *twice = fac_add(fac_tanh(inside), fac_number_as(x, 1));
+    out[0] = fac_mul(fac_mul(x, twice), fac_number_as(x, 0.5));
 }
 
 const fac_op fac_op_gelu_tanh = {

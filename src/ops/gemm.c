@@ -10,8 +10,9 @@
 
 #if FAC_INTERFACE
 /* y[m,n] = alpha (sum over k of a'[m,k] b'[k,n]) + beta c[m,n],  a' = a or its transpose, b'
- * likewise a M,K or K,M   b K,N or N,K   c anything that broadcasts to M,N, or NULL.   Floats and
- * integers, all of one dtype. */
+ * likewise
+ *   a M,K or K,M   b K,N or N,K   c anything that broadcasts to M,N, or NULL.   Floats and
+ *                  integers, all of one dtype. */
 typedef struct fac_gemm_opts {
     double alpha, beta; /* 0 = 1 */
     bool trans_a, trans_b;

@@ -13,7 +13,7 @@
 
 #if FAC_INTERFACE
 /* y[n,c,...] = (x[n,c,...] - mean) / sqrt(var + epsilon) scale[c] + bias[c],  mean and var over all
- * elements of sample n in the channels of c's group.   x N,C,...   scale and bias C (or, as in ONNX
+ * elements of sample n in the channels of c's group.  x N,C,...  scale and bias C (or, as in ONNX
  * 18, one number for each group), or NULL. f32 f64 f16 bf16.  FAC_E_SHAPE when the channels do not
  * divide into the groups. */
 fac_value *fac_group_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t groups,

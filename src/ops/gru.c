@@ -17,7 +17,7 @@ static const fac_cell_kind kind = {
 static const fac_attr table[] = { FAC_CELL_ATTRS,
                                   { "linear_before_reset", FAC_A_FLAG,
                                     FAC_CELL_AT(linear_before_reset), 0, 0, 0, 0, NULL,
-                                    "the reset gate acts behind the product" },
+                                    "the reset gate acts after the product" },
                                   { 0 } };
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
                                { "w", FAC_FLOATS, 0 },

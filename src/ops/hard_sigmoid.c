@@ -42,9 +42,8 @@ static const fac_case cases[] = { { "hard_sigmoid(f32[2,37]) slope=0.2 offset=0.
 static void define(const fac_node *n, fac_value *out[]) {
     const attrs *a = n->attrs;
     fac_value *x = n->in[0];
-    fac_value *line =
-        fac_add(fac_mul(x, fac_define_number(x, a->slope)), fac_define_number(x, a->offset));
-    out[0] = fac_clip(line, fac_define_number(x, 0), fac_define_number(x, 1));
+    fac_value *line = fac_add(fac_mul(x, fac_number_as(x, a->slope)), fac_number_as(x, a->offset));
+    out[0] = fac_clip(line, fac_number_as(x, 0), fac_number_as(x, 1));
 }
 
 static int steps(const fac_node *n, double at[]) {

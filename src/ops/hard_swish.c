@@ -25,8 +25,8 @@ static const fac_case cases[] = { { "hard_swish(f32[2,37])", -5, 5, 1e-6 },
                                   { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    fac_value *x = n->in[0], *zero = fac_define_number(x, 0), *one = fac_define_number(x, 1);
-    fac_value *line = fac_add(fac_div(x, fac_define_number(x, 6)), fac_define_number(x, 0.5));
+    fac_value *x = n->in[0], *zero = fac_number_as(x, 0), *one = fac_number_as(x, 1);
+    fac_value *line = fac_add(fac_div(x, fac_number_as(x, 6)), fac_number_as(x, 0.5));
     out[0] = fac_mul(x, fac_clip(line, zero, one));
 }
 

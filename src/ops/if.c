@@ -164,7 +164,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
         if (fac_needs(n, i)) dx[i] = made[k++];
 }
 
-/* The dearer of the two: which one it is shows in the run. */
+/* The more expensive of the two: which one runs is known in the run only. */
 static void cost(const fac_node *n, fac_cost *c) {
     fac_cost each[2];
     memset(each, 0, sizeof each);

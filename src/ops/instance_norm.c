@@ -11,7 +11,8 @@
 
 #if FAC_INTERFACE
 /* y[n,c,...] = (x[n,c,...] - mean) / sqrt(var + epsilon) scale[c] + bias[c],  mean and var over
- * each plane x[n,c]. x N,C,...   scale and bias C, or NULL.   f32 f64 f16 bf16. */
+ * each plane x[n,c].
+ *   x N,C,...   scale and bias C, or NULL.   f32 f64 f16 bf16. */
 fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon);
 #endif
 

@@ -90,9 +90,7 @@ int fac_host_length(const fac_value *v) {
     return d->n == 1 && d->d[0] >= 0 && d->d[0] <= FAC_KNOWN ? (int)d->d[0] : -1;
 }
 
-/* ---- sizes
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- sizes ---- */
 
 static void size_print(fac_graph *g, int64_t a, char *to, size_t room) {
     if (a < 0)

@@ -85,7 +85,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* The usual case: nobody used the statistics, and nothing broadcasts inside a row. */
+/* The usual case: nothing used the statistics, and nothing broadcasts inside a row. */
 static bool grad_of_rows(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const attrs *a = n->attrs;
     const int rank = n->in[0]->type.dims.n, axis = rank ? fac_axis(a->axis, rank) : -1;

@@ -7,10 +7,11 @@
 
 #if FAC_INTERFACE
 /* With hat = (x - mean) / sqrt(var + epsilon), mean and var over the dims axis.. of x (a negative
- * axis counts from the end), n numbers, and g = dy scale: dx = (g - mean g - hat mean(g hat)) /
- * sqrt(var + epsilon),   dscale = sum dy hat,   dbias = sum dy x, dy of one type   scale: the dims
- * axis.. of x, may be NULL Outputs 1 and 2 are dscale and dbias, summed over the dims before axis.
- */
+ * axis counts from the end), n numbers, and g = dy scale:
+ *   dx = (g - mean g - hat mean(g hat)) / sqrt(var + epsilon),   dscale = sum dy hat,   dbias = sum
+ *       dy
+ * x, dy of one type   scale: the dims axis.. of x, may be NULL
+ * Outputs 1 and 2 are dscale and dbias, summed over the dims before axis. */
 fac_value *fac_layer_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, int64_t axis,
                                double epsilon);
 #endif

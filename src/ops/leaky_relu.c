@@ -37,8 +37,8 @@ static const fac_case cases[] = { { "leaky_relu(f32[2,37]) slope=0.01", -4, 4, 1
 
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0];
-    fac_value *below = fac_mul(x, fac_define_number(x, ((const attrs *)n->attrs)->slope));
-    out[0] = fac_where(fac_less(x, fac_define_number(x, 0)), below, x);
+    fac_value *below = fac_mul(x, fac_number_as(x, ((const attrs *)n->attrs)->slope));
+    out[0] = fac_where(fac_less(x, fac_number_as(x, 0)), below, x);
 }
 
 const fac_op fac_op_leaky_relu = {

@@ -8,9 +8,9 @@
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
-/* y[..., o] = b[o] + sum over i of x[..., i] w[o, i];   x ...,I   w O,I   b O or NULL   y ...,O.
- * f32 f64 f16 bf16. w may be f16 or bf16 where x is f32, and weights in blocks (FAC_Q8_0 ...): of
- * those x may be rounded to 8 bits in blocks of 32 by kernels, unless the program's precision is
+/* y[..., o] = b[o] + sum over i of x[..., i] w[o, i];  x ...,I  w O,I  b O or NULL  y ...,O.  f32
+ * f64 f16 bf16. w may be f16 or bf16 where x is f32, and weights in blocks (FAC_Q8_0 ...): of those
+ * x may be rounded to 8 bits in blocks of 32 by kernels, unless the program's precision is
  * highest. */
 fac_value *fac_linear(fac_value *x, fac_value *w, fac_value *b);
 #endif

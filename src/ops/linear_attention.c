@@ -161,7 +161,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
                       s->d[3] };
     const int64_t state = z.key * z.value;
     double *room = fac_alloc((size_t)z.value + 1, sizeof *room);
-    if (!room) return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+    if (!room) return fac_raise_memory(err, "a value");
     for (int64_t b = 0; b < s->d[0]; b++)
         for (int64_t h = 0; h < z.H; h++) {
             double *S = r->out[1].f + (b * z.H + h) * state;

@@ -32,7 +32,7 @@ static const fac_case cases[] = { { "log10(f32[2,37])", 0.01, 100, 2e-6 },
                                   { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    out[0] = fac_mul(fac_log(n->in[0]), fac_define_number(n->in[0], 0.43429448190325182765));
+    out[0] = fac_mul(fac_log(n->in[0]), fac_number_as(n->in[0], 0.43429448190325182765));
 }
 
 const fac_op fac_op_log10 = {

@@ -31,7 +31,7 @@ static const fac_case cases[] = { { "log1p(f32[2,37])", -0.9, 9, 2e-6 },
                                   { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    out[0] = fac_log(fac_add(n->in[0], fac_define_number(n->in[0], 1)));
+    out[0] = fac_log(fac_add(n->in[0], fac_number_as(n->in[0], 1)));
 }
 
 const fac_op fac_op_log1p = {

@@ -30,7 +30,7 @@ void fac_iterate(fac_graph *g, fac_graph *body, fac_value *trips, fac_value *con
 
 static const fac_attr table[] = {
     { "carried", FAC_A_INT, offsetof(fac_loop_attrs, carried), 0, 0, 0, 1 << 20, NULL,
-      "how many of the inputs behind the condition are handed from iteration to iteration" },
+      "how many of the inputs after the condition are handed from iteration to iteration" },
     { 0 }
 };
 static const fac_port in[] = { { "trips", FAC_INTS, FAC_OPTIONAL },
@@ -100,7 +100,7 @@ static bool widen(const fac_flow *f, int carried, fac_flow_feed *feed, bool *ok)
                        *y = &f->body->outputs[1 + i].value->type;
         if (x->dtype != y->dtype || x->dims.n != y->dims.n) {
             *ok = fac_fail(f->n, FAC_E_SHAPE,
-                           "carried value %d is %s with %d dims, behind an iteration %s with %d", i,
+                           "carried value %d is %s with %d dims, after an iteration %s with %d", i,
                            fac_dtype_get(x->dtype)->name, x->dims.n, fac_dtype_get(y->dtype)->name,
                            y->dims.n);
             return false;

@@ -108,12 +108,12 @@ static void define(const fac_node *n, fac_value *out[]) {
     const int64_t before = (a->size - 1) / 2;
     const fac_conv2d_opts o = { .pad = { before, 0, a->size - 1 - before, 0 } };
     fac_value *squares = fac_reshape(fac_mul(x, x), fac_shape(d.d[0], 1, d.d[1], -1));
-    fac_value *ones = fac_expand(fac_define_number(x, 1), fac_shape(1, 1, a->size, 1));
+    fac_value *ones = fac_expand(fac_number_as(x, 1), fac_shape(1, 1, a->size, 1));
     fac_value *sum = fac_reshape(fac_conv2d(squares, ones, NULL, &o), d);
-    fac_value *mean = fac_mul(
-        sum, fac_div(fac_define_number(x, a->alpha), fac_define_number(x, (double)a->size)));
-    fac_value *base = fac_add(mean, fac_define_number(x, a->bias));
-    out[0] = fac_div(x, fac_pow(base, fac_define_number(x, a->beta)));
+    fac_value *mean =
+        fac_mul(sum, fac_div(fac_number_as(x, a->alpha), fac_number_as(x, (double)a->size)));
+    fac_value *base = fac_add(mean, fac_number_as(x, a->bias));
+    out[0] = fac_div(x, fac_pow(base, fac_number_as(x, a->beta)));
 }
 
 extern const fac_op fac_op_lrn;

@@ -4,10 +4,11 @@
 
 #if FAC_INTERFACE
 /* With gates i, o, f and candidate c~ of x w^T + h r^T + b, f: Sigmoid, g and k: Tanh, and p = NULL
- * or D,3H: i = f(.. + p_i c), f = f(.. + p_f c), c~ = g(..),  c_t = f c + i c~,  o = f(.. + p_o
- * c_t),  h_t = o k(c_t) Order of the gates in weights: i o f c, torch_gates: i f c o; in p: i o f.
- * Operands and outputs as in fac_recurrent_opts: y, as fac_value_other(y, 1) h, as
- * fac_value_other(y, 2) c. */
+ * or D,3H:
+ *   i = f(.. + p_i c), f = f(.. + p_f c), c~ = g(..),  c_t = f c + i c~,  o = f(.. + p_o c_t),  h_t
+ *       = o k(c_t)
+ * Order of the gates in weights: i o f c, torch_gates: i f c o; in p: i o f.  Operands and outputs
+ * as in fac_recurrent_opts: y, as fac_value_other(y, 1) h, as fac_value_other(y, 2) c. */
 fac_value *fac_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_value *lengths,
                     fac_value *h0, fac_value *c0, fac_value *p, const fac_recurrent_opts *opts);
 #endif

@@ -8,7 +8,8 @@
  *   MAP1 MAP2           floats only; MAP1_P1, MAP1_P2: with one or two attributes
  *   MAP1_NUM ...        and integers: i64 and u64 loops
  *   MAP2_WRAP ...       and integers, when signed and unsigned differ in nothing: one loop of u64,
- * which may wrap MAP1_INT ...        integers (and bool) only
+ *       which may wrap
+ *   MAP1_INT ...        integers (and bool) only
  *
  * A loop may write over one of its inputs (out == in[k] exactly); anything else of them overlapping
  * is not allowed.  The pragmas say so: without them an in-place call would fail the compiler's
@@ -22,9 +23,7 @@
 #include "facula/ops.h"
 #include "ops/known.h"
 
-/* ---- the vocabulary
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- the vocabulary ---- */
 
 #define EXP(x) _Generic((x), float : fac_expf, double : exp)(x)
 #define EXPM1(x) _Generic((x), float : fac_expm1f, double : expm1)(x)
@@ -163,9 +162,7 @@ static inline int64_t fac_pow_i64(int64_t x, int64_t y) {
     return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0;
 }
 
-/* ---- the loops
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- the loops ---- */
 
 #if defined(__clang__)
 #define MAP_NO_OVERLAP _Pragma("clang loop vectorize(assume_safety)")
@@ -250,8 +247,7 @@ static inline int64_t fac_pow_i64(int64_t x, int64_t y) {
 #define MAP1_INT(...) MAP_INTEGERS(1, #__VA_ARGS__, __VA_ARGS__)
 #define MAP2_INT(...) MAP_INTEGERS(2, #__VA_ARGS__, __VA_ARGS__)
 
-/* ---- the descriptor: the fields that all elementwise ops have
- * ------------------------------------------------------------ */
+/* ---- the descriptor: the fields that all elementwise ops have ---- */
 
 #define MAP_OP(NAME, DOC, IN, INFER)                                                               \
     .name = NAME, .doc = DOC, .in = IN, .out = fac_ports_y, .infer = INFER, .map = &map,           \

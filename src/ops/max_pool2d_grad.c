@@ -3,8 +3,8 @@
 
 #if FAC_INTERFACE
 /* dx: each dy[n,c,p,q] is added to where the maximum of its window of x was, the first one in
- * memory when there are several, as fac_max_pool2d with these options has it.   x N,C,H,W   dy
- * N,C,P,Q   dx N,C,H,W.   f32 f64 f16 bf16. */
+ * memory when there are several, as fac_max_pool2d with these options has it.  x N,C,H,W  dy
+ * N,C,P,Q  dx N,C,H,W.  f32 f64 f16 bf16. */
 fac_value *fac_max_pool2d_grad(fac_value *x, fac_value *dy, int64_t kernel_height,
                                int64_t kernel_width, const fac_pool2d_opts *opts);
 #endif

@@ -68,7 +68,7 @@ static void define(const fac_node *n, fac_value *out[]) {
                   to = fac_dims_count(&n->out[0]->type.dims);
     if (!fac_define_floats(n) || from <= 0 || to <= 0) return;
     fac_value *sum = fac_emit(&fac_op_sum, n->attrs, 2, n->in);
-    out[0] = fac_div(sum, fac_define_number(sum, (double)(from / to)));
+    out[0] = fac_div(sum, fac_number_as(sum, (double)(from / to)));
 }
 
 extern const fac_op fac_op_mean;

@@ -62,9 +62,7 @@ void fac_pool_grad_cost(const fac_node *n, fac_cost *cost) {
     cost->other = fac_cost_count(n->in[1]) * taps;
 }
 
-/* ---- gradients
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- gradients ---- */
 
 void fac_max_pool_grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     if (!dy[0]) return;
@@ -102,9 +100,7 @@ void fac_avg_pool_grad_grad(const fac_node *n, fac_value *const dy[], fac_value 
     if (fac_needs(n, 1)) dx[1] = fac_emit(op, n->attrs, 1, dy);
 }
 
-/* ---- references
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- references ---- */
 
 /* dy of output (o, p, q) spread evenly over the plane dx, as the average was taken. */
 static void share(const fac_pool_geom *g, double dy, double *dx, int64_t o, int64_t p, int64_t q) {

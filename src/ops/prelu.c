@@ -40,7 +40,7 @@ static const fac_case cases[] = { { "prelu(f32[2,3,4,5], f32[3,1,1])", -4, 4, 1e
 
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0];
-    out[0] = fac_where(fac_less(x, fac_define_number(x, 0)), fac_mul(x, n->in[1]), x);
+    out[0] = fac_where(fac_less(x, fac_number_as(x, 0)), fac_mul(x, n->in[1]), x);
 }
 
 const fac_op fac_op_prelu = {

@@ -9,12 +9,11 @@
 #include "ops/constant.h"
 #include "ops/define.h"
 #include "ops/known.h"
+#include "ops/qonnx.h"
 
-#define QONNX "qonnx.custom_op.general"
+#define QONNX FAC_QONNX
 #define FINN "finn.custom_op.general"
 enum { UNROLLED = 16 };
-
-static fac_value *number(const fac_value *like, double x) { return fac_define_number(like, x); }
 
 /* ---- rounding ---- */
 
@@ -26,7 +25,7 @@ static fac_value *rounded(const fac_onnx_node *n, fac_value *x, const char *usua
     if (!strcmp(mode, "FLOOR")) return fac_floor(x);
     if (!strcmp(mode, "ROUND_TO_ZERO") || !strcmp(mode, "DOWN")) return fac_trunc(x);
     if (!strcmp(mode, "UP")) return fac_mul(fac_sign(x), fac_ceil(fac_abs(x)));
-    fac_value *half = number(x, 0.5);
+    fac_value *half = fac_number_as(x, 0.5);
     if (!strcmp(mode, "HALF_UP")) return fac_mul(fac_sign(x), fac_floor(fac_add(fac_abs(x), half)));
     if (!strcmp(mode, "HALF_DOWN"))
         return fac_mul(fac_sign(x), fac_ceil(fac_sub(fac_abs(x), half)));
@@ -38,14 +37,14 @@ static fac_value *rounded(const fac_onnx_node *n, fac_value *x, const char *usua
 
 /* The largest and least integers of so many bits, which may be computed. */
 static fac_value *most_of(fac_value *bits, bool sign, bool narrow) {
-    fac_value *two = number(bits, 2),
-              *all = fac_pow(two, sign ? fac_sub(bits, number(bits, 1)) : bits);
-    return fac_sub(all, number(bits, !sign && narrow ? 2 : 1));
+    fac_value *two = fac_number_as(bits, 2),
+              *all = fac_pow(two, sign ? fac_sub(bits, fac_number_as(bits, 1)) : bits);
+    return fac_sub(all, fac_number_as(bits, !sign && narrow ? 2 : 1));
 }
 static fac_value *least_of(fac_value *bits, bool sign, bool narrow) {
-    if (!sign) return number(bits, 0);
-    fac_value *all = fac_pow(number(bits, 2), fac_sub(bits, number(bits, 1)));
-    return fac_sub(number(bits, narrow ? 1 : 0), all);
+    if (!sign) return fac_number_as(bits, 0);
+    fac_value *all = fac_pow(fac_number_as(bits, 2), fac_sub(bits, fac_number_as(bits, 1)));
+    return fac_sub(fac_number_as(bits, narrow ? 1 : 0), all);
 }
 
 static fac_value *clipped(fac_value *q, fac_value *bits, bool sign, bool narrow) {
@@ -73,13 +72,23 @@ static void load_quant(const fac_onnx_node *n, fac_graph *g, fac_value *const in
     y[0] = fac_mul(fac_sub(q, zero), scale);
 }
 
+fac_value *fac_qonnx_quant(fac_value *x, fac_value *scale, fac_value *zero, fac_value *bits,
+                           bool is_signed, bool narrow) {
+    fac_value *q = fac_add(fac_div(x, scale), zero);
+    if (is_signed && is_one(bits))
+        q = fac_binarize(q); /* as the package has it */
+    else
+        q = fac_round(clipped(q, bits, is_signed, narrow));
+    return fac_mul(fac_sub(q, zero), scale);
+}
+
 /* ---- Trunc ---- */
 
 static void load_trunc(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
                        fac_value *y[]) {
     fac_value *x = in[0], *scale = in[1], *zero = in[2];
     (void)g;
-    fac_value *step = fac_pow(number(x, 2), fac_sub(in[3], in[4]));
+    fac_value *step = fac_pow(fac_number_as(x, 2), fac_sub(in[3], in[4]));
     fac_value *q = fac_div(fac_round(fac_add(fac_div(x, scale), zero)), step);
     y[0] = fac_mul(fac_sub(rounded(n, q, "FLOOR"), zero), scale);
 }
@@ -129,6 +138,10 @@ static fac_value *counted(fac_value *x, fac_value *t, int axis) {
     return fac_sum(above, fac_shape(x->type.dims.n), false);
 }
 
+fac_value *fac_qonnx_thresholds(fac_value *x, fac_value *t, int axis, double scale, double bias) {
+    return fac_add(fac_mul(counted(x, t, axis), fac_number_as(x, scale)), fac_number_as(x, bias));
+}
+
 static void load_thresholds(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
                             fac_value *y[]) {
     fac_value *x = in[0], *t = in[1];
@@ -144,7 +157,7 @@ static void load_thresholds(const fac_onnx_node *n, fac_graph *g, fac_value *con
         return;
     }
     const double scale = fac_onnx_real(n, "out_scale", 1), bias = fac_onnx_real(n, "out_bias", 0);
-    y[0] = fac_add(fac_mul(counted(x, t, axis), number(x, scale)), number(x, bias));
+    y[0] = fac_qonnx_thresholds(x, t, axis, scale, bias);
 }
 
 static const fac_onnx_attr quant_names[] = {

@@ -72,7 +72,7 @@ fac_status fac_quant_conv_sums(const fac_ref *r, int x_zero, int w_zero, double 
     if (!fac_conv_geometry_of(2, r->attrs, &x->type.dims, &w->type.dims, &g)) return FAC_E_INTERNAL;
     const int64_t nx = fac_dims_count(&x->type.dims), nw = fac_dims_count(&w->type.dims);
     double *fx = fac_alloc((size_t)(nx + nw) + 1, sizeof *fx);
-    if (!fx) return fac_raise(err, FAC_E_NOMEM, "no memory for a convolution of integers");
+    if (!fx) return fac_raise_memory(err, "a convolution of integers");
     less_zero(x, &r->in[x_zero], 1, nx, fx);
     less_zero(w, &r->in[w_zero], g.K ? g.K : 1, g.K ? nw / g.K : 0, fx + nx);
     sums(r, &g, fx, fx + nx, y);

@@ -93,7 +93,7 @@ fac_status fac_quant_product_sums(const fac_ref *r, int a_zero, int b_zero, int6
     const fac_dims *ad = &a->type.dims, *bd = &b->type.dims;
     const int64_t na = fac_dims_count(ad), nb = fac_dims_count(bd);
     int64_t *x = fac_alloc((size_t)(na + nb) + 1, sizeof *x);
-    if (!x) return fac_raise(err, FAC_E_NOMEM, "no memory for a product of integers");
+    if (!x) return fac_raise_memory(err, "a product of integers");
     less_zero(a, &r->in[a_zero], 0, x);
     less_zero(b, &r->in[b_zero], 1, x + na);
     fac_dims batch = r->out[0].type.dims;

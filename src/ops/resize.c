@@ -78,7 +78,7 @@ static const fac_case cases[] = { { "resize(f32[2,3], i64{4})", -4, 4, 0 },
 
 const fac_op fac_op_resize = {
     .name = "resize",
-    .doc = "as many elements as fit under other dims, zeros behind them",
+    .doc = "as many elements as fit under other dims, zeros after them",
     .in = in,
     .out = fac_ports_y,
     .infer = infer,

@@ -147,7 +147,7 @@ static void define(const fac_node *n, fac_value *out[]) {
     fac_dims over = { 0 };
     for (int k = fac_axis(a->axis, rank ? rank : 1); k < rank; k++) over.d[over.n++] = k;
     fac_value *squares = fac_mul(x, x), *mean = over.n ? fac_mean(squares, over, true) : squares;
-    fac_value *root = fac_sqrt(fac_add(mean, fac_define_number(x, a->epsilon)));
+    fac_value *root = fac_sqrt(fac_add(mean, fac_number_as(x, a->epsilon)));
     out[0] = fac_define_scaled(fac_div(x, root), n->in[1], NULL);
 }
 

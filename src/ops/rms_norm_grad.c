@@ -7,9 +7,10 @@
 
 #if FAC_INTERFACE
 /* With f = 1 / sqrt(mean of x^2 + epsilon), the mean over the dims axis.. of x (a negative axis
- * counts from the end), and g = dy scale: dx = f (g - x f^2 mean(g x)),   dscale = sum dy x f x, dy
- * of one type   scale: the dims axis.. of x, may be NULL Output 1 is dscale, summed over the dims
- * before axis. */
+ * counts from the end), and g = dy scale:
+ *   dx = f (g - x f^2 mean(g x)),   dscale = sum dy x f
+ * x, dy of one type   scale: the dims axis.. of x, may be NULL
+ * Output 1 is dscale, summed over the dims before axis. */
 fac_value *fac_rms_norm_grad(fac_value *x, fac_value *dy, fac_value *scale, int64_t axis,
                              double epsilon);
 #endif

@@ -13,7 +13,7 @@
 #if FAC_INTERFACE
 /* For every slice of in[states..states+slices) along in_axes (NULL: 0), all of one length:
  * states.., row.. = body(states.., slices.., others..), where the first `states` of in[] are what
- * iterations hand on and what stands behind the slices is read by all.  out[] receives the last
+ * iterations hand on and what stands after the slices is read by all.  out[] receives the last
  * states, and the rows of all iterations stacked along a new axis of out_axes (NULL: 0).  in_back,
  * out_back (NULL: none): bit k says that slices, or rows, k go from the end to the beginning.  g
  * takes over the body. */
@@ -34,7 +34,7 @@ typedef struct attrs {
 static const fac_attr table[] = { { "states", FAC_A_INT, offsetof(attrs, states), 0, 0, 0, 1 << 20,
                                     NULL, "inputs handed from iteration to iteration" },
                                   { "slices", FAC_A_INT, offsetof(attrs, slices), 0, 0, 0, 1 << 20,
-                                    NULL, "inputs behind them that are cut into slices" },
+                                    NULL, "inputs after them that are cut into slices" },
                                   { "in_axes", FAC_A_DIMS, offsetof(attrs, in_axes), 0, 0, 0, 0,
                                     NULL, "along which; default 0" },
                                   { "out_axes", FAC_A_DIMS, offsetof(attrs, out_axes), 0, 0, 0, 0,
@@ -76,7 +76,7 @@ static bool put_types(fac_node *n, fac_flow *f, int64_t length) {
         fac_type y = fac_flow_type(f, (size_t)k);
         const int row = k - (int)a->states;
         if (row < 0 && !fac_type_fits(&f->body->inputs[k]->type, &f->body->outputs[k].value->type))
-            return fac_fail(n, FAC_E_SHAPE, "state %d has another type behind an iteration", k);
+            return fac_fail(n, FAC_E_SHAPE, "state %d has another type after an iteration", k);
         if (row >= 0) {
             const int axis = axis_of(&a->out_axes, row, y.dims.n + 1);
             if (axis < 0 || y.dims.n == FAC_DIMS)
@@ -121,10 +121,6 @@ static bool infer(fac_node *n) {
 
 /* ---- as a loop ---- */
 
-static fac_value *dim_of(fac_value *x, int axis) {
-    return fac_squeeze(fac_slice(fac_shape_of(x), 0, axis, axis + 1, 1), fac_shape(0));
-}
-
 /* The scan's body between gathers.  Inputs: iteration, condition, then those of the scan, whole. */
 static fac_graph *loop_body(const fac_node *n) {
     const attrs *a = n->attrs;
@@ -142,7 +138,7 @@ static fac_graph *loop_body(const fac_node *n) {
         x[k] = fac_input(g, name, n->in[k]->type.dtype, n->in[k]->type.dims);
         if (k < first || k >= behind) continue;
         const int axis = axis_of(&a->in_axes, k - first, x[k]->type.dims.n);
-        fac_value *last = fac_sub(dim_of(x[k], axis), fac_number(g, FAC_I64, 1));
+        fac_value *last = fac_sub(fac_dim_of(x[k], axis), fac_number(g, FAC_I64, 1));
         x[k] = fac_gather(x[k], a->in_back >> (k - first) & 1 ? fac_sub(last, i) : i, axis);
     }
     fac_node inside = *n; /* as if it stood in there, without a scope of its own */
@@ -177,7 +173,7 @@ static void expand(const fac_node *n, fac_value *y[]) {
         return;
     }
     const char *scope = n->graph->scope;
-    fac_iterate(n->graph, body, dim_of(x, axis_of(&a->in_axes, 0, x->type.dims.n)), NULL,
+    fac_iterate(n->graph, body, fac_dim_of(x, axis_of(&a->in_axes, 0, x->type.dims.n)), NULL,
                 (int)a->states, n->nin, n->in, y);
     n->graph->scope = scope;
     if (y[0] && y[0]->node) { /* iterations keep the path of the node */

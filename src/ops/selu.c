@@ -44,10 +44,10 @@ static const fac_case cases[] = { { "selu(f32[2,37]) alpha=1.6732632 gamma=1.050
 
 static void define(const fac_node *n, fac_value *out[]) {
     const attrs *a = n->attrs;
-    fac_value *x = n->in[0], *one = fac_define_number(x, 1);
-    fac_value *below = fac_mul(fac_sub(fac_exp(x), one), fac_define_number(x, a->alpha));
-    fac_value *y = fac_where(fac_greater(x, fac_define_number(x, 0)), x, below);
-    out[0] = fac_mul(y, fac_define_number(x, a->gamma));
+    fac_value *x = n->in[0], *one = fac_number_as(x, 1);
+    fac_value *below = fac_mul(fac_sub(fac_exp(x), one), fac_number_as(x, a->alpha));
+    fac_value *y = fac_where(fac_greater(x, fac_number_as(x, 0)), x, below);
+    out[0] = fac_mul(y, fac_number_as(x, a->gamma));
 }
 
 const fac_op fac_op_selu = {

@@ -5,6 +5,16 @@
 #include "facula/ops.h"
 #include "ops/known.h"
 
+/* x as a scalar of like's dtype. */
+static inline fac_value *fac_number_as(const fac_value *like, double x) {
+    return fac_number(fac_value_graph(like), fac_value_type(like).dtype, x);
+}
+
+/* The size of one dim of x, an i64 scalar. */
+static inline fac_value *fac_dim_of(fac_value *x, int axis) {
+    return fac_squeeze(fac_slice(fac_shape_of(x), 0, axis, axis + 1, 1), fac_shape(0));
+}
+
 /* move: the same elements in the same row-major order (reshape, flatten, squeeze, unsqueeze). */
 bool fac_move_flat(const fac_move *m, const int64_t *to, int *input, int64_t *from);
 /* move: element for element. */

@@ -26,7 +26,7 @@ static const fac_case cases[] = { { "softplus(f32[2,37])", -20, 20, 1e-6 },
                                   { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    out[0] = fac_log(fac_add(fac_exp(n->in[0]), fac_define_number(n->in[0], 1)));
+    out[0] = fac_log(fac_add(fac_exp(n->in[0]), fac_number_as(n->in[0], 1)));
 }
 
 const fac_op fac_op_softplus = {

@@ -25,7 +25,7 @@ static const fac_case cases[] = { { "softsign(f32[2,37])", -9, 9, 1e-6 },
 
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0];
-    out[0] = fac_div(x, fac_add(fac_abs(x), fac_define_number(x, 1)));
+    out[0] = fac_div(x, fac_add(fac_abs(x), fac_number_as(x, 1)));
 }
 
 const fac_op fac_op_softsign = {

@@ -35,8 +35,8 @@ static const fac_case cases[] = { { "thresholded_relu(f32[2,37]) threshold=1", -
                                   { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    fac_value *x = n->in[0], *least = fac_define_number(x, ((const attrs *)n->attrs)->threshold);
-    out[0] = fac_where(fac_greater(x, least), x, fac_define_number(x, 0));
+    fac_value *x = n->in[0], *least = fac_number_as(x, ((const attrs *)n->attrs)->threshold);
+    out[0] = fac_where(fac_greater(x, least), x, fac_number_as(x, 0));
 }
 
 static int steps(const fac_node *n, double at[]) {

@@ -66,7 +66,7 @@ static uint32_t next(twister *t) {
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t n = fac_dims_count(&r->out[0].type.dims);
     twister *t = fac_alloc(1, sizeof *t);
-    if (!t) return fac_raise(err, FAC_E_NOMEM, "no memory for random numbers");
+    if (!t) return fac_raise_memory(err, "random numbers");
     begin(t, (uint32_t)((const attrs *)r->attrs)->seed);
     for (int64_t k = 0; k < n; k++) {
         const uint32_t high = next(t) >> 5, low = next(t) >> 6;

@@ -1,6 +1,6 @@
 /* Adagrad (Duchi et al. 2011), as torch.optim.Adagrad; t counts steps from 1:
  *   g <- g + weight_decay p;   h <- h + g^2;   p <- p - lr / (1 + (t - 1) lr_decay)  g / (sqrt(h) +
- * eps) */
+ *       eps) */
 #include "optim/optim_internal.h"
 
 static fac_value *rule(const fac_step_of *s) {

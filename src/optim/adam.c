@@ -1,6 +1,8 @@
 /* Adam (Kingma & Ba 2015, https://arxiv.org/abs/1412.6980), as torch.optim.Adam; t counts steps
- * from 1: g <- g + weight_decay p m <- m + (1 - beta1) (g - m);   v <- beta2 v + (1 - beta2) g^2 p
- * <- p - lr / (1 - beta1^t)  m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
+ * from 1:
+ *   g <- g + weight_decay p
+ *   m <- m + (1 - beta1) (g - m);   v <- beta2 v + (1 - beta2) g^2
+ *   p <- p - lr / (1 - beta1^t)  m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
 #include "optim/optim_internal.h"
 
 /* 1 - beta^t, an f64 scalar */

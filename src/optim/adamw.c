@@ -1,6 +1,6 @@
 /* AdamW (Loshchilov & Hutter 2019, https://arxiv.org/abs/1711.05101), as torch.optim.AdamW: weight
- * decay leaves the moments alone. p <- p (1 - lr weight_decay), then Adam's step with the plain
- * gradient */
+ * decay leaves the moments alone.
+ *   p <- p (1 - lr weight_decay), then Adam's step with the plain gradient */
 #include "optim/optim_internal.h"
 
 static fac_value *rule(const fac_step_of *s) {

@@ -1,6 +1,7 @@
 /* Moving averages of the parameters (Polyak & Juditsky 1992), often better than the parameters of
- * the last step: ema <- ema + (1 - d) (p - ema),   d = decay, with warm-up min(decay, (1 + t) / (10
- * + t)) in step t = 0, 1... */
+ * the last step:
+ *   ema <- ema + (1 - d) (p - ema),   d = decay, with warm-up min(decay, (1 + t) / (10 + t)) in
+ *       step t = 0, 1... */
 #include "base/error.h"
 #include "optim/optim_internal.h"
 #include "tensor/tensor_internal.h"

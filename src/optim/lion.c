@@ -1,6 +1,7 @@
 /* Lion (Chen et al. 2023, https://arxiv.org/abs/2302.06675, algorithm 2): the sign of a moving
- * average, one moment only. p <- p (1 - lr weight_decay) - lr sign(m + (1 - beta1) (g - m));   m <-
- * m + (1 - beta2) (g - m) */
+ * average, one moment only.
+ *   p <- p (1 - lr weight_decay) - lr sign(m + (1 - beta1) (g - m));   m <- m + (1 - beta2) (g - m)
+ */
 #include "optim/optim_internal.h"
 
 static fac_value *rule(const fac_step_of *s) {

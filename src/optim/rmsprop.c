@@ -1,7 +1,8 @@
 /* RMSprop (Hinton 2012, lecture 6e; centered: Graves 2013, https://arxiv.org/abs/1308.0850), as
- * torch.optim.RMSprop: g <- g + weight_decay p;   v <- alpha v + (1 - alpha) g^2;   centered:  a <-
- * a + (1 - alpha) (g - a), v' = v - a^2 d = g / (sqrt(v') + eps);  with momentum:  b <- momentum b
- * + d, d = b;    p <- p - lr d */
+ * torch.optim.RMSprop:
+ *   g <- g + weight_decay p;   v <- alpha v + (1 - alpha) g^2;   centered:  a <- a + (1 - alpha) (g
+ *       - a), v' = v - a^2
+ *   d = g / (sqrt(v') + eps);  with momentum:  b <- momentum b + d, d = b;    p <- p - lr d */
 #include "optim/optim_internal.h"
 
 static fac_value *rule(const fac_step_of *s) {

@@ -1,6 +1,7 @@
 /* Stochastic gradient descent with momentum (Polyak 1964) and Nesterov's variant (Sutskever et al.
- * 2013), as torch.optim.SGD: g <- g + weight_decay p;   b <- momentum b + (1 - dampening) g, but b
- * <- g in the first step p <- p - lr b,             nesterov:  p <- p - lr (g + momentum b) */
+ * 2013), as torch.optim.SGD:
+ *   g <- g + weight_decay p;   b <- momentum b + (1 - dampening) g, but b <- g in the first step
+ *   p <- p - lr b,             nesterov:  p <- p - lr (g + momentum b) */
 #include "optim/optim_internal.h"
 
 static fac_value *rule(const fac_step_of *s) {

@@ -42,9 +42,9 @@ static bool is_view(const fac_value *v) {
            is_wide(n->in[0]) && n->in[0]->node && n->in[0]->time == FAC_RUN;
 }
 
-/* Numbers become numbers of the type: what looks for a relu6 or a scale finds them.  What is moved
- * is narrowed before it is moved, so that the cast stands after what computes, which may take it.
- */
+/* Scalar constants are emitted again in the narrow type, so that later pattern matches (relu6,
+ * scale) still see constants.  A view is narrowed before it is taken, so that the cast directly
+ * follows the op that computes, which may absorb it. */
 static fac_value *narrow(const cast *c, fac_value *v) {
     fac_value *low = widened(c, v);
     double number;

@@ -1,14 +1,16 @@
 /* Batch norm, and factors of channels, at prepare time.
  *   y = (x - mean) / sqrt(var + eps) * scale + bias = x s + t,   s = scale / sqrt(var + eps),  t =
- * bias - mean s After a convolution that only it reads: w' = w s (per output channel), b' = b s +
- * t.  Elsewhere: one multiply and one add, which the chains pass fuses with their neighbours.  A
- * product with one factor a channel after a convolution, as Caffe writes batch norms, goes the
- * same way; what is added becomes a bias in the pass of the epilogues.  s, t, w', b' are ordinary
- * values made of parameters alone, so the plan computes them in its prepare part and again when a
- * parameter was written. */
+ *       bias - mean s
+ * After a convolution that only it reads: w' = w s (per output channel), b' = b s + t.  Elsewhere:
+ * one multiply and one add, which the chains pass fuses with their neighbours.  A product with one
+ * factor a channel after a convolution, as Caffe writes batch norms, goes the same way; what is
+ * added becomes a bias in the pass of the epilogues.  s, t, w', b' are ordinary values made of
+ * parameters alone, so the plan computes them in its prepare part and again when a parameter was
+ * written. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -52,7 +54,7 @@ static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t) {
                                      : t,
                               dtype) };
     fac_value *y = fac_emit(conv->op, conv->attrs, args[2] ? 3 : 2, args);
-    if (y->node) y->node->name = conv->name, y->node->scope = conv->scope;
+    if (y->node) fac_node_named_as(y->node, conv);
     return y;
 }
 

@@ -13,6 +13,7 @@
 #include "ops/code_limits.h"
 #include "ops/conv_basis.h"
 #include "ops/max_pool_codes.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -20,7 +21,6 @@ typedef struct work {
     fac_graph *g;
     fac_accept *accept;
     void *self;
-    bool changed;
 } work;
 
 static bool is_early(const fac_value *v) { return !v || v->time != FAC_RUN; }
@@ -60,7 +60,7 @@ typedef struct readers {
     const fac_node *layer; /* whose quantizer joins; NULL: none                   */
     bool positive;         /* ... of what is above 0                              */
     fac_node *relu;        /* of the result itself                                */
-    bool floats, raw;      /* somebody reads numbers; what is below 0 of something */
+    bool floats, raw;      /* something reads numbers; what is below 0 of something */
 } readers;
 
 static bool wants_same(const readers *r, const fac_node *n, bool positive) {
@@ -99,9 +99,7 @@ static void look(const fac_value *v, bool positive, readers *to) {
 
 static void name_as(fac_value *v, const fac_node *n) {
     if (!v->node) return;
-    v->node->name = n->name;
-    v->node->scope = n->scope;
-    v->node->stage = n->stage;
+    fac_node_stands_for(v->node, n);
 }
 
 static void take_codes(fac_node *n, fac_value *q) {
@@ -117,7 +115,8 @@ static void take_codes(fac_node *n, fac_value *q) {
 }
 
 /* Those that read v, which q has the codes of. */
-static void rewire(work *k, const fac_value *v, fac_value *q, bool positive, const readers *r) {
+static void rewire(const work *k, const fac_value *v, fac_value *q, bool positive,
+                   const readers *r) {
     for (const fac_use *u = v->uses, *next; u && !k->g->error.status; u = next) {
         fac_node *n = u->node;
         next = u->next;
@@ -179,7 +178,7 @@ static fac_node *add_of(const fac_value *v, fac_value **z) {
     return alike && (*z)->type.dtype == v->type.dtype ? n : NULL;
 }
 
-static void fuse(work *k, fac_node *conv) {
+static void fuse(const work *k, fac_node *conv) {
     fac_value *z = NULL, *v = conv->out[0];
     const fac_node *add = v->type.dtype == FAC_F32 ? add_of(v, &z) : NULL;
     if (add)
@@ -195,7 +194,6 @@ static void fuse(work *k, fac_node *conv) {
     const bool cut = ((const fac_conv_basis_attrs *)made->attrs)->y_relu;
     if (cut) fac_replace(r.relu->out[0], made->out[1]);
     fac_replace(v, made->out[1]);
-    k->changed = true;
 }
 
 static bool is_any(const fac_graph *g) {
@@ -207,12 +205,10 @@ static bool is_any(const fac_graph *g) {
 fac_graph *fac_pass_bits_between(const fac_graph *g, fac_accept *accept, void *self) {
     if (!is_any(g)) return (fac_graph *)(uintptr_t)g;
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    work k = { to, accept, self, to && !to->error.status };
-    while (k.changed) { /* new nodes lie anywhere */
-        k.changed = false;
-        for (fac_node *n = to->first; n && !k.changed && !to->error.status; n = n->next)
-            if (FAC_IS(n, conv2d_basis)) fuse(&k, n);
-    }
+    work k = { to, accept, self };
+    /* what a layer becomes lies after it, and so do the new readers of its codes: each is seen */
+    for (fac_node *n = to ? to->first : NULL; n && !to->error.status; n = n->next)
+        if (FAC_IS(n, conv2d_basis)) fuse(&k, n);
     if (to && !to->error.status) fac_graph_sweep(to);
     return to;
 }

@@ -1,5 +1,5 @@
 /* Chains of elementwise ops become one `fused` node: its body computes block by block without a
- * trip to memory. A producer is taken in when nobody else reads it and it has the shape of its
+ * trip to memory. A producer is taken in when nothing else reads it and it has the shape of its
  * reader, so nothing is computed twice. */
 #include <stdio.h>
 #include "facula/ops.h"

@@ -1,13 +1,16 @@
 /* An expansion of 1 x 1 (or a first layer), a depthwise convolution and a projection of 1 x 1
- * become one `fused_conv` node: y = p(act(d(act(e(x))))) [+ r] the inverted residual of MobileNetV2
- * (Sandler et al., CVPR 2018), whose expanded image is several times as large as x and y: row by
- * row it stays in a cache that all of it would not fit.  Only where a kernel's estimate is below
- * the sum of those for the three. Preserves the sums of each output. */
+ * become one `fused_conv` node:
+ *   y = p(act(d(act(e(x))))) [+ r]
+ * the inverted residual of MobileNetV2 (Sandler et al., CVPR 2018), whose expanded image is several
+ * times as large as x and y: row by row it stays in a cache that all of it would not fit.  Only
+ * where a kernel's estimate is below the sum of those for the three. Preserves the sums of each
+ * output. */
 #include <stdio.h>
 #include "facula/ops.h"
 #include "op_list.h"
 #include "ops/conv.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -140,20 +143,16 @@ static void fuse(fac_graph *g, const chain *c, fac_price *price, void *self) {
     for (int s = 0; s < c->n; s++)
         if (is_conv(c->step[s])) apart += price(self, c->step[s]);
     if (!y->node || price(self, y->node) >= apart)
-        return; /* nobody reads it: the sweep takes it away */
-    y->node->name = c->step[0]->name, y->node->scope = c->step[0]->scope;
+        return; /* nothing reads it: the sweep takes it away */
+    fac_node_named_as(y->node, c->step[0]);
     fac_replace(c->step[c->n - 1]->out[0], y);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    chain c;
+    if (find_chain(n, &c)) fuse(to, &c, by->price, by->self);
+}
+
 fac_graph *fac_pass_conv_chains(const fac_graph *g, fac_price *price, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        chain c;
-        next = n->next;
-        if (find_chain(n, &c)) fuse(to, &c, price, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .price = price, .self = self });
 }

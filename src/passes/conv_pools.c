@@ -1,4 +1,4 @@
-/* Max pools after convolutions: the two become one `conv2d_max_pool`, where nobody else reads what
+/* Max pools after convolutions: the two become one `conv2d_max_pool`, where nothing else reads what
  * the convolution makes and a kernel does both in less time.  After epilogue.c, whose body goes
  * along: it comes after the pool then, which is the same for functions that do not fall, as the
  * largest of what they give is what they give of the largest.  Preserves every bit but the sign of
@@ -6,6 +6,7 @@
 #include "op_list.h"
 #include "ops/conv_pool.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/body_chain.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -72,19 +73,15 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     } else
         y = fac_emit(&fac_op_conv2d_max_pool, &attrs, PORTS, conv->in);
     if (!y->node || !(price(self, y->node) < price(self, conv) + price(self, n)))
-        return; /* what nobody reads is swept away */
-    y->node->name = conv->name, y->node->scope = conv->scope, y->node->stage = conv->stage;
+        return; /* what nothing reads is swept away */
+    fac_node_stands_for(y->node, conv);
     fac_replace(n->out[0], y);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    if (FAC_IS(n, max_pool2d) && n->out[0]->time == FAC_RUN) fuse(to, n, by->price, by->self);
+}
+
 fac_graph *fac_pass_conv_pools(const fac_graph *g, fac_price *price, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (FAC_IS(n, max_pool2d) && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .price = price, .self = self });
 }

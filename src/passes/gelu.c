@@ -90,7 +90,7 @@ static fac_value *product(fac_both a, fac_both b) {
     return NULL;
 }
 
-/* v / 2 of v, which nobody else reads. */
+/* v / 2 of v, which nothing else reads. */
 static bool half(fac_both v, fac_both *of) {
     return only_of(v, &fac_op_mul) && without(v, 0.5, of);
 }

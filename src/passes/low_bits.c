@@ -4,16 +4,15 @@
                                                                                b, u, v)
  *     conv2d(binarize(x), unpack_basis(bits, v), b)           -> conv2d_basis(x, bits, b, -, v)
  *
- * where price(self,
-               node) is less than that of what it replaces.  A relu in front of the quantizer, a
- * batch norm of inference and a factor after the layer go along.  Weights that are signs,
-     alone or with
- * a factor, are levels, too. */
+ * where price(self, node) is less than that of what it replaces.  A relu in front of the quantizer,
+ * a batch norm of inference and a factor after the layer go along.  Weights that are signs, alone
+ * or with a factor, are levels, too, and so are sums of them. */
 #include <math.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
 #include "ops/conv_basis.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -76,6 +75,8 @@ static bool read_levels(fac_value *v, levels *to) {
     return true;
 }
 
+enum { PARTS = 16 }; /* of a weight, one in the other: sums and factors */
+
 typedef struct weight {
     fac_value *bits, *basis;
     fac_dims dims;
@@ -92,17 +93,37 @@ static fac_value *ones(const fac_value *w) {
     return for_all(fac_reshape(fac_number(w->graph, FAC_F32, 1), fac_shape(1)), w->type.dims.d[0]);
 }
 
-static bool read_weight(fac_value *v, weight *to) {
+static bool read_weight(fac_value *v, int depth, weight *to);
+
+static fac_value *joined(fac_value *a, fac_value *b) {
+    return fac_concat((fac_value *[]){ a, b }, 2, 0);
+}
+
+/* A sum of weights of few planes, as QONNX has bases. */
+static bool read_sum(const fac_node *n, int depth, weight *to) {
+    weight more;
+    if (!FAC_IS(n, add) || !fac_dims_equal(&n->in[0]->type.dims, &n->in[1]->type.dims))
+        return false;
+    if (!read_weight(n->in[0], depth, to) || !read_weight(n->in[1], depth, &more)) return false;
+    if (to->basis->type.dims.d[0] + more.basis->type.dims.d[0] > 4) return false;
+    to->bits = joined(to->bits, more.bits);
+    to->basis = joined(to->basis, more.basis);
+    return true;
+}
+
+static bool read_weight(fac_value *v, int depth, weight *to) {
+    if (!depth--) return false;
     fac_value *w = behind(v), *other = NULL;
     const fac_node *n = w->node;
     fac_value *factor = n && early(w) ? factor_of(w, &other) : NULL;
-    if (factor && read_weight(other, to)) {
+    if (factor && read_weight(other, depth, to)) {
         to->basis = fac_mul(to->basis, factor);
         return true;
     }
     if (!n || !early(w) || w->type.dtype != FAC_F32 || fac_dims_count(&w->type.dims) < 1)
         return false;
     to->dims = w->type.dims;
+    if (FAC_IS(n, add)) return read_sum(n, depth, to);
     if (FAC_IS(n, unpack_basis)) {
         to->bits = n->in[0];
         to->basis = n->in[1];
@@ -154,7 +175,7 @@ static bool put_layer(const work *k, fac_graph *to, const fac_node *n, fac_value
                       fac_value *out[]) {
     levels x;
     weight w;
-    if (!read_levels(in[0], &x) || !read_weight(in[1], &w)) return false;
+    if (!read_levels(in[0], &x) || !read_weight(in[1], PARTS, &w)) return false;
     if (x.factor) w.basis = fac_mul(w.basis, x.factor);
     fac_value *b = n->nin > 2 ? in[2] : NULL;
     if (b && (b->type.dims.n != 1 || b->type.dims.d[0] != w.dims.d[0])) return false;
@@ -177,7 +198,7 @@ static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t, const
     in[FAC_CB_SCALE] = old_s ? fac_mul(old_s, s) : s;
     in[FAC_CB_B] = old_b ? fac_add(fac_mul(old_b, s), t) : t;
     fac_value *y = fac_emit(conv->op, conv->attrs, FAC_CB_PORTS, in);
-    if (y->node) y->node->name = conv->name, y->node->scope = conv->scope;
+    if (y->node) fac_node_named_as(y->node, conv);
     return shape ? fac_reshape_sizes(y, *shape) : y;
 }
 

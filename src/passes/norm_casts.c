@@ -14,7 +14,7 @@ typedef struct norms {
     void *self;
 } norms;
 
-/* The norm that the cast n alone reads; NULL: there is none, or somebody reads its statistics. */
+/* The norm that the cast n alone reads; NULL: there is none, or something reads its statistics. */
 static fac_node *norm_before(const fac_node *n, fac_value *const in[]) {
     static const fac_op *const names[] = { &fac_op_layer_norm, &fac_op_rms_norm, &fac_op_group_norm,
                                            &fac_op_instance_norm, NULL };

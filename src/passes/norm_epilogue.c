@@ -10,6 +10,7 @@
 #include "op_list.h"
 #include "ops/shape.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -72,8 +73,8 @@ static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
     args[PORTS] = other;
     fac_value *y =
         fac_emit_body(g, n->op, n->attrs, PORTS + (other != NULL), PORTS, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
-    y->node->name = n->name, y->node->scope = n->scope;
+    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
+    fac_node_named_as(y->node, n);
     for (int k = 1; k < n->nout; k++) fac_replace(n->out[k], y->node->out[k]);
     fac_replace(act ? act->out[0] : last, y);
 }
@@ -119,21 +120,17 @@ static void fuse_mask(fac_graph *g, fac_node *n, fac_accept *accept, void *self)
     fac_value *args[] = { n->in[0], m.dy, n->in[2], m.y };
     fac_value *y = fac_apply(g, &fac_op_batch_norm_act_grad, how, 4, args);
     if (!y->node || !accept(self, y->node)) return;
-    y->node->name = n->name, y->node->scope = n->scope, y->node->stage = n->stage;
+    fac_node_stands_for(y->node, n);
     for (int k = 0; k < n->nout; k++) fac_replace(n->out[k], y->node->out[k]);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    if (trains(n))
+        fuse(to, n, by->accept, by->self);
+    else if (FAC_IS(n, batch_norm_grad))
+        fuse_mask(to, n, by->accept, by->self);
+}
+
 fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (trains(n))
-            fuse(to, n, accept, self);
-        else if (FAC_IS(n, batch_norm_grad))
-            fuse_mask(to, n, accept, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .accept = accept, .self = self });
 }

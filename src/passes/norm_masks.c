@@ -11,6 +11,7 @@
 #include "ops/batch_norm_given.h"
 #include "ops/bits.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 
 enum { ADD = FAC_NORM_GIVEN, MASK = 3, GRAD_PORTS = 11, GRAD_Y = 9, GRAD_MASK = 10 };
@@ -32,7 +33,7 @@ static bool read_body(const fac_node *norm, fac_value **add) {
            (sum->in[0] == in[1] && sum->in[1] == in[0]);
 }
 
-/* norm with bits, which nobody reads yet; NULL: it has another body, or no kernel takes it. */
+/* norm with bits, which nothing reads yet; NULL: it has another body, or no kernel takes it. */
 static fac_node *with_bits(const fac_node *norm, fac_price *price, void *self) {
     fac_value *args[ADD + 1];
     if (!read_body(norm, &args[ADD])) return NULL;
@@ -58,21 +59,18 @@ static void fuse(fac_node *n, fac_price *price, void *self) {
     args[GRAD_MASK] = to->out[MASK];
     fac_value *dx = fac_emit(n->op, n->attrs, GRAD_PORTS, args);
     if (!dx->node || !(price(self, dx->node) < INFINITY)) return;
-    dx->node->name = n->name, dx->node->scope = n->scope, dx->node->stage = n->stage;
+    fac_node_stands_for(dx->node, n);
     for (int k = 0; k < n->nout; k++) fac_replace(n->out[k], dx->node->out[k]);
     if (has_bits) return;
-    to->name = norm->name, to->scope = norm->scope, to->stage = norm->stage;
+    fac_node_stands_for(to, norm);
     for (int k = 0; k < norm->nout; k++) fac_replace(norm->out[k], to->out[k]);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    (void)to;
+    if (FAC_IS(n, conv2d_grad_x_norm) && n->out[0]->time == FAC_RUN) fuse(n, by->price, by->self);
+}
+
 fac_graph *fac_pass_norm_masks(const fac_graph *g, fac_price *price, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (FAC_IS(n, conv2d_grad_x_norm) && n->out[0]->time == FAC_RUN) fuse(n, price, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .price = price, .self = self });
 }

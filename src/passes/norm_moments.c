@@ -1,10 +1,11 @@
 /* Batch norms of training after convolutions: the convolution gives the mean and variance of what
  * it makes (conv2d_moments), and the norm takes them (batch_norm_given), so that the image is not
- * read for its statistics alone.  Done where both nodes together are no dearer than before.  After
- * norm_epilogue.c, whose bodies go along. */
+ * read for its statistics alone.  Applied only if the pair costs no more.  Runs after
+ * norm_epilogue.c; its bodies are carried over. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -13,10 +14,6 @@ enum { PORTS = 5, OPERANDS = PORTS + 3 };
 static bool trains(const fac_node *n) {
     return FAC_IS(n, batch_norm) && fac_attr_flag(n, "training_mode") &&
            n->out[0]->time == FAC_RUN && n->nports == PORTS && n->nin <= PORTS + 1;
-}
-
-static void name_as(fac_node *to, const fac_node *n) {
-    to->name = n->name, to->scope = n->scope, to->stage = n->stage;
 }
 
 static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
@@ -44,20 +41,16 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     if (!y->node ||
         !(price(self, made->node) + price(self, y->node) <= price(self, conv) + price(self, n)))
         return;
-    name_as(made->node, conv);
-    name_as(y->node, n);
+    fac_node_stands_for(made->node, conv);
+    fac_node_stands_for(y->node, n);
     fac_replace(conv->out[0], made);
     for (int k = 0; k < n->nout; k++) fac_replace(n->out[k], y->node->out[k]);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    if (trains(n)) fuse(to, n, by->price, by->self);
+}
+
 fac_graph *fac_pass_norm_moments(const fac_graph *g, fac_price *price, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (trains(n)) fuse(to, n, price, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .price = price, .self = self });
 }

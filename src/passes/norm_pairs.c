@@ -1,18 +1,19 @@
 /* Residual blocks whose shortcut has a convolution end with the sum of two batch norms of training:
  *
- *     y = relu(norm(x) + norm(other_x))       batch_norm_pair: what the shortcut's norm makes is
- * neither written nor read
+ *     y = relu(norm(x) + norm(other_x))
  *
- * (batch_norm_pair_relu where norm_masks.c lets the norm keep bits), and both norms' gradients read
- * the same dy: batch_norm_grad_pair reads it once.  It takes both norms' sums; of a norm whose sums
- * no convolution gave (norm_sums.c), batch_norm_sums makes them.
+ * One batch_norm_pair does not write the output of the shortcut's norm, nor read it again
+ * (batch_norm_pair_relu where norm_masks.c lets the norm keep bits).  Both norms' gradients read
+ * the same dy: batch_norm_grad_pair reads it once.  It takes the sums of both norms;
+ * batch_norm_sums computes them for a norm that got none from a convolution (norm_sums.c).
  *
- * Where norm_moments.c gave the statistics and price(self, node) says that it takes less time.
- * After norm_sums.c, which asks which norm made a value.  Of 16 bits the shortcut's norm is not
- * rounded any more. */
+ * Applied where norm_moments.c gave the statistics and price(self, node) says that it takes less
+ * time.  Must run after norm_sums.c, which asks which norm made a value.  With 16-bit tensors the
+ * shortcut's output is no longer rounded before the add. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -25,10 +26,6 @@ enum {
     DSCALE,
     DBIAS
 }; /* operands of a norm; of a gradient whose sums are given */
-
-static void name_as(fac_node *to, const fac_node *n) {
-    to->name = n->name, to->scope = n->scope, to->stage = n->stage;
-}
 
 static bool same_type(const fac_value *a, const fac_value *b) {
     return a->type.dtype == b->type.dtype && fac_dims_equal(&a->type.dims, &b->type.dims);
@@ -96,7 +93,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
             y = fac_emit_body(g, y->node->op, y->node->attrs, 2 * NORM, 2 * NORM, args, body, NULL);
     }
     if (!y->node || !(price(self, y->node) <= price(self, n) + price(self, other))) return;
-    name_as(y->node, n);
+    fac_node_stands_for(y->node, n);
     fac_replace(n->out[0], y);
     for (int k = 1; k < 3; k++) {
         if (k < n->nout) fac_replace(n->out[k], y->node->out[k]);
@@ -164,28 +161,24 @@ static void fuse_gradients(fac_graph *g, fac_node *n, fac_price *price, void *se
              fac_attr_real(of[0], "epsilon", 0), fac_attr_real(of[1], "epsilon", 0));
     fac_value *dx = fac_apply(g, &fac_op_batch_norm_grad_pair, how, PORTS, args);
     if (!dx->node || !(after + price(self, dx->node) <= before)) return;
-    name_as(dx->node, n);
+    fac_node_stands_for(dx->node, n);
     for (int which = 0; which < 2; which++) {
         fac_replace(of[which]->out[0], dx->node->out[which]);
         if (!sums[which]) continue;
-        name_as(sums[which], of[which]);
+        fac_node_stands_for(sums[which], of[which]);
         for (int k = 1; k < of[which]->nout; k++)
             fac_replace(of[which]->out[k], sums[which]->out[k - 1]);
     }
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    const bool norm = FAC_IS(n, batch_norm_given) || FAC_IS(n, batch_norm_given_relu);
+    if (norm && n->out[0]->time == FAC_RUN)
+        fuse(to, n, by->price, by->self);
+    else if (fits(n))
+        fuse_gradients(to, n, by->price, by->self);
+}
+
 fac_graph *fac_pass_norm_pairs(const fac_graph *g, fac_price *price, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        const bool norm = FAC_IS(n, batch_norm_given) || FAC_IS(n, batch_norm_given_relu);
-        if (norm && n->out[0]->time == FAC_RUN)
-            fuse(to, n, price, self);
-        else if (fits(n))
-            fuse_gradients(to, n, price, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .price = price, .self = self });
 }

@@ -2,12 +2,12 @@
  * convolution's gradient by x,
  *
  *     dy = where(y > lo, conv2d_grad_x(...) + add, 0)          the epilogue that epilogue.c made;
- * each part may be missing
+ *         each part may be missing
  *
  * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them
  * (batch_norm_grad_given).  y > lo is seen from the norm's own x where the activation stands
- * directly after it: then y need not be read.  Done where both nodes together are about as cheap
- * as before: the norm's gradient reads x and dy once less, the convolution's x once more.
+ * directly after it: then y need not be read.  Done where both nodes together are about as cheap as
+ * before: the norm's gradient reads x and dy once less, the convolution's x once more.
  *
  * Where add is the gradient of a strided convolution of 1 x 1, as a residual's shortcut has, most
  * of it is zeros: then it is made and added without them. */
@@ -16,6 +16,7 @@
 #include "facula/ops.h"
 #include "op_list.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -82,7 +83,7 @@ static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from,
                              stride); /* a shape */
     fac_value *thin = fac_conv2d_grad_x(n->in[0], n->in[1], x, &how);
     if (!thin->node) return add;
-    thin->node->name = n->name, thin->node->scope = n->scope;
+    fac_node_named_as(thin->node, n);
     thin->node->stage = x->node->stage = x->node->in[0]->node->stage = n->stage;
     *from = n, *apart = stride;
     return thin;
@@ -145,22 +146,18 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
            after = price(self, d->node) + price(self, dx->node);
     if (shortcut) before += price(self, shortcut), after += price(self, e.add->node);
     if (!(after <= before * ABOUT)) return;
-    d->node->name = conv->name, d->node->scope = conv->scope, d->node->stage = conv->stage;
-    dx->node->name = n->name, dx->node->scope = n->scope, dx->node->stage = n->stage;
+    fac_node_stands_for(d->node, conv);
+    fac_node_stands_for(dx->node, n);
     fac_replace(n->out[0], dx);
     if (n->nout > 1) fac_replace(n->out[1], dscale);
     if (n->nout > 2) fac_replace(n->out[2], dbias);
     fac_replace(dy, d);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    if (FAC_IS(n, batch_norm_grad) && n->out[0]->time == FAC_RUN) fuse(to, n, by->price, by->self);
+}
+
 fac_graph *fac_pass_norm_sums(const fac_graph *g, fac_price *price, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (FAC_IS(n, batch_norm_grad) && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .price = price, .self = self });
 }

@@ -2,10 +2,9 @@
  *
  *     quantize(relu(conv2d(dequantize(x), dequantize(w), dequantize(b))))   ->  qlinear_conv
  *     the same of matmul, gemm and linear                                   ->  qlinear_matmul
- *     quantize(add(dequantize(a), dequantize(b)))                           ->  qlinear_add,
- * qlinear_mul quantize(mean over planes(dequantize(x)))                     ->
- * qlinear_global_avg_pool quantize(max_pool2d, reshape, transpose ...(dequantize(x)))           ->
- * the same of x
+ *     quantize(add(dequantize(a), dequantize(b))), likewise mul             ->  qlinear_add, _mul
+ *     quantize(mean over planes(dequantize(x)))              ->  qlinear_global_avg_pool
+ *     quantize(max_pool2d, reshape, transpose ...(dequantize(x)))           ->  the same of x
  *
  * as ONNX Runtime does it, with the arithmetic of its integer kernels: results may differ by one
  * unit from floats that are rounded.  A relu or clip goes where the range of the bytes ends there
@@ -17,6 +16,7 @@
 #include "ops/quant.h"
 #include "ops/reduce.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -273,18 +273,17 @@ static void fuse(fac_node *n) {
     fac_value *q = biased(m, &y);
     if (!q) q = made(m, &y);
     if (!q || n->graph->error.status) return;
-    if (q->node) q->node->name = m->name, q->node->scope = m->scope, q->node->stage = n->stage;
+    if (q->node) {
+        fac_node_named_as(q->node, m);
+        q->node->stage = n->stage;
+    }
     fac_replace(n->out[0], q);
 }
 
-fac_graph *fac_pass_quantized(const fac_graph *g) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (FAC_IS(n, quantize_linear) && n->out[0]->time == FAC_RUN) fuse(n);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    (void)to;
+    (void)by;
+    if (FAC_IS(n, quantize_linear) && n->out[0]->time == FAC_RUN) fuse(n);
 }
+
+fac_graph *fac_pass_quantized(const fac_graph *g) { return fac_pass_each(g, visit, NULL); }

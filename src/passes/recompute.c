@@ -3,12 +3,13 @@
  *
  * Ways to choose, of which the cheapest that fits is taken:
  *   cheap       Results of products and convolutions are kept; what lies between them
- * (normalization, activation, sums) is made again, unless that takes more than a few other dropped
- * values.  Hardly any operations, about half of the memory. segments    The forward part is cut
- * into k pieces of about equal bytes, where few bytes cross.  What crosses is kept; a piece is made
- * again as a whole when the backward part gets there.  k near the square root of the depth needs
- * least. scopes      Pieces that the caller names. The last piece is never dropped: the backward
- * part begins there. */
+ *               (normalization, activation, sums) is made again, unless that takes more than a few
+ *               other dropped values.  Hardly any operations, about half of the memory.
+ *   segments    The forward part is cut into k pieces of about equal bytes, where few bytes cross.
+ *               What crosses is kept; a piece is made again as a whole when the backward part gets
+ *               there.  k near the square root of the depth needs least.
+ *   scopes      Pieces that the caller names.
+ * The last piece is never dropped: the backward part begins there. */
 #include <fnmatch.h>
 #include <string.h>
 #include "base/memory.h"
@@ -38,9 +39,7 @@ static void keep_all(choice *c, bool keep) {
         }
 }
 
-/* ---- cheap
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- cheap ---- */
 
 static void keep_heavy(choice *c) {
     const fac_forward *f = c->f;
@@ -62,9 +61,7 @@ static void keep_heavy(choice *c) {
     }
 }
 
-/* ---- segments
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- segments ---- */
 
 /* crossing[i]: made by node i or before and read by a forward node after it. */
 static void measure(choice *c) {
@@ -125,9 +122,7 @@ static void keep_cuts(choice *c, int pieces) {
     keep_from(c, last + 1);
 }
 
-/* ---- scopes
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- scopes ---- */
 
 /* The length of the shortest prefix of a scope that one of the patterns fits; 0: none. */
 static size_t fits(const char *scope, const char *patterns) {
@@ -166,9 +161,7 @@ static void keep_outside(choice *c, const char *patterns) {
     }
 }
 
-/* ---- the best
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- the best ---- */
 
 typedef struct best {
     fac_graph *graph;

@@ -6,8 +6,7 @@
 #include "ops/families.h"
 #include "passes/recompute.h"
 
-/* ---- what is forward
- * --------------------------------------------------------------------------------------------- */
+/* ---- what is forward ---- */
 
 static bool runs(const fac_node *n) { return n->out[0]->time == FAC_RUN; }
 
@@ -89,8 +88,7 @@ void fac_forward_free(fac_forward *f) {
     fac_release(f->saved);
 }
 
-/* ---- making it again
- * --------------------------------------------------------------------------------------------- */
+/* ---- making it again ---- */
 
 typedef struct again {
     const fac_forward *f;
@@ -181,9 +179,7 @@ fac_graph *fac_recompute_build(const fac_forward *f, const bool *keep, fac_recom
     return to;
 }
 
-/* ---- what is alive
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- what is alive ---- */
 
 size_t fac_recompute_peak(const fac_graph *g) {
     fac_forward f;

@@ -9,6 +9,7 @@
 #include "op_list.h"
 #include "ops/shape.h"
 #include "graph/attr.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -26,19 +27,17 @@ static void fuse(fac_node *n, fac_accept *accept, void *self) {
     const fac_type *dx = &n->in[1]->type, *to = &n->out[0]->type;
     if (dx->dtype != to->dtype || !fac_dims_equal(&dx->dims, &to->dims)) return;
     fac_value *y = fac_emit(&fac_op_max_pool2d_relu_grad, pool->attrs, 2, pool->in);
-    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
-    y->node->name = pool->name, y->node->scope = pool->scope, y->node->stage = n->stage;
+    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
+    fac_node_named_as(y->node, pool);
+    y->node->stage = n->stage;
     fac_replace(n->out[0], y);
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    (void)to;
+    if (FAC_IS(n, where) && n->out[0]->time == FAC_RUN) fuse(n, by->accept, by->self);
+}
+
 fac_graph *fac_pass_relu_pools(const fac_graph *g, fac_accept *accept, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        next = n->next;
-        if (FAC_IS(n, where) && n->out[0]->time == FAC_RUN) fuse(n, accept, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .accept = accept, .self = self });
 }

@@ -22,7 +22,7 @@ const char *fac_module_path(fac_arena *a, const fac_node *n);
  *   op:conv2d     by facula's operator
  *   kind:Conv2d   by PyTorch's name of such a layer
  *   NAME          what any view prints: the node's label, its name in the ONNX file, that of a
- * value it makes (BY_NAME), or a module that it is or stands in (BY_MODULE)
+ *                 value it makes (BY_NAME), or a module that it is or stands in (BY_MODULE)
  *
  * A * stands for any text.  Of all words the best answer counts. */
 typedef enum fac_selected { FAC_NOT_SELECTED, FAC_BY_MODULE, FAC_BY_NAME } fac_selected;

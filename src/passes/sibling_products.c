@@ -4,6 +4,7 @@
  * Attention reads the slices where they stand.  Preserves the sums of each output. */
 #include "facula/ops.h"
 #include "op_list.h"
+#include "passes/each.h"
 #include "passes/passes.h"
 
 enum { MOST = 8, DEPTH = 8 };
@@ -73,15 +74,9 @@ static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept,
     if (b[0] && !body) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a body of matmul");
     if (b[0] && !body) return;
     fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, b[0] ? 3 : 2, 2, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
-    y->node->name = all[0]->name;
-    y->node->scope = all[0]->scope;
-    int64_t from = 0;
-    for (int i = 0; i < n; i++) {
-        const int64_t to = from + w[i]->type.dims.d[1];
-        fac_replace(all[i]->out[0], fac_slice(y, type.dims.n - 1, from, to, 1));
-        from = to;
-    }
+    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
+    fac_node_named_as(y->node, all[0]);
+    fac_split_among(y, type.dims.n - 1, all, n);
 }
 
 /* Products like `first`, of its x. */
@@ -92,16 +87,12 @@ static int gather(const fac_node *first, fac_node **all) {
     return n;
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    fac_node *all[MOST];
+    const int count = candidate(n) ? gather(n, all) : 0;
+    if (count > 1) merge(to, all, count, by->accept, by->self);
+}
+
 fac_graph *fac_pass_sibling_products(const fac_graph *g, fac_accept *accept, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        fac_node *all[MOST];
-        next = n->next;
-        const int count = candidate(n) ? gather(n, all) : 0;
-        if (count > 1) merge(to, all, count, accept, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .accept = accept, .self = self });
 }

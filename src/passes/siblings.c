@@ -1,13 +1,15 @@
 /* Convolutions of 1 x 1 that read the same image become one, as the reductions before the larger
- * kernels of an inception block: a = conv(x, u), b = conv(x, w)   ->   y = conv(x, [u; w]),  a =
- * y[:, :K],  b = y[:, K:] One pass over x, and narrow results fill whole vectors.  The weights are
- * joined before the run; the slices are views where every one but the last has whole channel
- * blocks.  Results that a concat joins stay as they are: they are written to their place in it.
- * Preserves the sums of each output. */
+ * kernels of an inception block:
+ *   a = conv(x, u), b = conv(x, w)   ->   y = conv(x, [u; w]),  a = y[:, :K],  b = y[:, K:]
+ * One pass over x, and narrow results fill whole vectors.  The weights are joined before the run;
+ * the slices are views where every one but the last has whole channel blocks.  Results that a
+ * concat joins stay as they are: they are written to their place in it.  Preserves the sums of each
+ * output. */
 #include <string.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
+#include "passes/each.h"
 #include "passes/body_chain.h"
 #include "passes/passes.h"
 
@@ -67,14 +69,9 @@ static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept,
     if (all[0]->body[0] && !body) return;
     fac_value *args[3] = { all[0]->in[0], fac_concat(w, n, 0), b[0] ? fac_concat(b, n, 0) : NULL };
     fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, 3, 3, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return; /* nobody reads it: the sweep takes it away */
-    y->node->name = all[0]->name, y->node->scope = all[0]->scope;
-    int64_t from = 0;
-    for (int i = 0; i < n; i++) {
-        const int64_t to = from + w[i]->type.dims.d[0];
-        fac_replace(all[i]->out[0], fac_slice(y, 1, from, to, 1));
-        from = to;
-    }
+    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
+    fac_node_named_as(y->node, all[0]);
+    fac_split_among(y, 1, all, n);
 }
 
 /* Convolutions like `first`, of its image: those of whole blocks, and at most one other at the end.
@@ -94,16 +91,12 @@ static int gather(fac_node *first, fac_node **all) {
     return n;
 }
 
+static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
+    fac_node *all[MOST];
+    int count = candidate(n) ? gather(n, all) : 0;
+    if (count > 1) merge(to, all, count, by->accept, by->self);
+}
+
 fac_graph *fac_pass_siblings(const fac_graph *g, fac_accept *accept, void *self) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    if (!to || to->error.status) return to;
-    fac_node *last = to->last;
-    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
-        fac_node *all[MOST];
-        next = n->next;
-        int count = candidate(n) ? gather(n, all) : 0;
-        if (count > 1) merge(to, all, count, accept, self);
-    }
-    if (!to->error.status) fac_graph_sweep(to);
-    return to;
+    return fac_pass_each(g, visit, &(fac_judge){ .accept = accept, .self = self });
 }

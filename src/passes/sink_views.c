@@ -43,8 +43,8 @@ static bool keeps_order(const fac_node *n) {
     return true;
 }
 
-/* The product that v is a view of, through what nobody else reads; NULL: there is none, or v is its
- * result itself. */
+/* The product that v is a view of, through what nothing else reads; NULL: there is none, or v is
+ * its result itself. */
 static fac_value *product_of(fac_both v) {
     const fac_value *first = v.now;
     while (v.now->node && v.was->node && v.now->node->op == v.was->node->op &&

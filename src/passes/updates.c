@@ -2,18 +2,22 @@
  *
  * The tail of a graph is every elementwise node whose results serve nothing but updates and other
  * nodes of the tail: the rules of an optimizer, its scalars, clipping, the choice between new and
- * old contents. Parts      Nodes of the tail of one shape that pass a value of that shape on to
- * each other, or read the same parameter or state of that shape, become one `fused` node with
- * several results: Adam reads p, g, m, v and writes p, m, v in one pass over memory. Products   A
- * large gradient that is a matrix product, and which only its part reads, becomes the beginning of
- * the part, one `fused_matmul` node: it is used up tile by tile and never stored. Groups     Other
- * independent parts become one `group`: all parameters are updated in one parallel region. Values
- * only ever grow along elementwise nodes, so parts of one shape never feed each other through
- * another shape, and the parts have levels: those of the scalars come before those that read them.
+ * old contents.
+ *   Parts      Nodes of the tail of one shape that pass a value of that shape on to each other, or
+ *              read the same parameter or state of that shape, become one `fused` node with several
+ *              results: Adam reads p, g, m, v and writes p, m, v in one pass over memory.
+ *   Products   A large gradient that is a matrix product, and which only its part reads, becomes
+ *              the beginning of the part, one `fused_matmul` node: it is used up tile by tile and
+ *              never stored.
+ *   Groups     Other independent parts become one `group`: all parameters are updated in one
+ *              parallel region.
+ * Values only ever grow along elementwise nodes, so parts of one shape never feed each other
+ * through another shape, and the parts have levels: those of the scalars come before those that
+ * read them.
  *   Places     A group stands where all that it reads is there and all other readers of the
- * parameters that it changes have run: then it may write over them, and gradients go away early. So
- * that they do, a group is no larger than BYTES. Bits are preserved: every element is computed by
- * the same operations. */
+ *              parameters that it changes have run: then it may write over them, and gradients go
+ *              away early.  So that they do, a group is no larger than BYTES.
+ * Bits are preserved: every element is computed by the same operations. */
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"

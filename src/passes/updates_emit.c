@@ -73,7 +73,7 @@ static int by_place(const void *a, const void *b) {
     return i != k ? (i > k) - (i < k) : (x->number > y->number) - (x->number < y->number);
 }
 
-/* The node and its values are what the parts' outputs are from now on; it stands behind the last of
+/* The node and its values are what the parts' outputs are from now on; it stands after the last of
  * what they wait for. */
 static void take_over(fac_tail *t, fac_node *n, fac_tail_part *const *of, int count) {
     fac_node *behind = NULL;
@@ -190,7 +190,7 @@ static bool emit_product(fac_tail *t, fac_tail_part *p) {
         fac_graph_free(body);
     else
         node = fac_emit_body(t->g, &fac_op_fused_matmul, NULL, n, n, outer, body, NULL)->node;
-    if (!node || !t->accept(t->self, node)) return false; /* what nobody reads is swept away */
+    if (!node || !t->accept(t->self, node)) return false; /* what nothing reads is swept away */
     take_over(t, node, &p, 1);
     return true;
 }
@@ -206,7 +206,7 @@ static bool emit_group(fac_tail *t, fac_tail_part *const *of, int count) {
     else
         group = fac_emit_body(t->g, &fac_op_group, NULL, n, n, outer, body, NULL)->node;
     fac_release(outer);
-    if (!group || !t->accept(t->self, group)) return false; /* what nobody reads is swept away */
+    if (!group || !t->accept(t->self, group)) return false; /* what nothing reads is swept away */
     take_over(t, group, of, count);
     return true;
 }

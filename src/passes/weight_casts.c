@@ -45,7 +45,7 @@ static void emit_group(weights *w, fac_graph *to) {
         return;
     }
     fac_node *group = fac_emit_body(to, &fac_op_group, NULL, n, n, outer, body, NULL)->node;
-    if (!group || !w->accept(w->self, group)) return; /* what nobody reads is swept away */
+    if (!group || !w->accept(w->self, group)) return; /* what nothing reads is swept away */
     group->name = "weights";
     w->group = group;
 }

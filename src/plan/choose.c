@@ -35,8 +35,7 @@ static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_
     q.in = trial;
     q.out = trial + p->nin;
     q.variant = variant;
-    *offer = (fac_offer){ 0 };
-    if (!s->offer(d, &q, offer)) return false;
+    if (!fac_solver_offer(s, d, &q, offer)) return false;
     *seconds = offer->seconds;
     for (int i = 0; i < p->nin; i++) *seconds += reorder_seconds(d, &p->in[i], &q.in[i]);
     for (int i = p->nin; i < n; i++)
@@ -226,7 +225,7 @@ static double seconds_of(fac_device *device, const char *only, fac_precision pre
                       .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        if (settled && i > n->nin && !v->uses && !v->roots) v = NULL; /* which nobody reads */
+        if (settled && i > n->nin && !v->uses && !v->roots) v = NULL; /* which nothing reads */
         o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known }
                  : (fac_operand){ 0 };
     }
@@ -260,9 +259,7 @@ bool fac_would_solve(fac_device *device, const char *only, fac_precision precisi
     return fac_solver_seconds(device, only, precision, n) < INFINITY;
 }
 
-/* ---- for tuning
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- for tuning ---- */
 
 char *fac_problem_key(const fac_problem *p) {
     const int n = fac_problem_print(p, NULL, 0);

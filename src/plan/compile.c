@@ -92,7 +92,7 @@ fac_status fac_plan_begin(const fac_graph *original, const bool *steers, fac_ten
                           fac_device *device, const fac_program_opts *o, bool dry, fac_plan **out,
                           fac_error *err) {
     fac_plan *p = fac_alloc(1, sizeof *p);
-    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    if (!p) return fac_raise_memory(err, "a plan");
     p->device = device;
     p->precision = o->precision;
     p->no_inplace = o->no_inplace;

@@ -70,13 +70,13 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *r = fac_alloc(1, sizeof *r + (size_t)(p->nin + p->nout) * sizeof *r->operands);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    if (!r) return fac_raise_memory(err, "a plan");
     take(r, p);
     fac_status status = (r->cpu = cpu_of(d, err)) ? FAC_OK : FAC_E_NOMEM;
     const fac_plan one = { .device = r->cpu, .precision = p->precision };
     if (!status && !(r->solver = fac_choose(&one, &r->problem, &(fac_turn){ 0 }, &r->offer, err)))
         status = FAC_E_UNSUPPORTED;
-    if (!status) status = r->solver->make(r->cpu, &r->problem, &r->made, err);
+    if (!status) status = fac_solver_make(r->solver, r->cpu, &r->problem, &r->offer, &r->made, err);
     if (status)
         done(d, r);
     else
@@ -84,9 +84,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return status;
 }
 
-/* ---- running
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 typedef struct job {
     const plan *r;

@@ -6,7 +6,7 @@
  * variables, the form x of the images that it reads and y of the one that it makes, and
  *
  *     cost = sum over nodes of c(n, x, y)  +  a reorder for each value that is read in a form which
- * it is not made in
+ *         it is not made in
  *
  * is made as small as it can be, exactly, by a minimum cut (min_cut.h); c is the least estimate of
  * all solvers for these forms. The answer is a wish for each value, and the price that its maker
@@ -154,8 +154,8 @@ static bool concerned(const fac_node *n) {
 static fac_status choose(forms *f, int things, fac_error *err) {
     const fac_graph *g = f->s->plan->graph;
     bool *side = fac_alloc((size_t)things + 1, sizeof *side);
-    fac_status status = side ? fac_sides_choose(f->sides, side, err)
-                             : fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    fac_status status =
+        side ? fac_sides_choose(f->sides, side, err) : fac_raise_memory(err, "a plan");
     for (const fac_node *n = g->first; n && !status; n = n->next) {
         if (!concerned(n)) continue;
         const fac_value *v = n->out[0];
@@ -181,9 +181,7 @@ fac_status fac_forms(fac_scheduler *s) {
         images += has_choice(n->out[0]);
     }
     f.sides = fac_sides_new(things + 2 * images);
-    fac_status status = f.thing && s->form && f.sides
-                            ? FAC_OK
-                            : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    fac_status status = f.thing && s->form && f.sides ? FAC_OK : fac_raise_memory(s->err, "a plan");
     int next = things;
     for (const fac_node *n = g->first; n && !status && images; n = n->next) {
         if (!concerned(n)) continue;

@@ -30,7 +30,7 @@ static double price(void *self, const fac_node *n) {
     return plan->only && is_of(plan->only, n->op) && seconds < INFINITY ? 0 : seconds;
 }
 
-/* The same, with no outputs but the first and those that somebody reads. */
+/* The same for a node with only its first output and those that are used. */
 static bool accept_as_used(void *self, const fac_node *n) {
     enum { OUTPUTS = 8 };
     fac_value *out[OUTPUTS] = { NULL };
@@ -52,14 +52,14 @@ static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
     return fac_graph_check(next, err);
 }
 
-/* Others may read the graph from now on, and its passes were the last for a while. */
+/* No pass runs for a while: the graph may be read by others, and spare memory goes. */
 static void rest(fac_plan *plan) {
     plan->graph->passing = false;
     fac_arena_drop_spare(&plan->graph->arena);
 }
 
-/* What has a formula stays for who asked for formulas, or for a solver of this op, which says
- * itself that it cannot. */
+/* Keeps an op with a reference kernel if the caller forced `ref`, or a solver of this op, which
+ * then reports why it cannot run. */
 static bool accept_as_asked(void *self, const fac_node *n) {
     const fac_plan *plan = self;
     if (plan->only && fac_op_means(n->op) &&
@@ -68,12 +68,12 @@ static bool accept_as_asked(void *self, const fac_node *n) {
     return accept_as_used(self, n);
 }
 
-/* Nothing is kept for the sake of a kernel alone. */
+/* An op that only a fused kernel can run is expanded. */
 static bool accept_plain(void *self, const fac_node *n) {
     return fac_op_means(n->op) && accept_as_asked(self, n);
 }
 
-/* Who looks sees one iteration after the other, of the nodes that the model has. */
+/* Hooks and observers see each iteration of a loop, with the model's own nodes. */
 static bool accept_loops(void *self, const fac_node *n) {
     return (n->op == &fac_op_loop && n->out[0]->time == FAC_RUN) || accept_plain(self, n);
 }
@@ -84,9 +84,7 @@ static fac_accept *kept(const fac_plan *plan, const fac_program_opts *o) {
                                           : accept_as_asked;
 }
 
-/* ---- the table
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 /* Which programs a pass is for; none is for those with an observer or a hook, or that look for
  * anomalies. */
@@ -107,7 +105,7 @@ typedef struct pass {
     /* one of these */
     fac_graph *(*plain)(const fac_graph *g);
     fold_pass *folds;
-    accept_pass *accepts, *accepts_used; /* used: outputs that nobody reads do not count */
+    accept_pass *accepts, *accepts_used; /* used: unused outputs do not count */
     price_pass *prices;
     const fac_op *but; /* ANY_SOLVER, but for solvers of this op */
     const char *does;
@@ -211,8 +209,7 @@ fac_status fac_plan_rewrite(fac_plan *plan, const fac_program_opts *o, int many,
     return FAC_OK;
 }
 
-/* ---- for those who look
- * ------------------------------------------------------------------------------------------ */
+/* ---- for those who look ---- */
 
 static const char *when_of(const pass *p) {
     if (p->when & RECOMPUTES) return "with recomputing";
@@ -251,8 +248,7 @@ static fac_status graph_after(const fac_graph *g, fac_device *d, const fac_progr
                               int many, bool *steers, fac_tensor **in, fac_graph **out,
                               fac_error *err) {
     fac_plan *plan;
-    if (!fac_graph_steering(g, steers))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph's inputs");
+    if (!fac_graph_steering(g, steers)) return fac_raise_memory(err, "a graph's inputs");
     FAC_TRY(inputs_of(g, in, err));
     FAC_TRY(fac_plan_begin(g, steers, in, d, o, true, &plan, err));
     fac_status status = fac_plan_rewrite(plan, o, many, err);
@@ -278,7 +274,7 @@ fac_status fac_graph_after(const fac_graph *g, fac_device *device, const fac_pro
     if (steers && in)
         status = graph_after(g, device, opts ? opts : &none, many, steers, in, out, err);
     else
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a graph's inputs");
+        status = fac_raise_memory(err, "a graph's inputs");
     for (size_t i = 0; in && i < g->ninputs; i++) fac_tensor_free(in[i]);
     fac_release(in);
     fac_release(steers);

@@ -85,11 +85,11 @@ static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *w
         q->in[0] = from;
         q->out[0] = to;
         solver = fac_last_solver(p->device);
-        if (!solver->offer(p->device, q, &offer))
+        if (!fac_solver_offer(solver, p->device, q, &offer))
             return fac_raise(s->err, FAC_E_INTERNAL, "no reorder");
     }
     void *plan = NULL;
-    if (!p->dry) FAC_TRY(solver->make(p->device, q, &plan, s->err));
+    if (!p->dry) FAC_TRY(fac_solver_make(solver, p->device, q, &offer, &plan, s->err));
     fac_step *step = fac_step_new(s, q, solver, plan);
     if (!step) {
         if (plan && solver->done) solver->done(p->device, plan);
@@ -112,7 +112,7 @@ static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout
                           fac_slot *out) {
     fac_where *w = &s->at[v->id];
     fac_copy *c = fac_arena_alloc(&s->plan->memory, 1, sizeof *c);
-    if (!c) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!c) return fac_raise_memory(s->err, "a plan");
     FAC_TRY(copy(s, v, want, NULL, out));
     *c = (fac_copy){ w->copies, *out };
     w->copies = c;

@@ -1,8 +1,11 @@
 /* A plan: one graph with all sizes known, on one device, as a list of steps over one arena.
  * Immutable but for the profile; each run borrows a frame.  Made by compile.c from a specialized
- * graph, in this order: pipeline.c                fewer and larger nodes schedule.c a solver for
- * each node, and where each operand lies: views, layouts, in place prepack.c weights that the run
- * changes, packed together side_queue.c                   gradients by weights beside the rest
+ * graph, in this order:
+ *   pipeline.c                fewer and larger nodes
+ *   schedule.c                a solver for each node, and where each operand lies: a view, which
+ *                             layout, in place
+ *   prepack.c                 weights that the run changes, packed together
+ *   side_queue.c              gradients by weights beside the rest
  *   relay.c                   consecutive steps in one launch, in the order of their levels
  *   arena.c                   an address for every root that needs one
  *   prepare.c                 packed parameters, made again when one was written

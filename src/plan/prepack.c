@@ -58,7 +58,7 @@ static fac_status join(fac_scheduler *s, int first, const merge *m) {
     char label[32];
     snprintf(label, sizeof label, "%d weights", n);
     const char *name = fac_arena_text(&p->memory, label);
-    if (!q || !jobs || !in || !name) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!q || !jobs || !in || !name) return fac_raise_memory(s->err, "a plan");
     double bytes = 0;
     for (int i = first, k = 0; i < p->nsteps; i++) {
         const fac_step *from = &p->steps[i];
@@ -104,9 +104,7 @@ fac_status fac_merge_packs(fac_scheduler *s) {
     merge m = { fac_alloc((size_t)p->nsteps + 1, sizeof *m.into),
                 fac_alloc((size_t)p->nroots + 1, sizeof *m.written), 0 };
     int *number = fac_alloc((size_t)p->nsteps + 1, sizeof *number);
-    fac_status status = m.into && m.written && number
-                            ? FAC_OK
-                            : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    fac_status status = m.into && m.written && number ? FAC_OK : fac_raise_memory(s->err, "a plan");
     for (int i = 0; i < p->nsteps && !status; i++)
         if (packs(p, &p->steps[i]) && !m.into[i]) find(p, i, &m);
     for (int i = 0; i < p->nsteps && !status; i++)

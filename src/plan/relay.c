@@ -36,10 +36,6 @@ typedef struct planner {
     fac_error *err;
 } planner;
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
-}
-
 /* ---- who conflicts with whom ---- */
 
 /* Inputs, outputs, scratch; false: it is absent. */
@@ -158,7 +154,7 @@ static fac_status form(planner *r, int first, int n) {
     fac_relayed *to = fac_arena_alloc(&p->memory, 1, sizeof *to);
     fac_relay_job *jobs = fac_arena_alloc(&p->memory, (size_t)n, sizeof *jobs);
     int levels = 0, at = 0;
-    if (!to || !jobs) return no_memory(r->err);
+    if (!to || !jobs) return fac_raise_memory(r->err, "a plan");
     r->nuses = 0;
     memset(r->last, 0, ((size_t)p->nroots + 1) * sizeof *r->last);
     for (int i = first; i < first + n; i++) {
@@ -230,7 +226,7 @@ fac_status fac_plan_relays(fac_plan *p, fac_error *err) {
                   .begin = fac_alloc(steps, sizeof *r.begin),
                   .moved = fac_alloc(steps, sizeof *r.moved) };
     const bool room = r.uses && r.last && r.held && r.level && r.number && r.begin && r.moved;
-    fac_status status = room ? FAC_OK : no_memory(err);
+    fac_status status = room ? FAC_OK : fac_raise_memory(err, "a plan");
     if (!status) find_held(&r);
     for (int k = 0; k < p->nstages && !status; k++) {
         const int end = k + 1 < p->nstages ? p->stages[k + 1].first : p->nsteps;

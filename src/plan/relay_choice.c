@@ -39,8 +39,7 @@ fac_status fac_plan_relay_wishes(fac_plan *p, fac_error *err) {
     if (!p->device->backend->relay || p->observed || p->only) return FAC_OK;
     stop *stops = fac_alloc((size_t)p->graph->nodes + 1, sizeof *stops);
     p->relayed = fac_arena_alloc(&p->memory, (size_t)p->graph->ids + 1, sizeof *p->relayed);
-    fac_status status =
-        stops && p->relayed ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    fac_status status = stops && p->relayed ? FAC_OK : fac_raise_memory(err, "a plan");
     double cost[STATES] = { 0, INFINITY };
     int n = 0;
     for (const fac_node *k = p->graph->first; k && !status; k = k->next) {

@@ -125,15 +125,18 @@ static bool wants_blocks(const fac_node *n) {
 static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
     const fac_value *y = n->out[0],
                     *read = y->uses && fac_gathers(y->uses->node) ? y->uses->node->out[0] : y;
-    int blocks = 0, plain = (int)y->roots;
+    int blocks = 0, plain = (int)y->roots, readers = 0;
     const fac_form form = s->form ? s->form[y->id] : FAC_FORM_ANY;
     fac_turn turn = { .layout = fac_layout_plain(&y->type.dims) };
     if (form == FAC_FORM_LAST) turn.layout = fac_layout_channels_last(&y->type.dims);
     if (form) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
     if (s->form || y->type.dims.n != 4) return turn;
     turn.blocked = true;
-    for (const fac_use *u = read->uses; u; u = u->next)
-        *(wants_blocks(u->node) ? &blocks : &plain) += 1;
+    for (const fac_use *u = read->uses; u; u = u->next) {
+        blocks += wants_blocks(u->node);
+        readers++;
+    }
+    plain += readers - blocks;
     if (blocks > plain) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
     return turn;
 }
@@ -159,7 +162,7 @@ static fac_status choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fa
     return fac_pick(s, q, &turn, offer, solver);
 }
 
-/* Over something that dies, or a new one. */
+/* The root for output k: a dying input is reused in place, or a new root is made. */
 static int root_for(fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
     const int root = fac_in_place(s, n, step, k);
     if (root < 0) return fac_arena_root(s, &n->out[k]->type, &step->problem->out[k].layout);
@@ -170,7 +173,7 @@ static int root_for(fac_scheduler *s, const fac_node *n, const fac_step *step, i
 /* Hooks read inputs as they are, and after the step, so they must lie there as long. */
 static fac_status keep_inputs(fac_scheduler *s, const fac_node *n, fac_step *step) {
     step->from = fac_arena_alloc(&s->plan->memory, (size_t)n->nin + 1, sizeof *step->from);
-    if (!step->from) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!step->from) return fac_raise_memory(s->err, "a plan");
     for (int i = 0; i < n->nin; i++) {
         step->from[i].root = -1;
         if (!n->in[i] || unread(n, i) || n->in[i]->tensor) continue;
@@ -198,14 +201,14 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
 
     fac_problem *q = fac_problem_new(s, n, n->nin, n->nout);
     fac_slot *in = fac_arena_alloc(&p->memory, (size_t)n->nin + 1, sizeof *in);
-    if (!q || !in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!q || !in) return fac_raise_memory(s->err, "a plan");
     fac_offer offer = { 0 };
     fac_slot part;
     void *plan = NULL;
     const fac_solver *solver;
     FAC_TRY(choose(s, n, q, &offer, &part, &solver));
     FAC_TRY(fac_device_go_on(p->device, s->err));
-    if (!p->dry) FAC_TRY(solver->make(p->device, q, &plan, s->err));
+    if (!p->dry) FAC_TRY(fac_solver_make(solver, p->device, q, &offer, &plan, s->err));
     fac_status status = bring_inputs(s, n, q, &offer, solver, plan, in);
     fac_step *step = status ? NULL : fac_step_new(s, q, solver, plan);
     if (!step) {
@@ -230,9 +233,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     return fac_step_done(s, step, offer.work, offer.own);
 }
 
-/* ---- results
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- results ---- */
 
 /* Results and updates leave the plan plain: a last reorder, by all threads, brings them there, and
  * may write where they go. */
@@ -262,8 +263,7 @@ static fac_status finish(fac_scheduler *s) {
     p->outputs = fac_arena_alloc(&p->memory, g->noutputs + 1, sizeof *p->outputs);
     p->updates = fac_arena_alloc(&p->memory, g->nparams + 1, sizeof *p->updates);
     p->written = fac_arena_alloc(&p->memory, g->nparams + 1, sizeof *p->written);
-    if (!p->outputs || !p->updates || !p->written)
-        return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!p->outputs || !p->updates || !p->written) return fac_raise_memory(s->err, "a plan");
     for (size_t i = 0; i < g->noutputs; i++) {
         fac_value *v = g->outputs[i].value;
         FAC_TRY(settle(s, v, &p->outputs[i]));
@@ -336,7 +336,7 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
     s.room = fac_alloc(plan->graph->ids + 1, sizeof *s.room);
     fac_status status = FAC_OK;
     if (!s.at || !s.wish || !s.becomes || !s.part || !s.room || !fac_becomes(&s))
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+        status = fac_raise_memory(err, "a plan");
     for (uint32_t i = 0; !status && i < plan->graph->ids; i++) s.room[i].root = -1;
     if (!status) {
         wishes(&s);

@@ -69,7 +69,7 @@ fac_status fac_plan_aside(fac_plan *p, fac_error *err) {
     const fac_beside *b = p->device->backend->beside;
     if (!b || !b->able(p->device) || p->observed) return FAC_OK;
     aside a = { .plan = p, .roots = fac_alloc((size_t)p->nroots + 1, 1) };
-    if (!a.roots) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    if (!a.roots) return fac_raise_memory(err, "a plan");
     for (int i = 0; i < p->nsteps; i++) {
         const fac_step *s = &p->steps[i];
         const bool goes_aside = goes(s);

@@ -1,7 +1,7 @@
 /* How many images of a batch are done at once, from where on.
  *
- * The least of   weights / b  +  3 * (bytes of values that do not stay near when b images are done
- * at once)   for one image, a store to far memory being a read and a write, and its reader a third;
+ * The least of  weights / b  +  3 * (bytes of values that do not stay near when b images are done
+ * at once)  for one image, a store to far memory being a read and a write, and its reader a third;
  * b among the divisors of the batch.  First layers have large images and few weights, last ones the
  * opposite: b may grow, to a multiple, wherever all that the rest needs is one value. That is a
  * shortest way: through the nodes in their order, by b. */

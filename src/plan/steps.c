@@ -61,7 +61,7 @@ fac_problem *fac_problem_new(fac_scheduler *s, const fac_node *node, int nin, in
     fac_problem *p = fac_arena_alloc(a, 1, sizeof *p);
     fac_operand *o = fac_arena_alloc(a, (size_t)nin + (size_t)nout + 1, sizeof *o);
     if (!p || !o) {
-        fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+        fac_raise_memory(s->err, "a plan");
         return NULL;
     }
     *p = (fac_problem){ .node = node,
@@ -164,5 +164,5 @@ fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work, bool own
     s->now = p->nsteps;
     return fac_step_count(p, step, s->runs) && step->label && step->layouts
                ? FAC_OK
-               : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+               : fac_raise_memory(s->err, "a plan");
 }

@@ -13,11 +13,15 @@
 /* ---- the table of schemes ---- */
 
 static const fac_scheme_row *const rows[] = { &fac_scheme_static, &fac_scheme_dynamic,
-                                              &fac_scheme_int4, NULL };
+                                              &fac_scheme_int4, &fac_scheme_lq, NULL };
+
+static bool fits(const fac_scheme_row *row, const char *scheme) {
+    return row->fits ? row->fits(scheme) : !strcmp(row->name, scheme);
+}
 
 static const fac_scheme_row *row_of(const char *scheme) {
     for (int i = 0; rows[i]; i++)
-        if (scheme && !strcmp(rows[i]->name, scheme)) return rows[i];
+        if (scheme && fits(rows[i], scheme)) return rows[i];
     return NULL;
 }
 
@@ -135,7 +139,7 @@ fac_integer_work *fac_layer_of(const fac_node *n) {
 
 /* ---- what is seen of a run ---- */
 
-static bool wants_tally(const fac_slot *s) { return s->bytes && !s->like; }
+static bool wants_tally(const fac_slot *s) { return s->tallied || (s->bytes && !s->like); }
 
 static fac_status take(fac_calibrator *c, const fac_value *v, const fac_tensor *t, fac_error *err) {
     fac_slot *s = fac_slot_of(c, v);
@@ -233,8 +237,9 @@ static fac_status begin(fac_calibrator *c, const fac_graph *model, const fac_int
     if (found) return found;
     c->slots = fac_alloc((size_t)c->model->ids + 1, sizeof *c->slots);
     if (!c->slots) return no_memory(err);
+    fac_lq_bits(how->scheme, &c->weight_bits, &c->input_bits);
     if (c->row->plan) c->row->plan(c);
-    return FAC_OK;
+    return c->wrong.status ? fac_raise(err, c->wrong.status, "%s", c->wrong.text) : FAC_OK;
 }
 
 /* "int8:static, int8:dynamic or int4:block32" */
@@ -246,7 +251,8 @@ static fac_status no_scheme(const char *scheme, fac_error *err) {
         const char *between = i ? last : "";
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", between, rows[i]->name);
     }
-    return fac_raise(err, FAC_E_ARGUMENT, "there is no scheme \"%s\": expected %s",
+    return fac_raise(err, FAC_E_ARGUMENT,
+                     "there is no scheme \"%s\": expected %s (W and A from 1 to 4)",
                      scheme ? scheme : "", names);
 }
 
@@ -271,7 +277,8 @@ fac_status fac_calibrator_new(const fac_graph *model, fac_device *device, const 
     c->device = device;
     c->row = row;
     c->how = *how;
-    const fac_status status = begin(c, model, how, err);
+    c->how.scheme = fac_arena_text(&c->memory, how->scheme);
+    const fac_status status = c->how.scheme ? begin(c, model, how, err) : no_memory(err);
     if (status)
         fac_calibrator_free(c);
     else
@@ -360,7 +367,7 @@ fac_status fac_calibrator_finish(fac_calibrator *c, fac_graph **out, fac_error *
     if (!err) err = &own;
     if (c->row->calibrates && !c->runs)
         return fac_raise(err, FAC_E_ARGUMENT, "scheme %s needs samples, and there was none",
-                         c->row->name);
+                         c->how.scheme);
     drop_unseen(c);
     build b = { c, fac_alloc((size_t)c->model->ids + 1, sizeof *b.opened) };
     if (!b.opened) return no_memory(err);

@@ -8,7 +8,7 @@
 
 /* What a value becomes: bytes, in a few cases with the scale of another value. */
 typedef struct fac_slot {
-    bool bytes;
+    bool bytes, tallied;   /* tallied: stays floats, and is counted for a layer that reads it */
     const fac_value *like; /* the value whose scale it has; NULL: its own */
     fac_tally *tally;      /* NULL: nothing was seen */
 } fac_slot;
@@ -34,11 +34,12 @@ enum { FAC_KEPT_SAMPLES = 8 };
 struct fac_calibrator {
     fac_graph *model; /* for inference, simplified; every value has a name */
     fac_device *device;
-    fac_integers how; /* `keep` and `scheme` are not read after the beginning */
+    fac_integers how; /* `keep` is not read after the beginning */
     const fac_scheme_row *row;
     fac_slot *slots; /* by id of value */
     fac_integer_work *layers;
     int nlayers, runs, samples;
+    int weight_bits, input_bits; /* of lq:wWaA */
     fac_tensor **sample[FAC_KEPT_SAMPLES];
     fac_program *program; /* of the model, with a hook */
     fac_table values;     /* name -> fac_value of the model */
@@ -49,16 +50,21 @@ struct fac_calibrator {
 /* One row a scheme, one scheme a file. */
 struct fac_scheme_row {
     const char *name, *about;
+    /* Whether the row has a scheme of this name; NULL: its own name alone. */
+    bool (*fits)(const char *scheme);
     bool calibrates;
     /* Whether it has a form of such a node. */
     bool (*takes)(const fac_node *n);
-    /* Which values become bytes; may be NULL. */
+    /* Which values become bytes, or are counted; may be NULL.  May leave c->wrong. */
     void (*plan)(fac_calibrator *c);
     /* The layer in its new form. */
     bool (*put)(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value *const in[],
                 fac_value *out[]);
 };
-extern const fac_scheme_row fac_scheme_static, fac_scheme_dynamic, fac_scheme_int4;
+extern const fac_scheme_row fac_scheme_static, fac_scheme_dynamic, fac_scheme_int4, fac_scheme_lq;
+
+/* lq.c: the bits of "lq:wWaA"; false: it is none. */
+bool fac_lq_bits(const char *scheme, int *weights, int *inputs);
 
 static inline fac_slot *fac_slot_of(const fac_calibrator *c, const fac_value *v) {
     return &c->slots[v->id];

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "op_list.h"
 #include "quantize/quantize.h"
+#include "tensor/tensor_internal.h"
 
 /* ---- rows ---- */
 
@@ -54,7 +55,7 @@ void fac_rows_free(fac_rows *r) {
 
 void *fac_quantize_tensor(fac_dtype dtype, fac_dims dims, fac_tensor **out, fac_error *err) {
     if (fac_tensor_new(NULL, dtype, dims, out, err)) return NULL;
-    return (void *)(uintptr_t)fac_tensor_data(*out);
+    return fac_tensor_memory(*out);
 }
 
 fac_value *fac_quantize_const(fac_graph *to, fac_tensor *t, const char *name, const char *suffix) {

@@ -8,8 +8,7 @@
 #include "tensor/convert_text.h"
 #include "tensor/tensor_internal.h"
 
-/* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk
- * ------------------------- */
+/* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk ---- */
 
 typedef struct scratch {
     char *memory;
@@ -39,8 +38,7 @@ static bool is_float(fac_dtype d) {
     return kind == 'f' || kind == 'q';
 }
 
-/* ---- arrays in the compute type
- * ----------------------------------------------------------------------------------------- */
+/* ---- arrays in the compute type ---- */
 
 /* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the
  * pointers NULL. texts: texts are left as they lie. */
@@ -201,13 +199,13 @@ static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_hos
     for (size_t i = 0; i < g->nconsts; i++) {
         fac_value *c = g->consts[i];
         at[c->id] =
-            (fac_host){ c->type, c->tensor ? (void *)(uintptr_t)fac_tensor_data(c->tensor) : NULL,
+            (fac_host){ c->type, c->tensor ? fac_tensor_memory(c->tensor) : NULL,
                         c->known };
     }
     for (size_t i = 0; i < g->nparams; i++)
         at[g->params[i]->id] =
             (fac_host){ g->params[i]->type,
-                        (void *)(uintptr_t)fac_tensor_data(g->params[i]->tensor), NULL };
+                        fac_tensor_memory(g->params[i]->tensor), NULL };
     for (size_t i = 0; i < g->noutputs; i++)
         if (g->outputs[i].value->node) at[g->outputs[i].value->id] = out[i];
 

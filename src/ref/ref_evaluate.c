@@ -11,7 +11,7 @@ fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tenso
     if (!fac_ref_able(n)) return FAC_E_UNSUPPORTED;
     for (int i = 0; i < n->nin; i++)
         if (in[i])
-            x[i] = (fac_host){ fac_tensor_type(in[i]), (void *)(uintptr_t)fac_tensor_data(in[i]),
+            x[i] = (fac_host){ fac_tensor_type(in[i]), fac_tensor_memory(in[i]),
                                n->in[i]->known };
     for (int k = 0; k < n->nout && !status; k++) {
         void *data = NULL;

@@ -1,11 +1,14 @@
 /* What is done by channel to the result of a convolution or product goes into its weights, for
- * good: batch_norm(y) = y s + t,   s = scale / sqrt(var + epsilon),  t = bias - mean s y f, y / f,
- * y + f, y - f   with one f for each channel, or one for all after a convolution, transposed
- * convolution, Gemm, or product with a constant matrix that only it reads: w' = w s (by output
- * channel),  b' = b s + t and zeros around the image of a convolution become its padding.  w' and
- * b' are ops on parameters, which baking computes. batch_norm.c does the first of these for plans,
- * at prepare time; here nodes must not become more, so that a batch norm without a convolution
- * before it stays.  Changes rounding. */
+ * good:
+ *   batch_norm(y) = y s + t,   s = scale / sqrt(var + epsilon),  t = bias - mean s
+ *   y f, y / f, y + f, y - f   with one f for each channel, or one for all
+ * after a convolution, transposed convolution, Gemm, or product with a constant matrix that only it
+ * reads:
+ *   w' = w s (by output channel),  b' = b s + t
+ * and zeros around the image of a convolution become its padding.  w' and b' are ops on parameters,
+ * which baking computes. batch_norm.c does the first of these for plans, at prepare time; here
+ * nodes must not become more, so that a batch norm without a convolution before it stays.  Changes
+ * rounding. */
 #include <string.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
@@ -176,7 +179,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (!y) y = padded(to, n, in);
     if (!y) return false;
     out[0] = y;
-    for (int k = 1; k < n->nout; k++) out[k] = in[2 + k]; /* statistics, which nobody reads */
+    for (int k = 1; k < n->nout; k++) out[k] = in[2 + k]; /* statistics, which nothing reads */
     return true;
 }
 

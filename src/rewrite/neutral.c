@@ -1,9 +1,9 @@
 /* What changes nothing because of the contents or types of its operands:
  *   x + 0, x - 0, x * 1, x / 1, x ^ 1, where(true, x, y), --x, concat(x), split(x) in one part,
- * slices of everything, pads of nothing, relu(relu(x)), casts to the same type, an expand whose
- * reader would broadcast by itself, a recurrent cell that starts from zeros and is told so. Here
- * parameters are numbers like constants: a scale of a norm that is all ones goes.  -0 + 0 is 0,
- * else every bit stays. */
+ *   slices of everything, pads of nothing, relu(relu(x)), casts to the same type, an expand whose
+ *   reader would broadcast by itself, a recurrent cell that starts from zeros and is told so.
+ * Here parameters are numbers like constants: a scale of a norm that is all ones goes.  -0 + 0 is
+ * 0, else every bit stays. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"

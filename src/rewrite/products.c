@@ -1,12 +1,15 @@
 /* Products with constant matrices, in fewer nodes:
  *   x w + b of two dims is one Gemm;
  *   x w1, x w2, x w3 (queries, keys and values of attention) are slices of x [w1 w2 w3], biases
- * likewise; a linear layer of more dims is a product with its turned weights, which baking turns
- * now: ONNX has no such layer. Sums keep their order of addition where the kernel's order does not
- * depend on the number of columns. */
+ *       likewise;
+ *   a linear layer of more dims is a product with its turned weights, which baking turns now: ONNX
+ *       has no such layer.
+ * Sums keep their order of addition where the kernel's order does not depend on the number of
+ * columns. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
+#include "passes/each.h"
 #include "passes/frozen.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -95,7 +98,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
             (last && b->type.dims.d[0] != 1))
             continue;
         out[0] = fac_gemm(m->in[0], m->in[1], in[1 - i], NULL);
-        if (out[0]->node) out[0]->node->name = m->name, out[0]->node->scope = m->scope;
+        if (out[0]->node) fac_node_named_as(out[0]->node, m);
         return true;
     }
     return false;

@@ -83,7 +83,7 @@ static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fa
     while (is_flat(x->node)) x = x->node->in[0];
     const bool computed = FAC_IS(n, reshape) && !fac_known_numbers(in[1], &c);
     if (!is_flat(n) || (x == in[0] && !computed)) return false;
-    fac_node_copy(to, n, in, out); /* for its dims; nobody reads it when it is not needed */
+    fac_node_copy(to, n, in, out); /* for its dims; nothing reads it when it is not needed */
     const fac_dims *y = &out[0]->type.dims;
     if (fac_dims_equal(&x->type.dims, y))
         out[0] = x;

@@ -198,7 +198,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 }
 
 static fac_status checked(fac_graph *g, fac_error *err) {
-    return g ? fac_graph_check(g, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    return g ? fac_graph_check(g, err) : fac_raise_memory(err, "a graph");
 }
 
 static fac_status prepared(const fac_graph *g, const fac_tile_opts *o, fac_graph **out,
@@ -221,7 +221,7 @@ fac_status fac_graph_tile(const fac_graph *g, const fac_tile_opts *opts, fac_gra
     FAC_TRY(fac_tile_unit_of(opts, &t.unit, err));
     FAC_TRY(prepared(g, opts, &ready, err));
     t.report = fac_alloc(1, sizeof *t.report);
-    fac_status status = t.report ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a report");
+    fac_status status = t.report ? FAC_OK : fac_raise_memory(err, "a report");
     if (!status) cut = fac_graph_rebuild(ready, &(fac_rebuild){ .self = &t, .visit = visit }, NULL);
     if (!status) status = t.status ? t.status : checked(cut, err);
     if (!status && opts->only && !t.found)

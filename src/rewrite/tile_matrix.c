@@ -22,7 +22,7 @@ static fac_status cut_lines(const fac_tensor *w, int64_t top, int64_t height, in
     const int64_t rows = type.dims.d[0] - top < height ? type.dims.d[0] - top : height;
     const int64_t cols = type.dims.d[1] - left < width ? type.dims.d[1] - left : width;
     const char *from = fac_tensor_data(w);
-    char *to = (char *)(uintptr_t)fac_tensor_data(part);
+    char *to = fac_tensor_memory(part);
     memset(to, 0, (size_t)(height * width) * element);
     for (int64_t r = 0; r < rows; r++)
         memcpy(to + (size_t)(r * width) * element,

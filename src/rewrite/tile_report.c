@@ -31,7 +31,7 @@ fac_tile_row *fac_tile_report(fac_tiler *t, const fac_node *n, const fac_tile_si
                         .count = size->count,
                         .advice = "" };
     if (!row->name) {
-        t->status = fac_raise(t->err, FAC_E_NOMEM, "no memory for the name of a product");
+        t->status = fac_raise_memory(t->err, "the name of a product");
         row->name = "";
     }
     row->m = size->d[0], row->n = size->d[1], row->k = size->d[2];
@@ -143,6 +143,6 @@ const char *fac_tile_advice(fac_tiler *t, const fac_tile_row *row, const fac_til
         kept = fac_arena_text(&t->report->memory, text.s);
     fac_text_free(&text);
     if (kept) return kept;
-    t->status = fac_raise(t->err, FAC_E_NOMEM, "no memory for advice");
+    t->status = fac_raise_memory(t->err, "advice");
     return "";
 }

@@ -3,9 +3,11 @@
  *   linear    x[..., K] w[N, K]' + b     all leading dims of x are rows
  *   gemm      alpha a b + beta c         as it is
  *   matmul    a[..., M, K] b[..., K, N]  one product for each matrix of a batch; one in all where b
- * has two dims conv      see tile_conv.c            one for each image and group; depthwise ones
- * are no products for a matrix unit conv_transpose  see tile_conv_transpose.c  one for each image,
- * group, and phase of the stride that some weight meets */
+ *             has two dims
+ *   conv      see tile_conv.c            one for each image and group; depthwise ones are no
+ *             products for a matrix unit
+ *   conv_transpose  see tile_conv_transpose.c  one for each image, group, and phase of the stride
+ *                   that some weight meets */
 #include <string.h>
 #include "ops/conv_transpose.h"
 #include "graph/attr.h"

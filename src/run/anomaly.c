@@ -77,8 +77,7 @@ static void say(const count *c, fac_text *to) {
     fac_text_print(to, " of %lld values", (long long)c->of);
 }
 
-/* ---- which part of a step it is
- * ---------------------------------------------------------------------------------- */
+/* ---- which part of a step it is ---- */
 
 /* What reads what n makes: marks, by id of a node, what follows from n.  Nodes stand in a
  * topological order. */
@@ -115,9 +114,7 @@ static void part_of(const fac_node *n, fac_text *to) {
         fac_text_add(to, "backward");
 }
 
-/* ---- the message
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- the message ---- */
 
 static fac_status found(const fac_plan *plan, const fac_step *s, int k, const count *c,
                         const fac_span *in, fac_error *err) {

@@ -3,9 +3,8 @@
  *   front   what needs none of it                             a program
  *   flow    loops and ifs whose inputs the front makes        bodies, run as data says
  *   rest    what reads their results, and nodes whose shapes  a program, with a plan for each set
- * of sizes; cut again if need be follow from contents that the front computes      (those are
- * inputs that steer shapes there)
- */
+ *           follow from contents that the front computes      of sizes; cut again if need be
+ *           (those are inputs that steer shapes there) */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -112,13 +111,13 @@ static fac_status make_flows(cutter *s, fac_device *d, const fac_program_opts *o
     fac_cut *c = s->c;
     const int count = c->nflows;
     c->flows = fac_arena_alloc(&c->memory, (size_t)count + 1, sizeof *c->flows);
-    if (!c->flows) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!c->flows) return fac_raise_memory(s->err, "a plan");
     c->nflows = 0;
     for (fac_node *n = s->g->first; n; n = n->next) {
         if (s->state[n->out[0]->id] != MADE) continue;
         flow *f = &c->flows[c->nflows++];
         f->in = fac_arena_alloc(&c->memory, (size_t)n->nin + 1, sizeof *f->in);
-        if (!f->in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+        if (!f->in) return fac_raise_memory(s->err, "a plan");
         for (int i = 0; i < n->nin; i++) f->in[i] = source_of(s, n->in[i]);
         for (int k = 0; k < n->nout; k++)
             s->of[n->out[k]->id] = (source){ FROM_FLOW, c->nflows - 1, k, NULL };
@@ -169,7 +168,7 @@ static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *c
 static fac_status make_rest(cutter *s, fac_device *d, const fac_program_opts *o) {
     fac_cut *c = s->c;
     c->rest_in = fac_arena_alloc(&c->memory, s->g->ids, sizeof *c->rest_in);
-    if (!c->rest_in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!c->rest_in) return fac_raise_memory(s->err, "a plan");
     for (size_t i = 0; i < s->g->ninputs; i++)
         c->rest_in[c->nrest++] = source_of(s, s->g->inputs[i]);
     fac_graph *g = fac_graph_rebuild(
@@ -219,7 +218,7 @@ static fac_status make_front(cutter *s, fac_device *d, const fac_program_opts *o
     fac_value **map = NULL;
     if (!c->nfront) return FAC_OK;
     c->front_in = fac_arena_alloc(&c->memory, s->g->ninputs + 1, sizeof *c->front_in);
-    if (!c->front_in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!c->front_in) return fac_raise_memory(s->err, "a plan");
     for (size_t i = 0; i < s->g->ninputs; i++) c->front_in[i] = source_of(s, s->g->inputs[i]);
     const fac_rebuild how = { .self = s, .visit = front_node, .keep_dead = true, .blind = true };
     fac_graph *g = fac_graph_rebuild(s->g, &how, &map);
@@ -239,8 +238,7 @@ static fac_status make(cutter *s, fac_device *d, const fac_program_opts *o, bool
     s->cross = fac_alloc(ids, sizeof *s->cross);
     s->of = fac_alloc(ids, sizeof *s->of);
     s->crossing = fac_alloc(ids, sizeof *s->crossing);
-    if (!s->state || !s->cross || !s->of || !s->crossing)
-        return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!s->state || !s->cross || !s->of || !s->crossing) return fac_raise_memory(s->err, "a plan");
     FAC_TRY(sort(s, found));
     if (!*found) return FAC_OK;
     FAC_TRY(make_flows(s, d, o));
@@ -252,7 +250,7 @@ fac_status fac_cut_new(const fac_graph *g, const fac_graph *original, fac_device
                        const fac_program_opts *opts, fac_cut **out, fac_error *err) {
     fac_cut *c = fac_alloc(1, sizeof *c);
     bool found = false;
-    if (!c) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    if (!c) return fac_raise_memory(err, "a plan");
     c->graph = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
     fac_status status = fac_graph_check(c->graph, err);
     cutter s = { .g = c->graph, .original = original, .c = c, .err = err };

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "run/run.h"
 #include "plan/plan.h"
+#include "tensor/tensor_internal.h"
 
 fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err) {
     fac_frame *f = fac_alloc(1, sizeof *f);
@@ -71,7 +72,7 @@ static fac_status run_relay(const fac_plan *plan, const fac_frame *f, const fac_
                                              err);
 }
 
-/* n: more than one in a relay only, whose steps nobody looks at. */
+/* n: more than one in a relay only, whose steps nothing looks at. */
 static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, int n,
                            const fac_program_opts *opts, bool *meant, fac_error *err) {
     fac_span *in = f->spans, *out = in + s->nin, none = { 0 };
@@ -157,7 +158,7 @@ static fac_status find_param(const fac_plan *plan, fac_frame *f, int i, fac_erro
         return FAC_OK;
     }
     FAC_TRY(fac_storage_home(fac_tensor_storage(r->tensor), err));
-    f->roots[i] = (fac_span){ (void *)(uintptr_t)fac_tensor_data(r->tensor), 0 };
+    f->roots[i] = (fac_span){ fac_tensor_memory(r->tensor), 0 };
     return FAC_OK;
 }
 

@@ -97,7 +97,7 @@ static fac_status finish_texts(rows *r, fac_error *err) {
     const fac_type type = fac_tensor_type(r->kept[0]);
     const size_t each = (size_t)fac_dims_count(&type.dims);
     char **text = fac_alloc(each * r->n + 1, sizeof *text);
-    fac_status status = text ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for texts");
+    fac_status status = text ? FAC_OK : fac_raise_memory(err, "texts");
     for (size_t k = 0; k < r->n && !status; k++) {
         const fac_type own = fac_tensor_type(r->kept[k]);
         status = !fac_dims_equal(&own.dims, &type.dims)
@@ -217,8 +217,7 @@ static fac_status whole_loop(const fac_bodies *b, fac_tensor *const in[], fac_te
     l.in = fac_alloc((size_t)(n->nin + results), sizeof *l.in);
     l.rows = fac_alloc((size_t)l.collected + 1, sizeof *l.rows);
     l.out = l.in + n->nin;
-    fac_status status = l.in && l.rows ? run_loop(&l, in, out)
-                                       : fac_raise(err, FAC_E_NOMEM, "no memory for a loop");
+    fac_status status = l.in && l.rows ? run_loop(&l, in, out) : fac_raise_memory(err, "a loop");
     for (int i = 0; l.in && i < n->nin + results; i++) fac_tensor_free(l.in[i]);
     for (int k = 0; l.rows && k < l.collected; k++) free_rows(&l.rows[k]);
     fac_release(l.in);

@@ -4,7 +4,7 @@
  *   flow.c   one node with bodies, run by programs of them
  *   host_op.c  one node whose op works on tensors of the host
  *   cut.c    a plan in three parts: what comes before such nodes, these, and the rest, which is
- * planned when the sizes are there */
+ *            planned when the sizes are there */
 #ifndef FACULA_RUN_FLOW_H
 #define FACULA_RUN_FLOW_H
 #include "plan/plan.h"

@@ -117,7 +117,7 @@ fac_status fac_hooked_replace(fac_hooked *h, int k, const fac_tensor *with, fac_
                          h->step->label);
     if (want->dtype == FAC_TEXT)
         return fac_raise(err, FAC_E_UNSUPPORTED, "texts of %s cannot be replaced", h->step->label);
-    if (to->root < 0) return FAC_OK; /* nobody reads it */
+    if (to->root < 0) return FAC_OK; /* nothing reads it */
     FAC_TRY(fac_tensor_copy_contiguous(with, &plain, err));
     fac_status status = fac_store(h->plan->device, want, fac_tensor_data(plain),
                                   h->frame->roots[to->root], &to->layout, err);

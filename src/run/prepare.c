@@ -11,6 +11,7 @@
 #include "backends/layout_copy.h"
 #include "run/run.h"
 #include "ref/ref.h"
+#include "tensor/tensor_internal.h"
 
 /* What a value is made from: storages with their versions, and the nodes over them. */
 static fac_hash content(const fac_hash *hashes, const fac_value *v) {
@@ -49,7 +50,7 @@ static fac_status compute_with(early *e, const fac_node *n, fac_host *in, fac_ho
         fac_tensor *t;
         if (n->in[i]->known && !n->in[i]->tensor) continue;
         FAC_TRY(contents(e, n->in[i], &t));
-        in[i].data = (void *)(uintptr_t)fac_tensor_data(t);
+        in[i].data = fac_tensor_memory(t);
     }
     for (int k = 0; k < n->nout; k++) {
         fac_tensor *t;

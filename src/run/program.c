@@ -24,7 +24,7 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
     if (!g->noutputs && !g->nparams)
         return fac_raise(err, FAC_E_ARGUMENT, "a graph without outputs has nothing to run");
     fac_program *p = fac_alloc(1, sizeof *p);
-    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    if (!p) return fac_raise_memory(err, "a program");
     p->device = device;
     if (opts) p->opts = *opts;
     p->graph = fac_graph_clone(g);
@@ -35,9 +35,8 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
         (!p->graph || !(p->opts.hook || p->opts.observe) || fac_name_nodes(p->graph));
     p->opts.solver = p->solver;
     p->opts.recompute.scopes = p->scopes;
-    fac_status status = p->graph && p->steers && named
-                            ? fac_graph_check(p->graph, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    fac_status status = p->graph && p->steers && named ? fac_graph_check(p->graph, err)
+                                                       : fac_raise_memory(err, "a program");
     if (!status && pthread_mutex_init(&p->lock, NULL))
         status = fac_raise(err, FAC_E_NOMEM, "no mutex");
     else if (!status)
@@ -52,7 +51,7 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
     }
     if (!fac_graph_steering(p->graph, p->steers)) {
         fac_program_free(p);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+        return fac_raise_memory(err, "a program");
     }
     for (size_t i = 0; i < p->graph->nparams; i++) p->updates |= p->graph->params[i]->next != NULL;
     *out = p;
@@ -72,8 +71,7 @@ void fac_program_free(fac_program *p) {
     fac_release(p);
 }
 
-/* ---- plans, under p->lock
- * ---------------------------------------------------------------------------------------- */
+/* ---- plans, under p->lock ---- */
 
 /* Sizes of all inputs and contents of those that steer shapes. */
 static fac_status key_of(const fac_program *p, fac_tensor *const in[], fac_hash *out,
@@ -126,7 +124,7 @@ static fac_status plan_for(fac_program *p, fac_tensor *const in[], fac_plan **ou
     forget_oldest(p);
     fac_plan *plan;
     if (!fac_reserve(&p->plans, &p->room_plans, p->nplans + 1, sizeof *p->plans))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+        return fac_raise_memory(err, "a plan");
     FAC_TRY(fac_plan_new(p->graph, p->steers, in, p->device, &p->opts, false, &plan, err));
     plan->key = key;
     plan->used = ++p->tick;
@@ -165,9 +163,7 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
     return status;
 }
 
-/* ---- running
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 enum { FEW = 48 };
 
@@ -250,7 +246,7 @@ static fac_status input_memory(fac_program *p, fac_tensor *t, bool own, run *r, 
         FAC_TRY(fac_tensor_copy_contiguous(t, &r->in[i], err));
         t = r->in[i];
     }
-    r->from[i].memory = (void *)(uintptr_t)fac_tensor_data(t);
+    r->from[i].memory = fac_tensor_memory(t);
     return FAC_OK;
 }
 
@@ -371,9 +367,7 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
     return fac_program_run_within(p, in, out, NULL, err);
 }
 
-/* ---- profile
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- profile ---- */
 
 void fac_program_profile(fac_program *p, bool on) {
     pthread_mutex_lock(&p->lock);

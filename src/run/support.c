@@ -12,8 +12,7 @@ static fac_status plan_of(const fac_graph *g, fac_device *d, bool *steers, fac_t
     for (size_t i = 0; i < g->ninputs; i++)
         FAC_TRY(
             fac_tensor_new(NULL, g->inputs[i]->type.dtype, g->inputs[i]->type.dims, &in[i], err));
-    if (!fac_graph_steering(g, steers))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a problem");
+    if (!fac_graph_steering(g, steers)) return fac_raise_memory(err, "a problem");
     FAC_TRY(fac_plan_new(g, steers, in, d, &opts, true, &plan, err));
     *out = (fac_support){ .steps = plan->nsteps };
     for (int i = 0; i < plan->nsteps; i++)
@@ -32,7 +31,7 @@ fac_status fac_problem_support(const char *problem, fac_device *d, fac_support *
     if (steers && in)
         status = plan_of(g, d, steers, in, out, err);
     else
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a problem");
+        status = fac_raise_memory(err, "a problem");
     for (size_t i = 0; in && i < g->ninputs; i++) fac_tensor_free(in[i]);
     fac_release(in);
     fac_release(steers);

@@ -1,7 +1,7 @@
 /* The thread that writes all answers.
  *
  * A prompt is read in a session of one slot, the desk: in a batch of four, reading it would cost
- * four times as much.  An answer is written on there as long as nobody else waits; else its caches
+ * four times as much.  An answer is written on there as long as nothing else waits; else its caches
  * go to a slot of the batch, which writes all of its answers in one step, and the desk reads the
  * next prompt, 256 tokens between two steps.  What the desk still holds of an earlier conversation
  * is not read again. */
@@ -67,7 +67,7 @@ static fac_status record(fac_task *t, const float *logits, int64_t vocabulary, i
     const bool room = fac_reserve(&t->records, &t->room, t->nrecords + 1, sizeof *t->records);
     if (room) t->records[t->nrecords++] = r;
     pthread_mutex_unlock(&t->call->lock);
-    return room ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the answer");
+    return room ? FAC_OK : fac_raise_memory(err, "the answer");
 }
 
 /* The engine has no more to do with it. */
@@ -95,7 +95,7 @@ static void finish(fac_engine *e, fac_task *t, fac_status status, const fac_erro
 
 static fac_status begin_writer(fac_engine *e, fac_task *t, fac_error *err) {
     fac_generate_stat *stat = fac_alloc(1, sizeof *stat);
-    if (!stat) return fac_raise(err, FAC_E_NOMEM, "no memory for the answer");
+    if (!stat) return fac_raise_memory(err, "the answer");
     t->writer = (fac_writer){
         .t = e->t, .o = &t->how, .tell = tell, .self = t, .facts = e->facts, .stat = stat
     };
@@ -349,7 +349,7 @@ static void free_engine(fac_engine *e) {
 static fac_status make(fac_engine *e, fac_error *err) {
     e->writers = fac_alloc((size_t)e->slots, sizeof(fac_task *));
     e->past = fac_alloc((size_t)e->facts.context + 1, sizeof *e->past);
-    if (!e->writers || !e->past) return fac_raise(err, FAC_E_NOMEM, "no memory for a server");
+    if (!e->writers || !e->past) return fac_raise_memory(err, "a server");
     FAC_TRY(fac_session_new_slots(e->m, 1, &e->desk, err));
     if (!pthread_create(&e->thread, NULL, work, e)) return FAC_OK;
     return fac_raise(err, FAC_E_NOMEM, "no thread for the server");
@@ -358,7 +358,7 @@ static fac_status make(fac_engine *e, fac_error *err) {
 fac_status fac_engine_new(fac_lm *m, const fac_tokenizer *t, int slots, int queue, fac_engine **out,
                           fac_error *err) {
     fac_engine *e = fac_alloc(1, sizeof *e);
-    if (!e) return fac_raise(err, FAC_E_NOMEM, "no memory for a server");
+    if (!e) return fac_raise_memory(err, "a server");
     e->m = m;
     e->t = t;
     e->facts = fac_lm_about(m);

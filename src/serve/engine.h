@@ -48,7 +48,7 @@ struct fac_call {
     int ntasks;
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    atomic_bool left; /* nobody waits any more */
+    atomic_bool left; /* nothing waits any more */
     atomic_int users; /* the client, and each task that the engine has */
 };
 

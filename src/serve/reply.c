@@ -255,7 +255,7 @@ void fac_serve_whole(fac_serve *s, fac_http_request *r, fac_call *c) {
     const char *error = error_of(c);
     pthread_mutex_unlock(&c->lock);
     if (gone)
-        fac_http_fail(r, 503, "gone", "nobody waits for this answer");
+        fac_http_fail(r, 503, "gone", "no client waits for this answer");
     else if (error)
         fac_http_fail(r, 500, NULL, "%s", error);
     else

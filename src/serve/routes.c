@@ -26,7 +26,7 @@ static fac_status encode(const fac_serve *s, fac_wish *w, fac_prompt *p, unsigne
     p->n = fac_tokenizer_encode(s->t, p->text, bytes, flags, NULL, 0);
     if (p->n == -1) return fac_raise(err, FAC_E_ARGUMENT, "the text is no UTF-8");
     if (p->n >= 0) p->ids = fac_arena_alloc(&w->arena, (size_t)p->n + 1, sizeof *p->ids);
-    if (p->n < 0 || !p->ids) return fac_raise(err, FAC_E_NOMEM, "no memory for the text");
+    if (p->n < 0 || !p->ids) return fac_raise_memory(err, "the text");
     fac_tokenizer_encode(s->t, p->text, bytes, flags, p->ids, p->n);
     return FAC_OK;
 }
@@ -47,13 +47,13 @@ static fac_status chat_tokens(fac_serve *s, fac_wish *w, fac_error *err) {
     int32_t *ids;
     int64_t n;
     w->prompts = fac_arena_alloc(&w->arena, 1, sizeof *w->prompts);
-    if (!w->prompts) return fac_raise(err, FAC_E_NOMEM, "no memory for a request");
+    if (!w->prompts) return fac_raise_memory(err, "a request");
     FAC_TRY(fac_chat_encode(s->t, s->opts.format, w->nmessages, w->messages, true, &ids, &n, err));
     int32_t *copy = fac_arena_alloc(&w->arena, (size_t)n + 1, sizeof *copy);
     if (copy) memcpy(copy, ids, (size_t)n * sizeof *ids);
     fac_chat_free(ids);
     w->prompts[w->nprompts++] = (fac_prompt){ .ids = copy, .n = n };
-    return copy ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a request");
+    return copy ? FAC_OK : fac_raise_memory(err, "a request");
 }
 
 static fac_status all_tokens(fac_serve *s, fac_wish_kind kind, fac_wish *w, fac_error *err) {

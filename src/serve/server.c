@@ -29,7 +29,7 @@ static void free_all(fac_serve *s) {
 fac_status fac_serve_start(fac_lm *m, const fac_tokenizer *t, const fac_serve_opts *opts,
                            fac_serve **out, fac_error *err) {
     fac_serve *s = fac_alloc(1, sizeof *s);
-    if (!s) return fac_raise(err, FAC_E_NOMEM, "no memory for a server");
+    if (!s) return fac_raise_memory(err, "a server");
     s->opts = *opts;
     s->m = m;
     s->t = t;

@@ -16,10 +16,6 @@ static fac_status wrong(const char *name, const char *expected, fac_error *err) 
     return fac_raise(err, FAC_E_ARGUMENT, "%s: %s is expected", name, expected);
 }
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a request");
-}
-
 /* ---- numbers and flags: what is missing stays as it is ---- */
 
 static fac_status real(const cJSON *o, const char *name, double from, double to, double *x,
@@ -59,7 +55,7 @@ static fac_status read_biases(const cJSON *o, fac_wish *w, fac_error *err) {
     fac_logit_bias *b = fac_arena_alloc(&w->arena, (size_t)cJSON_GetArraySize(all) + 1, sizeof *b);
     const cJSON *x;
     int n = 0;
-    if (!b) return no_memory(err);
+    if (!b) return fac_raise_memory(err, "a request");
     cJSON_ArrayForEach(x, all) {
         char *end;
         const long id = strtol(x->string, &end, 10);
@@ -101,13 +97,13 @@ static fac_status add_stop(fac_wish *w, const char **stops, const cJSON *x, fac_
     if (!text || !*text || w->how.nstop == FAC_WISH_STOPS)
         return wrong("stop", "a text or up to 16 of them, none empty", err);
     stops[w->how.nstop] = fac_arena_text(&w->arena, text);
-    return stops[w->how.nstop++] ? FAC_OK : no_memory(err);
+    return stops[w->how.nstop++] ? FAC_OK : fac_raise_memory(err, "a request");
 }
 
 static fac_status read_stops(const cJSON *o, fac_wish *w, fac_error *err) {
     const cJSON *all = get(o, "stop"), *x;
     const char **stops = fac_arena_alloc(&w->arena, FAC_WISH_STOPS, sizeof *stops);
-    if (!stops) return no_memory(err);
+    if (!stops) return fac_raise_memory(err, "a request");
     w->how.stop = stops;
     if (!all) return FAC_OK;
     if (!cJSON_IsArray(all)) return add_stop(w, stops, all, err);
@@ -135,7 +131,7 @@ static fac_status read_format(const cJSON *o, fac_wish *w, fac_error *err) {
     const char *type = cJSON_GetStringValue(get(x, "type"));
     if (grammar && !cJSON_IsString(grammar)) return wrong("grammar", "a text", err);
     if (grammar) w->grammar = fac_arena_text(&w->arena, grammar->valuestring);
-    if (grammar && !w->grammar) return no_memory(err);
+    if (grammar && !w->grammar) return fac_raise_memory(err, "a request");
     if (!x || (type && !strcmp(type, "text"))) return FAC_OK;
     if (grammar) return wrong("response_format", "no grammar beside it: text", err);
     const cJSON *schema = get(get(x, "json_schema"), "schema");
@@ -146,7 +142,7 @@ static fac_status read_format(const cJSON *o, fac_wish *w, fac_error *err) {
     w->schema = fac_arena_text(&w->arena, schema ? text : "{\"type\":\"object\"}");
     const bool lost = !w->schema;
     cJSON_free(text);
-    return lost ? no_memory(err) : FAC_OK;
+    return lost ? fac_raise_memory(err, "a request") : FAC_OK;
 }
 
 static fac_status read_logprobs(const cJSON *o, fac_wish_kind kind, fac_wish *w, fac_error *err) {
@@ -194,7 +190,9 @@ static fac_status read_content(const cJSON *x, fac_wish *w, const char **to, fac
     const cJSON *part;
     size_t bytes = 1;
     if (cJSON_IsString(x))
-        return (*to = fac_arena_text(&w->arena, x->valuestring)) ? FAC_OK : no_memory(err);
+        return (*to = fac_arena_text(&w->arena, x->valuestring))
+                   ? FAC_OK
+                   : fac_raise_memory(err, "a request");
     if (!cJSON_IsArray(x)) return wrong("content", what, err);
     cJSON_ArrayForEach(part, x) {
         const char *text = cJSON_GetStringValue(get(part, "text"));
@@ -202,7 +200,7 @@ static fac_status read_content(const cJSON *x, fac_wish *w, const char **to, fac
         bytes += strlen(text);
     }
     char *all = fac_arena_alloc(&w->arena, bytes, 1);
-    if (!all) return no_memory(err);
+    if (!all) return fac_raise_memory(err, "a request");
     *to = all;
     cJSON_ArrayForEach(part, x) all = stpcpy(all, cJSON_GetStringValue(get(part, "text")));
     return FAC_OK;
@@ -221,7 +219,7 @@ static fac_status read_messages(const cJSON *o, fac_wish *w, fac_error *err) {
     const int n = cJSON_IsArray(all) ? cJSON_GetArraySize(all) : 0;
     if (!n) return wrong("messages", "a list of them", err);
     w->messages = fac_arena_alloc(&w->arena, (size_t)n, sizeof *w->messages);
-    if (!w->messages) return no_memory(err);
+    if (!w->messages) return fac_raise_memory(err, "a request");
     cJSON_ArrayForEach(x, all) {
         fac_message *m = &w->messages[w->nmessages++];
         m->role = role_of(x);
@@ -237,7 +235,7 @@ static fac_status read_ids(const char *name, const cJSON *all, fac_wish *w, fac_
                            fac_error *err) {
     const cJSON *x;
     p->ids = fac_arena_alloc(&w->arena, (size_t)cJSON_GetArraySize(all) + 1, sizeof *p->ids);
-    if (!p->ids) return no_memory(err);
+    if (!p->ids) return fac_raise_memory(err, "a request");
     cJSON_ArrayForEach(x, all) {
         const double id = cJSON_IsNumber(x) ? x->valuedouble : -1;
         if (!(id >= 0 && id <= INT32_MAX) || id != floor(id))
@@ -253,13 +251,13 @@ static fac_status read_prompt(const char *name, const cJSON *x, fac_wish *w, fac
     if (cJSON_IsArray(x)) return read_ids(name, x, w, p, err);
     if (!cJSON_IsString(x)) return wrong(name, "a text, or tokens", err);
     p->text = fac_arena_text(&w->arena, x->valuestring);
-    return p->text ? FAC_OK : no_memory(err);
+    return p->text ? FAC_OK : fac_raise_memory(err, "a request");
 }
 
 static fac_status read_prompts(const cJSON *o, const char *name, fac_wish *w, fac_error *err) {
     const cJSON *all = get(o, name), *x;
     w->prompts = fac_arena_alloc(&w->arena, FAC_WISH_PROMPTS, sizeof *w->prompts);
-    if (!w->prompts) return no_memory(err);
+    if (!w->prompts) return fac_raise_memory(err, "a request");
     if (!all || (cJSON_IsArray(all) && !cJSON_GetArraySize(all)))
         return wrong(name, "a text, or tokens", err);
     if (!cJSON_IsArray(all) || cJSON_IsNumber(all->child)) return read_prompt(name, all, w, err);
@@ -270,7 +268,7 @@ static fac_status read_prompts(const cJSON *o, const char *name, fac_wish *w, fa
 static fac_status read_tokens(const cJSON *o, fac_wish *w, fac_error *err) {
     const cJSON *all = get(o, "tokens");
     w->prompts = fac_arena_alloc(&w->arena, 1, sizeof *w->prompts);
-    if (!w->prompts) return no_memory(err);
+    if (!w->prompts) return fac_raise_memory(err, "a request");
     if (!cJSON_IsArray(all)) return wrong("tokens", "a list of numbers", err);
     w->nprompts = 1;
     return read_ids("tokens", all, w, w->prompts, err);

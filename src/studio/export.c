@@ -19,7 +19,7 @@ static fac_status take_file(const char *path, fac_text *to, fac_error *err) {
 
 static fac_status save_onnx(const fac_graph *model, const char *path, fac_error *err) {
     fac_graph *quiet = fac_graph_inference(model);
-    if (!quiet) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the network");
+    if (!quiet) return fac_raise_memory(err, "a copy of the network");
     const fac_status status = fac_onnx_save(quiet, path, NULL, err);
     fac_graph_free(quiet);
     return status;

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-enum { MARK_EVERY = 2 }; /* seconds without a reader until nobody reads */
+enum { MARK_EVERY = 2 }; /* seconds without a reader until frames stop */
 
 typedef struct slot {
     fac_text bytes;

@@ -29,7 +29,7 @@ void fac_frames_free(frames *f); /* no reader may be left; NULL is fine */
 /* Takes the bytes of t, which is empty then; one that ran out of memory is dropped. */
 void fac_frames_put(frames *f, frame_kind kind, fac_text *t);
 bool fac_frames_taken(frames *f); /* a reader is there and has all that was put */
-bool fac_frames_read(frames *f);  /* somebody reads, or did within the last seconds */
+bool fac_frames_read(frames *f);  /* a client reads, or did within the last seconds */
 void fac_frames_end(frames *f);   /* readers get no more */
 
 /* A reader takes a ticket; a later one ends those before it. */

@@ -37,7 +37,7 @@ static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void 
                             fac_error *err) {
     images *p = fac_alloc(1, sizeof *p);
     images_setup s = { .samples = 1000, .batch = 16, .epochs = 20, .lr = 0.001 };
-    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a page");
+    if (!p) return fac_raise_memory(err, "a page");
     p->data = opts->data;
     fac_status status = fac_images_open(p, err);
     if (!status) status = read_setup(&s, p, how, err);

@@ -66,7 +66,7 @@ static void add_maps(fac_graph *g) {
 /* The gradient of the largest logit by the image says which pixels count. */
 static fac_status new_looker(images *p, fac_error *err) {
     fac_graph *g = fac_graph_inference(p->model);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!g) return fac_raise_memory(err, "a graph");
     fac_value *x = fac_graph_input(g, 0), *logits = fac_graph_output(g, 0), *slope;
     fac_value *best = fac_sum(fac_reduce_max(logits, fac_shape(1), false), (fac_dims){ 0 }, false);
     fac_grad(best, 1, &x, &slope);

@@ -79,7 +79,7 @@ static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void 
     model_page *p = fac_alloc(1, sizeof *p);
     const fac_device_opts one = { .threads = opts->threads ? opts->threads : 1 };
     const char *name = fac_json_string_of(how, "model");
-    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a page");
+    if (!p) return fac_raise_memory(err, "a page");
     p->given = opts->model;
     if (!name || strlen(name) >= sizeof p->name) name = p->given ? "given" : "lenet";
     fac_status status = fac_device_open("cpu", &one, &p->device, err);
@@ -176,7 +176,7 @@ static fac_status make_input(const fac_value *v, int k, uint64_t seed, fac_tenso
                          "input %s is no f32: this page makes random floats", fac_value_name(v));
     const size_t n = (size_t)fac_dims_count(&type.dims);
     float *x = fac_alloc(n + 1, sizeof *x);
-    if (!x) return fac_raise(err, FAC_E_NOMEM, "no memory for an input");
+    if (!x) return fac_raise_memory(err, "an input");
     fac_random_fill(seed, (uint64_t)k, -1, 1, n, x);
     fac_status status = fac_tensor_new(NULL, FAC_F32, type.dims, out, err);
     if (!status) status = fac_tensor_write(*out, x, n * sizeof *x, err);
@@ -255,7 +255,7 @@ static fac_status run_some(fac_program *program, int outputs, fac_tensor *const 
                            fac_error *err) {
     fac_status status = FAC_OK;
     fac_tensor **out = fac_alloc((size_t)outputs + 1, sizeof *out);
-    if (!out) return fac_raise(err, FAC_E_NOMEM, "no memory for outputs");
+    if (!out) return fac_raise_memory(err, "outputs");
     for (int k = 0; k <= RUNS && !status; k++) {
         if (k == 1) fac_program_profile(program, true); /* the first run plans and packs */
         status = fac_program_run(program, in, out, err);

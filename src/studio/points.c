@@ -14,7 +14,7 @@ static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void 
                             fac_error *err) {
     points *p = fac_alloc(1, sizeof *p);
     points_setup s;
-    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a page");
+    if (!p) return fac_raise_memory(err, "a page");
     fac_points_setup_usual(&s);
     if (opts->threads) s.threads = opts->threads;
     p->speed = 10;

@@ -82,7 +82,7 @@ static fac_status tensor_of(fac_dtype dtype, fac_dims dims, const void *data, fa
 /* Middles of the pixels of the unit square, the first row at the top. */
 static fac_status new_grid(fac_tensor **out, fac_error *err) {
     float *xy = fac_alloc(2 * POINTS_GRID * POINTS_GRID, sizeof *xy);
-    if (!xy) return fac_raise(err, FAC_E_NOMEM, "no memory for a grid");
+    if (!xy) return fac_raise_memory(err, "a grid");
     for (int i = 0; i < POINTS_GRID * POINTS_GRID; i++) {
         xy[2 * i] = ((float)(i % POINTS_GRID) + 0.5f) / POINTS_GRID;
         xy[2 * i + 1] = 1 - ((float)(i / POINTS_GRID) + 0.5f) / POINTS_GRID;
@@ -97,7 +97,7 @@ static fac_status new_grid(fac_tensor **out, fac_error *err) {
 
 static fac_status new_model(const points_setup *s, fac_graph **out, fac_error *err) {
     fac_graph *g = fac_graph_new();
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!g) return fac_raise_memory(err, "a graph");
     fac_nn_seed(g, (uint64_t)s->seed);
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 2));
     fac_output(g, "logits", fac_nn_mlp(x, &s->net, 2, NULL));
@@ -148,7 +148,7 @@ static void name_output(fac_graph *g, const char *what, int layer, fac_value *v)
 static fac_status new_looker(points *p, fac_error *err) {
     fac_value *hidden[FAC_MLP_LAYERS];
     fac_graph *g = fac_graph_new();
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!g) return fac_raise_memory(err, "a graph");
     fac_nn_source(g, shared, p->model);
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 2));
     fac_output(g, "p", fac_softmax(fac_nn_mlp(x, &p->setup.net, 2, hidden), 1));

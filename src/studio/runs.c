@@ -27,7 +27,7 @@ static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void 
                             fac_error *err) {
     (void)how;
     runs *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "no memory for a page");
+    if (!r) return fac_raise_memory(err, "a page");
     r->more = true;
     r->watches = opts->watch != NULL;
     const fac_status status = r->watches ? fac_watch_open(opts->watch, &r->watch, err) : FAC_OK;

@@ -87,7 +87,7 @@ fac_status fac_sandbox_curve(const cJSON *what, fac_text *to, fac_error *err) {
     if (low >= high) return fac_raise(err, FAC_E_ARGUMENT, "low must be below high");
     const int64_t n = places((int)vars, low, high, x, y);
     fac_graph *g = fac_graph_new();
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!g) return fac_raise_memory(err, "a graph");
     fac_status status = build(g, text, (int)vars, n, err);
     if (!status) status = answer(g, (int)vars, n, x, y, to, err);
     fac_graph_free(g);

@@ -107,7 +107,7 @@ fac_status fac_sandbox_graph(const cJSON *what, fac_text *to, fac_error *err) {
     if (!text) return fac_raise(err, FAC_E_ARGUMENT, "text is an expression of x, y and z");
     FAC_TRY(read_variables(what, v, err));
     expression e = { .g = fac_graph_new(), .dtype = FAC_F64 };
-    if (!e.g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!e.g) return fac_raise_memory(err, "a graph");
     const fac_status status = answer(&e, text, v, to, err);
     fac_graph_free(e.g);
     return status;

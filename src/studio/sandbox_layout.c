@@ -162,7 +162,7 @@ fac_status fac_sandbox_broadcast(const cJSON *what, fac_text *to, fac_error *err
     if (fac_dims_count(&a) > STORAGE || fac_dims_count(&b) > STORAGE)
         return fac_raise(err, FAC_E_ARGUMENT, "a tensor has at most %d elements here", STORAGE);
     fac_graph *g = fac_graph_new();
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!g) return fac_raise_memory(err, "a graph");
     fac_status status = build(g, &a, &b, &shape, err);
     if (!status && fac_dims_count(&shape) > SANDBOX_NUMBERS)
         status =

@@ -14,7 +14,7 @@ static fac_status read_text(const char *text, fac_graph **out, fac_error *err) {
     if (n > TEXT)
         return fac_raise(err, FAC_E_ARGUMENT, "a graph has at most %d bytes of text here", TEXT);
     FILE *f = fmemopen((void *)(uintptr_t)text, n, "r");
-    if (!f) return fac_raise(err, FAC_E_NOMEM, "no memory for a text");
+    if (!f) return fac_raise_memory(err, "a text");
     const fac_status status = fac_graph_read(f, out, err);
     fclose(f);
     return status;
@@ -25,7 +25,7 @@ static fac_status build_layers(const char *layers, int64_t inputs, int64_t outpu
     fac_mlp m;
     FAC_TRY(fac_mlp_parse(layers, &m, err));
     fac_graph *g = fac_graph_new();
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    if (!g) return fac_raise_memory(err, "a graph");
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), inputs));
     fac_output(g, "y", fac_nn_mlp(x, &m, (int)outputs, NULL));
     const fac_status status = fac_graph_check(g, err);
@@ -58,9 +58,8 @@ static fac_status write_text(const fac_graph *g, fac_text *to, fac_error *err) {
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    fac_status status =
-        f ? fac_graph_write(g, f, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a text");
-    if (f && fclose(f) && !status) status = fac_raise(err, FAC_E_NOMEM, "no memory for a text");
+    fac_status status = f ? fac_graph_write(g, f, err) : fac_raise_memory(err, "a text");
+    if (f && fclose(f) && !status) status = fac_raise_memory(err, "a text");
     if (!status) fac_json_put_pair_text(to, "text", text);
     fac_release(text);
     return status;

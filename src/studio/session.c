@@ -78,12 +78,12 @@ static void release(session *s) {
 fac_status fac_studio_session_new(const page *p, const fac_studio_opts *opts, const cJSON *how,
                                   session **out, fac_error *err) {
     session *s = fac_alloc(1, sizeof *s);
-    if (!s) return fac_raise(err, FAC_E_NOMEM, "no memory for a session");
+    if (!s) return fac_raise_memory(err, "a session");
     init(s);
     s->page = p;
     s->frames = fac_frames_new();
-    fac_status status = s->frames ? p->open(opts, how, &s->self, err)
-                                  : fac_raise(err, FAC_E_NOMEM, "no memory for a session");
+    fac_status status =
+        s->frames ? p->open(opts, how, &s->self, err) : fac_raise_memory(err, "a session");
     if (!status) status = start(s, err);
     if (status) {
         if (s->self) p->close(s->self);

@@ -109,7 +109,7 @@ fac_status fac_sketch_read(const cJSON *strokes, uint8_t *to, fac_error *err) {
     if (!cJSON_IsArray(strokes) || cJSON_GetArraySize(strokes) > STROKES)
         return fac_raise(err, FAC_E_ARGUMENT, "strokes is a list of at most %d strokes", STROKES);
     sketch s = { .ink = fac_alloc(FINE * FINE, 1) };
-    if (!s.ink) return fac_raise(err, FAC_E_NOMEM, "no memory for a drawing");
+    if (!s.ink) return fac_raise_memory(err, "a drawing");
     fac_status status = FAC_OK;
     cJSON_ArrayForEach(one, strokes) {
         if (!status) status = read_stroke(&s, one, &points, err);

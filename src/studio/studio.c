@@ -21,7 +21,7 @@ static fac_status serve(fac_studio *s, fac_error *err) {
 
 fac_status fac_studio_open(const fac_studio_opts *opts, fac_studio **out, fac_error *err) {
     fac_studio *s = fac_alloc(1, sizeof *s);
-    if (!s) return fac_raise(err, FAC_E_NOMEM, "no memory for a studio");
+    if (!s) return fac_raise_memory(err, "a studio");
     if (opts) s->opts = *opts;
     const fac_status status = serve(s, err);
     if (status) {

@@ -25,7 +25,7 @@ typedef struct table {
 
 fac_status fac_sessions_start(table *t, int64_t patience_ns, fac_error *err);
 void fac_sessions_stop(table *t); /* users must be gone */
-/* Takes s over, also when it fails.  Where there is no room, one that nobody reads gives way, else
+/* Takes s over, also when it fails.  Where there is no room, one without a reader gives way, else
  * FAC_E_ARGUMENT. */
 fac_status fac_sessions_add(table *t, session *s, char name[TABLE_NAME], fac_error *err);
 /* A session by its name, until fac_sessions_leave; NULL: there is none. */

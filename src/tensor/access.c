@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/mirror.h"
+#include "tensor/tensor_internal.h"
 
 static fac_status no_memory(const fac_tensor *t, size_t bytes, fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", bytes,
@@ -112,7 +113,7 @@ fac_status fac_tensor_begin_write(fac_tensor *t, void **data, fac_error *err) {
     FAC_TRY(fac_storage_home(s, err));
     FAC_TRY(own(s, err));
     atomic_fetch_add(&s->version, 1);
-    if (data) *data = (void *)(uintptr_t)fac_tensor_data(t);
+    if (data) *data = fac_tensor_memory(t);
     return FAC_OK;
 }
 

@@ -55,7 +55,7 @@ fac_status fac_texts_parse(fac_dtype dtype, void *to, const void *from, size_t n
     fac_point p;
     if (dtype == FAC_BIT)
         return fac_raise(err, FAC_E_UNSUPPORTED, "texts to bits: convert to bool first");
-    if (!fac_point_begin(&p)) return fac_raise(err, FAC_E_NOMEM, "no memory for a locale");
+    if (!fac_point_begin(&p)) return fac_raise_memory(err, "a locale");
     fac_status status = parse_all(dtype, to, from, n, err);
     fac_point_end(&p);
     return status;
@@ -119,7 +119,7 @@ fac_status fac_texts_print(fac_tensor *to, fac_dtype dtype, const void *from, si
     fac_point p;
     if (dtype == FAC_BIT)
         return fac_raise(err, FAC_E_UNSUPPORTED, "bits to texts: convert to bool first");
-    if (!fac_point_begin(&p)) return fac_raise(err, FAC_E_NOMEM, "no memory for a locale");
+    if (!fac_point_begin(&p)) return fac_raise_memory(err, "a locale");
     fac_status status = print_all(dtype, from, to->storage->host, &to->storage->texts, n, err);
     fac_point_end(&p);
     return status;

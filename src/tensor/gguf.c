@@ -1,9 +1,11 @@
 /* The head of a GGUF file, version 2 or 3, little-endian:
  *   u32 "GGUF"   u32 version   u64 tensors   u64 keys
  *   key     text name   u32 type   value;  an array is u32 type   u64 n   elements;  a text u64
- * length   bytes tensor  text name   u32 dims   u64 size[dims], the fastest first   u32 type   u64
- * offset data    from the next multiple of general.alignment on All counts are an attacker's: each
- * is held against what is left of the file before anything is made. */
+ *           length   bytes
+ *   tensor  text name   u32 dims   u64 size[dims], the fastest first   u32 type   u64 offset
+ *   data    from the next multiple of general.alignment on
+ * All counts are an attacker's: each is held against what is left of the file before anything is
+ * made. */
 #include "tensor/gguf.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +61,7 @@ static fac_status take_name(reader *r, fac_gguf *g, const char *what, const char
                          "%s of %" PRIu64 " bytes: at most %d, without a zero byte", what, n,
                          FAC_NAME);
     char *copy = fac_arena_alloc(&g->arena, n + 1, 1);
-    if (!copy) return fac_raise(r->err, FAC_E_NOMEM, "no memory for the names of a GGUF file");
+    if (!copy) return fac_raise_memory(r->err, "the names of a GGUF file");
     memcpy(copy, text, n);
     *name = copy;
     return FAC_OK;
@@ -117,7 +119,7 @@ static fac_status take_key(reader *r, fac_gguf *g, fac_gguf_key *k) {
     if (fac_table_get(&g->by_name, k->name))
         return fac_raise(r->err, FAC_E_FORMAT, "%.100s: there are two keys of this name", k->name);
     if (!fac_table_put(&g->by_name, k->name, k))
-        return fac_raise(r->err, FAC_E_NOMEM, "no memory for the keys of a GGUF file");
+        return fac_raise_memory(r->err, "the keys of a GGUF file");
     return FAC_OK;
 }
 
@@ -242,8 +244,7 @@ static fac_status read_head(fac_gguf *g, fac_error *err) {
     FAC_TRY(read_version(&r, &tensors, &keys));
     g->keys = fac_alloc(keys + 1, sizeof *g->keys);
     g->tensors = fac_alloc(tensors + 1, sizeof *g->tensors);
-    if (!g->keys || !g->tensors)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the keys of a GGUF file");
+    if (!g->keys || !g->tensors) return fac_raise_memory(err, "the keys of a GGUF file");
     for (; g->nkeys < keys; g->nkeys++) FAC_TRY(take_key(&r, g, &g->keys[g->nkeys]));
     for (; g->ntensors < tensors; g->ntensors++)
         FAC_TRY(take_tensor(&r, g, &g->tensors[g->ntensors]));
@@ -255,7 +256,7 @@ static fac_status read_head(fac_gguf *g, fac_error *err) {
 
 fac_status fac_gguf_open(fac_file *f, fac_gguf **out, fac_error *err) {
     fac_gguf *g = fac_alloc(1, sizeof *g);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a GGUF file");
+    if (!g) return fac_raise_memory(err, "a GGUF file");
     g->file = fac_file_retain(f);
     const fac_status status = read_head(g, err);
     if (status)

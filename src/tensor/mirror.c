@@ -117,7 +117,7 @@ static fac_status made(fac_storage *s, fac_mirrors *all, fac_device *device,
     while (m && m->device != device) m = m->next;
     if (!m) {
         m = fac_alloc(1, sizeof *m);
-        if (!m) return fac_raise(err, FAC_E_NOMEM, "no memory for a tensor on a device");
+        if (!m) return fac_raise_memory(err, "a tensor on a device");
         *m = (fac_mirror){ .all = all, .storage = s, .device = device, .ops = ops };
         fac_status status = ops->alloc(device, room(s), &m->memory, err);
         if (status) {

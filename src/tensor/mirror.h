@@ -34,7 +34,7 @@ fac_status fac_mirrors_init(fac_mirrors *all, fac_error *err);
 /* Before the device's queue closes: what only a mirror has is brought home, and all are dropped.  A
  * storage whose contents cannot be read any more keeps the older ones that the host has. */
 void fac_mirrors_leave(fac_mirrors *all);
-/* Drops mirrors that nobody uses and that are not the only current copy; how many bytes. */
+/* Drops mirrors that nothing uses and that are not the only current copy; how many bytes. */
 size_t fac_mirrors_evict(fac_mirrors *all);
 /* Bytes of all of them. */
 size_t fac_mirrors_bytes(fac_mirrors *all);

@@ -259,7 +259,7 @@ static fac_status encode(const fac_tensor *t, fac_npy *out, fac_error *err) {
     fac_text_add(h, "), }");
     while (!h->failed && h->n % 64 != 63) fac_text_add(h, " ");
     fac_text_add(h, "\n");
-    if (h->failed) return fac_raise(err, FAC_E_NOMEM, "no memory for a .npy header");
+    if (h->failed) return fac_raise_memory(err, "a .npy header");
     h->s[8] = (char)((h->n - 10) & 255);
     h->s[9] = (char)((h->n - 10) >> 8);
     return FAC_OK;

@@ -20,9 +20,7 @@ typedef struct machine {
 
 /* ---- stack and values ---- */
 
-static fac_status no_memory(machine *m) {
-    return fac_raise(m->err, FAC_E_NOMEM, "no memory for a pickle");
-}
+static fac_status no_memory(machine *m) { return fac_raise_memory(m->err, "a pickle"); }
 static fac_status broken(machine *m, const char *what) {
     return fac_raise(m->err, FAC_E_FORMAT, "a broken pickle: %s", what);
 }

@@ -5,9 +5,6 @@
 
 typedef fac_pickle_value value;
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a pickle");
-}
 static fac_status broken(fac_error *err, const char *what) {
     return fac_raise(err, FAC_E_FORMAT, "a broken pickle: %s", what);
 }
@@ -36,7 +33,7 @@ fac_status fac_pickle_numpy_dtype(fac_arena *arena, const value *a, value **out,
                   { "u4", FAC_U32 },  { "i4", FAC_I32 }, { "u8", FAC_U64 }, { "i8", FAC_I64 },
                   { "b1", FAC_BOOL }, { "f2", FAC_F16 }, { "f4", FAC_F32 }, { "f8", FAC_F64 } };
     value *v = make(arena, FAC_PICKLE_GLOBAL);
-    if (!v) return no_memory(err);
+    if (!v) return fac_raise_memory(err, "a pickle");
     for (size_t k = 0; a->n && is(a->item[0], FAC_PICKLE_TEXT) && k < sizeof names / sizeof *names;
          k++)
         if (!strcmp(names[k].name, a->item[0]->text)) v->dtype = (unsigned char)names[k].dtype;
@@ -64,7 +61,7 @@ fac_status fac_pickle_numpy_array(fac_arena *arena, value *v, const value *state
     if (state->item[3]->i) return pass_over(v, "an array that is column-major");
     if (state->item[1]->n > FAC_DIMS) return pass_over(v, "an array of more than 8 dims");
     fac_pickle_tensor *t = fac_arena_alloc(arena, 1, sizeof *t);
-    if (!t) return no_memory(err);
+    if (!t) return fac_raise_memory(err, "a pickle");
     t->storage = state->item[4];
     t->dims.n = (int)state->item[1]->n;
     v->dtype = state->item[2]->dtype;
@@ -84,7 +81,7 @@ fac_status fac_pickle_latin1(fac_arena *arena, const value *a, value **out, fac_
                         *end = from + a->item[0]->n;
     value *v = make(arena, FAC_PICKLE_TEXT);
     char *to = fac_arena_alloc(arena, a->item[0]->n + 1, 1);
-    if (!v || !to) return no_memory(err);
+    if (!v || !to) return fac_raise_memory(err, "a pickle");
     for (v->text = to; from < end; v->n++) {
         const bool two = (*from & 0xfe) == 0xc2 && end - from > 1 &&
                          (from[1] & 0xc0) == 0x80; /* U+0080 .. U+00FF */

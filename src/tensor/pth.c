@@ -31,9 +31,7 @@ typedef struct reader {
     fac_text name; /* of the value at hand */
 } reader;
 
-static fac_status no_memory(reader *r) {
-    return fac_raise(r->err, FAC_E_NOMEM, "no memory for a PyTorch file");
-}
+static fac_status no_memory(reader *r) { return fac_raise_memory(r->err, "a PyTorch file"); }
 
 static void close_reader(reader *r) {
     for (size_t i = 0; i < r->storages.room; i++) fac_tensor_free(r->storages.slots[i].value);

@@ -1,8 +1,9 @@
 /* Safetensors (huggingface.co/docs/safetensors): 8 bytes of length, a JSON object of that length,
  * then the data.
  *   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ..., "__metadata__":
- * {"key": "text"}} Offsets count from the end of the header.  As the format demands, the tensors
- * cover the data without overlaps and gaps. */
+ *       {"key": "text"}}
+ * Offsets count from the end of the header.  As the format demands, the tensors cover the data
+ * without overlaps and gaps. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +202,7 @@ static fac_status header_of(int n, const char *const name[], fac_tensor *const t
     }
     fac_text_add(h, "}");
     while (!h->failed && h->n % 64) fac_text_add(h, " ");
-    if (h->failed) return fac_raise(err, FAC_E_NOMEM, "no memory for a .safetensors header");
+    if (h->failed) return fac_raise_memory(err, "a .safetensors header");
     uint64_t length = h->n - PREFIX;
     if (length > LARGEST_HEADER)
         return fac_raise(err, FAC_E_ARGUMENT, "too many tensors: a header of %" PRIu64 " bytes",

@@ -356,7 +356,7 @@ static void release_place(void *self) {
 static fac_status late_file(fac_file *file, size_t at, int swap, fac_type type, fac_tensor **out,
                             fac_error *err) {
     place *p = fac_alloc(1, sizeof *p);
-    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a tensor of a file");
+    if (!p) return fac_raise_memory(err, "a tensor of a file");
     *p = (place){ fac_file_retain(file), at, swap };
     fac_status status =
         fac_tensor_new_late(type, &(fac_late){ copy_from_file, release_place, p }, out, err);

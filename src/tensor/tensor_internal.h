@@ -136,4 +136,10 @@ fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const 
  */
 fac_status fac_tensor_from_big_endian(fac_file *file, size_t at, fac_type type,
                                       const int64_t *strides, fac_tensor **out, fac_error *err);
+
+/* The host memory of a tensor that is not const, such as one that was just made: what
+ * fac_tensor_data gives, to be written. */
+static inline void *fac_tensor_memory(const fac_tensor *t) {
+    return (void *)(uintptr_t)fac_tensor_data(t);
+}
 #endif

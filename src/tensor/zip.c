@@ -80,7 +80,7 @@ static fac_status read_entry(fac_zip *zip, const unsigned char **p, const unsign
     if ((size_t)(end - h) - ENTRY < name + extra + comment)
         return fac_raise(err, FAC_E_FORMAT, "a zip archive with a broken directory");
     char *copy = fac_arena_alloc(&zip->arena, name + 1, 1);
-    if (!copy) return fac_raise(err, FAC_E_NOMEM, "no memory for the directory of a zip archive");
+    if (!copy) return fac_raise_memory(err, "the directory of a zip archive");
     memcpy(copy, h + ENTRY, name);
     if (!read_extra(h + ENTRY + name, extra, &size, &packed, &at))
         return fac_raise(err, FAC_E_FORMAT, "%s: a broken extra field", copy);
@@ -109,15 +109,14 @@ static fac_status read_directory(fac_zip *zip, fac_error *err) {
     const unsigned char *at = p + d.at, *end = at + d.bytes;
     zip->n = (size_t)d.entries;
     zip->entries = fac_arena_alloc(&zip->arena, zip->n, sizeof *zip->entries);
-    if (!zip->entries)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the directory of a zip archive");
+    if (!zip->entries) return fac_raise_memory(err, "the directory of a zip archive");
     for (size_t i = 0; i < zip->n; i++) {
         FAC_TRY(read_entry(zip, &at, end, &zip->entries[i], err));
         if (fac_table_get(&zip->names, zip->entries[i].name))
             return fac_raise(err, FAC_E_FORMAT, "%s: twice in the zip archive",
                              zip->entries[i].name);
         if (!fac_table_put(&zip->names, zip->entries[i].name, &zip->entries[i]))
-            return fac_raise(err, FAC_E_NOMEM, "no memory for the directory of a zip archive");
+            return fac_raise_memory(err, "the directory of a zip archive");
         /* entries that share their data are how a small archive unpacks to a huge one */
         if (!fac_size_add(used, zip->entries[i].packed, &used) || used > size)
             return fac_raise(err, FAC_E_FORMAT, "a zip archive with overlapping entries");

@@ -2,6 +2,7 @@
  * equals, until none is known. Pairs wait in a heap, since pieces of a hundred thousand equal
  * letters exist. */
 #include <string.h>
+#include "base/heap.h"
 #include "base/memory.h"
 #include "text/tokenizer.h"
 
@@ -19,12 +20,17 @@ typedef struct pair {
     int32_t to;
 } pair;
 
+static bool comes_before(const pair *a, const pair *b) {
+    return a->order != b->order ? a->order < b->order : a->left < b->left;
+}
+FAC_HEAP(pair, pair, comes_before)
+
 typedef struct work {
     const fac_tokenizer *t;
     const char *s;
     symbol *symbols;
-    pair *heap;
-    size_t n, pairs, room;
+    size_t n;
+    pair_heap heap;
     bool failed;
 } work;
 
@@ -33,35 +39,6 @@ void fac_ids_add(fac_ids *ids, int32_t id) {
         ids->failed = true;
     else
         ids->at[ids->n++] = id;
-}
-
-/* ---- the heap ---- */
-
-static bool comes_before(const pair *a, const pair *b) {
-    return a->order != b->order ? a->order < b->order : a->left < b->left;
-}
-
-static void push(work *w, pair p) {
-    if (!fac_reserve(&w->heap, &w->room, w->pairs + 1, sizeof *w->heap)) {
-        w->failed = true;
-        return;
-    }
-    size_t k = w->pairs++;
-    for (; k && comes_before(&p, &w->heap[(k - 1) / 2]); k = (k - 1) / 2)
-        w->heap[k] = w->heap[(k - 1) / 2];
-    w->heap[k] = p;
-}
-
-static pair pop(work *w) {
-    const pair best = w->heap[0], last = w->heap[--w->pairs];
-    size_t k = 0;
-    for (size_t child; (child = 2 * k + 1) < w->pairs; k = child) {
-        if (child + 1 < w->pairs && comes_before(&w->heap[child + 1], &w->heap[child])) child++;
-        if (!comes_before(&w->heap[child], &last)) break;
-        w->heap[k] = w->heap[child];
-    }
-    w->heap[k] = last;
-    return best;
 }
 
 /* ---- pairs ---- */
@@ -82,7 +59,7 @@ static void offer(work *w, int32_t left) {
         p.to = m->to;
         p.order = m->rank;
     }
-    push(w, p);
+    if (!pair_push(&w->heap, p)) w->failed = true;
 }
 
 static void join(work *w, const pair *p) {
@@ -99,8 +76,8 @@ static void join(work *w, const pair *p) {
 
 static void merge(work *w) {
     for (int32_t k = 0; (size_t)k + 1 < w->n; k++) offer(w, k);
-    while (w->pairs && !w->failed) {
-        const pair p = pop(w);
+    while (w->heap.n && !w->failed) {
+        const pair p = pair_pop(&w->heap);
         join(w, &p);
     }
 }
@@ -154,6 +131,6 @@ void fac_bpe(const fac_tokenizer *t, const char *s, size_t n, fac_ids *out) {
     merge(&w);
     for (int32_t k = 0; w.n && k >= 0; k = w.symbols[k].after) put(t, s, &w.symbols[k], out);
     out->failed |= w.failed;
-    fac_release(w.heap);
+    fac_release(w.heap.at);
     if (w.symbols != few) fac_release(w.symbols);
 }

@@ -302,8 +302,7 @@ fac_status fac_chat_encode(const fac_tokenizer *t, const char *name, int n, cons
         if (!is_text(&m[k])) return fac_raise(err, FAC_E_ARGUMENT, "message %d is no UTF-8", k);
     fac_status status = put_all(&w, f, n, m, answer, err);
     fac_text_free(&w.plain);
-    if (!status && w.ids.failed)
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a conversation");
+    if (!status && w.ids.failed) status = fac_raise_memory(err, "a conversation");
     if (status) {
         fac_release(w.ids.at);
         return status;

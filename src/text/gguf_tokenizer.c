@@ -98,5 +98,5 @@ fac_status fac_tokenizer_put_gguf(const fac_tokenizer *t, fac_gguf_head *h, fac_
     const bool good = all && scores;
     fac_release(all);
     fac_release(scores);
-    return good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a tokenizer's keys");
+    return good ? FAC_OK : fac_raise_memory(err, "a tokenizer's keys");
 }

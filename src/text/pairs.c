@@ -4,6 +4,7 @@
  * has the counts, of which some are of yesterday: they are put right when they come up. */
 #include <string.h>
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/memory.h"
 #include "text/tokenizer.h"
 
@@ -19,6 +20,13 @@ typedef struct wait {
     int32_t left, right;
 } wait;
 
+/* The most frequent first, of equals the lower ids. */
+static bool comes_before(const wait *a, const wait *b) {
+    if (a->count != b->count) return a->count > b->count;
+    return a->left != b->left ? a->left < b->left : a->right < b->right;
+}
+FAC_HEAP(wait, wait, comes_before)
+
 typedef struct state {
     int32_t *symbols; /* of all pieces */
     size_t *begins;   /* of each piece, nwords + 1 */
@@ -26,8 +34,7 @@ typedef struct state {
     size_t nwords;
     spot *spots;
     size_t room, used;
-    wait *heap;
-    size_t waiting, heap_room;
+    wait_heap heap;
     bool failed;
 } state;
 
@@ -72,34 +79,8 @@ static spot *of(state *s, int32_t left, int32_t right) {
     return p;
 }
 
-/* ---- the heap: most frequent first, of equals the lower ids ---- */
-
-static bool comes_before(const wait *a, const wait *b) {
-    if (a->count != b->count) return a->count > b->count;
-    return a->left != b->left ? a->left < b->left : a->right < b->right;
-}
-
-static void push(state *s, wait w) {
-    if (!fac_reserve(&s->heap, &s->heap_room, s->waiting + 1, sizeof *s->heap)) {
-        s->failed = true;
-        return;
-    }
-    size_t k = s->waiting++;
-    for (; k && comes_before(&w, &s->heap[(k - 1) / 2]); k = (k - 1) / 2)
-        s->heap[k] = s->heap[(k - 1) / 2];
-    s->heap[k] = w;
-}
-
-static wait pop(state *s) {
-    const wait best = s->heap[0], last = s->heap[--s->waiting];
-    size_t k = 0;
-    for (size_t child; (child = 2 * k + 1) < s->waiting; k = child) {
-        if (child + 1 < s->waiting && comes_before(&s->heap[child + 1], &s->heap[child])) child++;
-        if (!comes_before(&s->heap[child], &last)) break;
-        s->heap[k] = s->heap[child];
-    }
-    s->heap[k] = last;
-    return best;
+static void put(state *s, const spot *p) {
+    if (!wait_push(&s->heap, (wait){ p->count, p->left, p->right })) s->failed = true;
 }
 
 /* ---- counting ---- */
@@ -125,7 +106,7 @@ static void count_all(state *s) {
             note(s, s->symbols[k], s->symbols[k + 1], s->counts[w], w, true);
     for (size_t k = 0; k < s->room && !s->failed; k++) {
         const spot *p = &s->spots[k];
-        if (p->left >= 0) push(s, (wait){ p->count, p->left, p->right });
+        if (p->left >= 0) put(s, p);
     }
 }
 
@@ -138,7 +119,7 @@ static void changed(state *s, int32_t gone_left, int32_t gone_right, int32_t lef
     note(s, gone_left, gone_right, -n, word, false);
     note(s, left, right, n, word, true);
     const spot *p = s->failed ? NULL : of(s, left, right);
-    if (p) push(s, (wait){ p->count, left, right });
+    if (p) put(s, p);
 }
 
 /* In one piece, from the left. */
@@ -175,12 +156,12 @@ static void join(state *s, const wait *best, int32_t to) {
 }
 
 static void learn(state *s, int32_t most, fac_spell_fn *spell, void *self, fac_learning *out) {
-    while (s->waiting && out->tokens < most && !s->failed) {
-        const wait best = pop(s);
+    while (s->heap.n && out->tokens < most && !s->failed) {
+        const wait best = wait_pop(&s->heap);
         const spot *p = of(s, best.left, best.right);
         if (!p || p->count < 2) continue;
         if (p->count != best.count) {
-            push(s, (wait){ p->count, best.left, best.right });
+            put(s, p);
             continue;
         }
         const int32_t to = spell(self, best.left, best.right);
@@ -213,7 +194,7 @@ fac_status fac_learn_pairs(int32_t *words, size_t n, const int64_t *counts, size
     if (!s.failed) learn(&s, most, spell, self, out);
     for (size_t k = 0; k < s.room; k++) fac_release(s.spots[k].words);
     fac_release(s.spots);
-    fac_release(s.heap);
+    fac_release(s.heap.at);
     fac_release(s.begins);
     return s.failed ? fac_raise(err, FAC_E_NOMEM, "no memory to learn a vocabulary") : FAC_OK;
 }

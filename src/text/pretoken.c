@@ -3,9 +3,8 @@
  *
  *   gpt-2    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *   digits   every \p{N} alone, and gpt-2 between them
- *   llama 3  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
- * ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+
- *            |\s+(?!\S)|\s+
+ *   llama 3  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}
+ *            | ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
  *   qwen 2   the same with \p{N}
  *
  * \s+(?!\S) is a run of spaces, less its last one if something follows. */

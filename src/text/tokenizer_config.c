@@ -48,7 +48,7 @@ static fac_status take(fac_tokenizer *t, const char *text, size_t bytes, fac_err
     if (eos >= 0) t->eos = eos;
     const bool kept = keep(t, template_of(root));
     cJSON_Delete(root);
-    return kept ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a chat template");
+    return kept ? FAC_OK : fac_raise_memory(err, "a chat template");
 }
 
 /* The file's text; NULL without an error: there is none. */
@@ -70,8 +70,7 @@ fac_status fac_tokenizer_config(fac_tokenizer *t, const char *folder, fac_error 
     fac_read_free(text);
     if (status) return status;
     FAC_TRY(read_file(folder, "chat_template.jinja", &text, &bytes, err));
-    if (text && !keep(t, text))
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a chat template");
+    if (text && !keep(t, text)) status = fac_raise_memory(err, "a chat template");
     fac_read_free(text);
     return status;
 }

@@ -15,10 +15,6 @@ static const char *text_of(const cJSON *o, const char *key) {
 }
 static bool is_true(const cJSON *o, const char *key) { return cJSON_IsTrue(get(o, key)); }
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a tokenizer");
-}
-
 static fac_status unknown_part(const char *what, const char *type, fac_error *err) {
     return fac_raise(err, FAC_E_UNSUPPORTED,
                      "tokenizer.json: a %s of the type \"%.60s\" is not known", what,
@@ -237,7 +233,7 @@ static fac_status add_merges(fac_tokenizer *t, const cJSON *merges, fac_error *e
         const size_t nleft = cJSON_IsArray(k) ? strlen(left) : (size_t)(right - left);
         if (!cJSON_IsArray(k)) right++;
         if (!fac_tokenizer_merge(t, left, nleft, right, strlen(right), rank++))
-            return no_memory(err);
+            return fac_raise_memory(err, "a tokenizer");
     }
     return FAC_OK;
 }
@@ -260,7 +256,8 @@ static fac_status fill(fac_tokenizer *t, const cJSON *root, fac_error *err) {
     const cJSON *model = get(root, "model"), *vocab = get(model, "vocab"),
                 *added = get(root, "added_tokens");
     const bool set = t->kind == FAC_TOKENS_UNIGRAM ? set_pairs(t, vocab) : set_ids(t, vocab);
-    if (!set || !set_added(t, added) || !fac_tokenizer_index(t)) return no_memory(err);
+    if (!set || !set_added(t, added) || !fac_tokenizer_index(t))
+        return fac_raise_memory(err, "a tokenizer");
     t->unknown = look(t, text_of(model, "unk_token"));
     if (t->kind == FAC_TOKENS_UNIGRAM) {
         int64_t id;
@@ -271,7 +268,7 @@ static fac_status fill(fac_tokenizer *t, const cJSON *root, fac_error *err) {
     t->whole = is_true(model, "ignore_merges");
     const char *join = text_of(model, "continuing_subword_prefix");
     t->join = fac_arena_text(&t->arena, join ? join : "##");
-    if (!t->join) return no_memory(err);
+    if (!t->join) return fac_raise_memory(err, "a tokenizer");
     FAC_TRY(each_part(t, get(root, "normalizer"), "normalizers", 0, normalizer, err));
     FAC_TRY(each_part(t, get(root, "pre_tokenizer"), "pretokenizers", 0, pre_tokenizer, err));
     FAC_TRY(each_part(t, get(root, "decoder"), "decoders", 0, decoder, err));
@@ -297,7 +294,7 @@ static fac_status build(const cJSON *root, fac_tokenizer **out, fac_error *err) 
         return fac_raise(err, FAC_E_FORMAT,
                          "tokenizer.json: a vocabulary whose ids are no numbers");
     fac_tokenizer *t = fac_tokenizer_begin((int32_t)n);
-    if (!t) return no_memory(err);
+    if (!t) return fac_raise_memory(err, "a tokenizer");
     t->kind = kind;
     const fac_status status = fill(t, root, err);
     if (status)

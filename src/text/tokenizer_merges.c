@@ -177,7 +177,7 @@ static fac_status write_json(const files *f, fac_text *t, fac_error *err) {
     fac_text_add(t, ",\"decoder\":{\"type\":\"ByteLevel\"}}");
     t->failed |= added.failed;
     fac_text_free(&added);
-    return t->failed ? fac_raise(err, FAC_E_NOMEM, "no memory for a tokenizer") : FAC_OK;
+    return t->failed ? fac_raise_memory(err, "a tokenizer") : FAC_OK;
 }
 
 fac_status fac_tokenizer_merges(const char *folder, fac_tokenizer **out, fac_error *err) {

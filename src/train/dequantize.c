@@ -143,6 +143,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         return true;
     }
     const bool weighs = k->weighs[n->out[0]->id];
+    if (k->packs && weighs && FAC_IS(n, unpack_basis) && in[0]->tensor && in[1]->tensor) {
+        k->packed++; /* planes already, as a packed file has them */
+        return false;
+    }
     if (k->packs && weighs && packed(k, n, in, out)) return true;
     if (weighs && evaluate(k, to, n, in, out)) return true;
     return !k->packs && FAC_IS(n, quantize_basis) && n->out[0]->time == FAC_RUN &&
@@ -168,7 +172,7 @@ static fac_status rebuilt(const fac_graph *model, bool packs, int *packed, fac_g
                               NULL);
     }
     fac_release(k.weighs);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy without quantizers");
+    if (!g) return fac_raise_memory(err, "a copy without quantizers");
     fac_status status = k.status ? k.status : fac_graph_check(g, err);
     if (status) {
         fac_graph_free(g);

@@ -202,14 +202,14 @@ static fac_status finish(const plan *p, fac_graph *g, fac_error *err) {
     return d->n == 2 && d->d[1] == p->classes && batch
                ? FAC_OK
                : fac_raise(err, FAC_E_UNSUPPORTED,
-                           "behind its last layer the model does not give [N,%lld]",
+                           "after its last layer the model does not give [N,%lld]",
                            (long long)p->classes);
 }
 
 static fac_status rebuild(const fac_graph *model, plan *p, uint64_t seed, fac_graph **out,
                           fac_error *err) {
     fac_graph *copy = fac_graph_clone(model); /* for the seed and the symbol of the batch */
-    if (!copy) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+    if (!copy) return fac_raise_memory(err, "a copy of the model");
     fac_nn_seed(copy, seed);
     fac_nn_source(copy, NULL, NULL);
     if (p->batch != NONE) p->symbol = fac_symbol(copy, "N");
@@ -224,7 +224,7 @@ static fac_status rebuild(const fac_graph *model, plan *p, uint64_t seed, fac_gr
     fac_graph *g =
         fac_graph_rebuild(copy, &(fac_rebuild){ .self = p, .visit = visit, .leaf = leaf }, NULL);
     fac_graph_free(copy);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+    if (!g) return fac_raise_memory(err, "a copy of the model");
     fac_status status = finish(p, g, err);
     if (status)
         fac_graph_free(g);

@@ -12,7 +12,7 @@ fac_status fac_look_new(const fac_graph *model, fac_device *device, const fac_tr
     if (l) l->model = fac_graph_clone(model);
     if (!l || !l->model) {
         fac_release(l);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+        return fac_raise_memory(err, "a copy of the model");
     }
     l->device = device;
     l->smoothing = o->label_smoothing;
@@ -69,7 +69,7 @@ static fac_status build(fac_look *l, fac_graph *g, fac_error *err) {
 static fac_status compile(fac_look *l, fac_error *err) {
     if (l->inspector) return FAC_OK;
     fac_graph *g = fac_graph_training(l->model);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of the gradients");
+    if (!g) return fac_raise_memory(err, "the graph of the gradients");
     fac_status status = build(l, g, err);
     if (status)
         fac_graph_free(g);
@@ -113,9 +113,8 @@ fac_status fac_trainer_gradients(fac_trainer *t, fac_tensor *x, fac_tensor *labe
     const fac_graph *g = t->look->inspected;
     fac_tensor *in[] = { x, labels }, **result = fac_alloc(g->noutputs + 1, sizeof *result);
     fac_gradients all = { .of = fac_alloc(g->nparams + 1, sizeof *all.of) };
-    fac_status status = result && all.of
-                            ? fac_program_run(t->look->inspector, in, result, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the list of gradients");
+    fac_status status = result && all.of ? fac_program_run(t->look->inspector, in, result, err)
+                                         : fac_raise_memory(err, "the list of gradients");
     if (!status) status = collect(g, result, &all, err);
     for (size_t i = 0; result && i < g->noutputs; i++) fac_tensor_free(result[i]);
     fac_release(result);

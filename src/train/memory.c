@@ -1,6 +1,8 @@
 /* What a training remembers beside parameters and moments, as states of the step's graph, so that
- * it is part of a checkpoint: train.data         i64[3]   samples of the data set, of a batch, seed
- * of the order: what the step number counts schedule.plateau   f64[5]   the fields of fac_plateau
+ * it is part of a checkpoint:
+ *   train.data         i64[3]   samples of the data set, of a batch, seed of the order: what the
+ *                      step number counts
+ *   schedule.plateau   f64[5]   the fields of fac_plateau
  * All zero before the first step.  No node reads them. */
 #include <string.h>
 #include "base/error.h"

@@ -47,7 +47,7 @@ static fac_status put_notes(list *l, const fac_graph *g, fac_error *err) {
         const char *key = fac_graph_note_key(g, i), *text = fac_graph_note(g, key);
         fac_text *name = &l->texts[i];
         fac_text_print(name, "%s%s", note_name, key);
-        if (name->failed) return fac_raise(err, FAC_E_NOMEM, "no memory for a name");
+        if (name->failed) return fac_raise_memory(err, "a name");
         FAC_TRY(put(l, name->s, text, FAC_U8, (int64_t)strlen(text), err));
     }
     return FAC_OK;
@@ -60,8 +60,7 @@ static fac_status gather(list *l, const fac_graph *g, fac_error *err) {
     l->tensors = fac_alloc(room, sizeof *l->tensors);
     l->texts = fac_alloc(room, sizeof *l->texts);
     l->room = room;
-    if (!l->names || !l->tensors || !l->texts)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a list of tensors");
+    if (!l->names || !l->tensors || !l->texts) return fac_raise_memory(err, "a list of tensors");
     FAC_TRY(put(l, about_name, about, FAC_I64, FIELDS, err));
     FAC_TRY(put_text(l, g, err));
     FAC_TRY(put_notes(l, g, err));
@@ -108,15 +107,14 @@ static fac_status save(const fac_graph *g, const char *path, fac_error *err) {
 static fac_status form(const fac_graph *model, int *layers, fac_graph **out, fac_error *err) {
     fac_graph *packed = NULL, *known = NULL, *quiet = fac_graph_inference(model);
     fac_status status = quiet ? fac_train_recognize(quiet, &known, err)
-                              : fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+                              : fac_raise_memory(err, "a copy of the model");
     if (!status) status = fac_train_packed(known, layers, &packed, err);
     fac_graph_free(known);
     fac_graph_free(quiet);
     if (status) return status;
     fac_graph *g = fac_graph_rebuild(packed, &(fac_rebuild){ .leaf = leaf }, NULL);
     fac_graph_free(packed);
-    status = g ? fac_graph_check(g, err)
-               : fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+    status = g ? fac_graph_check(g, err) : fac_raise_memory(err, "a copy of the model");
     if (!status && !*layers)
         status = fac_raise(err, FAC_E_ARGUMENT, "no weight is quantized: there is nothing to pack");
     if (status)

@@ -8,7 +8,7 @@
 static fac_status compile(fac_look *l, fac_error *err) {
     if (l->predictor) return FAC_OK;
     fac_graph *g = fac_graph_inference(l->judged);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of predictions");
+    if (!g) return fac_raise_memory(err, "the graph of predictions");
     for (size_t i = 1; i < g->noutputs; i++) g->outputs[i].value->roots--;
     if (g->noutputs > 1) g->noutputs = 1;
     fac_graph_sweep(g);
@@ -50,8 +50,8 @@ static fac_status count(const fac_tensor *logits, const fac_tensor *labels, int6
     int64_t n = fac_tensor_type(labels).dims.d[0];
     const int64_t *truth = fac_tensor_data(labels);
     int64_t *best = fac_alloc((size_t)n + 1, sizeof *best);
-    fac_status status = best ? fac_tensor_best(logits, best, err)
-                             : fac_raise(err, FAC_E_NOMEM, "no memory for predictions");
+    fac_status status =
+        best ? fac_tensor_best(logits, best, err) : fac_raise_memory(err, "predictions");
     for (int64_t i = 0; i < n && !status; i++)
         if (best[i] < classes && truth[i] >= 0 && truth[i] < classes)
             counts[truth[i] * classes + best[i]]++;

@@ -1,6 +1,5 @@
-/* Quantizers of files that do not name them: weights that have few levels,
-    and numbers that are compared
- * with thresholds, as fac_graph_dequantize and others write them. */
+/* Quantizers of files that do not name them: weights that have few levels, and numbers that are
+ * compared with thresholds, as fac_graph_dequantize and others write them. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -16,8 +15,7 @@ static const double near = 1e-6; /* of the largest level: what rounding may have
 
 /* ---- numbers: where(x > t3, q3, where(x > t2, q2, where(x > t1, q1, q0))) ---- */
 
-/* The one number of a constant, or of a parameter that a file has in place of one. */
-static bool number_of(const fac_value *v, double *to) {
+bool fac_train_number(const fac_value *v, double *to) {
     float x;
     if (!v || !v->tensor || v->type.dtype != FAC_F32 || fac_dims_count(&v->type.dims) != 1)
         return false;
@@ -40,12 +38,12 @@ static bool read_chain(const fac_value *v, chain *c) {
         const fac_node *above = v->node->in[0]->node;
         if (!above || !FAC_IS(above, greater) || (c->x && c->x != above->in[0])) return false;
         c->x = above->in[0];
-        if (!number_of(above->in[1], &c->threshold[c->n])) return false;
-        if (!number_of(v->node->in[1], &c->level[c->n])) return false;
+        if (!fac_train_number(above->in[1], &c->threshold[c->n])) return false;
+        if (!fac_train_number(v->node->in[1], &c->level[c->n])) return false;
         c->n++;
         v = v->node->in[2];
     }
-    return c->n > 0 && number_of(v, &c->level[c->n++]);
+    return c->n > 0 && fac_train_number(v, &c->level[c->n++]);
 }
 
 static bool close_to(double a, double b, double most) { return fabs(a - b) <= near * most; }
@@ -115,8 +113,10 @@ static bool put_chain(fac_graph *to, const fac_node *n, fac_value *const in[], f
 static bool put_sign(const fac_node *n, fac_value *const in[], fac_value *out[]) {
     double zero, low, high;
     const fac_node *less = n->in[0]->node;
-    if (!less || !FAC_IS(less, less) || !number_of(less->in[1], &zero) || zero != 0) return false;
-    if (!number_of(n->in[1], &low) || !number_of(n->in[2], &high) || low != -1 || high != 1)
+    if (!less || !FAC_IS(less, less) || !fac_train_number(less->in[1], &zero) || zero != 0)
+        return false;
+    if (!fac_train_number(n->in[1], &low) || !fac_train_number(n->in[2], &high) || low != -1 ||
+        high != 1)
         return false;
     out[0] = fac_binarize(in[0]->node->in[0]);
     return true;
@@ -208,7 +208,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 
 fac_status fac_train_recognize(const fac_graph *model, fac_graph **out, fac_error *err) {
     fac_graph *g = fac_graph_rebuild(model, &(fac_rebuild){ .visit = visit }, NULL);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the model");
+    if (!g) return fac_raise_memory(err, "a copy of the model");
     const fac_status status = fac_graph_check(g, err);
     if (status)
         fac_graph_free(g);

@@ -1,15 +1,9 @@
 /* The usual loop: epochs of steps, a look at the test set after each, checkpoints.  Which batch
  * comes next follows from the step number, which is part of the checkpoint. */
 #include <math.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/error.h"
 #include "train/train_internal.h"
-
-static double seconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct loop {
     fac_trainer *t;
@@ -28,7 +22,7 @@ static bool plateau_of(const loop *l) { return l->schedule.kind == FAC_SCHEDULE_
 static fac_status step(loop *l, fac_error *err) {
     fac_progress *p = &l->now;
     fac_tensor *x, *labels;
-    double start = seconds_now();
+    double start = fac_now();
     const fac_plateau plateau = fac_train_plateau(l->t);
     p->lr = plateau_of(l) ? fac_plateau_lr(&l->schedule, &plateau, p->step)
                           : fac_schedule_lr(&l->schedule, p->step);
@@ -39,8 +33,8 @@ static fac_status step(loop *l, fac_error *err) {
     p->step++;
     fac_score_add(&p->train, &p->batch);
     l->images += p->batch.samples;
-    l->stepping += seconds_now() - start;
-    p->seconds = seconds_now() - l->start;
+    l->stepping += fac_now() - start;
+    p->seconds = fac_now() - l->start;
     p->images_per_s = (double)l->images / l->stepping;
     return FAC_OK;
 }
@@ -70,7 +64,7 @@ static fac_status epoch(loop *l, fac_train_result *r, fac_error *err) {
             const double metric = l->schedule.rising ? r->test.accuracy : r->test.loss;
             if (plateau_of(l)) FAC_TRY(fac_train_plateau_next(l->t, &l->schedule, metric, err));
         }
-        p->seconds = seconds_now() - l->start;
+        p->seconds = fac_now() - l->start;
         if (l->o->checkpoint) FAC_TRY(fac_trainer_save(l->t, l->o->checkpoint, err));
         if (p->test) report(l);
         p->test = NULL;
@@ -117,7 +111,7 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
                .test = test,
                .o = opts,
                .schedule = opts->schedule,
-               .start = seconds_now() };
+               .start = fac_now() };
     fac_train_result r = { 0 };
     l.in_epoch = fac_batches_count(train, &opts->batches);
     if (l.in_epoch < 1 || opts->epochs < 1 || opts->epochs > INT64_MAX / l.in_epoch)
@@ -144,7 +138,7 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
     r.steps = l.now.step;
     r.epochs = (l.now.step + (l.now.step == l.now.steps ? l.in_epoch - 1 : 0)) / l.in_epoch;
     r.stopped = l.stopped && l.now.step < l.now.steps;
-    r.seconds = seconds_now() - l.start;
+    r.seconds = fac_now() - l.start;
     r.images_per_s = l.now.images_per_s;
     *out = r;
     return FAC_OK;

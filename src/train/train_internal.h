@@ -42,6 +42,8 @@ fac_status fac_train_packed(const fac_graph *model, int *packed, fac_graph **out
 /* recognize.c: a copy where weights of few levels and comparisons of numbers with thresholds are
  * quantizers, as in graphs that were quantized here. */
 fac_status fac_train_recognize(const fac_graph *model, fac_graph **out, fac_error *err);
+/* The one number of a constant, or of a parameter that a file has in place of one. */
+bool fac_train_number(const fac_value *v, double *to);
 
 /* packed.c: the graph of a file that was read. */
 fac_status fac_packed_take(const fac_weights *w, const char *path, fac_graph **out, fac_error *err);

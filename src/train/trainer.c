@@ -38,15 +38,14 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     const fac_label_form tested = { .sequences = o->sequences };
     t->soft = o->soft_labels;
     t->sequences = o->sequences;
-    if (!(t->step = fac_graph_training(model)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of a step");
+    if (!(t->step = fac_graph_training(model))) return fac_raise_memory(err, "the graph of a step");
     FAC_TRY(fac_graph_check(t->step, err));
     add_optimizer(t, optim, o, fac_train_loss(t->step, &stepped));
     FAC_TRY(fac_graph_check(t->step, err));
     FAC_TRY(fac_look_new(model, device, o, &t->look, err));
     t->look->judged = fac_train_averaged(model, t->step);
     t->test = t->look->judged ? fac_graph_inference(t->look->judged) : NULL;
-    if (!t->test) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of the evaluation");
+    if (!t->test) return fac_raise_memory(err, "the graph of the evaluation");
     fac_train_loss(t->test, &tested);
     FAC_TRY(fac_graph_check(t->test, err));
     FAC_TRY(fac_train_memory_new(t, err));
@@ -74,7 +73,7 @@ fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac
     fac_graph *mixed = t && opts->mixed != FAC_NONE ? fac_graph_autocast(model, opts->mixed) : NULL;
     if (!t || (opts->mixed != FAC_NONE && !mixed)) {
         fac_release(t);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a trainer");
+        return fac_raise_memory(err, "a trainer");
     }
     fac_status status = mixed ? fac_graph_check(mixed, err) : FAC_OK;
     if (!status) status = build(t, mixed ? mixed : model, device, opts, err);

@@ -1,8 +1,8 @@
 /* The training form of a graph: bases of quantizers are learned (see basis_form.c), and its batch
  * norms take the statistics of the batch, and update their running ones as torch does:
  *   running <- 0.9 running + 0.1 of the batch, the variance of the batch being the unbiased one,
- * divided by count - 1. The op's own outputs are biased, so that part of the update is scaled by
- * count / (count - 1). */
+ *       divided by count - 1.
+ * The op's own outputs are biased, so that part of the update is scaled by count / (count - 1). */
 #include "facula/ops.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"

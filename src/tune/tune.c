@@ -4,15 +4,18 @@
  * those that this finds.
  *
  *   subjects   the different problems of the program, and for each everything that offers to solve
- * it (fac_candidates) passes     in pass k problem j takes candidate (k + j) mod (how many it has):
- * no two passes meet the same neighbours winners    the least time of a step, with the reorders and
- * packs in front of it, which its wishes brought about again      all winners at once against the
- * estimates' choices, timed anew: the least of many times flatters, so a winner that does not win
- * once more is none check      a winner other than the estimate's choice must give what the
- * reference kernels or, for other devices, the cpu's solvers give (tune_check.c), or the next one
- * is looked for verdict    the whole program with the winners against the one without, in turns: if
- * it is not faster in nearly all, nothing changes
- */
+ *              it (fac_candidates)
+ *   passes     in pass k problem j takes candidate (k + j) mod (how many it has): no two passes
+ *              meet the same neighbours
+ *   winners    the least time of a step, with the reorders and packs in front of it, which its
+ *              wishes brought about
+ *   again      all winners at once against the estimates' choices, timed anew: the least of many
+ *              times flatters, so a winner that does not win once more is none
+ *   check      a winner other than the estimate's choice must give what the reference kernels or,
+ *              for other devices, the cpu's solvers give (tune_check.c), or the next one is looked
+ *              for
+ *   verdict    the whole program with the winners against the one without, in turns: if it is not
+ *              faster in nearly all, nothing changes */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +55,7 @@ typedef struct tuning {
     fac_error *err;
 } tuning;
 
-/* ---- subjects
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- subjects ---- */
 
 /* Steps of relays are not: alone, as they would be timed, others are faster. */
 static bool is_subject(const fac_step *s) {
@@ -122,8 +123,7 @@ static void forget(tuning *t) {
     fac_device_free(t->judge);
 }
 
-/* ---- programs that differ in their wisdom
- * ---------------------------------------------------------------------------- */
+/* ---- programs that differ in their wisdom ---- */
 
 static fac_status learn(fac_wisdom *w, const tuning *t, const subject *s, int which,
                         fac_error *err) {
@@ -163,9 +163,7 @@ static fac_status run_once(fac_program *p, fac_tensor *const in[], double *secon
     return status;
 }
 
-/* ---- passes
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- passes ---- */
 
 /* How many of the run's commands are those of the step; *k: the first that may be. */
 static size_t commands_of(const fac_plan *plan, const fac_step *step, size_t *k) {
@@ -275,9 +273,7 @@ static void tell(const tuning *t) {
         }
 }
 
-/* ---- winners
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- winners ---- */
 
 static bool wins(const subject *s, int which) {
     const double usual = s->at[s->usual].seconds;

@@ -3,9 +3,11 @@
  *
  *   file     record...; the first holds Event{wall_time, file_version = "brain.Event:2"}
  *   record   length u64, masked CRC-32C of these 8 bytes, payload, masked CRC-32C of the payload;
- * little endian payload  Event: 1 wall_time double, 2 step, 3 file_version, 4 graph_def bytes, 5
- * summary { 1 value... } value    1 tag, 2 simple_value float, 4 image, 5 histogram, 8 tensor, 9
- * metadata { 1 plugin { 1 name, 2 content } }
+ *            little endian
+ *   payload  Event: 1 wall_time double, 2 step, 3 file_version, 4 graph_def bytes, 5 summary { 1
+ *            value... }
+ *   value    1 tag, 2 simple_value float, 4 image, 5 histogram, 8 tensor, 9 metadata { 1 plugin { 1
+ *            name, 2 content } }
  *
  * Field numbers from the .proto files of tensorboard (Apache-2.0), framing from TensorFlow's
  * TFRecord. */

@@ -2,8 +2,9 @@
  *
  *   GraphDef  1 node..., 4 versions { 1 producer }
  *   NodeDef   1 name, 2 op, 3 input... ("name", "name:k" for output k), 5 map of attributes { 1
- * key, 2 AttrValue } AttrValue 1 list { 7 shape... }, 2 s;   TensorShapeProto 2 dim { 1 size }, -1
- * where it is not known
+ *             key, 2 AttrValue }
+ *   AttrValue 1 list { 7 shape... }, 2 s;   TensorShapeProto 2 dim { 1 size }, -1 where it is not
+ *       known
  *
  * The parts of a name between '/' become boxes that open, so "encoder.3.conv" is written as
  * "encoder/3/conv". */

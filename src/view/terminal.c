@@ -192,14 +192,14 @@ static fac_status put_all(sheet *s, FILE *to, fac_error *err) {
     size_t cells = (size_t)s->columns * (size_t)s->lines;
     s->dots = fac_alloc(cells, 1);
     s->series = fac_alloc(cells, 1);
-    if (!s->dots || !s->series) return fac_raise(err, FAC_E_NOMEM, "no memory for a chart");
+    if (!s->dots || !s->series) return fac_raise_memory(err, "a chart");
     for (int k = 0; k < s->p->n && k < NONE; k++)
         if (s->p->series[k].stroke != FAC_STROKE_FAINT)
             draw(s, k); /* there is no faint in a terminal */
     put_head(s);
     for (int k = 0; k < s->lines; k++) put_line(s, k);
     put_foot(s);
-    if (s->out.failed) return fac_raise(err, FAC_E_NOMEM, "no memory for a chart");
+    if (s->out.failed) return fac_raise_memory(err, "a chart");
     return fwrite(s->out.s, 1, s->out.n, to) == s->out.n
                ? FAC_OK
                : fac_raise(err, FAC_E_IO, "a chart cannot be written");

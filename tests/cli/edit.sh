@@ -5,7 +5,7 @@ rules=$(cd "$(dirname "$0")/../../examples/rules" && pwd)
 
 # ---- what each step says ----
 expect 0 'remove          relu1: 1 node removed (11 layers, 12 before)' "$facula" edit zoo:lenet --remove relu1 --dry-run
-expect 0 '1 reader now behind it' "$facula" edit zoo:lenet --insert 'clip(_, 0, 6)@%2->pool1' --dry-run
+expect 0 '1 reader now after it' "$facula" edit zoo:lenet --insert 'clip(_, 0, 6)@%2->pool1' --dry-run
 expect 0 '4 nodes replaced' "$facula" edit zoo:lenet --replace op:relu=gelu --dry-run
 expect 0 '1 node set' "$facula" edit zoo:lenet --set 'conv1 stride=1,1' --dry-run
 expect 1 'linear: w takes 400 features, x has 256' "$facula" edit zoo:lenet --set 'conv1 pad=1,1,1,1' --dry-run

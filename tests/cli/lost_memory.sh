@@ -26,7 +26,7 @@ differs() {
     esac
 }
 
-# lose HOW N: the command in $@ behind them, without its N-th allocation (AT) or without all from there on (FROM)
+# lose HOW N: the command in $@ after them, without its N-th allocation (AT) or without all from there on (FROM)
 lose() {
     way=$1 nth=$2
     shift 2

@@ -28,14 +28,14 @@ head=$(head -n 1 "$dir/a/log.csv")
 loss=$(tail -n 1 "$dir/a/log.csv" | cut -d, -f6)
 case $(tail -n 1 "$dir/a/log.jsonl") in *"\"test_loss\":$loss,"*) ;; *) bad "the logs differ: $loss" ;; esac
 
-# a training that was killed in the middle of writing: its logs are whole again behind the resumed one
+# a training that was killed in the middle of writing: its logs are whole again after the resumed one
 "$facula" train toy:circle --threads 1 --batch 10 --epochs 20 --schedule constant --out "$dir/b" --quiet > /dev/null || bad "train"
 printf '{"epoch":21,"step":105,"train_lo' >> "$dir/b/log.jsonl"
 printf '{"step":101,"train_loss":1}\n{"step":10' >> "$dir/b/steps.jsonl"
 "$facula" train --resume "$dir/b" --threads 1 --epochs 24 --quiet > /dev/null || bad "resume"
-[ "$(wc -l < "$dir/b/log.jsonl")" -eq 24 ] || bad "log.jsonl behind a crash has $(wc -l < "$dir/b/log.jsonl") lines"
-[ "$(wc -l < "$dir/b/log.csv")" -eq 25 ] || bad "log.csv behind a crash has $(wc -l < "$dir/b/log.csv") lines"
-[ "$(wc -l < "$dir/b/steps.jsonl")" -eq 120 ] || bad "steps.jsonl behind a crash has $(wc -l < "$dir/b/steps.jsonl") lines"
+[ "$(wc -l < "$dir/b/log.jsonl")" -eq 24 ] || bad "log.jsonl after a crash has $(wc -l < "$dir/b/log.jsonl") lines"
+[ "$(wc -l < "$dir/b/log.csv")" -eq 25 ] || bad "log.csv after a crash has $(wc -l < "$dir/b/log.csv") lines"
+[ "$(wc -l < "$dir/b/steps.jsonl")" -eq 120 ] || bad "steps.jsonl after a crash has $(wc -l < "$dir/b/steps.jsonl") lines"
 grep -c '"step":101,' "$dir/b/steps.jsonl" | grep -qx 1 || bad "step 101 is not in steps.jsonl once"
 
 # pictures

@@ -27,6 +27,23 @@ for how in minmax percentile entropy; do
 done
 expect 0 '"result_sqnr"' "$facula" quantize lenet.onnx --scheme int8:static --random -o s.onnx --json
 
+# ---- levels that are learned ----
+expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos -o l.onnx
+expect 0 'where' "$facula" show l.onnx
+expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos -o l.fac
+expect 0 'w1a2' "$facula" summary l.fac --columns bits
+expect 0 '"binary_macs"' "$facula" summary l.fac --json
+expect 0 'all of them' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos --sweep -o sweep.svg
+check grep -q '<svg' sweep.svg
+expect 0 'lq:w1a32' "$facula" quantize lenet.onnx --scheme lq:w2a32 --data photos --sweep --keep fc1
+check test "$(grep -c fc1 out)" = 0
+expect 1 'no such layer' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos --sweep --keep fc9
+expect 2 '--sweep goes with' "$facula" quantize lenet.onnx --scheme int8:static --data photos --sweep
+expect 2 'no scheme "lq:w5a2"' "$facula" quantize lenet.onnx --scheme lq:w5a2 --data photos -o x.onnx
+expect 2 '8 bits' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos --per-tensor -o x.onnx
+expect 2 'packed files are for lq' "$facula" quantize lenet.onnx --scheme int8:dynamic -o x.fac
+expect 2 '--data DIR is missing' "$facula" quantize lenet.onnx --scheme lq:w2a2 -o x.onnx
+
 # ---- layers that stay floats ----
 expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme int8:static --data photos -o k.onnx \
     --keep op:conv2d

@@ -8,7 +8,7 @@ expect 0 'max_pool2d' "$facula" show pool.onnx
 check test "$(grep -c = out)" -eq 2
 check test ! -e pool.onnx.try.onnx
 
-# two ops, one feeding the other; the file goes behind a command without {}
+# two ops, one feeding the other; the file goes after a command without {}
 cat >feeds.sh <<END
 '$facula' show "\$1" | awk '/= conv2d\(/ { made = \$1 } /= relu\(/ { if (index(\$0, "(" made ")")) found = 1 } END { exit !found }'
 END

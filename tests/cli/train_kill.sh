@@ -56,8 +56,8 @@ while [ ! -f "$dir/killed/model.safetensors" ] && [ $round -lt 60 ]; do
     wait $! 2> /dev/null
 done
 [ $deaths -gt 0 ] || bad "it was never killed"
-cmp "$dir/whole/model.safetensors" "$dir/killed/model.safetensors" || bad "weights behind $deaths deaths are other ones"
-cmp "$dir/whole/checkpoint.safetensors" "$dir/killed/checkpoint.safetensors" || bad "another checkpoint behind $deaths deaths"
+cmp "$dir/whole/model.safetensors" "$dir/killed/model.safetensors" || bad "weights after $deaths deaths are other ones"
+cmp "$dir/whole/checkpoint.safetensors" "$dir/killed/checkpoint.safetensors" || bad "another checkpoint after $deaths deaths"
 
 # Ctrl-C and SIGTERM: saved, said how to go on, and gone on
 for number in 2 15; do
@@ -70,12 +70,12 @@ for number in 2 15; do
     kill -$signal $!
     wait $!
     code=$?
-    [ $code -eq $((128 + number)) ] || bad "exit code $code behind SIG$signal"
+    [ $code -eq $((128 + number)) ] || bad "exit code $code after SIG$signal"
     says "stopped after" "SIG$signal"
     says "train --resume" "SIG$signal"
     [ -f "$out/model.safetensors" ] && bad "a stopped training leaves no finished model"
     "$facula" train --resume "$out" --epochs 1 --threads 1 --json > /dev/null 2> "$dir/err" \
-        || bad "resumed behind SIG$signal: $(cat "$dir/err")"
+        || bad "resumed after SIG$signal: $(cat "$dir/err")"
 done
 
 # no room for a checkpoint: the old one stays
@@ -87,7 +87,7 @@ says "checkpoint.safetensors" "a full disk"
 cmp "$dir/before" "$dir/full/checkpoint.safetensors" || bad "a full disk damages the old checkpoint"
 [ "$(ls "$dir/full" | grep -c tmp)" -eq 0 ] || bad "a full disk leaves $(ls "$dir/full")"
 "$facula" train --resume "$dir/full" --epochs 3 --threads 1 --json > /dev/null 2> "$dir/err" \
-    || bad "behind a full disk: $(cat "$dir/err")"
+    || bad "after a full disk: $(cat "$dir/err")"
 
 # a folder that cannot be written
 if [ "$(id -u)" -ne 0 ]; then

@@ -1,82 +1,9 @@
-/* Every convolution and pooling solver of the cpu against the reference: random and awkward shapes,
- * all instruction sets. */
+/* Convolutions of the cpu against the reference: random and awkward shapes, all instruction sets.
+ * Others are in test_cpu_conv_groups.c. */
 #include "backends/cpu/device/shared_cache.h"
-#include "cpu_check.h"
+#include "cpu_conv_check.h"
 #include "op_list.h"
 #include "ops/conv_pool.h"
-
-static fac_value *input(fac_graph *g, int i, fac_dims d) {
-    char name[8];
-    snprintf(name, sizeof name, "x%d", i);
-    return fac_input(g, name, FAC_F32, d);
-}
-
-/* ---- convolution ---- */
-
-typedef struct shape {
-    int64_t N, C, H, W, K, R, S, groups;
-    fac_conv2d_opts o;
-    bool bias;
-    int body; /* 0 none, 1 relu, 2 clip, 3 add + relu, 4 silu, 5 add */
-} shape;
-
-static fac_graph *body_of(int kind, fac_type y) {
-    if (!kind) return NULL;
-    fac_graph *b = fac_graph_new();
-    fac_value *v = fac_input(b, "y", y.dtype, y.dims);
-    if (kind == 3 || kind == 5) v = fac_add(v, fac_input(b, "r", y.dtype, y.dims));
-    if (kind == 1 || kind == 3) v = fac_relu(v);
-    if (kind == 2) v = fac_clip(v, fac_number(b, FAC_F32, -0.5), fac_number(b, FAC_F32, 0.75));
-    if (kind == 4) v = fac_silu(v);
-    fac_output(b, "y", v);
-    return b;
-}
-
-/* Whether the solver took it. */
-static bool conv(fac_device *d, const char *solver, const shape *s, uint64_t seed) {
-    fac_error err = { 0 };
-    fac_graph *g = fac_graph_new();
-    fac_conv2d_opts o = s->o;
-    o.groups = s->groups;
-    fac_value *in[4] = { input(g, 0, fac_shape(s->N, s->C, s->H, s->W)),
-                         input(g, 1, fac_shape(s->K, s->C / s->groups, s->R, s->S)),
-                         s->bias ? input(g, 2, fac_shape(s->K)) : NULL };
-    fac_value *bare = fac_conv2d(in[0], in[1], in[2], &o);
-    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
-    in[3] = input(g, 3, bare->type.dims);
-    fac_graph *body = body_of(s->body, bare->type);
-    int extra = s->body == 3 || s->body == 5;
-    fac_value *y =
-        body ? fac_emit_body(g, bare->node->op, bare->node->attrs, 3 + extra, 3, in, body, NULL)
-             : bare;
-    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
-    bool took = check_solver(d, solver, y->node, bare->node, seed);
-    fac_graph_free(g);
-    return took;
-}
-
-static shape random_shape(uint64_t seed, int64_t channels) {
-    shape s = { .N = check_pick(seed, 0, 1, 3),
-                .C = channels,
-                .K = check_pick(seed, 1, 1, 70),
-                .R = check_pick(seed, 2, 1, 5),
-                .S = check_pick(seed, 3, 1, 5),
-                .groups = 1,
-                .bias = check_pick(seed, 4, 0, 1),
-                .body = (int)check_pick(seed, 5, 0, 5) };
-    for (uint64_t k = 0; k < 2; k++) {
-        s.o.stride[k] = check_pick(seed, 6 + k, 1, 3);
-        s.o.dilation[k] = check_pick(seed, 8 + k, 1, 2);
-    }
-    for (int k = 0; k < 4; k++) s.o.pad[k] = check_pick(seed, 10 + (uint64_t)k, 0, 3);
-    s.H = check_pick(seed, 14, 1, 20) + (s.R - 1) * s.o.dilation[0];
-    s.W = check_pick(seed, 15, 1, 40) + (s.S - 1) * s.o.dilation[1];
-    if (check_pick(seed, 16, 0, 3) == 0) { /* the one that may be flat */
-        s.R = s.S = 1;
-        s.o = (fac_conv2d_opts){ { 1, 1 }, { 0 }, { 1, 1 }, 0, 0 };
-    }
-    return s;
-}
 
 static void direct(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 25; k++) {
@@ -408,7 +335,8 @@ static void exact(fac_device *d, uint64_t seed) {
                               .in = in,
                               .out = &out };
             fac_offer o = { 0 };
-            if (!(*s)->op || (*s)->op != &fac_op_conv2d || !(*s)->offer(d, &p, &o)) continue;
+            if (!(*s)->op || (*s)->op != &fac_op_conv2d || !fac_solver_offer(*s, d, &p, &o))
+                continue;
             for (size_t i = 0; i < sizeof inexact / sizeof *inexact; i++)
                 assert_string_not_equal((*s)->name, inexact[i]);
             offers += strstr((*s)->name, "winograd") != NULL;
@@ -416,122 +344,6 @@ static void exact(fac_device *d, uint64_t seed) {
         assert_int_equal(offers, kernel == 3 && k < 3);
         fac_graph_free(g);
     }
-}
-
-static void depthwise(fac_device *d, uint64_t seed) {
-    for (uint64_t k = 0; k < 40; k++) {
-        shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70));
-        s.K = s.groups = s.C;
-        s.H += 5, s.W += 5;
-        if (k % 4 == 0)
-            s.R = s.S = 3, s.o.dilation[0] = s.o.dilation[1] = 1,
-            s.o.stride[1] = 1 + (int64_t)(k / 4 % 2);
-        if (k % 4 == 1)
-            s.R = s.S = 5, s.o.dilation[0] = s.o.dilation[1] = 1,
-            s.o.stride[1] = 1 + (int64_t)(k / 4 % 2);
-        assert_true(conv(d, "conv2d/depthwise", &s, seed + k));
-    }
-}
-
-/* Groups smaller than a vector: what is smaller depends on the instruction set. */
-static void grouped(fac_device *d, uint64_t seed) {
-    int64_t lanes = ((const fac_cpu *)d)->simd->lanes;
-    for (uint64_t k = 0; k < 24; k++) {
-        shape s = random_shape(seed + k, 1);
-        int64_t group = (int64_t)2 << k % 3;
-        s.groups = check_pick(seed + k, 20, 2, 9);
-        s.K = s.C = s.groups * group;
-        s.H += 5, s.W += 5;
-        if (k % 4 < 2)
-            s.R = s.S = 3, s.o.dilation[0] = s.o.dilation[1] = 1,
-            s.o.stride[1] = 1 + (int64_t)(k % 4);
-        assert_int_equal(conv(d, "conv2d/grouped", &s, seed + k), group < lanes);
-    }
-    shape odd = { 1, 9, 9, 9, 9, 3, 3, 3, { .pad = { 1, 1, 1, 1 } }, true, 0 };
-    assert_false(conv(d, "conv2d/grouped", &odd, seed));
-}
-
-static void gemm(fac_device *d, uint64_t seed) {
-    for (uint64_t k = 0; k < 40; k++) {
-        shape s = random_shape(seed + k, 1);
-        s.groups = check_pick(seed + k, 20, 1, 3);
-        s.C = s.groups * check_pick(seed + k, 21, 1, 9);
-        s.K = s.groups * check_pick(seed + k, 22, 1, 25);
-        assert_true(conv(d, "conv2d/gemm", &s, seed + k));
-    }
-    shape deep = {
-        1, 130, 9, 9, 40, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 3
-    }; /* several slabs of the sum */
-    assert_true(conv(d, "conv2d/gemm", &deep, seed));
-}
-
-static void volume(fac_device *d, uint64_t seed) {
-    for (uint64_t k = 0; k < 15; k++) {
-        fac_error err = { 0 };
-        fac_graph *g = fac_graph_new();
-        int64_t groups = check_pick(seed + k, 0, 1, 2), T = check_pick(seed + k, 1, 1, 3),
-                R = check_pick(seed + k, 2, 1, 3);
-        fac_conv3d_opts o = { .groups = groups };
-        for (uint64_t i = 0; i < 3; i++) {
-            o.stride[i] = check_pick(seed + k, 3 + i, 1, 2);
-            o.dilation[i] = check_pick(seed + k, 6 + i, 1, 2);
-        }
-        for (uint64_t i = 0; i < 6; i++) o.pad[i] = check_pick(seed + k, 9 + i, 0, 2);
-        fac_value *x = input(g, 0, fac_shape(2, groups * 3, (int64_t)(6 + k % 3), 7, 9));
-        fac_value *w = input(g, 1, fac_shape(groups * 5, 3, T, R, 3));
-        fac_value *y = fac_conv3d(x, w, input(g, 2, fac_shape(groups * 5)), &o);
-        if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
-        assert_true(check_solver(d, "conv3d/gemm", y->node, y->node, seed + k));
-        fac_graph_free(g);
-    }
-}
-
-/* ---- pooling ---- */
-
-static void pools(fac_device *d, uint64_t seed) {
-    for (uint64_t k = 0; k < 40; k++) {
-        fac_error err = { 0 };
-        fac_graph *g = fac_graph_new();
-        uint64_t s = seed + k;
-        fac_pool2d_opts o = { .ceil_mode = check_pick(s, 0, 0, 1),
-                              .count_include_pad = check_pick(s, 1, 0, 1) };
-        int64_t R = check_pick(s, 2, 1, 5), S = check_pick(s, 3, 1, 5);
-        for (uint64_t i = 0; i < 2; i++)
-            o.stride[i] = check_pick(s, 4 + i, 1, 3), o.dilation[i] = check_pick(s, 6 + i, 1, 2);
-        for (uint64_t i = 0; i < 4; i++) o.pad[i] = check_pick(s, 8 + i, 0, i % 2 ? S / 2 : R / 2);
-        int64_t W = k % 8 ? check_pick(s, 12, 10, 30) : 300;
-        fac_value *x = input(g, 0,
-                             fac_shape(check_pick(s, 13, 1, 2), check_pick(s, 14, 1, 40),
-                                       check_pick(s, 15, 10, 30), W));
-        fac_value *y = k % 2 ? fac_max_pool2d(x, R, S, &o) : fac_avg_pool2d(x, R, S, &o);
-        if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
-        assert_true(check_solver(d, k % 2 ? "max_pool2d/blocked" : "avg_pool2d/blocked", y->node,
-                                 y->node, s));
-        fac_graph_free(g);
-    }
-}
-
-/* NaN stays where the definition has it, through relu, clip and maxima. */
-static void nans(fac_device *d, uint64_t seed) {
-    static const char *const solvers[] = { "conv2d/direct", "conv2d/gemm", "conv2d/first",
-                                           "conv2d/depthwise" };
-    check_nan = true;
-    for (uint64_t k = 0; k < 16; k++) {
-        shape s = {
-            1,    k % 4 == 2 ? 2 : 5, 9, 17, 5, 2, 1, k % 4 == 3 ? 5 : 1, { .stride = { 2, 1 } },
-            true, (int)(k / 4)
-        };
-        assert_true(conv(d, solvers[k % 4], &s, seed + k));
-    }
-    for (int average = 0; average < 2; average++) {
-        fac_graph *g = fac_graph_new();
-        fac_value *x = input(g, 0, fac_shape(1, 21, 13, 19));
-        fac_value *y = average ? fac_avg_pool2d(x, 2, 2, NULL) : fac_max_pool2d(x, 2, 3, NULL);
-        assert_true(check_solver(d, average ? "avg_pool2d/blocked" : "max_pool2d/blocked", y->node,
-                                 y->node, seed));
-        fac_graph_free(g);
-    }
-    check_nan = false;
 }
 
 static uint64_t seed;
@@ -574,12 +386,6 @@ static void test_strided_winograd(void **s) {
 static void test_pooled(void **s) { (void)s, check_everywhere(pooled, seed + 11000); }
 static void test_accuracy(void **s) { (void)s, check_everywhere(accuracy, seed + 9000); }
 static void test_exact(void **s) { (void)s, check_everywhere(exact, seed); }
-static void test_depthwise(void **s) { (void)s, check_everywhere(depthwise, seed + 2000); }
-static void test_grouped(void **s) { (void)s, check_everywhere(grouped, seed + 8000); }
-static void test_gemm(void **s) { (void)s, check_everywhere(gemm, seed + 3000); }
-static void test_volume(void **s) { (void)s, check_everywhere(volume, seed + 4000); }
-static void test_pools(void **s) { (void)s, check_everywhere(pools, seed + 5000); }
-static void test_nans(void **s) { (void)s, check_everywhere(nans, seed + 7000); }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -587,10 +393,7 @@ int main(void) {
         cmocka_unit_test(test_first),    cmocka_unit_test(test_first_winograd),
         cmocka_unit_test(test_winograd), cmocka_unit_test(test_strided_winograd),
         cmocka_unit_test(test_pooled),   cmocka_unit_test(test_accuracy),
-        cmocka_unit_test(test_exact),    cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_grouped),  cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_volume),   cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_nans)
+        cmocka_unit_test(test_exact),
     };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

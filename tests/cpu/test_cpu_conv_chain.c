@@ -168,7 +168,7 @@ static void blocks(fac_device *d, uint64_t seed) {
           1,
           0,
           0,
-          0 }, /* rows that nobody looks at */
+          0 }, /* rows that nothing looks at */
         { 5, 8, 3, 40, 16, 8, 7, 7, { 1, 1 }, { 3, 3, 3, 3 }, true, false, 0, 0, 0, 0 }
     }; /* a kernel larger than the image */
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
@@ -210,9 +210,7 @@ static void refused(fac_device *d, uint64_t seed) {
     }
 }
 
-/* ---- in networks
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- in networks ---- */
 
 static fac_value *residual(builder *b, fac_value *x, int64_t E, int64_t K, int64_t stride,
                            bool add) {
@@ -237,7 +235,7 @@ static int fused_steps(fac_device *d, const fac_graph *g, const fac_program_opts
     return n;
 }
 
-/* Blocks that are taken, and one whose expanded image somebody else reads. */
+/* Blocks that are taken, and one whose expanded image something else reads. */
 static void networks(fac_device *d, uint64_t seed) {
     ((fac_cpu *)d)->l2 = 2 << 20; /* whatever this machine has */
     for (uint64_t k = 0; k < 6; k++) {

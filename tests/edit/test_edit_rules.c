@@ -149,7 +149,7 @@ static void mistakes(void **state) {
         { "rule a\nreplace\n", "t.rules:2:1: 'match' is missing" },
         { "rule a\nmatch\n  y = relux(x)\n", "t.rules:3:7: there is no op 'relux'" },
         { "rule a\nmatch\n  y = relu(x\n", "t.rules:3:13: ',' is missing" },
-        { "rule a\nmatch\n  y = relu x\n", "t.rules:3:12: '(' is missing behind relu" },
+        { "rule a\nmatch\n  y = relu x\n", "t.rules:3:12: '(' is missing after relu" },
         { "rule a\nmatch\n  relu(x)\n", "t.rules:3:3: a line of a pattern is NAME = op(...)" },
         { "rule a\nmatch\n  y = leaky_relu(x) alpha=1\n",
           "t.rules:3:21: leaky_relu: there is no attribute 'alpha'" },

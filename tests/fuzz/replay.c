@@ -1,7 +1,8 @@
 /* Runs a fuzz target without a fuzzer: its seeds, the files named on the command line, and
- * mutations of all of them. replay_weights [--mutations N] [FILE | FOLDER]...        FACULA_SEED=N:
- * the same mutations again replay_weights --write FOLDER                           the seeds as
- * files, for libFuzzer */
+ * mutations of all of them.
+ *     replay_weights [--mutations N] [FILE | FOLDER]...        FACULA_SEED=N: the same mutations
+ *         again
+ *     replay_weights --write FOLDER                           the seeds as files, for libFuzzer */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -330,7 +330,7 @@ static void malformed(void **state) {
     refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = "
             "cast(x2) to=f64; x1, t0}\n"
             "output y = %1\n",
-            FAC_E_SHAPE, "carried value 0 is f32 with 1 dims, behind an iteration f64");
+            FAC_E_SHAPE, "carried value 0 is f32 with 1 dims, after an iteration f64");
     refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = "
             "exp(x2); t0, t0}\noutput y = %1\n",
             FAC_E_DTYPE, "it must be one bool");

@@ -129,7 +129,7 @@ static void rebuild(void **state) {
     assert_ptr_equal(map[z->id], fac_graph_find(h, "z"));
     const fac_value *second = y->node->in[0], *first = second->node->in[0];
     assert_ptr_equal(map[second->id], map[x->id]);
-    assert_null(map[first->id]); /* nobody needs it any more */
+    assert_null(map[first->id]); /* nothing needs it any more */
     assert_string_equal(map[y->id]->node->scope, "a");
     assert_null(map[z->id]->node->scope);
     assert_null(h->scope);

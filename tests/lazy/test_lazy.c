@@ -21,7 +21,7 @@ static void records_and_computes(void **state) {
     fac_lazy_free(product);
 }
 
-/* Values nobody holds are no outputs: the chain is one step, and the program has one result. */
+/* Values nothing holds are no outputs: the chain is one step, and the program has one result. */
 static void finds_segments_again(void **state) {
     (void)state;
     for (int i = 0; i < 50; i++) {

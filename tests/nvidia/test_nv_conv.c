@@ -6,7 +6,7 @@
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 
 enum { VARIANTS = 16 };
 

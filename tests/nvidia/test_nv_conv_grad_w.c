@@ -4,7 +4,7 @@
  * which f16 holds only as they are scaled. */
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "nv_check.h"
 
 static int setup(void **state) {

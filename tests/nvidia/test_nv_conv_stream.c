@@ -4,7 +4,7 @@
 #include "opencl_solver_check.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 
 static fac_opencl pretended; /* limits of a device that is not there */
 

@@ -4,7 +4,7 @@
 #include "nv_conv_check.h"
 #include "backends/opencl/nvidia/conv/conv_warps.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 
 enum { VARIANTS = 16, LOCAL_BYTES = 48 << 10 };
 

@@ -3,7 +3,7 @@
  * the texts for scripts/check_ptx.sh. */
 #include "nv_matmul_check.h"
 #include "backends/opencl/nvidia/product/matmul.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 
 static bool has_units(void) {
     return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA);

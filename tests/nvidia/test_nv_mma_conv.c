@@ -5,7 +5,7 @@
 #include "nv_conv_check.h"
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 
 enum { VARIANTS = 12, GOOD = 1, BAD = 2 };
 

@@ -4,7 +4,7 @@
 #include "nv_conv_check.h"
 #include "backends/opencl/nvidia/grad_w/mma_grad_w.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 
 enum { GOOD = 1, BAD = 2 };
 

@@ -5,7 +5,7 @@
 #include "nv_matmul_check.h"
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "backends/opencl/nvidia/unit/mma.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 
 enum { GOOD = 1, BAD = 2 };
 

@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "op_list.h"
 
 enum { VARIANTS = 12 };

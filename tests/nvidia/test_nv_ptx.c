@@ -118,7 +118,7 @@ static void test_device(void **state) {
     fac_opencl *o = fac_opencl_of(d);
     fac_text t = { 0 };
     fac_text_add(&t, "#define SM90A \"" FAC_NV_MARK "\"\n");
-    fac_text_add(&t, fac_cl_nv_common);
+    fac_text_add(&t, fac_kernel_nv_common);
     fac_text_add(&t, "kernel void f(global int *y) { asm volatile(SM90A "
                      "\"wgmma.fence.sync.aligned;\\n\"); y[0] = 1; }");
     fac_cl_kernel k;

@@ -5,7 +5,7 @@
 #include "nv_conv_check.h"
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "facula/facula.h"
 
 enum { LOCAL_BYTES = 99 << 10, LEGS = 72 };
@@ -119,8 +119,9 @@ static void offers_are_made(void **state) {
             fac_offer offer = { 0 };
             OK(fac_problem_graph(all[i].problem, false, &g, &err));
             as_problem(g->last, FAC_PRECISION_HIGH, o, &p);
-            for (int k = 1; k < p.nout; k++) p.out[k] = (fac_operand){ 0 }; /* which nobody reads */
-            const bool made = all[i].solver->offer(&pretended.device, &p, &offer);
+            for (int k = 1; k < p.nout; k++)
+                p.out[k] = (fac_operand){ 0 }; /* which nothing reads */
+            const bool made = fac_solver_offer(all[i].solver, &pretended.device, &p, &offer);
             if (made == pretended.borrowed) fail_msg("%s: %d", all[i].problem, made);
             assert_true(!made || (offer.seconds > 0 && offer.seconds < 1e-3));
             fac_graph_free(g);

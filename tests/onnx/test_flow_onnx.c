@@ -49,7 +49,7 @@ static bytes branch(const char *type, const char *ins, const char *result) {
 
 /* ---- what is read from outside ---- */
 
-/* y = ((x + b) + b): b is a value that a node makes which stands behind the loop in the file. */
+/* y = ((x + b) + b): b is a value that a node makes which stands after the loop in the file. */
 static void outer_values(void **state) {
     (void)state;
     bytes b = body_head();

@@ -51,7 +51,7 @@ static void leaves(void **state) {
     fac_graph *made = load_with(w_model(g, 3, 13), NULL);
     assert_int_equal(fac_graph_inputs(made), 1);
     assert_int_equal(fac_graph_params(made),
-                     1); /* neither scalars nor integers, nor what nobody reads */
+                     1); /* neither scalars nor integers, nor what nothing reads */
     fac_value *w = fac_graph_find(made, "w"), *scalar = fac_graph_find(made, "scalar"),
               *s = fac_graph_find(made, "shape");
     assert_int_equal(w->leaf, FAC_PARAM);

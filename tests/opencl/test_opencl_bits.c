@@ -1,8 +1,8 @@
-/* Convolutions of few bits on OpenCL: the very sums of the formula,
-    on fresh random problems of whole numbers. */
-#include "bits_check.h"
+/* Convolutions of few bits on OpenCL: the very sums and codes of the formula, on fresh random
+ * problems of whole numbers. */
+#include "codes_check.h"
 
-enum { PROBLEMS = 6 };
+enum { PROBLEMS = 6, GRAPHS = 12 };
 static fac_device *dev;
 
 static int open_device(void **state) {
@@ -48,8 +48,29 @@ static void rows_and_borders(void **state) {
     same("conv2d_basis(f32[1,5,5,5], u8[1,4,16], -, -, f32[1,4]) pad=7,7,7,7 dims=4,5,5,5");
 }
 
+/* Codes in and out, thresholds in whole numbers and floats, max pools: none falls back. */
+static void random_codes_are_exact(void **state) {
+    (void)state;
+    if (!dev) skip();
+    uint64_t s = seed;
+    for (int k = 0; k < GRAPHS; k++) {
+        char text[1200];
+        results_of want, got;
+        const int channels = random_text(&s, text, sizeof text);
+        run_text(text, "cpu", "portable", true, channels, &want);
+        run_text(text, "opencl", NULL, false, channels, &got);
+        for (int i = 0; i < got.n; i++) {
+            if (got.bytes[i] != want.bytes[i] || memcmp(got.of[i], want.of[i], got.bytes[i]))
+                fail_msg("output %d (seed %llu):\n%s", i, (unsigned long long)seed, text);
+            free(got.of[i]);
+            free(want.of[i]);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(random_problems_are_exact),
+                                        cmocka_unit_test(random_codes_are_exact),
                                         cmocka_unit_test(rows_and_borders) };
     return cmocka_run_group_tests_name("opencl bits", tests, open_device, close_device);
 }

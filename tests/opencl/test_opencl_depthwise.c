@@ -29,7 +29,7 @@ static bool offers(const char *name, const fac_node *n) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[0];
         if (v) o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
     }
-    return solver(name)->offer(device, &p, &offer);
+    return fac_solver_offer(solver(name), device, &p, &offer);
 }
 
 /* true: the solver took it. */
@@ -226,12 +226,12 @@ static void texts(void **state) {
         const char *name, *source;
         int64_t stride;
         bool turned;
-    } kernels[] = { { "depthwise", fac_cl_conv_depthwise, 1, false },
-                    { "depthwise_2", fac_cl_conv_depthwise, 2, false },
-                    { "depthwise_by_x", fac_cl_conv_depthwise, 2, true },
-                    { "depthwise_by_w", fac_cl_conv_depthwise_grad, 1, false },
-                    { "pool", fac_cl_pool_quads, 2, false },
-                    { "pool_by_x", fac_cl_pool_quads_grad, 2, true } };
+    } kernels[] = { { "depthwise", fac_kernel_conv_depthwise, 1, false },
+                    { "depthwise_2", fac_kernel_conv_depthwise, 2, false },
+                    { "depthwise_by_x", fac_kernel_conv_depthwise, 2, true },
+                    { "depthwise_by_w", fac_kernel_conv_depthwise_grad, 1, false },
+                    { "pool", fac_kernel_pool_quads, 2, false },
+                    { "pool_by_x", fac_kernel_pool_quads_grad, 2, true } };
     static fac_opencl o;
     const char *folder = getenv("FACULA_KERNELS");
     (void)state;

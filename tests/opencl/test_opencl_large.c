@@ -120,7 +120,7 @@ static bool repeats(const fac_operand *big, const fac_operand *small, uint64_t *
     return differs;
 }
 
-/* Nobody reads the outputs after the first. */
+/* Nothing reads the outputs after the first. */
 static void describe(const fac_node *n, fac_operand *o, fac_problem *p) {
     *p = (fac_problem){ .node = n, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
@@ -240,7 +240,7 @@ static bool large_solved(const fac_solver *s, const large *c, int64_t rows, cons
     memset(o, 0, sizeof o);
     for (int k = 0; k < 2; k++) describe(of[k], o[k], &p[k]);
     const int nin = p[0].nin, n = nin + p[0].nout;
-    if (!s->offer(device, &p[0], &offer) || offer.seconds > 1) return false;
+    if (!fac_solver_offer(s, device, &p[0], &offer) || offer.seconds > 1) return false;
     for (int i = 0; i < n; i++) {
         fac_operand *big = &o[0][i], *small = &o[1][i];
         if (big->type.dtype == FAC_NONE) continue;
@@ -256,7 +256,8 @@ static bool large_solved(const fac_solver *s, const large *c, int64_t rows, cons
             OK(fac_device_alloc(device, fac_layout_bytes(&big->layout, &big->type), &at[i].memory,
                                 &err));
     }
-    if (s->make(device, &p[0], &plan, &err)) fail_msg("%s: %s", c->problem, err.text);
+    if (fac_solver_make(s, device, &p[0], &offer, &plan, &err))
+        fail_msg("%s: %s", c->problem, err.text);
     for (int i = 0; i < FAC_OFFER_PACKED && i < nin; i++) {
         fac_span to = { 0 };
         if (!(packed[i] = offer.packed[i])) continue;

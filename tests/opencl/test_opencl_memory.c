@@ -259,7 +259,7 @@ static void large_transfers_arrive(void **state) {
     o->limits.gpu = gpu;
 }
 
-/* Copies of host tensors that nobody uses go when memory is short, but not what only the device
+/* Copies of host tensors that nothing uses go when memory is short, but not what only the device
  * has; the error says who holds what. */
 static void short_memory_is_made_room_in(void **state) {
     (void)state;

@@ -49,7 +49,7 @@ static const char *solver_of(const fac_node *n) {
             if (v)
                 o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
         }
-        if ((*s)->offer(device, &p, &offer)) return (*s)->name;
+        if (fac_solver_offer(*s, device, &p, &offer)) return (*s)->name;
     }
     return NULL;
 }
@@ -98,17 +98,22 @@ static void nothing_falls_back(void **state) {
                                                    &fac_op_mel_weights,
                                                    NULL };
             /* products of bytes, trees, keys and caches have no kernels here yet */
-            static const fac_op *const lacking[] = {
-                &fac_op_conv_integer,      &fac_op_qlinear_conv,
-                &fac_op_cache_write,       &fac_op_resize,
-                &fac_op_bit_cast,          &fac_op_find_keys,
-                &fac_op_tree_ensemble,     &fac_op_tf_idf,
-                &fac_op_pairwise_coupling, &fac_op_uniform_mt,
-                &fac_op_fit_basis,         &fac_op_pack_basis,
-                &fac_op_unpack_basis,      &fac_op_conv2d_basis /* f64 */,
-                &fac_op_conv2d_codes,      &fac_op_max_pool_codes,
-                &fac_op_code_limits,       NULL
-            };
+            static const fac_op *const lacking[] = { &fac_op_conv_integer,
+                                                     &fac_op_qlinear_conv,
+                                                     &fac_op_cache_write,
+                                                     &fac_op_resize,
+                                                     &fac_op_bit_cast,
+                                                     &fac_op_find_keys,
+                                                     &fac_op_tree_ensemble,
+                                                     &fac_op_tf_idf,
+                                                     &fac_op_pairwise_coupling,
+                                                     &fac_op_uniform_mt,
+                                                     &fac_op_fit_basis,
+                                                     &fac_op_pack_basis,
+                                                     &fac_op_unpack_basis,
+                                                     &fac_op_conv2d_basis /* f64 */,
+                                                     &fac_op_conv2d_codes /* f64 */,
+                                                     NULL };
             const bool listed = fac_op_is_one_of(*op, alone) || fac_op_is_one_of(*op, lacking);
             const bool sized = !listed && !is_of_host_types(g->last);
             const bool flows =

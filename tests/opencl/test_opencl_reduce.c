@@ -2,7 +2,7 @@
  * sums over the pixels of images with channels last or plain, lines, columns, parts of them and
  * what is folded of those, against the reference driver. */
 #include "opencl_solver_check.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 
 static const fac_case cases[] = {
     { "sum(f32[3,64,37,41], i64{0,2,3})", -1, 1, 3e-6 },
@@ -28,7 +28,7 @@ static void folds(void **state) {
         for (int k = 0; k < 4; k++) {
             o->limits.gpu = k < 3 || gpu, o->limits.units = k < 3 ? 132 : units,
             channels_last = k & 1;
-            if (!solve(&fac_cl_reduce_solver, g->last, &cases[i], k == 2))
+            if (!solve(&fac_cl_reduce, g->last, &cases[i], k == 2))
                 fail_msg("no offer: %s", cases[i].problem);
         }
         fac_graph_free(g);

@@ -38,7 +38,7 @@ static void test_types(void **state) {
     fac_graph *g = network(), *all = fac_graph_autocast(g, FAC_BF16), *m = fac_pass_simplify(all),
               *f = NULL;
     OK(fac_graph_check(m, &err));
-    f = fac_graph_rebuild(m, &(fac_rebuild){ 0 }, NULL); /* without what nobody reads */
+    f = fac_graph_rebuild(m, &(fac_rebuild){ 0 }, NULL); /* without what nothing reads */
     static const char *const narrow[] = { "conv2d", "batch_norm", "relu",    "max_pool2d",
                                           "add",    "mean",       "flatten", "linear" };
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {

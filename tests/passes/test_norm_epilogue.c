@@ -214,7 +214,7 @@ static double price_of(void *self, const fac_node *n) {
     return FAC_IS(n, batch_norm_grad) ? 2 : 1;
 }
 
-/* Sums come along where both nodes together are no more than a tenth dearer. */
+/* Sums come along where both nodes together are at most a tenth more expensive. */
 static void sums_have_a_price(void **state) {
     (void)state;
     fac_graph *g = step(), *one = fac_pass_epilogue(g, accept_all, NULL), *two = with_moments(one);
@@ -232,7 +232,7 @@ static void sums_have_a_price(void **state) {
     fac_graph_free(g);
 }
 
-/* Nobody makes or reads the zeros between the pixels that a strided shortcut sees. */
+/* Nothing makes or reads the zeros between the pixels that a strided shortcut sees. */
 static void strided_shortcuts_are_thin(void **state) {
     (void)state;
     fac_graph *g = step_with_shortcut(), *to = with_sums(g);

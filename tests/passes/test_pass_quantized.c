@@ -90,7 +90,7 @@ static fac_value *made(fac_graph *g, int kind, fac_value *x) {
         return packed(g, fac_concat((fac_value *[]){ x, x }, 2, 1), X);
     default: {
         fac_value *c = fac_conv2d(x, weights(g, fac_shape(6, 8, 3, 3)), NULL, &pad);
-        fac_output(g, "floats", c); /* somebody reads the floats */
+        fac_output(g, "floats", c); /* something reads the floats */
         return packed(g, c, Z);
     }
     }

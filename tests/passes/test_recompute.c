@@ -15,9 +15,7 @@
 #include "op_list.h"
 #include "program_check.h"
 
-/* ---- networks
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- networks ---- */
 
 enum { LAYERS = 24, BLOCKS = 8, HEADS = 4, TOKENS = 32, WIDTH = 32 };
 
@@ -201,9 +199,7 @@ static fac_hash trained(const network *n, const fac_recompute_opts *how, fac_pla
     return h;
 }
 
-/* ---- the tests
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- the tests ---- */
 
 static void the_same_bits_from_less_memory(void **state) {
     (void)state;

@@ -329,7 +329,7 @@ static void without_memory(void **state) {
         if (!status) status = fac_program_plan(p, in, NULL, &e);
         done = !status;
         allocations_left = -1;
-        if (status && status != FAC_E_NOMEM) fail_msg("behind %ld allocations: %s", k, e.text);
+        if (status && status != FAC_E_NOMEM) fail_msg("after %ld allocations: %s", k, e.text);
         for (int i = 0; i <= PARAMS; i++) fac_tensor_free(in[i]);
         fac_program_free(p);
         fac_graph_free(g);

@@ -60,7 +60,7 @@ static void levels(void **state) {
     levels_of(joined(b, fac_mul(a, b)), &apart, "|0123"); /* a part reads another one */
 }
 
-/* Where a result goes to an input's memory, everybody else has read it before. */
+/* Where a result goes to an input's memory, all others have read it before. */
 static void a_result_over_an_input(void **state) {
     (void)state;
     relay_give(relayed, plain->backend, MOST, false, false, seed);

@@ -163,6 +163,7 @@ static void schemes_give_nearly_the_same(void **state) {
     fac_graph *g = network(), *p = products();
     const fac_dims image = fac_shape(2, 3, 13, 11), rows = fac_shape(2, 5, 40);
     for (int k = 0; fac_integers_scheme(k); k++) {
+        if (!fac_integers_known(fac_integers_scheme(k), NULL)) continue; /* lq:wWaA: test_lq.c */
         const bool few = strstr(fac_integers_scheme(k), "int4") != NULL;
         for (int way = 0; way < 12; way++) {
             const fac_integers how = { .scheme = fac_integers_scheme(k),

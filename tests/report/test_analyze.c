@@ -267,7 +267,7 @@ static fac_graph *graph_of(net *t, uint64_t seed, uint64_t trial) {
         t->bytes[i] = 4 * (double)fac_value_type(v[i]).dims.d[0];
     }
     for (int i = 0; i < t->n;
-         i++) { /* what nobody reads is a result of the graph, or it would be dropped */
+         i++) { /* what nothing reads is a result of the graph, or it would be dropped */
         t->out[i] = true;
         for (int j = i + 1; j < t->n; j++) t->out[i] &= t->in[j][0] != i && t->in[j][1] != i;
         char name[8];

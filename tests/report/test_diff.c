@@ -144,9 +144,7 @@ static void order_alone_is_no_difference(void **state) {
     fac_graph_free(b);
 }
 
-/* ---- contents
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- contents ---- */
 
 static void contents_are_measured(void **state) {
     (void)state;
@@ -180,8 +178,7 @@ static void contents_are_measured(void **state) {
     free(x);
 }
 
-/* ---- many equal nodes, numbered names
- * ------------------------------------------------------------------------------- */
+/* ---- many equal nodes, numbered names ---- */
 
 static void equal_branches_pair_up(void **state) {
     (void)state;

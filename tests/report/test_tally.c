@@ -11,8 +11,7 @@
 #include "facula/op.h"
 #include "tally_check.h"
 
-/* ---- moments and counts
- * ------------------------------------------------------------------------------------------- */
+/* ---- moments and counts ---- */
 
 typedef struct plain {
     long double sum, squares, magnitude;
@@ -116,8 +115,7 @@ static void windows_are_looked_through(void **state) {
     fac_tensor_free(t);
 }
 
-/* ---- how they are spread
- * ------------------------------------------------------------------------------------------ */
+/* ---- how they are spread ---- */
 
 static int ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -210,9 +208,7 @@ static void quantization_is_predicted(void **state) {
     }
 }
 
-/* ---- channels
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- channels ---- */
 
 static void dead_channels_are_counted(void **state) {
     (void)state;
@@ -239,9 +235,7 @@ static void dead_channels_are_counted(void **state) {
     fac_tally_free(s);
     fac_tensor_free(t);
 }
-/* ---- without memory
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- without memory ---- */
 
 static void memory_runs_out(void **state) {
     (void)state;

@@ -35,20 +35,20 @@ static void check(const sample *s) {
 static void absorbed(void **state) {
     (void)state;
     static const sample cases[] = {
-        { "a norm behind a convolution", 1, "conv2d", "batch_norm",
+        { "a norm after a convolution", 1, "conv2d", "batch_norm",
           "finput x f32[N,3,9,9]\nparam w f32[4,3,3,3]\n" NORM
           "c = conv2d(x, w)\ny = batch_norm(c, s, t, m, r)\noutput y = y\n" },
         { "and one with a bias, in groups", 1, "conv1d", "batch_norm",
           "finput x f32[N,2,9]\nparam w f32[4,1,3]\n"
           "param b f32[4]\n" NORM
           "c = conv1d(x, w, b) groups=2 stride=2\ny = batch_norm(c, s, t, m, r)\noutput y = y\n" },
-        { "behind a transposed one", 1, "conv_transpose2d", "batch_norm",
+        { "after a transposed one", 1, "conv_transpose2d", "batch_norm",
           "finput x f32[1,3,5,5]\nparam w f32[3,4,2,2]\n" NORM
           "c = conv_transpose2d(x, w) stride=2,2\ny = batch_norm(c, s, t, m, r)\noutput y = y\n" },
         { "a transposed one in groups keeps it", -1, "batch_norm", NULL,
           "finput x f32[1,2,5,5]\nparam w f32[2,2,2,2]\n" NORM
           "c = conv_transpose2d(x, w) groups=2\ny = batch_norm(c, s, t, m, r)\noutput y = y\n" },
-        { "behind a Gemm", 1, "gemm", "batch_norm",
+        { "after a Gemm", 1, "gemm", "batch_norm",
           "finput x f32[N,3]\nparam w f32[4,3]\nparam b f32[4]\n" NORM
           "c = gemm(x, w, b) trans_b\ny = batch_norm(c, s, t, m, r)\noutput y = y\n" },
         { "a result that others read", -1, "batch_norm", NULL,
@@ -72,7 +72,7 @@ static void absorbed(void **state) {
         { "a factor by row of the image", -1, "mul", NULL,
           "finput x f32[1,3,6,6]\nparam w f32[4,3,3,3]\nparam a f32[4,1]\n"
           "c = conv2d(x, w)\ny = mul(c, a)\noutput y = y\n" },
-        { "a factor behind a product", 1, "matmul", "mul",
+        { "a factor after a product", 1, "matmul", "mul",
           "finput x f32[2,5,3]\nparam w f32[3,4]\nparam a f32[4]\n"
           "c = matmul(x, w)\ny = mul(c, a)\noutput y = y\n" },
         { "zeros around the image", 1, "conv2d", "pad",

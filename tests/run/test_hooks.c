@@ -34,8 +34,7 @@ static fac_tensor *random_tensor(fac_dims d, uint64_t stream) {
     return t;
 }
 
-/* ---- one replaced result after the other
- * ------------------------------------------------------------------------- */
+/* ---- one replaced result after the other ---- */
 
 enum { STAGES = 9, BATCH = 2 };
 
@@ -147,8 +146,7 @@ static void replaced_results_are_read_on_opencl(void **state) {
     replace_each_on(devices[1]);
 }
 
-/* ---- what a hook sees
- * --------------------------------------------------------------------------------------------- */
+/* ---- what a hook sees ---- */
 
 /* Copies of all results so far, by the id of their value. */
 typedef struct log {
@@ -215,8 +213,7 @@ static void inputs_are_what_was_made(void **state) {
     }
 }
 
-/* ---- what cannot be replaced, and what stops
- * ---------------------------------------------------------------------- */
+/* ---- what cannot be replaced, and what stops ---- */
 
 static fac_status wrong(void *self, fac_hooked *h, fac_error *e) {
     const fac_node *n = fac_hooked_node(h);
@@ -246,8 +243,7 @@ static void other_sizes_are_refused(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- chains, updates, observers
- * ----------------------------------------------------------------------------------- */
+/* ---- chains, updates, observers ---- */
 
 typedef struct trace {
     fac_tensor *with;

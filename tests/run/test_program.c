@@ -87,9 +87,7 @@ static void in_place_changes_no_bit(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- updates
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- updates ---- */
 
 /* p <- q, q <- p + q: every reader sees the old contents, so this is Fibonacci. */
 static void updates_are_parallel(void **state) {
@@ -143,9 +141,7 @@ static void updated_weight_is_packed_each_run(void **state) {
     fac_tensor_free(w);
 }
 
-/* ---- prepare
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- prepare ---- */
 
 static void written_weight_is_used_by_the_next_run(void **state) {
     (void)state;
@@ -212,9 +208,7 @@ static void solvers_are_asked_for_by_name(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- memory
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static void plan_memory_is_reported(void **state) {
     (void)state;
@@ -235,9 +229,7 @@ static void plan_memory_is_reported(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- threads
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 typedef struct worker {
     fac_program *program;
@@ -301,8 +293,7 @@ static void programs_run_in_many_threads(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- observers, profile
- * ------------------------------------------------------------------------------------------ */
+/* ---- observers, profile ---- */
 
 typedef struct seen {
     int n, stop;
@@ -347,8 +338,7 @@ static void observer_sees_every_node(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- shapes that inputs steer
- * ------------------------------------------------------------------------------------ */
+/* ---- shapes that inputs steer ---- */
 
 static void contents_of_inputs_steer_shapes(void **state) {
     (void)state;
@@ -376,9 +366,7 @@ static void contents_of_inputs_steer_shapes(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- refusals
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- refusals ---- */
 
 static void refuse(fac_program *p, fac_tensor *in, fac_tensor *out, fac_status status,
                    const char *says) {

@@ -26,9 +26,7 @@ static void says(const fac_error *e, const char *what) {
     if (!strstr(e->text, what)) fail_msg("\"%s\" does not say \"%s\"", e->text, what);
 }
 
-/* ---- programs
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- programs ---- */
 
 /* y = mean(log(abs(x)) w): log(0) is -inf; its gradient 1/0 too. */
 static void logarithm_of_zero(void **state) {
@@ -117,9 +115,7 @@ static void masks_are_meant(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- trainers
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- trainers ---- */
 
 typedef struct training {
     fac_graph *model;

@@ -39,9 +39,7 @@ static size_t copied(fac_program *p, fac_tensor *const in[]) {
     return s.copied;
 }
 
-/* ---- any graph
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- any graph ---- */
 
 enum { STATES = 5, ROWS = 3, COLUMNS = 4, NODES = 24, RUNS = 3 };
 
@@ -146,8 +144,7 @@ static void every_reader_sees_the_old_contents(void **state) {
     assert_true(seen > 0);
 }
 
-/* ---- what is copied
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what is copied ---- */
 
 static void an_optimizer_copies_nothing(void **state) {
     (void)state;
@@ -181,7 +178,7 @@ static void an_optimizer_copies_nothing(void **state) {
     }
 }
 
-/* What somebody reads after the update, or what becomes two parameters, has to be copied. */
+/* What something reads after the update, or what becomes two parameters, has to be copied. */
 static void what_cannot_be_in_place_is_copied(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -206,8 +203,7 @@ static void what_cannot_be_in_place_is_copied(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- whose memory it is
- * ------------------------------------------------------------------------------------------ */
+/* ---- whose memory it is ---- */
 
 static fac_graph *doubling(fac_tensor *t) {
     fac_graph *g = fac_graph_new();
@@ -286,8 +282,7 @@ static void leaves_may_share_a_storage(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- runs that fail
- * ---------------------------------------------------------------------------------------------- */
+/* ---- runs that fail ---- */
 
 static bool stop(void *self, const char *node, const fac_tensor *value) {
     (void)value;

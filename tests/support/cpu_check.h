@@ -43,7 +43,7 @@ static inline check_memory check_alloc(size_t bytes) {
 }
 static inline void check_guard(check_memory m, const char *what) {
     for (size_t k = m.n; k < m.n + CHECK_GUARD; k++)
-        if (!isnan(m.at[k])) fail_msg("%s: written %zu floats behind its end", what, k - m.n);
+        if (!isnan(m.at[k])) fail_msg("%s: written %zu floats past its end", what, k - m.n);
     free(m.at);
 }
 
@@ -141,7 +141,7 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
                       .out = outs,
                       .variant = check_variant };
     fac_offer o = { 0 };
-    bool offered = s->offer(device, &p, &o);
+    bool offered = fac_solver_offer(s, device, &p, &o);
     if (offered) {
         const check_known *known = check_reference(node, bare, host, sizes, seed);
         const float *want = known->want, *size = known->size;
@@ -149,7 +149,7 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
         void *plan = NULL;
         if (!outs->layout.block) outs->layout.halo = 0;
         assert_true(o.seconds > 0 && o.seconds < 1e3);
-        if (s->make(device, &p, &plan, &err)) fail_msg("%s", err.text);
+        if (fac_solver_make(s, device, &p, &o, &plan, &err)) fail_msg("%s", err.text);
         check_memory m[CHECK_OPERANDS] = { { 0 } };
         check_memory to = check_alloc(fac_layout_bytes(&outs->layout, &type)),
                      work = check_alloc(o.work);

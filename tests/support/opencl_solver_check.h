@@ -65,7 +65,7 @@ static inline void *contents(fac_type type, double lo, double hi) {
 static bool exact = true;       /* what the problems ask for */
 static fac_precision precision; /* the same where it is not the default: before `exact` */
 static int variant;             /* of the solver, 0: its own choice */
-static bool first_only;         /* nobody reads the outputs after the first */
+static bool first_only;         /* nothing reads the outputs after the first */
 static bool channels_last;      /* where there are pixels, all channels of one lie side by side */
 static bool slices;             /* with channels_last: as a slice of more channels */
 
@@ -92,7 +92,7 @@ static inline fac_layout place(const fac_dims *d, bool gaps) {
     return l;
 }
 
-/* What nobody wrote holds this in each byte: NaN as a floating point number of any size, an index
+/* What nothing wrote holds this in each byte: NaN as a floating point number of any size, an index
  * far outside. */
 enum { POISON = 0xff };
 
@@ -102,7 +102,7 @@ typedef struct side {
     size_t bytes;
 } side;
 
-/* A simulator that watches for values that nobody wrote must not see that we write these. */
+/* A simulator that watches for values that nothing wrote must not see that we write these. */
 static inline bool watched(void) { return getenv("OCLGRIND_UNINITIALIZED") != NULL; }
 
 /* Memory of the device with contents that lie as o says; flat: NULL: poisoned. */
@@ -238,7 +238,7 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
         if (v && !(first_only && i > n->nin))
             o[i] = (fac_operand){ v->type, place(&v->type.dims, gaps), FAC_RUN, v->known };
     }
-    if (!s->offer(device, &p, &offer)) return false;
+    if (!fac_solver_offer(s, device, &p, &offer)) return false;
     for (int i = 0; i < FAC_OFFER_PACKED && i < n->nin; i++)
         if (offer.packed[i])
             o[i].layout = fac_layout_plain(&o[i].type.dims); /* what pack() reads is plain */
@@ -260,7 +260,8 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
         sides[i] = put(&o[i], i < n->nin ? flat[i] : NULL);
         spans[i] = sides[i].span;
     }
-    if (s->make(device, &p, &plan, &err)) fail_msg("%s: %s", c->problem, err.text);
+    if (fac_solver_make(s, device, &p, &offer, &plan, &err))
+        fail_msg("%s: %s", c->problem, err.text);
     side packed[FAC_OFFER_PACKED] = { 0 };
     for (int i = 0; i < FAC_OFFER_PACKED; i++) {
         if (!offer.packed[i]) continue;

@@ -210,7 +210,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
         if (!strcmp((*all)->name, solver)) s = *all;
     assert_non_null(s);
     fac_offer offer = { 0 };
-    if (!s->offer(d, &p, &offer)) {
+    if (!fac_solver_offer(s, d, &p, &offer)) {
         fac_device_free(d);
         return false;
     }
@@ -255,7 +255,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
 
     char *work = check_storage(offer.work, true);
     void *plan = NULL;
-    if (s->make(d, &p, &plan, &err)) fail_msg("%s: %s", what, err.text);
+    if (fac_solver_make(s, d, &p, &offer, &plan, &err)) fail_msg("%s: %s", what, err.text);
     for (int i = 0; i < n->nin && i < FAC_OFFER_PACKED; i++) { /* packed inputs come contiguous */
         if (!offer.packed[i]) continue;
         free((char *)sin[i].memory - CHECK_GUARD);

@@ -1,9 +1,10 @@
 /* Writes a network with random weights as an ONNX file, for checks by other programs:
  *
  *   make_network minilm LAYERS OUT.onnx      x [1,128,384] -> blocks of 12 heads and 1536 hidden,
- * the sizes of MiniLM make_network encoder LAYERS OUT.onnx     half as wide, with relu and heads
- * whose scale is 1/4: integers stay make_network NAME SIZE OUT.onnx          a network of the zoo
- * for images of SIZE x SIZE */
+ *       the sizes of MiniLM
+ *   make_network encoder LAYERS OUT.onnx     half as wide, with relu and heads whose scale is 1/4:
+ *       integers stay
+ *   make_network NAME SIZE OUT.onnx          a network of the zoo for images of SIZE x SIZE */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

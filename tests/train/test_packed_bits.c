@@ -150,6 +150,25 @@ static void networks_without_quantizers_are_recognized(void **state) {
     }
 }
 
+/* In QONNX's operators, which are read again. */
+static void qonnx_files_are_the_same_network(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {
+        fac_error err = { 0 };
+        fac_graph *g = network(nets[k].scheme), *form, *back;
+        step(g);
+        if (fac_graph_qonnx(g, &form, &err)) fail_msg("%s: %s", nets[k].scheme, err.text);
+        if (fac_onnx_save(form, path, NULL, &err) || fac_onnx_load(path, NULL, &back, &err))
+            fail_msg("%s: %s", nets[k].scheme, err.text);
+        fac_graph *quiet = fac_graph_inference(g);
+        same_results(nets[k].scheme, quiet, back);
+        fac_graph_free(quiet);
+        fac_graph_free(back);
+        fac_graph_free(form);
+        fac_graph_free(g);
+    }
+}
+
 static void refuses(fac_status status, const char *says) {
     fac_error err = { 0 };
     fac_graph *g;
@@ -226,6 +245,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_is_what_was_written),
         cmocka_unit_test(networks_without_quantizers_are_recognized),
+        cmocka_unit_test(qonnx_files_are_the_same_network),
         cmocka_unit_test(other_files_are_refused), cmocka_unit_test(floats_have_nothing_to_pack)
     };
     return cmocka_run_group_tests_name("packed", tests, begin, end);

@@ -54,7 +54,7 @@ class Compiled:
         self.refused: dict[Node, str] = {}
 
     def _ordered(self) -> list[Node]:
-        """Calls in order, what picks a result right behind what gave it."""
+        """Calls in order, what picks a result right after what gave it."""
         out: list[Node] = []
         for n in self.gm.graph.nodes:
             if n.op not in ("call_function", "get_attr") or n.target is operator.getitem and isinstance(n.args[0], torch.fx.Node) \
@@ -70,7 +70,7 @@ class Compiled:
         return out
 
     def _last_uses(self) -> dict[Node, list[Node]]:
-        """What nobody needs after a node."""
+        """What nothing needs after a node."""
         seen: set[Node] = set(self.result.all_input_nodes)
         last: dict[Node, list[Node]] = {}
         for n in reversed(self.nodes):

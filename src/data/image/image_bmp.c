@@ -33,7 +33,7 @@ static fac_status read_palette(bmp *b, size_t at, size_t used, size_t entry, fac
     size_t all = (size_t)1 << b->bits,
            room = b->file->bytes > at ? (b->file->bytes - at) / entry : 0;
     if (used == 0 || used > all) used = all;
-    if (used > room) return bad(b, err, "the palette reaches behind the end of the file");
+    if (used > room) return bad(b, err, "the palette reaches past the end of the file");
     for (size_t i = 0; i < used; i++)
         for (size_t c = 0; c < 3; c++) b->palette[i][c] = b->file->data[at + i * entry + 2 - c];
     b->colours = (int)used;

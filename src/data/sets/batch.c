@@ -188,7 +188,7 @@ static fac_status fill_tokens(const job *j, int64_t length, int64_t *x, int64_t 
 
 /* ---- tensors ---- */
 
-/* The tensor of a batch before takes this type if nobody else holds it and there is room; else a
+/* The tensor of a batch before takes this type if nothing else holds it and there is room; else a
  * new one with room for `most` samples takes its place.  *data: where to write. */
 static fac_status reuse(fac_tensor **t, fac_type type, int64_t most, void **data, fac_error *err) {
     const size_t need = fac_type_bytes(&type);

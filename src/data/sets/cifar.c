@@ -101,7 +101,7 @@ static fac_status open_part(const char *folder, const char *name, part *p, fac_e
     fac_text_print(&binary, "%s/%s.bin", folder, name);
     fac_status status = FAC_OK;
     if (p->path.failed || binary.failed) {
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a path");
+        status = fac_raise_memory(err, "a path");
     } else if (access(binary.s, F_OK) == 0 || access(p->path.s, F_OK)) {
         fac_text path = p->path;
         p->path = binary;

@@ -60,7 +60,7 @@ static void *work(void *self) {
 static fac_status start(fac_loader *l, int ahead, fac_error *err) {
     l->count = ahead + 1;
     l->slots = fac_alloc((size_t)l->count, sizeof *l->slots);
-    if (!l->slots) return fac_raise(err, FAC_E_NOMEM, "no memory for a loader");
+    if (!l->slots) return fac_raise_memory(err, "a loader");
     if (!ahead || l->used >= l->end) return FAC_OK;
     if (pthread_mutex_init(&l->lock, NULL))
         return FAC_OK; /* without a thread batches are made when they are asked for */
@@ -86,7 +86,7 @@ fac_status fac_loader_new(const fac_dataset *d, const fac_batches *b, int64_t fi
                          (long long)first, (long long)end, (long long)b->size, ahead, MOST);
     FAC_TRY(fac_batches_check(d, b, err));
     fac_loader *l = fac_alloc(1, sizeof *l);
-    if (!l) return fac_raise(err, FAC_E_NOMEM, "no memory for a loader");
+    if (!l) return fac_raise_memory(err, "a loader");
     *l = (fac_loader){ .d = d,
                        .b = *b,
                        .in_epoch = in_epoch,

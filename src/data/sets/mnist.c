@@ -47,7 +47,7 @@ static fac_status idx_load(const char *folder, const char *name, int rank, idx *
     size_t bytes = 0;
     fac_text_print(&f->path, "%s/%s", folder, name);
     if (!f->path.failed && access(f->path.s, F_OK)) fac_text_add(&f->path, ".gz");
-    if (f->path.failed) return fac_raise(err, FAC_E_NOMEM, "no memory for a path");
+    if (f->path.failed) return fac_raise_memory(err, "a path");
     FAC_TRY(fac_gzip_read(f->path.s, &f->memory, &bytes, err));
     return idx_parse(f->path.s, bytes, rank, f, err);
 }

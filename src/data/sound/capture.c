@@ -105,7 +105,7 @@ static fac_status decoded(const fac_capture *c, const unsigned char *data, size_
                           int64_t n, fac_error *err) {
     fac_sound s = { 0 };
     unsigned char *file = fac_alloc(c->size + bytes + 1, 1);
-    if (!file) return fac_raise(err, FAC_E_NOMEM, "no memory for a part of a stream");
+    if (!file) return fac_raise_memory(err, "a part of a stream");
     memcpy(file, c->head, c->size);
     memcpy(file + c->size, data, bytes);
     const fac_status status = fac_wav_decode(file, c->size + bytes, "standard input", &s, err);
@@ -126,7 +126,7 @@ static float of_16_bits(const unsigned char *p) {
 static fac_status read_pipe(fac_capture *c, float *to, int64_t n, int64_t *count, fac_error *err) {
     const int64_t most = n < BLOCK ? n : BLOCK;
     unsigned char *data = fac_alloc((size_t)most * c->align + 16, 1);
-    if (!data) return fac_raise(err, FAC_E_NOMEM, "no memory for a part of a stream");
+    if (!data) return fac_raise_memory(err, "a part of a stream");
     memcpy(data, c->raw, c->nraw);
     const size_t want = (size_t)most * c->align, first = c->nraw < want ? c->nraw : want;
     const size_t bytes = first + read_bytes(data + first, want - first);

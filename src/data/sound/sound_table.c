@@ -113,8 +113,7 @@ fac_status fac_recordings_table(fac_recordings *r) {
     t.t = (fac_records){
         .at = text, .end = text + bytes, .name = r->from, .line = 1, .separator = separator
     };
-    const fac_status status =
-        t.folder ? read_records(&t) : fac_raise(r->err, FAC_E_NOMEM, "no memory for a table");
+    const fac_status status = t.folder ? read_records(&t) : fac_raise_memory(r->err, "a table");
     fac_read_free(text);
     return status;
 }

@@ -50,8 +50,8 @@ fac_status fac_texts_sst2(const char *folder, const char *part, fac_texts *out, 
     fac_text path = { 0 };
     fac_file *f = NULL;
     fac_text_print(&path, "%s/%s.tsv", folder, part);
-    fac_status status = path.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for a path")
-                                    : fac_file_map(path.s, &f, err);
+    fac_status status =
+        path.failed ? fac_raise_memory(err, "a path") : fac_file_map(path.s, &f, err);
     if (!status) {
         const bool glue = begins_with(f, "sentence\t") || begins_with(f, "sentence \t");
         const fac_texts_opts o = { .separator = '\t',

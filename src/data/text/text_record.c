@@ -22,7 +22,7 @@ static fac_status quoted_field(fac_records *t, fac_field *f, fac_error *err) {
     t->at = p + 1;
     if (t->end - t->at > 1 && t->at[0] == '\r' && t->at[1] == '\n') t->at++;
     if (t->at < t->end && *t->at != t->separator && *t->at != '\n')
-        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: text behind a closing quote", t->name,
+        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: text after a closing quote", t->name,
                          (long long)t->line);
     return FAC_OK;
 }

@@ -24,7 +24,7 @@ static fac_status check_labels(const int64_t *labels, int64_t n, int classes, fa
 /* Room for so many tokens and labels. */
 static fac_status make(int64_t tokens, int64_t labels, fac_dataset *out, fac_error *err) {
     out->memory = fac_alloc(1, sizeof *out->memory);
-    if (!out->memory) return fac_raise(err, FAC_E_NOMEM, "no memory for a data set");
+    if (!out->memory) return fac_raise_memory(err, "a data set");
     out->memory->samples = fac_alloc((size_t)tokens, sizeof(int32_t));
     if (labels) out->memory->labels = fac_alloc((size_t)labels, sizeof(int64_t));
     if (!out->memory->samples || (labels && !out->memory->labels))

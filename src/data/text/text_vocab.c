@@ -26,7 +26,7 @@ fac_status fac_vocab_add(fac_vocab *v, const char *word, fac_error *err) {
         return fac_raise(err, FAC_E_FORMAT, "the word \"%s\" is there twice", word);
     const char **at = &v->words[v->count];
     if (!(*at = fac_arena_text(&v->arena, word)) || !fac_table_put(&v->numbers, *at, at))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a vocabulary");
+        return fac_raise_memory(err, "a vocabulary");
     v->count++;
     return FAC_OK;
 }
@@ -102,7 +102,7 @@ static fac_status fill(counter *c, const fac_texts *t, const fac_vocab_opts *o, 
     size_t n = 0, most = o->size ? (size_t)o->size : INT32_MAX - SPECIAL;
     while (n < c->n && n < most && c->words[n]->count >= o->min_count) n++;
     fac_vocab *v = fac_vocab_begin(o->kind, o->keep_case, (int64_t)n);
-    if (!v) return fac_raise(err, FAC_E_NOMEM, "no memory for a vocabulary");
+    if (!v) return fac_raise_memory(err, "a vocabulary");
     fac_status status = FAC_OK;
     for (size_t k = 0; k < n && !status; k++)
         if (!fac_table_get(&v->numbers, c->words[k]->text))

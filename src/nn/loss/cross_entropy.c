@@ -1,5 +1,6 @@
 /* Cross entropy and negative log likelihood of labels: see ops/class_loss.h.  Of labels that are
- * probabilities t themselves loss = -sum over c of ((1 - s) t[c] + s/C) log p[c] */
+ * probabilities t themselves
+ *   loss = -sum over c of ((1 - s) t[c] + s/C) log p[c] */
 #include "nn/loss/loss_internal.h"
 #include "ops/class_loss.h"
 

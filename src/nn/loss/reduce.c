@@ -1,10 +1,10 @@
 /* The last step of every loss. */
 #include "nn/loss/loss_internal.h"
+#include "ops/shape.h"
 
 /* The first dim may be known only when the graph runs. */
 fac_value *fac_loss_by_batch(fac_value *sum, fac_value *x) {
-    return fac_div(sum, fac_cast(fac_squeeze(fac_slice(fac_shape_of(x), 0, 0, 1, 1), fac_shape(0)),
-                                 sum->type.dtype));
+    return fac_div(sum, fac_cast(fac_dim_of(x, 0), sum->type.dtype));
 }
 
 fac_value *fac_loss_reduce(fac_value *each, fac_reduction reduction) {

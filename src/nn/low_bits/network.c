@@ -18,7 +18,7 @@ typedef struct work {
     fac_scheme *schemes;
 } work;
 
-/* A convolution or a linear layer whose weight is a parameter that nobody else reads. */
+/* A convolution or a linear layer whose weight is a parameter that nothing else reads. */
 static bool is_layer(const fac_node *n) {
     if (!FAC_IS(n, conv2d) && !FAC_IS(n, linear) &&
         !(FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b")))
@@ -139,7 +139,7 @@ static fac_status choose(const fac_quantizing *how, work *k, fac_error *err) {
 static fac_status gather(const fac_graph *model, work *k, int schemes, fac_error *err) {
     k->of = fac_alloc((size_t)model->nodes + 1, sizeof *k->of);
     k->schemes = fac_alloc((size_t)schemes + 1, sizeof *k->schemes);
-    if (!k->of || !k->schemes) return fac_raise(err, FAC_E_NOMEM, "no memory for a list of layers");
+    if (!k->of || !k->schemes) return fac_raise_memory(err, "a list of layers");
     for (const fac_node *n = model->first; n; n = n->next)
         if (is_layer(n)) k->of[k->n++] = (layer){ .node = n };
     return FAC_OK;
@@ -154,7 +154,7 @@ fac_status fac_graph_quantize(const fac_graph *model, const fac_quantizing *how,
     fac_graph *g =
         status ? NULL
                : fac_graph_rebuild(model, &(fac_rebuild){ .self = &k, .visit = visit }, NULL);
-    if (!status && !g) status = fac_raise(err, FAC_E_NOMEM, "no memory for a quantized copy");
+    if (!status && !g) status = fac_raise_memory(err, "a quantized copy");
     if (!status) status = fac_graph_check(g, err);
     fac_release(k.of);
     fac_release(k.schemes);

@@ -36,7 +36,7 @@ static bool in_range(int bits, int most) { return (bits >= 1 && bits <= most) ||
 static const char *parse_bits(const char *text, int family, fac_scheme *to) {
     int w, a, end = 0;
     if (sscanf(text, "w%2da%2d%n", &w, &a, &end) != 2 || text[end])
-        return "expected wWaA behind the colon, such as lq:w1a2";
+        return "expected wWaA after the colon, such as lq:w1a2";
     const int most = families[family].most;
     if (!in_range(w, most) || !in_range(a, most))
         return "bits are out of range (lq and dorefa: 1 to 4, "

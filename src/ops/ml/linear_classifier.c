@@ -2,14 +2,10 @@
  * that of class 1. */
 #include "ops/ml/linear.h"
 
-static fac_value *number(const fac_value *like, double x) {
-    return fac_number(fac_value_graph(like), like->type.dtype, x);
-}
-
 /* Of two classes: 1 - s and s, which ONNX Runtime gives whatever the transform. */
 static fac_value *both(fac_value *s, fac_ml_post post) {
     if (post == FAC_ML_PROBIT) return fac_ml_probit(s);
-    return fac_ml_two_columns(fac_sub(number(s, 1), s), s);
+    return fac_ml_two_columns(fac_sub(fac_number_as(s, 1), s), s);
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
@@ -26,7 +22,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     if (scores > 1)
         out[0] = fac_ml_label(&c, y);
     else
-        out[0] = fac_ml_label_of_two(&c, fac_squeeze(fac_greater(y, number(y, 0)), fac_shape(1)));
+        out[0] =
+            fac_ml_label_of_two(&c, fac_squeeze(fac_greater(y, fac_number_as(y, 0)), fac_shape(1)));
     if (n->nout > 1)
         out[1] =
             fac_cast(scores == 1 && c.n == 2 ? both(y, post) : fac_ml_post_apply(y, post), FAC_F32);

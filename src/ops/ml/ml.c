@@ -100,14 +100,11 @@ fac_ml_post fac_ml_post_of(const fac_onnx_node *n, fac_graph *g) {
     return FAC_ML_NONE;
 }
 
-static fac_value *number(const fac_value *like, double x) {
-    return fac_number(fac_value_graph(like), like->type.dtype, x);
-}
-
 /* Softmax of the scores that are not 0; what is about 0 stays so. */
 static fac_value *softmax_zero(fac_value *x) {
-    fac_value *most = fac_reduce_max(x, fac_shape(-1), true), *zero = number(x, 0);
-    fac_value *some = fac_greater(fac_abs(x), number(x, 1e-7)), *e = fac_exp(fac_sub(x, most));
+    fac_value *most = fac_reduce_max(x, fac_shape(-1), true), *zero = fac_number_as(x, 0);
+    fac_value *some = fac_greater(fac_abs(x), fac_number_as(x, 1e-7)),
+              *e = fac_exp(fac_sub(x, most));
     fac_value *all = fac_sum(fac_where(some, e, zero), fac_shape(-1), true);
     return fac_div(fac_where(some, e, fac_mul(x, fac_exp(fac_neg(most)))), all);
 }
@@ -115,12 +112,14 @@ static fac_value *softmax_zero(fac_value *x) {
 /* sqrt 2 times the inverse of erf at 2 x - 1, by Winitzki's formula with 0.147, which ONNX's own
  * evaluators use. */
 fac_value *fac_ml_probit(fac_value *x) {
-    fac_value *one = number(x, 1), *u = fac_sub(fac_mul(x, number(x, 2)), one);
+    fac_value *one = fac_number_as(x, 1), *u = fac_sub(fac_mul(x, fac_number_as(x, 2)), one);
     fac_value *l = fac_log(fac_mul(fac_sub(one, u), fac_add(one, u)));
-    fac_value *v = fac_add(fac_mul(l, number(x, 0.5)), number(x, 2 / (3.14159 * 0.147)));
-    fac_value *root = fac_sqrt(fac_sub(fac_mul(v, v), fac_mul(l, number(x, 1 / 0.147))));
+    fac_value *v =
+        fac_add(fac_mul(l, fac_number_as(x, 0.5)), fac_number_as(x, 2 / (3.14159 * 0.147)));
+    fac_value *root = fac_sqrt(fac_sub(fac_mul(v, v), fac_mul(l, fac_number_as(x, 1 / 0.147))));
     fac_value *y = fac_sqrt(fac_sub(root, v));
-    return fac_mul(fac_where(fac_less(u, number(x, 0)), fac_neg(y), y), number(x, 1.41421356));
+    return fac_mul(fac_where(fac_less(u, fac_number_as(x, 0)), fac_neg(y), y),
+                   fac_number_as(x, 1.41421356));
 }
 
 fac_value *fac_ml_post_apply(fac_value *x, fac_ml_post post) {

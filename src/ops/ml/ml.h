@@ -4,6 +4,7 @@
 #define FACULA_OPS_ML_H
 #include "facula/op.h"
 #include "facula/ops.h"
+#include "ops/shape.h"
 
 #define FAC_ML "ai.onnx.ml"
 

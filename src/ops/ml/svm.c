@@ -6,10 +6,6 @@
 
 enum { GAMMA, COEF0, DEGREE };
 
-static fac_value *number(const fac_value *like, double x) {
-    return fac_number(fac_value_graph(like), like->type.dtype, x);
-}
-
 static fac_value *products(fac_value *x, fac_value *v) {
     return fac_matmul(x, fac_transpose(v, fac_shape(1, 0)));
 }
@@ -31,8 +27,8 @@ static fac_value *distances(fac_value *x, const double *vectors, int64_t count, 
     x = fac_sub(x, fac_ml_numbers(g, x->type.dtype, fac_shape(features), middle));
     fac_value *of_x = fac_reduce_sum_square(x, fac_shape(1), true),
               *of_v = fac_reduce_sum_square(v, fac_shape(1), false);
-    fac_value *d = fac_sub(fac_add(of_x, of_v), fac_mul(products(x, v), number(x, 2)));
-    return fac_max(d, number(x, 0));
+    fac_value *d = fac_sub(fac_add(of_x, of_v), fac_mul(products(x, v), fac_number_as(x, 2)));
+    return fac_max(d, fac_number_as(x, 0));
 }
 
 fac_value *fac_ml_kernel(const fac_onnx_node *n, fac_value *x, const double *vectors, int64_t count,
@@ -43,12 +39,13 @@ fac_value *fac_ml_kernel(const fac_onnx_node *n, fac_value *x, const double *vec
     const double p[3] = { given.n > 0 ? given.v[0] : 0, given.n > 1 ? given.v[1] : 0,
                           given.n > 2 ? given.v[2] : 0 };
     if (!strcmp(type, "RBF"))
-        return fac_exp(fac_mul(distances(x, vectors, count, features), number(x, -p[GAMMA])));
+        return fac_exp(
+            fac_mul(distances(x, vectors, count, features), fac_number_as(x, -p[GAMMA])));
     fac_value *y =
         products(x, fac_ml_numbers(g, x->type.dtype, fac_shape(count, features), vectors));
     if (!strcmp(type, "LINEAR")) return y;
-    y = fac_add(fac_mul(y, number(x, p[GAMMA])), number(x, p[COEF0]));
-    if (!strcmp(type, "POLY")) return fac_pow(y, number(x, p[DEGREE]));
+    y = fac_add(fac_mul(y, fac_number_as(x, p[GAMMA])), fac_number_as(x, p[COEF0]));
+    if (!strcmp(type, "POLY")) return fac_pow(y, fac_number_as(x, p[DEGREE]));
     if (!strcmp(type, "SIGMOID")) return fac_tanh(y);
     fac_fail_graph(g, FAC_E_FORMAT, "kernel_type is \"%s\"", type);
     return NULL;

@@ -16,10 +16,6 @@ typedef struct machine {
     int64_t vectors, nclasses, pairs;
 } machine;
 
-static fac_value *number(const fac_value *like, double x) {
-    return fac_number(fac_value_graph(like), like->type.dtype, x);
-}
-
 static fac_value *list(const machine *m, fac_ml_reals r, int64_t n) {
     return fac_ml_numbers(m->g, FAC_F32, fac_shape(n), r.v);
 }
@@ -57,8 +53,8 @@ static fac_value *members(const machine *m, bool second) {
 }
 
 static fac_value *votes_of(const machine *m, fac_value *scores) {
-    fac_value *first = fac_cast(fac_greater(scores, number(scores, 0)), FAC_F32);
-    fac_value *second = fac_sub(number(scores, 1), first);
+    fac_value *first = fac_cast(fac_greater(scores, fac_number_as(scores, 0)), FAC_F32);
+    fac_value *second = fac_sub(fac_number_as(scores, 1), first);
     return fac_add(fac_matmul(first, members(m, false)), fac_matmul(second, members(m, true)));
 }
 
@@ -73,7 +69,7 @@ static fac_value *table_of(const machine *m, fac_value *p) {
             at[i * c + j] = pair;
             at[j * c + i] = m->pairs + pair;
         }
-    fac_value *both = fac_concat((fac_value *[]){ p, fac_sub(number(p, 1), p) }, 2, 1);
+    fac_value *both = fac_concat((fac_value *[]){ p, fac_sub(fac_number_as(p, 1), p) }, 2, 1);
     return fac_reshape(fac_gather(both, fac_ml_const(m->g, FAC_I64, c * c, at), 1),
                        fac_shape(-1, c, c));
 }
@@ -81,7 +77,7 @@ static fac_value *table_of(const machine *m, fac_value *p) {
 static fac_value *probabilities(const machine *m, fac_value *scores) {
     fac_value *a = list(m, m->a, m->pairs), *b = list(m, m->b, m->pairs);
     fac_value *p = fac_sigmoid(fac_neg(fac_add(fac_mul(scores, a), b)));
-    p = fac_min(fac_max(p, number(p, 1e-7)), number(p, 1 - 1e-7));
+    p = fac_min(fac_max(p, fac_number_as(p, 1e-7)), fac_number_as(p, 1 - 1e-7));
     return fac_pairwise_coupling(table_of(m, p));
 }
 
@@ -116,7 +112,7 @@ static void read(machine *m) {
 static fac_value *scores_of_two(fac_value *s, fac_ml_post post) {
     if (post == FAC_ML_PROBIT) return fac_ml_probit(s);
     return post == FAC_ML_NONE ? fac_ml_two_columns(fac_neg(s), s)
-                               : fac_ml_two_columns(fac_sub(number(s, 1), s), s);
+                               : fac_ml_two_columns(fac_sub(fac_number_as(s, 1), s), s);
 }
 
 static void by_vectors(const machine *m, fac_value *x, fac_value *out[]) {
@@ -137,7 +133,7 @@ static void by_rows(const machine *m, fac_value *x, fac_value *out[]) {
     const int64_t classes = m->classes.n;
     fac_value *s = fac_ml_kernel(m->n, x, m->w.v, classes, m->w.n / classes);
     if (!s) return;
-    s = fac_add(s, number(s, m->rho.v[0]));
+    s = fac_add(s, fac_number_as(s, m->rho.v[0]));
     out[0] = fac_ml_label(&m->classes, s);
     if (m->n->nout > 1) out[1] = fac_ml_post_apply(s, fac_ml_post_of(m->n, m->g));
 }

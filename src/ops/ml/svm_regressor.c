@@ -2,10 +2,6 @@
  * without vectors the coefficients are one.  one_class: 1 or -1, by its sign. */
 #include "ops/ml/svm.h"
 
-static fac_value *number(const fac_value *like, double x) {
-    return fac_number(fac_value_graph(like), like->type.dtype, x);
-}
-
 static fac_value *sum_of(const fac_onnx_node *n, fac_value *x) {
     fac_graph *g = fac_value_graph(x);
     const int64_t count = fac_onnx_int(n, "n_supports", 0);
@@ -27,9 +23,10 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
                        "SVMRegressor: its vectors, coefficients and rho do not fit together");
         return;
     }
-    y = fac_add(y, number(y, rho.v[0]));
+    y = fac_add(y, fac_number_as(y, rho.v[0]));
     if (one_class)
-        out[0] = fac_where(fac_greater(y, number(y, 0)), number(y, 1), number(y, -1));
+        out[0] = fac_where(fac_greater(y, fac_number_as(y, 0)), fac_number_as(y, 1),
+                           fac_number_as(y, -1));
     else
         out[0] = fac_ml_post_apply(y, post);
 }

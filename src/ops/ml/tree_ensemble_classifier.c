@@ -21,18 +21,15 @@ static bool all_positive(const fac_trees *t) {
     return positive;
 }
 
-static fac_value *number(const fac_value *like, double x) {
-    return fac_number(fac_value_graph(like), like->type.dtype, x);
-}
-
 /* Whether class 1 wins by the score of one class, [N, 1]. */
 static fac_value *wins(fac_value *score, bool probability) {
-    return fac_squeeze(fac_greater(score, number(score, probability ? 0.5 : 0)), fac_shape(1));
+    return fac_squeeze(fac_greater(score, fac_number_as(score, probability ? 0.5 : 0)),
+                       fac_shape(1));
 }
 
 static fac_value *scores_of_one(fac_value *s, bool probability, fac_ml_post post) {
     if (post == FAC_ML_PROBIT) return fac_ml_probit(s);
-    if (probability) return fac_ml_two_columns(fac_sub(number(s, 1), s), s);
+    if (probability) return fac_ml_two_columns(fac_sub(fac_number_as(s, 1), s), s);
     fac_value *both = fac_ml_two_columns(fac_neg(s), s);
     return post == FAC_ML_LOGISTIC ? fac_sigmoid(both) : both;
 }
@@ -52,7 +49,7 @@ static void of_one(const fac_onnx_node *n, const fac_ml_classes *c, fac_value *s
 static void of_two(const fac_onnx_node *n, const fac_ml_classes *c, fac_value *y,
                    fac_value *out[]) {
     fac_value *second = fac_slice(y, 1, 1, 2, 1);
-    fac_value *yes = fac_squeeze(fac_greater(second, number(y, 0)), fac_shape(1));
+    fac_value *yes = fac_squeeze(fac_greater(second, fac_number_as(y, 0)), fac_shape(1));
     put(n, fac_ml_label_of_two(c, yes), fac_ml_post_apply(y, fac_ml_post_of(n, fac_value_graph(y))),
         out);
 }

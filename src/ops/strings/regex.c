@@ -98,7 +98,7 @@ fac_status fac_regex_new(fac_arena *arena, const char *pattern, fac_regex **out,
     if (w.full) return fac_raise(err, FAC_E_UNSUPPORTED, "pattern \"%s\" is too long", pattern);
     fac_regex *r = fac_arena_alloc(arena, 1, sizeof *r);
     if (r) r->steps = fac_arena_alloc(arena, (size_t)w.n + 1, sizeof *r->steps);
-    if (!r || !r->steps) return fac_raise(err, FAC_E_NOMEM, "no memory for a pattern");
+    if (!r || !r->steps) return fac_raise_memory(err, "a pattern");
     w = (writer){ .to = r->steps };
     write(&w, tree);
     r->steps[w.n] = (step){ .c = MATCH };

@@ -37,7 +37,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     fac_regex *regex = NULL;
     fac_status status = fac_regex_new(&arena, pattern_of(r->attrs), &regex, err);
     fac_regex_run *run = status ? NULL : fac_regex_begin(&arena, regex);
-    if (!status && !run) status = fac_raise(err, FAC_E_NOMEM, "no memory for a pattern");
+    if (!status && !run) status = fac_raise_memory(err, "a pattern");
     for (int64_t k = 0; !status && k < fac_dims_count(&r->in[0].type.dims); k++)
         r->out[0].i[k] = fac_regex_full(run, r->in[0].t[k]);
     fac_arena_free(&arena);

@@ -103,7 +103,7 @@ static bool escaped(parser *s, uint32_t *c) {
     return true;
 }
 
-/* \pL, \p{^N}: p stands behind the p or P. */
+/* \pL, \p{^N}: p stands after the p or P. */
 static bool add_category(parser *s, fac_set *set, bool others) {
     static const char letters[] = "LMN";
     const bool braces = takes(s, "{");
@@ -120,7 +120,7 @@ static bool add_category(parser *s, fac_set *set, bool others) {
     return true;
 }
 
-/* A class that stands behind a backslash; false: it is none, and p is where it was. */
+/* A class that stands after a backslash; false: it is none, and p is where it was. */
 static bool add_escaped_class(parser *s, fac_set *set) {
     const char c = (char)*s->p;
     if (c && strchr("dswDSW", c)) {

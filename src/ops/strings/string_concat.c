@@ -71,7 +71,7 @@ static const fac_case cases[] = { { "string_concat(text{\"a\",\"\",\"c\"}, text(
 extern const fac_op fac_op_string_concat;
 const fac_op fac_op_string_concat = {
     .name = "string_concat",
-    .doc = "texts, one behind the other",
+    .doc = "texts, one after the other",
     .in = in,
     .out = fac_ports_y,
     .is = FAC_OP_NO_GRAD,

@@ -104,8 +104,7 @@ static fac_status host(const fac_node *node, fac_tensor *const x[], fac_tensor *
     char **to = fac_alloc((size_t)fac_strings_count(x[0]) + 1, sizeof *to);
     const int64_t n = to ? keep(node->attrs, x[0], x[1], &arena, to) : -1;
     const fac_dims d = fac_tensor_type(x[0]).dims.n == 1 ? fac_shape(n) : fac_shape(1, n);
-    fac_status status = n < 0 ? fac_raise(err, FAC_E_NOMEM, "no memory for texts")
-                              : fac_strings_tensor(d, to, y, err);
+    fac_status status = n < 0 ? fac_raise_memory(err, "texts") : fac_strings_tensor(d, to, y, err);
     fac_release(to);
     fac_arena_free(&arena);
     return status;

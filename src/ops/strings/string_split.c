@@ -111,7 +111,7 @@ static fac_status put_parts(const parts *p, const int64_t *counts, fac_dims d, f
     const int64_t n = fac_dims_count(&d), most = largest(counts, n);
     char **all = fac_alloc((size_t)(n * most) + 1, sizeof *all), **from = p->text;
     static char empty[1];
-    if (!all) return fac_raise(err, FAC_E_NOMEM, "no memory for parts of texts");
+    if (!all) return fac_raise_memory(err, "parts of texts");
     for (int64_t k = 0; k < n; k++)
         for (int64_t j = 0; j < most; j++) all[k * most + j] = j < counts[k] ? *from++ : empty;
     d.d[d.n++] = most;
@@ -148,7 +148,7 @@ static fac_status host(const fac_node *n, fac_tensor *const x[], fac_tensor *y[]
             by_spaces(&p, s, most);
         counts[k] = (int64_t)(p.n - before);
     }
-    fac_status status = p.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for parts of texts")
+    fac_status status = p.failed ? fac_raise_memory(err, "parts of texts")
                                  : put_all(&p, counts, fac_tensor_type(x[0]).dims, y, err);
     fac_arena_free(&p.arena);
     fac_release(p.text);

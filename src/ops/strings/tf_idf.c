@@ -165,9 +165,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     ngrams p = { fac_alloc(ids, sizeof *p.all),
                  fac_alloc((size_t)((const fac_tf_opts *)r->attrs)->most + 1, sizeof *p.of_size) };
     double *counts = fac_alloc(ids, sizeof *counts);
-    fac_status status = p.all && p.of_size && counts
-                            ? fill(r, &p, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for n-grams");
+    fac_status status =
+        p.all && p.of_size && counts ? fill(r, &p, err) : fac_raise_memory(err, "n-grams");
     if (!status) status = all_rows(r, &p, counts, err);
     fac_release(p.all);
     fac_release(p.of_size);

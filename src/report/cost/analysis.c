@@ -166,6 +166,7 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     for (int k = 0; k < n->nin; k++) count_parameters(&o, n->in[k], fac_is_statistic(n, k));
     for (int k = 0; k < n->nin; k++) forget_here(&o, n->in[k]);
     fac_take_bytes(l, n);
+    fac_take_bits(l, n);
     return fac_take_operands(a, n, l, err);
 }
 
@@ -207,6 +208,7 @@ static void sum(fac_analysis *a) {
         t->buffers += l->buffers;
         t->macs += l->macs;
         t->other += l->other;
+        fac_sum_bits(t, l);
         t->read += l->read;
         t->written += l->written;
         t->activations += l->written;
@@ -230,7 +232,7 @@ static fac_status find_unknown(fac_analysis *a, fac_error *err) {
     a->open = fac_arena_print(&a->memory,
                               "the file does not say what %s (%s) makes; %d layers without a shape",
                               label, fac_kind_of(first, FAC_CLASS_OTHER), count);
-    return a->open ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
+    return a->open ? FAC_OK : fac_raise_memory(err, "an analysis");
 }
 
 static fac_status take_layers(fac_analysis *a, fac_error *err) {
@@ -259,7 +261,7 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
 fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fac_error *err) {
     FAC_TRY(fac_graph_usable(g, "fac_analyze", err));
     fac_analysis *a = fac_alloc(1, sizeof *a);
-    if (!a) return fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
+    if (!a) return fac_raise_memory(err, "an analysis");
     fac_status status = take_graph(a, g, batch, err);
     if (!status) status = take_layers(a, err);
     if (status)

@@ -3,8 +3,10 @@
  * the input, y: of the output, N: batch.
  *
  *   torchinfo     every weight and bias times the positions it is used at; other parameters once an
- * image; calls are free ptflops       modules by hooks; functions that it patches (relu, max_pool,
- * adaptive pooling) count again inside a module fvcore, thop  no bias; norms weighted */
+ *                 image; calls are free
+ *   ptflops       modules by hooks; functions that it patches (relu, max_pool, adaptive pooling)
+ *                 count again inside a module
+ *   fvcore, thop  no bias; norms weighted */
 #include <string.h>
 #include "graph/attr.h"
 #include "op_list.h"

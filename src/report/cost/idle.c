@@ -116,7 +116,7 @@ fac_status fac_find_idle(fac_analysis *a, fac_error *err) {
     const bool good = take_all(&s);
     fac_table_free(&s.used);
     fac_table_free(&s.next);
-    return good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for modules");
+    return good ? FAC_OK : fac_raise_memory(err, "modules");
 }
 
 const fac_idle *fac_analysis_idle(const fac_analysis *a, int i) {

@@ -26,7 +26,7 @@ static int last_read(const fac_value *v, const int *layer_of, int end) {
 
 static void enter(fac_analysis *a, const fac_value *v, int first, const int *layer_of) {
     const int last = last_read(v, layer_of, a->totals.layers);
-    if (last < 0 && first < 0) return;    /* an input that nobody reads */
+    if (last < 0 && first < 0) return;    /* an input that nothing reads */
     if (last < 0 && v->index > 0) return; /* an optional result that nobody asked for */
     a->lives[a->nlives++] = (fac_life){ v, first, last < first ? first : last, fac_data_bytes(v) };
 }

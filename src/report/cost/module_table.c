@@ -71,8 +71,7 @@ static int columns(const char *s) {
 
 static fac_status finish(sheet *s) {
     fac_text *t = &s->line;
-    if (t->failed || !t->s)
-        return fac_raise(s->err, FAC_E_NOMEM, "no memory for a line of a table");
+    if (t->failed || !t->s) return fac_raise_memory(s->err, "a line of a table");
     size_t n = strlen(t->s);
     while (n && t->s[n - 1] == ' ') t->s[--n] = 0;
     const fac_status status = s->put(s->self, t->s, s->err);

@@ -19,10 +19,6 @@ typedef struct walk {
     fac_error *err;
 } walk;
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a table of modules");
-}
-
 /* ---- paths ---- */
 
 static int depth_of(const char *path) {
@@ -57,7 +53,8 @@ static fac_status row_new(walk *w, const char *path, const fac_layer *leaf) {
     fac_module_rows *to = w->to;
     const int depth = depth_of(path);
     const char *class = fac_graph_class(w->a->graph, path);
-    if (!fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at)) return no_memory(w->err);
+    if (!fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at))
+        return fac_raise_memory(w->err, "a table of modules");
     fac_module_row *r = &to->at[to->n];
     *r = (fac_module_row){
         .path = path, .name = own_name(path), .class = class, .depth = depth, .leaf = leaf != NULL
@@ -65,7 +62,7 @@ static fac_status row_new(walk *w, const char *path, const fac_layer *leaf) {
     r->index = ++w->counts[depth];
     r->again = fac_table_get(&w->seen, path) != NULL;
     if (!class && leaf) r->class = leaf->kind;
-    if (!fac_table_put(&w->seen, path, w)) return no_memory(w->err);
+    if (!fac_table_put(&w->seen, path, w)) return fac_raise_memory(w->err, "a table of modules");
     w->open[depth - 1] = (int)to->n++;
     w->nopen = depth;
     return FAC_OK;
@@ -92,7 +89,7 @@ static fac_status open_path(walk *w, const char *path, const fac_layer *leaf) {
     w->nopen = there;
     for (int k = there + 1; k <= depth; k++) {
         const char *up = ancestor(w, path, k);
-        if (!up) return no_memory(w->err);
+        if (!up) return fac_raise_memory(w->err, "a table of modules");
         FAC_TRY(row_new(w, up, k == depth ? leaf : NULL));
     }
     return FAC_OK;

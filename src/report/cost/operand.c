@@ -98,7 +98,7 @@ fac_status fac_take_operands(fac_analysis *a, const fac_node *n, fac_layer *l, f
     }
     l->inputs = in;
     l->outputs = out;
-    return good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the operands of a layer");
+    return good ? FAC_OK : fac_raise_memory(err, "the operands of a layer");
 }
 
 void fac_take_bytes(fac_layer *l, const fac_node *n) {

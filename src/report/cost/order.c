@@ -96,7 +96,7 @@ static double made_bytes(const search *s, int layer) {
     return sum;
 }
 
-/* Results that nobody reads are gone at once. */
+/* Results that nothing reads are gone at once. */
 static double wasted(const search *s, int layer) {
     double sum = 0;
     for (int k = 0; k < s->made[layer]; k++) {

@@ -36,6 +36,10 @@ void fac_take_bytes(fac_layer *l, const fac_node *n);
 /* An input of which no data is read: its shape alone, or contents that are known. */
 bool fac_is_unread(const fac_node *n, int i);
 
+/* bits.c: in how few bits a layer's operands lie, after its macs and params. */
+void fac_take_bits(fac_layer *l, const fac_node *n);
+void fac_sum_bits(fac_totals *t, const fac_layer *l);
+
 /* idle.c: modules in which no layer stands. */
 fac_status fac_find_idle(fac_analysis *a, fac_error *err);
 

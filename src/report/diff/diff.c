@@ -9,9 +9,7 @@ fac_status fac_diff_no_memory(fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models");
 }
 
-/* ---- changes
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- changes ---- */
 
 fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
     fac_differences *d = t->d;
@@ -28,9 +26,7 @@ fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
     return FAC_OK;
 }
 
-/* ---- nodes
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- nodes ---- */
 
 /* "conv2d(x, conv1.weight) stride=2,2 -> f32[1,64,112,112]" */
 static void describe(const fac_node *n, fac_text *to) {
@@ -180,7 +176,7 @@ static fac_status tell_removed(fac_teller *t, int *next, int behind) {
 /* As in a listing of code: what was removed stands where it was, and before what was added there.
  */
 static fac_status tell_nodes(fac_teller *t) {
-    const fac_side *b = &t->m.b;
+    const fac_diff_side *b = &t->m.b;
     int removed = 0, paired = 0; /* paired: the first node from q on that has a mate */
     for (int q = 0; q < b->n; q++) {
         if (paired < q) paired = q;
@@ -192,9 +188,7 @@ static fac_status tell_nodes(fac_teller *t) {
     return tell_removed(t, &removed, t->m.a.n);
 }
 
-/* ---- the calls
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ---- */
 
 static void settle(fac_teller *t) {
     fac_diff_totals *s = &t->d->totals;

@@ -45,7 +45,7 @@ bool fac_same_type(const fac_value *x, const fac_value *y);
 void fac_say_types(fac_text *to, const fac_value *x, const fac_value *y);
 void fac_say_value(const fac_value *v, fac_text *to);
 /* Fills a real[] of the teller. */
-void fac_find_real(const fac_side *s, const fac_value **real);
+void fac_find_real(const fac_diff_side *s, const fac_value **real);
 /* Does y of b still come from where x of a came from, added and removed nodes left out? */
 bool fac_same_source(const fac_teller *t, const fac_value *x, const fac_value *y);
 void fac_say_source(fac_text *to, const fac_value *x, const fac_value *y);

@@ -4,9 +4,7 @@
 #include "base/memory.h"
 #include "report/diff/diff.h"
 
-/* ---- leaves
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- leaves ---- */
 
 /* A leaf with its mate, or alone on one side. */
 static fac_status tell_leaf(fac_teller *t, fac_change_of of, const fac_value *x,
@@ -43,9 +41,7 @@ fac_status fac_tell_leaves(fac_teller *t, fac_change_of of, size_t na, fac_value
     return FAC_OK;
 }
 
-/* ---- outputs
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- outputs ---- */
 
 static bool name_outputs(const fac_graph *g, fac_table *to) {
     for (size_t i = 0; i < g->noutputs; i++)

@@ -84,7 +84,7 @@ static int pile_for(const int *ends, int piles, const int *mate, int place) {
 }
 
 bool fac_diff_moved(const fac_match *m, bool *moved) {
-    const fac_side *b = &m->b;
+    const fac_diff_side *b = &m->b;
     int *ends = fac_alloc((size_t)b->n + 1, sizeof *ends),
         *before = fac_alloc((size_t)b->n + 1, sizeof *before), piles = 0;
     if (ends && before) {

@@ -8,9 +8,7 @@ void fac_say(fac_text *to, const char *what) {
     fac_text_add(to, what);
 }
 
-/* ---- types
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- types ---- */
 
 /* Symbols are the same when their names are; nameless ones always. */
 static bool same_size(const fac_graph *a, int64_t x, const fac_graph *b, int64_t y) {
@@ -33,8 +31,7 @@ void fac_say_types(fac_text *to, const fac_value *x, const fac_value *y) {
     fac_type_print(y->graph, &y->type, to);
 }
 
-/* ---- where a value comes from, added and removed nodes left out
- * ------------------------------------------------------ */
+/* ---- where a value comes from, added and removed nodes left out ---- */
 
 static const fac_value *first_data(const fac_node *n) {
     for (int i = 0; i < n->nin; i++)
@@ -43,7 +40,7 @@ static const fac_value *first_data(const fac_node *n) {
 }
 
 /* In the order of the nodes, so that what the first input really is has been found before. */
-void fac_find_real(const fac_side *s, const fac_value **real) {
+void fac_find_real(const fac_diff_side *s, const fac_value **real) {
     for (int p = 0; p < s->n; p++) {
         const fac_value *from = s->mate[p] < 0 ? first_data(s->nodes[p]) : NULL;
         for (int k = 0; from && k < s->nodes[p]->nout; k++)
@@ -83,9 +80,7 @@ void fac_say_source(fac_text *to, const fac_value *x, const fac_value *y) {
     fac_say_value(y, to);
 }
 
-/* ---- contents
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- contents ---- */
 
 static void say_contents(fac_text *to, double largest, double share) {
     fac_say(to, "");

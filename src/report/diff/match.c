@@ -1,7 +1,9 @@
 /* Pairs the nodes of two graphs, surest evidence first:
  *   1  the same cone of ops above, down from the inputs, then the same cone below, up from the
- * outputs 2  an op of one kind that reads the same parameter 3  names that somebody gave, then the
- * module and what it is there; numbered names ("Relu_12") shift with every insertion and come last
+ *       outputs
+ *   2  an op of one kind that reads the same parameter
+ *   3  names that a person gave, then the module and what it is there; numbered names ("Relu_12")
+ *      shift with every insertion and come last
  *   4  neighbours of pairs: what makes the same input of both, what reads the same output of both
  * Each step gives every open node a key; equal keys are found by sorting, so all of it takes n log
  * n. */
@@ -17,9 +19,7 @@ static fac_status no_memory(fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models");
 }
 
-/* ---- equal keys
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- equal keys ---- */
 
 typedef struct keyed {
     fac_hash key;
@@ -60,9 +60,7 @@ static void pair_equal(keyed *a, int na, keyed *b, int nb, bool strict,
     }
 }
 
-/* ---- leaves
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- leaves ---- */
 
 static void pair_leaves(fac_match *m, fac_value *x, fac_value *y) {
     m->a.leaf[x->id] = y;
@@ -94,7 +92,7 @@ static void match_inputs(fac_match *m) {
     }
 }
 
-static int open_params(const fac_side *s, keyed *to) {
+static int open_params(const fac_diff_side *s, keyed *to) {
     int n = 0;
     for (size_t i = 0; i < s->g->nparams; i++)
         if (!s->leaf[s->g->params[i]->id])
@@ -120,9 +118,7 @@ static fac_status match_params(fac_match *m, fac_error *err) {
     return room ? FAC_OK : no_memory(err);
 }
 
-/* ---- keys of nodes
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- keys of nodes ---- */
 
 /* Of what it computes, bodies aside (they may hold constants by their address). */
 static fac_hash own_hash(uint64_t seed, const fac_node *n) {
@@ -135,7 +131,7 @@ static fac_hash own_hash(uint64_t seed, const fac_node *n) {
 }
 
 /* Leaves are known by their ids in the first model; the second one's go by their mates there. */
-static fac_hash leaf_hash(const fac_side *s, bool second, const fac_value *v, fac_hash h) {
+static fac_hash leaf_hash(const fac_diff_side *s, bool second, const fac_value *v, fac_hash h) {
     if (v->leaf == FAC_CONST) return fac_contents_hash(fac_hash_int(h, 1), v);
     const fac_value *of_a = second ? s->leaf[v->id] : v;
     if (second ? of_a != NULL : s->leaf[v->id] != NULL)
@@ -144,7 +140,7 @@ static fac_hash leaf_hash(const fac_side *s, bool second, const fac_value *v, fa
 }
 
 /* The cone above: op and inputs, all the way to the leaves. */
-static void hash_down(const fac_side *s, bool second, fac_hash *to) {
+static void hash_down(const fac_diff_side *s, bool second, fac_hash *to) {
     for (int p = 0; p < s->n; p++) {
         const fac_node *n = s->nodes[p];
         fac_hash h = own_hash(11, n);
@@ -167,7 +163,7 @@ static void add_hash(fac_hash *sum, fac_hash h) {
 }
 
 /* The cone below: op, its own leaves, and everybody who reads it, in any order. */
-static void hash_up(const fac_side *s, bool second, fac_hash *to) {
+static void hash_up(const fac_diff_side *s, bool second, fac_hash *to) {
     for (int p = s->n - 1; p >= 0; p--) {
         const fac_node *n = s->nodes[p];
         fac_hash h = own_hash(13, n), readers = to[p];
@@ -184,7 +180,7 @@ static void hash_up(const fac_side *s, bool second, fac_hash *to) {
 }
 
 /* What hash_up begins with: which outputs and updates a node makes. */
-static void hash_ends(const fac_side *s, bool second, fac_hash *to) {
+static void hash_ends(const fac_diff_side *s, bool second, fac_hash *to) {
     for (int p = 0; p < s->n; p++) to[p] = (fac_hash){ 0, 0 };
     for (size_t i = 0; i < s->g->noutputs; i++) {
         const fac_value *v = s->g->outputs[i].value;
@@ -201,7 +197,7 @@ static void hash_ends(const fac_side *s, bool second, fac_hash *to) {
 }
 
 /* The parameters that it reads. */
-static void hash_params(const fac_side *s, bool second, fac_hash *to) {
+static void hash_params(const fac_diff_side *s, bool second, fac_hash *to) {
     for (int p = 0; p < s->n; p++) {
         const fac_node *n = s->nodes[p];
         fac_hash h = fac_hash_text(fac_hash_start(29), n->op->name);
@@ -239,7 +235,7 @@ static size_t module_length(const char *path, const char *op) {
 }
 
 /* False when memory is gone. */
-static bool hash_names(const fac_side *s, naming by, fac_arena *memory, fac_hash *to) {
+static bool hash_names(const fac_diff_side *s, naming by, fac_arena *memory, fac_hash *to) {
     for (int p = 0; p < s->n; p++) {
         const fac_node *n = s->nodes[p];
         const char *name = by == MODULE ? fac_module_path(memory, n) : n->name ? n->name : "";
@@ -250,9 +246,7 @@ static bool hash_names(const fac_side *s, naming by, fac_arena *memory, fac_hash
     return true;
 }
 
-/* ---- pairing nodes
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- pairing nodes ---- */
 
 static void pair_nodes(void *self, int x, int y) {
     fac_match *m = self;
@@ -261,7 +255,7 @@ static void pair_nodes(void *self, int x, int y) {
 }
 
 /* Of nodes that have no mate yet; a key of zeros is none. */
-static int open_nodes(const fac_side *s, const fac_hash *keys, keyed *to) {
+static int open_nodes(const fac_diff_side *s, const fac_hash *keys, keyed *to) {
     int n = 0;
     for (int p = 0; p < s->n; p++)
         if (s->mate[p] < 0 && (keys[p].a || keys[p].b)) to[n++] = (keyed){ keys[p], p };
@@ -275,10 +269,10 @@ static bool may_pair(const fac_match *m, const fac_node *x, const fac_node *y) {
 }
 
 /* The only open reader of v of this op, or NULL. */
-static const fac_node *one_reader(const fac_side *s, const fac_value *v, const fac_op *op) {
+static const fac_node *one_reader(const fac_diff_side *s, const fac_value *v, const fac_op *op) {
     const fac_node *found = NULL;
     int looked = 0;
-    enum { MANY = 8 }; /* a value that everybody reads tells nothing */
+    enum { MANY = 8 }; /* a value that all read tells nothing */
     for (const fac_use *u = v->uses; u; u = u->next) {
         if (++looked > MANY) return NULL;
         if (u->node->op != op || s->mate[s->place[u->node->id]] >= 0 || u->node == found) continue;
@@ -360,11 +354,9 @@ static fac_status match_nodes(fac_match *m, const desk *r, fac_error *err) {
     return room ? FAC_OK : no_memory(err);
 }
 
-/* ---- the calls
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ---- */
 
-static bool take_side(fac_side *s, const fac_graph *g) {
+static bool take_side(fac_diff_side *s, const fac_graph *g) {
     s->g = g;
     s->nodes = fac_alloc((size_t)g->nodes + 1, sizeof *s->nodes);
     s->mate = fac_alloc((size_t)g->nodes + 1, sizeof *s->mate);
@@ -399,7 +391,7 @@ fac_status fac_match_graphs(const fac_graph *a, const fac_graph *b, bool structu
     return status;
 }
 
-static void drop_side(fac_side *s) {
+static void drop_side(fac_diff_side *s) {
     fac_release(s->nodes);
     fac_release(s->mate);
     fac_release(s->place);

@@ -3,17 +3,17 @@
 #define FACULA_REPORT_MATCH_H
 #include "graph/graph_internal.h"
 
-typedef struct fac_side {
+typedef struct fac_diff_side {
     const fac_graph *g;
     const fac_node **nodes; /* in their order */
     int n;
     int *place;       /* of a node, by its id */
     int *mate;        /* by place: that in the other model, or -1 */
     fac_value **leaf; /* by id of a leaf that is no constant: the other model's, or NULL */
-} fac_side;
+} fac_diff_side;
 
 typedef struct fac_match {
-    fac_side a, b;
+    fac_diff_side a, b;
     bool structure;
 } fac_match;
 

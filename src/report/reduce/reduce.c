@@ -100,8 +100,7 @@ fac_status fac_reduce(const fac_graph *g, const fac_reduce_opts *opts, fac_graph
     bool interesting = false;
     FAC_TRY(fac_graph_usable(g, "fac_reduce", err));
     fac_graph *first = fac_graph_inference(g);
-    fac_status status =
-        first ? fac_graph_check(first, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a model");
+    fac_status status = first ? fac_graph_check(first, err) : fac_raise_memory(err, "a model");
     if (status) return fac_graph_free(first), status;
     s.stat.nodes = s.stat.at_first = first->nodes;
     s.stat.step = "the model";

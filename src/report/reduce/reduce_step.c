@@ -167,7 +167,7 @@ fac_status fac_reduce_atoms(const fac_graph *g, fac_step_kind kind, fac_atom **o
         node_atoms(g, kind, &a);
     if (a.failed) {
         fac_release(a.at);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the steps of a search");
+        return fac_raise_memory(err, "the steps of a search");
     }
     *out = a.at;
     *n = a.n;
@@ -214,7 +214,7 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
     fac_tensor *wide = NULL, *t = NULL;
     fac_error err = { 0 };
     fac_status status = fac_tensor_new(NULL, FAC_F64, v->type.dims, &wide, &err);
-    double *x = status ? NULL : (double *)(uintptr_t)fac_tensor_data(wide);
+    double *x = status ? NULL : fac_tensor_memory(wide);
     for (int64_t i = 0; x && i < fac_dims_count(&v->type.dims); i++)
         x[i] = new_weight(c->kind, c->seed, v->id, i);
     if (!status) status = fac_tensor_convert(wide, v->type.dtype, &t, &err);

@@ -42,13 +42,7 @@ struct fac_activations {
     void *see_self;
 };
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for statistics of a model");
-}
-
-/* ---- names
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 /* The passes to come may take nodes apart but leave the names of values: those lead back to the
  * node as it was. */
@@ -61,11 +55,11 @@ static fac_status label_outputs(fac_activations *a, fac_node *n, fac_error *err)
         label *l = fac_arena_alloc(&a->memory, 1, sizeof *l);
         char *shown =
             k ? fac_arena_print(&a->memory, "%s.%d", text, k) : fac_arena_text(&a->memory, text);
-        if (!l || !shown || !module) return no_memory(err);
+        if (!l || !shown || !module) return fac_raise_memory(err, "statistics of a model");
         fac_value_name_set(n->out[k], shown);
         *l = (label){ shown, module, own ? own : shown, shown, fac_channel_axis(n->out[k]), n };
         if (n->out[k]->name && !fac_table_put(&a->labels, n->out[k]->name, l))
-            return no_memory(err);
+            return fac_raise_memory(err, "statistics of a model");
     }
     return fac_graph_check(a->graph, err);
 }
@@ -91,16 +85,16 @@ static const char *wanted(fac_activations *a, const label *l) {
     return as;
 }
 
-/* ---- rows
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 static fac_status row_new(fac_activations *a, const char *name, const char *op, row **out,
                           fac_error *err) {
-    if (!fac_reserve(&a->rows, &a->room, a->nrows + 1, sizeof *a->rows)) return no_memory(err);
+    if (!fac_reserve(&a->rows, &a->room, a->nrows + 1, sizeof *a->rows))
+        return fac_raise_memory(err, "statistics of a model");
     row *r = fac_arena_alloc(&a->memory, 1, sizeof *r);
     char *copy = fac_arena_text(&a->memory, name);
-    if (!r || !copy || !fac_table_put(&a->index, copy, r)) return no_memory(err);
+    if (!r || !copy || !fac_table_put(&a->index, copy, r))
+        return fac_raise_memory(err, "statistics of a model");
     FAC_TRY(fac_tally_new(&r->tally, err));
     r->a =
         (fac_activation){ .name = copy, .op = op, .path = copy, .channels = -1, .tally = r->tally };
@@ -149,9 +143,7 @@ static fac_status take(fac_activations *a, const char *name, const label *l, con
     return status;
 }
 
-/* ---- the hook
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- the hook ---- */
 
 /* Result k of the node at hand: a value of the model, or one inside of a body or of what an op
  * without a kernel was taken apart into, which has no label of its own.  text, path: room for what
@@ -194,9 +186,7 @@ static fac_status see_inputs(fac_activations *a, fac_tensor *const in[], fac_err
     return FAC_OK;
 }
 
-/* ---- the calls
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ---- */
 
 static fac_status take_options(fac_activations *a, const fac_activations_opts *o, fac_error *err) {
     if (!o) return FAC_OK;
@@ -205,9 +195,10 @@ static fac_status take_options(fac_activations *a, const fac_activations_opts *o
     a->channels = o->channels;
     a->at = fac_arena_alloc(&a->memory, (size_t)o->n + 1, sizeof *a->at);
     a->matched = fac_arena_alloc(&a->memory, (size_t)o->n + 1, sizeof *a->matched);
-    if (!a->at || !a->matched) return no_memory(err);
+    if (!a->at || !a->matched) return fac_raise_memory(err, "statistics of a model");
     for (int i = 0; i < o->n; i++, a->patterns++)
-        if (!(a->at[i] = fac_arena_text(&a->memory, o->at[i]))) return no_memory(err);
+        if (!(a->at[i] = fac_arena_text(&a->memory, o->at[i])))
+            return fac_raise_memory(err, "statistics of a model");
     return FAC_OK;
 }
 
@@ -215,10 +206,12 @@ static fac_status start(fac_activations *a, const fac_graph *g, fac_device *devi
                         const fac_activations_opts *o, fac_error *err) {
     FAC_TRY(take_options(a, o, err));
     FAC_TRY(fac_graph_usable(g, "fac_activations_new", err));
-    if (!(a->graph = fac_graph_inference(g))) return no_memory(err);
+    if (!(a->graph = fac_graph_inference(g))) return fac_raise_memory(err, "statistics of a model");
     FAC_TRY(fac_graph_check(a->graph, err));
     for (fac_node *n = a->graph->first; n; n = n->next) FAC_TRY(label_outputs(a, n, err));
-    if (!fac_name_nodes(a->graph)) return no_memory(err); /* bodies are known by what holds them */
+    if (!fac_name_nodes(a->graph))
+        return fac_raise_memory(err,
+                                "statistics of a model"); /* bodies are known by what holds them */
     return fac_program_new(a->graph, device,
                            &(fac_program_opts){ .hook = see_node, .hook_self = a }, &a->program,
                            err);
@@ -228,7 +221,7 @@ fac_status fac_activations_new(const fac_graph *g, fac_device *device,
                                const fac_activations_opts *opts, fac_activations **out,
                                fac_error *err) {
     fac_activations *a = fac_alloc(1, sizeof *a);
-    if (!a) return no_memory(err);
+    if (!a) return fac_raise_memory(err, "statistics of a model");
     fac_status status = start(a, g, device, opts, err);
     if (status)
         fac_activations_free(a);
@@ -262,7 +255,7 @@ static fac_status run(fac_activations *a, fac_tensor *const in[], fac_tensor *ou
 
 fac_status fac_activations_add(fac_activations *a, fac_tensor *const in[], fac_error *err) {
     fac_tensor **out = fac_alloc(a->graph->noutputs + 1, sizeof *out);
-    if (!out) return no_memory(err);
+    if (!out) return fac_raise_memory(err, "statistics of a model");
     a->runs++;
     fac_status status = run(a, in, out, err);
     for (size_t i = 0; i < a->graph->noutputs; i++) fac_tensor_free(out[i]);

@@ -31,9 +31,7 @@ double fac_tally_magnitude(const fac_tally *t, double q) {
     return quantile(t, fac_sketch_next_size, q, smallest(t), largest(t));
 }
 
-/* ---- histogram
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- histogram ---- */
 
 void fac_tally_histogram(const fac_tally *t, double lo, double hi, int n, double *counts) {
     const double width = (hi - lo) / n;
@@ -53,9 +51,7 @@ void fac_tally_histogram(const fac_tally *t, double lo, double hi, int n, double
     }
 }
 
-/* ---- integers
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- integers ---- */
 
 /* The integral of (u - round(u))^2 from 0 to u. */
 static double sawtooth(double u) {

@@ -14,7 +14,7 @@ enum { BLOCK = 512, CHANNELS = 65536 };
 
 fac_status fac_tally_new(fac_tally **out, fac_error *err) {
     fac_tally *t = fac_alloc(1, sizeof *t);
-    if (!t) return fac_raise(err, FAC_E_NOMEM, "no memory for statistics");
+    if (!t) return fac_raise_memory(err, "statistics");
     *out = t;
     return FAC_OK;
 }
@@ -34,9 +34,7 @@ void fac_tally_free(fac_tally *t) {
     fac_release(t);
 }
 
-/* ---- taking in
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- taking in ---- */
 
 static double smallest_normal(fac_dtype d) {
     return d == FAC_F16                    ? 0x1p-14
@@ -133,8 +131,7 @@ static fac_status take(fac_tally *t, fac_dtype dtype, const char *from, const fa
         const int now = n - at < BLOCK ? (int)(n - at) : BLOCK;
         fac_convert(FAC_F64, x, dtype, from + (size_t)at * size, (size_t)now);
         if (t->s.channels) take_channels(t, x, now, at, inner);
-        if (!take_block(t, x, now, normal))
-            return fac_raise(err, FAC_E_NOMEM, "no memory for statistics");
+        if (!take_block(t, x, now, normal)) return fac_raise_memory(err, "statistics");
     }
     return FAC_OK;
 }
@@ -157,9 +154,7 @@ fac_status fac_tally_add(fac_tally *t, const fac_tensor *x, int axis, fac_error 
     return status;
 }
 
-/* ---- asking
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 fac_stats fac_tally_stats(const fac_tally *t) {
     fac_stats s = t->s;

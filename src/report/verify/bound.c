@@ -133,14 +133,14 @@ static fac_bound_rule *const rules[FAC_ROUNDS] = {
     [FAC_ROUND_WHOLE] = fac_bound_whole,
 };
 
-/* Results but for the first that somebody reads: rules know nothing of them. */
+/* Does the node have a used output other than the first?  The rules only cover output 0. */
 static bool has_others(const fac_node *n) {
     for (int k = 1; k < n->nout; k++)
         if (n->out[k]->uses || n->out[k]->roots) return true;
     return false;
 }
 
-/* Whether it reads numbers that are off; their shape is not. */
+/* Does the node read values that carry an error?  Shapes carry none. */
 static bool any_error(fac_bounds *b, const fac_node *n, fac_value *const in[]) {
     for (int i = 0; i < n->nin; i++)
         if (in[i] && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY) && fac_bound_of(b, in[i]))

@@ -1,13 +1,16 @@
 /* Rounding of functions of one number, and of few.
  *
  *   f with |f'| <= L          e = L e_x + 8 u (1 + |y|), and 8 u |x| more where f is x times a
- * function that may lie near 0 or 1 f that only grows or falls  e = the larger of |f(x + d) - y|
- * and |f(x - d) - y| with d = e_x + 2 u |x|, and 16 u |y| cosh                      f(|x| + d) - y:
- * it grows at most there 1 / x                     |y| e_x / (|x| - e_x), infinite where the exact
- * x may be 0 x^p, p a constant         with z = |x|: the larger of |(z + d)^p - z^p| and |max(z -
- * d, 0)^p - z^p| max, min, where           the larger of both errors, that of the one which was
- * picked prelu                     e_x max(1, |s|) + (|x| + e_x) e_s + u |y| floor, ceil, sign ...
- * nothing where x is exact; else they may jump, and nothing is known */
+ *       function that may lie near 0 or 1
+ *   f that only grows or falls  e = the larger of |f(x + d) - y| and |f(x - d) - y| with d = e_x +
+ *       2 u |x|, and 16 u |y|
+ *   cosh                      f(|x| + d) - y: it grows at most there
+ *   1 / x                     |y| e_x / (|x| - e_x), infinite where the exact x may be 0
+ *   x^p, p a constant         with z = |x|: the larger of |(z + d)^p - z^p| and |max(z - d, 0)^p -
+ *       z^p|
+ *   max, min, where           the larger of both errors, that of the one which was picked
+ *   prelu                     e_x max(1, |s|) + (|x| + e_x) e_s + u |y|
+ *   floor, ceil, sign ...     nothing where x is exact; else they may jump, and nothing is known */
 #include "ops/shape.h"
 #include "graph/attr.h"
 #include "op_list.h"

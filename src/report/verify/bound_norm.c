@@ -2,15 +2,20 @@
  *
  *   batch norm (m and v are given; in training it is one of the next kind)
  *       e_h = (e_x + e_m + u (|x| + |m|)) (r + e_r) + |x - m| e_r;  1 / sqrt of a variance that is
- * e_v smaller gives e_r layer, group and instance norm (m and v are those of n numbers x), with e =
- * e_x + u |x| + gamma_n mean |x| centering is a projection, so the vector x - m changes by at most
- * the norm of e and sigma = sqrt(v + epsilon), a norm of it, by at most E = sqrt(mean e^2): e_h =
- * (e + mean e + |h| E) / max(sigma - E, sqrt(epsilon)) + gamma_n |h| rms norm: the same without m
- * and mean e in all of them  e_y = e_h (|s| + e_s) + |h| e_s + e_t + u (|h s| + |t|)
+ *           e_v smaller gives e_r
+ *   layer, group and instance norm (m and v are those of n numbers x), with e = e_x + u |x| +
+ *       gamma_n mean |x|
+ *       centering is a projection, so the vector x - m changes by at most the norm of e and sigma =
+ *           sqrt(v + epsilon), a norm
+ *       of it, by at most E = sqrt(mean e^2):
+ *       e_h = (e + mean e + |h| E) / max(sigma - E, sqrt(epsilon)) + gamma_n |h|
+ *   rms norm: the same without m and mean e
+ *   in all of them  e_y = e_h (|s| + e_s) + |h| e_s + e_t + u (|h s| + |t|)
  *
  *   local response normalization, y = x B^-beta with B = bias + alpha mean x^2 >= bias over a
- * window of channels e_B = alpha mean (2 |x| e_x + e_x^2) + gamma_n B,  e_y = e_x B_low^-beta + |x|
- * (B_low^-beta - B_high^-beta) + u |y| */
+ *       window of channels
+ *       e_B = alpha mean (2 |x| e_x + e_x^2) + gamma_n B,  e_y = e_x B_low^-beta + |x| (B_low^-beta
+ *           - B_high^-beta) + u |y| */
 #include "ops/shape.h"
 #include "graph/attr.h"
 #include "report/verify/bound.h"

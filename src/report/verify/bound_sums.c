@@ -2,12 +2,17 @@
  * "Accuracy and stability of numerical algorithms", section 3.1), whatever the order of the sum.
  *
  *   sum of K products    e = gamma_(K+2) |a||b| + e_a |b| + (|a| + e_a) e_b, the same product with
- * other operands a + b                e = e_a + e_b + u |y| a b                  e = e_a |b| + (|a|
- * + e_a) e_b + u |y| a / b                e = (e_a + |y| e_b) / (|b| - e_b) + u |y|; infinite where
- * the exact b may be 0 sum, mean of n       e = gamma_n sum |x| + sum e_x largest of some      the
- * largest of their errors softmax              p_i = exp(x_i - max x).  e_i = (q_i + y_i sum q) /
- * sum exp(x - e_x - max x) + gamma_n y_i with q_i = exp(x_i + e_i - max x) (1 - exp(-e_i)), by how
- * much p_i may grow; it may shrink by less log of sum of exp    e = max e_x + gamma_n + u |y|
+ *                        other operands
+ *   a + b                e = e_a + e_b + u |y|
+ *   a b                  e = e_a |b| + (|a| + e_a) e_b + u |y|
+ *   a / b                e = (e_a + |y| e_b) / (|b| - e_b) + u |y|; infinite where the exact b may
+ *                        be 0
+ *   sum, mean of n       e = gamma_n sum |x| + sum e_x
+ *   largest of some      the largest of their errors
+ *   softmax              p_i = exp(x_i - max x).  e_i = (q_i + y_i sum q) / sum exp(x - e_x - max
+ *                        x) + gamma_n y_i with q_i = exp(x_i + e_i - max x) (1 - exp(-e_i)), by how
+ *                        much p_i may grow; it may shrink by less
+ *   log of sum of exp    e = max e_x + gamma_n + u |y|
  *   log_softmax          e_i = e_xi + max e_x + gamma_n + u |y| */
 #include "graph/attr.h"
 #include "op_list.h"

@@ -59,8 +59,7 @@ fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tenso
     const int64_t n = fac_dims_count(&type.dims);
     if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts are not compared");
     for (int i = 0; i < 4; i++)
-        if (t[i] && !fac_tensor_data(t[i]))
-            return fac_raise(err, FAC_E_NOMEM, "no memory for the results");
+        if (t[i] && !fac_tensor_data(t[i])) return fac_raise_memory(err, "the results");
     if (other_sizes(&type.dims, &other.dims, d)) return FAC_OK;
     for (int64_t from = 0; from < n; from += PIECE) {
         const int64_t count = n - from < PIECE ? n - from : PIECE;

@@ -32,7 +32,7 @@ typedef struct data {
     bool nonzero, varies;
 } data;
 
-static fac_side *side_of(const data *d, int i) { return i ? &d->t->b : &d->t->a; }
+static fac_verify_side *side_of(const data *d, int i) { return i ? &d->t->b : &d->t->a; }
 
 double fac_macs(const fac_graph *g) {
     double macs = 0;
@@ -75,10 +75,10 @@ static void find_short(data *d) {
 static fac_status make(data *d, fac_dtype as) {
     d->as = as;
     for (int i = 0; i < 2; i++) {
-        fac_side *s = side_of(d, i);
+        fac_verify_side *s = side_of(d, i);
         fac_error *err = d->t->err;
         d->wide[i] = fac_can_widen(s->graph) ? fac_widen(s->graph, as) : fac_graph_clone(s->graph);
-        if (!d->wide[i]) return fac_raise(err, FAC_E_NOMEM, "no memory for a model");
+        if (!d->wide[i]) return fac_raise_memory(err, "a model");
         FAC_TRY(fac_graph_check(d->wide[i], err));
         FAC_TRY(fac_reach_watch(d->wide[i], &d->reach[i], &s->run, err));
         FAC_TRY(fac_graph_check(s->run, err));
@@ -113,7 +113,7 @@ static fac_status run(data *d, int first, int rounds) {
 
 static void look_at_reach(data *d, int rounds) {
     for (int i = 0; i < 2; i++) {
-        const fac_side *s = side_of(d, i);
+        const fac_verify_side *s = side_of(d, i);
         const size_t n = s->run->noutputs;
         for (int r = 0; r < rounds && n > s->graph->noutputs; r++)
             fac_reach_look(d->reach[i], s->out[(size_t)r * n + n - 1]);
@@ -137,7 +137,7 @@ static double largest(const fac_tensor *t) {
     return most;
 }
 
-static const fac_tensor *result(const fac_side *s, int r, size_t k) {
+static const fac_tensor *result(const fac_verify_side *s, int r, size_t k) {
     return s->out[(size_t)r * s->run->noutputs + k];
 }
 

@@ -22,17 +22,17 @@ typedef struct work {
     fac_exact *to;
 } work;
 
-static fac_side *side_of(const work *w, int i) { return i ? &w->t->b : &w->t->a; }
+static fac_verify_side *side_of(const work *w, int i) { return i ? &w->t->b : &w->t->a; }
 
 /* ---- one prime ---- */
 
 static fac_status make(work *w, int prime) {
     for (int i = 0; i < 2; i++) {
         fac_abstract_stat stat;
-        fac_side *s = side_of(w, i);
+        fac_verify_side *s = side_of(w, i);
         fac_side_done(s);
         s->run = fac_abstract(w->form[i], prime, &stat);
-        if (!s->run) return fac_raise(w->t->err, FAC_E_NOMEM, "no memory for a model");
+        if (!s->run) return fac_raise_memory(w->t->err, "a model");
         FAC_TRY(fac_graph_check(s->run, w->t->err));
         if (*stat.lost) snprintf(w->lost, sizeof w->lost, "%.180s", stat.lost);
     }
@@ -54,7 +54,7 @@ static fac_status choose(work *w) {
 /* ---- comparing ---- */
 
 static fac_status compare(work *w, int inputs, size_t k) {
-    const fac_side *a = &w->t->a, *b = &w->t->b;
+    const fac_verify_side *a = &w->t->a, *b = &w->t->b;
     const size_t at = (size_t)inputs * a->run->noutputs + k;
     fac_difference d = { 0 };
     FAC_TRY(fac_compare(a->out[at], b->out[at], NULL, NULL, 0, 0, &d, w->t->err));
@@ -73,7 +73,7 @@ static fac_status compare(work *w, int inputs, size_t k) {
 
 /* Whether the first model's results say anything. */
 static fac_status look(work *w, size_t k) {
-    const fac_side *a = &w->t->a;
+    const fac_verify_side *a = &w->t->a;
     fac_difference d = { 0 };
     double x[1024];
     FAC_TRY(fac_compare(a->out[k], a->out[a->run->noutputs + k], NULL, NULL, 0, 0, &d, w->t->err));
@@ -138,7 +138,7 @@ static fac_status run_form(work *w, fac_form form, int rounds) {
     for (int i = 0; i < 2; i++) {
         fac_graph_free(w->form[i]);
         w->form[i] = fac_canonical(side_of(w, i)->graph, form);
-        if (!w->form[i]) return fac_raise(w->t->err, FAC_E_NOMEM, "no memory for a model");
+        if (!w->form[i]) return fac_raise_memory(w->t->err, "a model");
         FAC_TRY(fac_graph_check(w->form[i], w->t->err));
     }
     FAC_TRY(choose(w));

@@ -31,7 +31,7 @@ static fac_status named_pairs(const fac_trial *t, fac_pair **out, size_t *n) {
             fac_pair p;
             if (!named_alike(t, m->out[k], &p)) continue;
             if (!fac_reserve(out, &room, *n + 1, sizeof **out))
-                return fac_raise(t->err, FAC_E_NOMEM, "no memory for a search");
+                return fac_raise_memory(t->err, "a search");
             (*out)[(*n)++] = p;
         }
     return FAC_OK;
@@ -46,8 +46,8 @@ static fac_status probe_side(const fac_trial *t, const fac_graph *g, const fac_p
     fac_graph *g2 = v ? fac_probe(g, v, n, &count) : NULL;
     fac_release(v);
     *out = fac_alloc((size_t)count + 1, sizeof **out);
-    fac_status status = g2 && *out ? fac_graph_check(g2, t->err)
-                                   : fac_raise(t->err, FAC_E_NOMEM, "no memory for a search");
+    fac_status status =
+        g2 && *out ? fac_graph_check(g2, t->err) : fac_raise_memory(t->err, "a search");
     if (!status) status = fac_trial_once(t, g2, probed);
     if (!status) fac_tensor_doubles(probed[0], 0, count, *out);
     fac_drop_tensors(probed, 1);
@@ -59,7 +59,7 @@ static fac_status one_value(const fac_trial *t, const fac_graph *g, const fac_va
                             fac_tensor **out) {
     fac_value **map = NULL;
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, &map);
-    if (!to) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a search");
+    if (!to) return fac_raise_memory(t->err, "a search");
     fac_forget_outputs(to);
     fac_output(to, "value", map[v->id]);
     fac_graph_sweep(to);

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "passes/frozen.h"
 #include "report/verify/verify.h"
+#include "tensor/tensor_internal.h"
 
 enum { STREAMS = 1 << 16, SMALL = 7, WIDE = 100, TIES = 8, EVERY = 4 };
 enum { MIXED = 1, TIED = 4 };
@@ -101,7 +102,7 @@ static fac_status random_input(const fac_trial *t, int round, size_t i, fac_tens
         return fac_raise(t->err, FAC_E_SHAPE, "the size of input %s is not known",
                          t->a.graph->inputs[i]->name);
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, type.dims, &wide, t->err));
-    double *x = (double *)(uintptr_t)fac_tensor_data(wide);
+    double *x = fac_tensor_memory(wide);
     for (int64_t k = 0; k < n; k++) {
         const bool tied = d.kind == TIED && !t->prime && k % 2 == 0; /* inputs meet there */
         d.stream = (uint64_t)round * STREAMS + (tied ? 0 : i);
@@ -179,7 +180,7 @@ static fac_status take(fac_trial *t, const fac_graph *g) {
 fac_status fac_trial_steps(fac_trial *t) {
     t->at = fac_alloc(MOST, sizeof *t->at);
     t->beside = fac_alloc(t->a.graph->ninputs + 1, sizeof(fac_tensor *));
-    if (!t->at || !t->beside) return fac_raise(t->err, FAC_E_NOMEM, "no memory for corners");
+    if (!t->at || !t->beside) return fac_raise_memory(t->err, "corners");
     FAC_TRY(take(t, t->a.graph));
     return take(t, t->b.graph);
 }

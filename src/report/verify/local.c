@@ -24,7 +24,7 @@ static const double
 static const double NEAR = 1e-3,
                     COARSE = 2e-2; /* what rounding may do to values that are the same */
 
-/* An output that is no pair ends a segment too, but nobody reads on from it. */
+/* An output that is no pair ends a segment too, but nothing reads on from it. */
 typedef struct end {
     fac_pair of;
     bool cut;
@@ -114,10 +114,10 @@ static fac_graph *cut_graph(const local *l, bool second) {
 static fac_status cut_both(local *l) {
     for (int i = 0; i < 2; i++) {
         l->cut[i] = cut_graph(l, i == 1);
-        if (!l->cut[i]) return fac_raise(l->t->err, FAC_E_NOMEM, "no memory for segments");
+        if (!l->cut[i]) return fac_raise_memory(l->t->err, "segments");
         FAC_TRY(fac_graph_check(l->cut[i], l->t->err));
         l->end_of[i] = fac_alloc(l->n + 1, sizeof *l->end_of[i]);
-        if (!l->end_of[i]) return fac_raise(l->t->err, FAC_E_NOMEM, "no memory for segments");
+        if (!l->end_of[i]) return fac_raise_memory(l->t->err, "segments");
         for (size_t k = 0; k < l->n; k++) l->end_of[i][k] = l->cut[i]->outputs[k].value;
     }
     return FAC_OK;
@@ -141,20 +141,19 @@ static fac_status open_part(local *l, size_t first, size_t last, bool second, pa
     fac_trial *t = l->t;
     const char *unknown = NULL;
     fac_graph *cut = take_part(l, first, last, second);
-    fac_status status = cut ? fac_graph_check(cut, t->err)
-                            : fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
+    fac_status status = cut ? fac_graph_check(cut, t->err) : fac_raise_memory(t->err, "a segment");
     to->error_at = fac_alloc(last - first + 1, sizeof *to->error_at);
     if (!status && to->error_at)
         to->graph =
             fac_error_bounds(cut, second ? t->b.coarse : t->a.coarse, to->error_at, &unknown);
     fac_graph_free(cut);
     FAC_TRY(status);
-    if (!to->graph) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
+    if (!to->graph) return fac_raise_memory(t->err, "a segment");
     FAC_TRY(fac_graph_check(to->graph, t->err));
     if (unknown) return l->unknown = unknown, FAC_OK;
     fac_drop_unread_inputs(to->graph);
     to->out = fac_alloc(to->graph->noutputs + 1, sizeof *to->out);
-    if (!to->out) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
+    if (!to->out) return fac_raise_memory(t->err, "a segment");
     return fac_trial_program(t, to->graph, &to->program);
 }
 
@@ -270,7 +269,7 @@ static fac_status take_numbers(local *l) {
     fac_value **map = NULL;
     fac_program *p = NULL;
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, &map);
-    if (!to) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
+    if (!to) return fac_raise_memory(t->err, "a model");
     fac_forget_outputs(to);
     for (size_t k = 0; k < l->npairs; k++) {
         char name[32];

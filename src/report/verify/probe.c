@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "facula/ops.h"
 #include "report/verify/verify.h"
+#include "tensor/tensor_internal.h"
 
 static const uint64_t SEED = 0x70726f6265;
 
@@ -21,7 +22,7 @@ static fac_value *weights(fac_graph *g, int axis, int rank, int64_t size) {
     fac_tensor *t = NULL;
     fac_error err = { 0 };
     fac_status status = fac_tensor_new(NULL, FAC_F32, dims, &t, &err);
-    float *w = status ? NULL : (float *)(uintptr_t)fac_tensor_data(t);
+    float *w = status ? NULL : fac_tensor_memory(t);
     for (int64_t i = 0; w && i < size; i++)
         w[i] = 0.5f + (float)fac_random_uniform(SEED, (uint64_t)axis, (uint64_t)i);
     fac_value *v = status ? fac_graph_raise(g, status, "%s", err.text) : fac_const(g, t);

@@ -54,7 +54,7 @@ fac_status fac_reach_watch(const fac_graph *g, fac_reach **out, fac_graph **watc
     *out = r;
     FAC_TRY(find(r, g, err));
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, &map);
-    if (!to) return fac_raise(err, FAC_E_NOMEM, "no memory for a model");
+    if (!to) return fac_raise_memory(err, "a model");
     for (size_t k = 0; k < r->n; k++)
         if (r->w[k].node->in[0]->type.dtype == FAC_F64) as = FAC_F64;
     for (size_t k = 0; k < r->n; k++) {

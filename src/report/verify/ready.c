@@ -55,7 +55,7 @@ static fac_graph *rounded(const fac_graph *g) {
 static fac_status step(fac_graph *g, fac_graph *made, fac_graph **out, fac_error *err) {
     fac_graph_free(g);
     *out = made;
-    if (!made) return fac_raise(err, FAC_E_NOMEM, "no memory for a model");
+    if (!made) return fac_raise_memory(err, "a model");
     return fac_graph_check(made, err);
 }
 

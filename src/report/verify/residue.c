@@ -55,9 +55,9 @@ fac_status fac_residue_tensor(const fac_tensor *t, int p, fac_tensor **out, doub
     int64_t powers[FAC_PRIME_MOST];
     double x[PIECE], most = 0;
     all_powers(p, powers);
-    if (!data && n > 0) return fac_raise(err, FAC_E_NOMEM, "no memory for weights");
+    if (!data && n > 0) return fac_raise_memory(err, "weights");
     FAC_TRY(fac_tensor_new(NULL, FAC_F32, type.dims, out, err));
-    float *to = (float *)(uintptr_t)fac_tensor_data(*out);
+    float *to = fac_tensor_memory(*out);
     for (int64_t from = 0; from < n; from += PIECE) {
         const int64_t count = n - from < PIECE ? n - from : PIECE;
         fac_convert(FAC_F64, x, type.dtype, data + (size_t)from * bytes, (size_t)count);

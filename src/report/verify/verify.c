@@ -113,7 +113,7 @@ fac_status fac_trial_once(const fac_trial *t, const fac_graph *g, fac_tensor *ou
  * First all of one model, then all of the other, so that one program and its packed weights are in
  * memory at a time. */
 
-fac_status fac_trial_rounds(fac_trial *t, fac_side *s, int first, int rounds) {
+fac_status fac_trial_rounds(fac_trial *t, fac_verify_side *s, int first, int rounds) {
     fac_program *p = NULL;
     fac_drop_tensors(s->out, s->nout);
     fac_release(s->out);
@@ -129,7 +129,7 @@ fac_status fac_trial_rounds(fac_trial *t, fac_side *s, int first, int rounds) {
     return status;
 }
 
-void fac_side_done(fac_side *s) {
+void fac_side_done(fac_verify_side *s) {
     fac_drop_tensors(s->out, s->nout);
     fac_release(s->out);
     fac_graph_free(s->run);
@@ -140,7 +140,7 @@ void fac_side_done(fac_side *s) {
 
 /* ---- bounds of whole networks ---- */
 
-static const fac_tensor *bound_of(const fac_side *s, int round, size_t k) {
+static const fac_tensor *bound_of(const fac_verify_side *s, int round, size_t k) {
     return s->error_at && s->error_at[k] >= 0
                ? s->out[(size_t)round * s->run->noutputs + (size_t)s->error_at[k]]
                : NULL;
@@ -205,11 +205,11 @@ static bool has_coarse(const fac_graph *g) {
 }
 
 /* The model with its bounds; false when some rounding is unknown. */
-static fac_status make_ready(fac_trial *t, fac_side *s, bool *can) {
+static fac_status make_ready(fac_trial *t, fac_verify_side *s, bool *can) {
     const char *unknown = NULL;
     s->error_at = fac_alloc(s->graph->noutputs + 1, sizeof *s->error_at);
     s->run = s->error_at ? fac_error_bounds(s->graph, s->coarse, s->error_at, &unknown) : NULL;
-    if (!s->run) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
+    if (!s->run) return fac_raise_memory(t->err, "a model");
     FAC_TRY(fac_graph_check(s->run, t->err));
     if (unknown)
         *can = false,
@@ -387,7 +387,7 @@ static fac_status judge(fac_trial *t, const fac_graph *a, const fac_graph *b) {
     }
 }
 
-static void close_side(fac_side *s) {
+static void close_side(fac_verify_side *s) {
     fac_side_done(s);
     fac_release(s->error_at);
     fac_graph_free(s->graph);

@@ -12,16 +12,16 @@
 /* ---- one comparison ---- */
 
 /* A model: as it was given with its sizes bound, and what runs in its place. */
-typedef struct fac_side {
+typedef struct fac_verify_side {
     fac_graph *graph, *run;
     fac_tensor **out; /* of all runs, [nout]: rounds times run->noutputs */
     size_t nout;
     int *error_at; /* BOUND: see fac_error_bounds      */
     bool coarse;
-} fac_side;
+} fac_verify_side;
 
 typedef struct fac_trial {
-    fac_side a, b;
+    fac_verify_side a, b;
     fac_device *device;
     const fac_verify_opts *o;
     fac_tensor **in;
@@ -96,8 +96,8 @@ fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program
 /* One run on the trial's inputs, which become the types of g. */
 fac_status fac_trial_run(const fac_trial *t, const fac_graph *g, fac_program *p, fac_tensor *out[]);
 /* All rounds of s->run from the first on, into s->out. */
-fac_status fac_trial_rounds(fac_trial *t, fac_side *s, int first, int rounds);
-void fac_side_done(fac_side *s); /* forgets what ran and its results */
+fac_status fac_trial_rounds(fac_trial *t, fac_verify_side *s, int first, int rounds);
+void fac_side_done(fac_verify_side *s); /* forgets what ran and its results */
 /* Runs g once on tensors of the trial's inputs; out[] has g->noutputs places, all NULL. */
 fac_status fac_trial_once(const fac_trial *t, const fac_graph *g, fac_tensor *out[]);
 void fac_drop_tensors(fac_tensor *t[], size_t n);

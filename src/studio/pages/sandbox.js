@@ -103,7 +103,7 @@ const gradients = async to => {
     const view = picture("the graph of the expression, with values and gradients", 300, (ctx, w) => draw(ctx, w), { height: () => height() });
     view.id = "graph";
     const short = v => v.length === 1 ? number(v[0], 4) : `[${v.slice(0, 4).map(x => number(x, 3)).join(" ")}${v.length > 4 ? " ..." : ""}]`;
-    // Columns by depth: a step stands behind all that it reads.
+    // Columns by depth: a step stands after all that it reads.
     const places = () => {
         const depth = [], used = new Set();
         const mark = k => { if (used.has(k)) return; used.add(k); got.steps[k].in.forEach(mark); };

@@ -34,7 +34,7 @@ def _normed(g: Graph, x: Value, w: Value | None, b: Value | None, rm: Value | No
         one, zero = g.full((c,), 1, x.dt), g.full((c,), 0, x.dt)
         y = g.op("batch_norm", x, one if w is None else w, zero if b is None else b, rm, rv, epsilon=eps)
         said = g.wanted[1][1] if len(g.wanted) > 1 and g.wanted[1] else (0,)
-        nothing = g.full(said, 0, x.dt)                 # nobody reads it; torch's meta kernel says [C]
+        nothing = g.full(said, 0, x.dt)                 # nothing reads it; torch's meta kernel says [C]
         return y, nothing, nothing, rm, rv
     n = x.count // c
     y, mean, var = _own(g, x, eps, w, b)

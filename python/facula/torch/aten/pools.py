@@ -23,7 +23,7 @@ def _pool(kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool, n: int)
 
 
 def _ceil_ok(how: dict[str, Any], shape: Sequence[int], want: Any) -> None:
-    """torch drops windows that begin behind the image; with ceil_mode both must agree."""
+    """torch drops windows that begin past the image; with ceil_mode both must agree."""
     if want is not None and tuple(want) != tuple(shape):
         raise Refused("another size")
 

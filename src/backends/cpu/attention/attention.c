@@ -2,13 +2,14 @@
  * scores.
  *
  * An item is up to two vectors of queries of one head of k and v; with grouped queries the rows of
- * all heads of q that share one of k are one list of queries.  Block by block of keys s[key][query]
- * = sum over d of k[key][d] q[query][d],  p = 2^(s - top),  o[e][query] += sum over keys of
- * v[key][e] p[key] Queries are the lanes of vectors all the way, so k and v are read where they
- * lie, one number after the other; only q and y are turned.  Where every key takes part, a score
- * becomes a weight in the registers that its sum was made in: a block's first keys say how large
- * scores are, and where others are far above them the block is done again, scores first. Scores are
- * divided by ln 2, so that the weights are powers of 2.
+ * all heads of q that share one of k are one list of queries.  Block by block of keys
+ *     s[key][query] = sum over d of k[key][d] q[query][d],  p = 2^(s - top)
+ *     o[e][query] += sum over keys of v[key][e] p[key]
+ * Queries are the lanes of vectors all the way, so k and v are read where they lie, one number
+ * after the other; only q and y are turned.  Where every key takes part, a score becomes a weight
+ * in the registers that its sum was made in: a block's first keys say how large scores are, and
+ * where others are far above them the block is done again, scores first. Scores are divided by ln
+ * 2, so that the weights are powers of 2.
  *
  * Takes what attention() takes but for the output `scores` and a softmax in f64.  k and v after a
  * past are joined first, in the outputs present_key and present_value if these are asked for. */
@@ -19,7 +20,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -364,6 +365,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_attention = { .name = "attention",
                                        .op = &fac_op_attention,
+                                       .rank = 360,
                                        .offer = offer,
                                        .make = make,
                                        .done = done,

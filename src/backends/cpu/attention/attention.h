@@ -24,9 +24,11 @@ typedef struct fac_attention_block {
 } fac_attention_block;
 
 /* y[i][j] = sum over k of a[i][k] w[k][j]:  `tiles` times m rows of y, w and y have one or two
- * vectors a row. _ROWS, _COLUMNS  that, or that added to y when it is complete: long sums are made
- * of short ones _WEIGHTS         2^(that - base), which is added to sum: base is a known score,
- * that of other keys may be above it _CHANGES         p (that - base) */
+ * vectors a row.
+ *   _ROWS, _COLUMNS  that, or that added to y when it is complete: long sums are made of short ones
+ *   _WEIGHTS         2^(that - base), which is added to sum: base is a known score, that of other
+ *                    keys may be above it
+ *   _CHANGES         p (that - base) */
 enum {
     FAC_ATTENTION_ROWS,
     FAC_ATTENTION_COLUMNS,

@@ -1,11 +1,13 @@
 /* Solver "attention_grad": gradients of attention in f32 without a matrix of scores.
  *
  * An item is a part of the queries of one head of k and v.  Queries are taken by blocks, and for
- * each of them the keys by blocks: s[key][query] = k q^T,          p = 2^(s - lse) as the forward
- * pass had them d[key][query] = v dy^T,         ds = p (d - sum of dy y) dv[key] += p dy, dk[key]
- * += ds q,                dq[.][query] += k^T ds five products of tiles in the second cache.
- * Queries are the lanes of s, d and dq, so k, v, p and ds are read as they lie, one number after
- * the other; q and dy are there turned and, for dv and dk, as rows of whole vectors.
+ * each of them the keys by blocks:
+ *     s[key][query] = k q^T,          p = 2^(s - lse)                 as the forward pass had them
+ *     d[key][query] = v dy^T,         ds = p (d - sum of dy y)
+ *     dv[key] += p dy,                dk[key] += ds q,                dq[.][query] += k^T ds
+ * five products of tiles in the second cache.  Queries are the lanes of s, d and dq, so k, v, p and
+ * ds are read as they lie, one number after the other; q and dy are there turned and, for dv and
+ * dk, as rows of whole vectors.
  *
  * Sums over queries go block by block in order.  Heads are shared out over threads; where there are
  * too few of them the queries of a head are parts with sums of their own, which are added in order:
@@ -17,7 +19,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -100,7 +102,7 @@ typedef struct job {
     const plan *a;
     const float *q, *k, *v, *y, *dy, *lse;
     const void *mask;
-    float *dq, *dk, *dv; /* NULL: nobody wants it */
+    float *dq, *dk, *dv; /* NULL: nothing wants it */
     float *sums, *work;
 } job;
 
@@ -380,6 +382,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_attention_grad = { .name = "attention_grad",
                                             .op = &fac_op_attention_grad,
+                                            .rank = 370,
                                             .offer = offer,
                                             .make = make,
                                             .done = done,

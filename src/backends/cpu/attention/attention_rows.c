@@ -5,9 +5,9 @@
 #include "graph/attr.h"
 
 enum {
-    MOST_KEYS = 1 << 24,
-    MOST_SIZE = 1 << 20
-}; /* keys that a float counts exactly; numbers of a head */
+    MOST_KEYS = 1 << 24, /* f32 indexes no more keys exactly */
+    MOST_SIZE = 1 << 20  /* elements per head */
+};
 
 /* ---- shapes ---- */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "backends/cpu/bits/bits_internal.h"
 #include "backends/cpu/device/blocked.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -147,6 +147,7 @@ static void done(fac_device *d, void *plan_) {
 
 const fac_solver fac_cpu_max_pool_codes = { .name = "max_pool_codes/bits",
                                             .op = &fac_op_max_pool_codes,
+                                            .rank = 980,
                                             .offer = offer,
                                             .make = make,
                                             .done = done,

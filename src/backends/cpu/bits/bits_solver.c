@@ -5,7 +5,7 @@
 #include "backends/cpu/bits/bits.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -174,9 +174,21 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_bits = {
-    "conv2d_basis/bits", &fac_op_conv2d_basis, offer, make, done, pack_key, pack, run
-};
-const fac_solver fac_cpu_conv_codes = {
-    "conv2d_codes/bits", &fac_op_conv2d_codes, offer, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_conv_bits = { .name = "conv2d_basis/bits",
+                                       .op = &fac_op_conv2d_basis,
+                                       .rank = 960,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = done,
+                                       .pack_key = pack_key,
+                                       .pack = pack,
+                                       .run = run };
+const fac_solver fac_cpu_conv_codes = { .name = "conv2d_codes/bits",
+                                        .op = &fac_op_conv2d_codes,
+                                        .rank = 970,
+                                        .offer = offer,
+                                        .make = make,
+                                        .done = done,
+                                        .pack_key = pack_key,
+                                        .pack = pack,
+                                        .run = run };

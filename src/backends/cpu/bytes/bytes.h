@@ -12,7 +12,8 @@
 
 /* One tile: two runs of `n` pixels (or one) times two vectors of output channels,
  *   acc[pixel][k] = bias[k] + sum over r, s, c of x[pixel, r, s][c] w[r][s][c][k] - sum[pixel]
- * zero[k] as i32, or where factor is there as bytes: sat(rne(f32(acc) factor[k]) + y_zero). */
+ *       zero[k]
+ * as i32, or where factor is there as bytes: sat(rne(f32(acc) factor[k]) + y_zero). */
 typedef struct fac_byte_tile {
     const uint8_t *x0, *x1; /* x1 NULL: one run */
     int64_t x_pixel, x_row, x_column;

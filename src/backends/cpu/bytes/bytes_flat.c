@@ -6,7 +6,7 @@
 #include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -119,12 +119,14 @@ static fac_status pair_run(const void *plan, fac_device *d, const fac_span *in, 
 
 const fac_solver fac_cpu_qlinear_add = { .name = "qlinear_add/bytes",
                                          .op = &fac_op_qlinear_add,
+                                         .rank = 1030,
                                          .offer = pair_offer,
                                          .make = pair_make,
                                          .done = done,
                                          .run = pair_run };
 const fac_solver fac_cpu_qlinear_mul = { .name = "qlinear_mul/bytes",
                                          .op = &fac_op_qlinear_mul,
+                                         .rank = 1040,
                                          .offer = pair_offer,
                                          .make = pair_make,
                                          .done = done,
@@ -217,6 +219,7 @@ static fac_status max_run(const void *plan, fac_device *d, const fac_span *in, c
 
 const fac_solver fac_cpu_max_pool_bytes = { .name = "max_pool2d/bytes",
                                             .op = &fac_op_max_pool2d,
+                                            .rank = 1050,
                                             .offer = max_offer,
                                             .make = pool_make,
                                             .done = done,
@@ -269,6 +272,7 @@ static fac_status mean_run(const void *plan, fac_device *d, const fac_span *in, 
 
 const fac_solver fac_cpu_qlinear_mean = { .name = "qlinear_global_avg_pool/bytes",
                                           .op = &fac_op_qlinear_global_avg_pool,
+                                          .rank = 1060,
                                           .offer = mean_offer,
                                           .make = pool_make,
                                           .done = done,

@@ -7,7 +7,7 @@
 #include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -226,15 +226,39 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_integer = {
-    "conv_integer/bytes", &fac_op_conv_integer, offer, make, done, pack_key, pack, run
-};
-const fac_solver fac_cpu_qlinear_conv = {
-    "qlinear_conv/bytes", &fac_op_qlinear_conv, offer, make, done, pack_key, pack, run
-};
-const fac_solver fac_cpu_matmul_integer = {
-    "matmul_integer/bytes", &fac_op_matmul_integer, offer, make, done, pack_key, pack, run
-};
-const fac_solver fac_cpu_qlinear_matmul = {
-    "qlinear_matmul/bytes", &fac_op_qlinear_matmul, offer, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_conv_integer = { .name = "conv_integer/bytes",
+                                          .op = &fac_op_conv_integer,
+                                          .rank = 990,
+                                          .offer = offer,
+                                          .make = make,
+                                          .done = done,
+                                          .pack_key = pack_key,
+                                          .pack = pack,
+                                          .run = run };
+const fac_solver fac_cpu_qlinear_conv = { .name = "qlinear_conv/bytes",
+                                          .op = &fac_op_qlinear_conv,
+                                          .rank = 1000,
+                                          .offer = offer,
+                                          .make = make,
+                                          .done = done,
+                                          .pack_key = pack_key,
+                                          .pack = pack,
+                                          .run = run };
+const fac_solver fac_cpu_matmul_integer = { .name = "matmul_integer/bytes",
+                                            .op = &fac_op_matmul_integer,
+                                            .rank = 1010,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = done,
+                                            .pack_key = pack_key,
+                                            .pack = pack,
+                                            .run = run };
+const fac_solver fac_cpu_qlinear_matmul = { .name = "qlinear_matmul/bytes",
+                                            .op = &fac_op_qlinear_matmul,
+                                            .rank = 1020,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = done,
+                                            .pack_key = pack_key,
+                                            .pack = pack,
+                                            .run = run };

@@ -8,10 +8,10 @@
 
 /* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its
  * body is unknown. The gradient of a convolution by its input is, for stride 1, such a convolution
- * too: of dy with the kernel turned by half a turn and its channels exchanged, dx[n,c,i,j] = sum
- * over k,r,s of dy[n,k, i + pad - r dilation, ...] w[k,c,r,s] with the padding (R-1) dilation -
- * pad, which must not be negative. A conv2d_max_pool with windows of 2 x 2 side by side is the
- * convolution of its outputs that lie in such a window. */
+ * too: of dy with the kernel turned by half a turn and its channels exchanged,
+ *   dx[n,c,i,j] = sum over k,r,s of dy[n,k, i + pad - r dilation, ...] w[k,c,r,s]
+ * with the padding (R-1) dilation - pad, which must not be negative. A conv2d_max_pool with windows
+ * of 2 x 2 side by side is the convolution of its outputs that lie in such a window. */
 bool fac_cpu_conv_masked(const fac_device *d, const fac_problem *p, fac_conv_geom *g,
                          fac_epilogue *e);
 /* The same for those that know no masks. */

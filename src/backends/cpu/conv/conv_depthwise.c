@@ -8,7 +8,7 @@
  * item is a band of rows, the share that the layer before left in this cache. */
 #include <limits.h>
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -80,7 +80,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-static bool offer(bool grouped, fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const bool grouped = *(const bool *)p->solver->how;
     const fac_cpu *c = fac_cpu_of(d);
     fac_conv_geom g;
     fac_epilogue e;
@@ -139,24 +140,33 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-static bool offer_depthwise(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(false, d, p, o);
-}
-static bool offer_grouped(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(true, d, p, o);
-}
-
-const fac_solver fac_cpu_conv_depthwise = {
-    "conv2d/depthwise", &fac_op_conv2d, offer_depthwise, make, done, pack_key, pack, run
-};
-const fac_solver fac_cpu_conv_grad_x_depthwise = { "conv2d_grad_x/depthwise",
-                                                   &fac_op_conv2d_grad_x,
-                                                   offer_depthwise,
-                                                   make,
-                                                   done,
-                                                   pack_key,
-                                                   pack,
-                                                   run };
-const fac_solver fac_cpu_conv_grouped = {
-    "conv2d/grouped", &fac_op_conv2d, offer_grouped, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_conv_depthwise = { .name = "conv2d/depthwise",
+                                            .op = &fac_op_conv2d,
+                                            .rank = 140,
+                                            .how = &(const bool){ false },
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = done,
+                                            .pack_key = pack_key,
+                                            .pack = pack,
+                                            .run = run };
+const fac_solver fac_cpu_conv_grad_x_depthwise = { .name = "conv2d_grad_x/depthwise",
+                                                   .op = &fac_op_conv2d_grad_x,
+                                                   .rank = 500,
+                                                   .how = &(const bool){ false },
+                                                   .offer = offer,
+                                                   .make = make,
+                                                   .done = done,
+                                                   .pack_key = pack_key,
+                                                   .pack = pack,
+                                                   .run = run };
+const fac_solver fac_cpu_conv_grouped = { .name = "conv2d/grouped",
+                                          .op = &fac_op_conv2d,
+                                          .rank = 150,
+                                          .how = &(const bool){ true },
+                                          .offer = offer,
+                                          .make = make,
+                                          .done = done,
+                                          .pack_key = pack_key,
+                                          .pack = pack,
+                                          .run = run };

@@ -9,8 +9,8 @@
  *
  * Groups: where they are whole channel blocks, a chunk of output channels sees the blocks of its
  * group.  Any other groups share blocks; there a chunk sees all channels of the groups that it
- * touches, with weights of zero between channels of different groups: 28 channels each cost
- * about 1.8 times their products, at the full speed of the kernel.
+ * touches, with weights of zero between channels of different groups: 28 channels each cost about
+ * 1.8 times their products, at the full speed of the kernel.
  *
  * An image is `rows` rows of `width` pixels, each cut into `across` tiles of nearly the same size:
  * the rows of the image, or all of it as one row when there is nothing between the rows.  Two
@@ -19,16 +19,18 @@
  *
  * Three schedules (measured: layers of six networks):
  *   rows     a thread owns tiles, and does all output channels of some before the next: x is read
- * once, weights stay in L2 bands    a thread owns a band of tiles, and does all of them with one
- * chunk of weights before the next chunk chunks   a thread owns chunks of output channels: each
- * weight is read once by one core; small images, large weights.  Of a chunk that would push x out
- * of L2 all tiles take a slice of its channels before the next slice, whose terms are added to what
- * they wrote: weights come from memory once (512 channels of 3 x 3 at 7 x 7: 675 us, 568 so) */
+ *            once, weights stay in L2
+ *   bands    a thread owns a band of tiles, and does all of them with one chunk of weights before
+ *            the next chunk
+ *   chunks   a thread owns chunks of output channels: each weight is read once by one core; small
+ *            images, large weights.  Of a chunk that would push x out of L2 all tiles take a slice
+ *            of its channels before the next slice, whose terms are added to what they wrote:
+ *            weights come from memory once (512 channels of 3 x 3 at 7 x 7: 675 us, 568 so) */
 #include <limits.h>
 #include <math.h>
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -62,9 +64,7 @@ typedef struct plan {
         *mask_at; /* of a LIST: pixels from x_start, from the first of y...  */
 } plan;
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 /* Images, or places in them; r and mask: NULL for none. */
 typedef struct images {
@@ -239,8 +239,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- chunks of output channels
- * --------------------------------------------------------------------------------------- */
+/* ---- chunks of output channels ---- */
 
 static bool share_blocks(const fac_conv_geom *g, int lanes) {
     return g->groups > 1 && (g->C / g->groups % lanes || g->K / g->groups % lanes);
@@ -288,9 +287,7 @@ static size_t packed_floats(const fac_conv_geom *g, const fac_simd *s) {
     return all < SIZE_MAX / sizeof(float) ? all : 0;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Pixels of all rows lie next to each other, and are those of a 1 x 1 kernel. */
 static bool flat(const plan *p) {
@@ -439,9 +436,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 typedef struct packing {
     const plan *p;
@@ -491,8 +486,21 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_direct = { "conv2d/direct", &fac_op_conv2d, offer, make, done,
-                                         pack_key,        pack,           run };
-const fac_solver fac_cpu_conv_grad_x_direct = {
-    "conv2d_grad_x/direct", &fac_op_conv2d_grad_x, offer, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_conv_direct = { .name = "conv2d/direct",
+                                         .op = &fac_op_conv2d,
+                                         .rank = 110,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };
+const fac_solver fac_cpu_conv_grad_x_direct = { .name = "conv2d_grad_x/direct",
+                                                .op = &fac_op_conv2d_grad_x,
+                                                .rank = 490,
+                                                .offer = offer,
+                                                .make = make,
+                                                .done = done,
+                                                .pack_key = pack_key,
+                                                .pack = pack,
+                                                .run = run };

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/device/padded.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -170,5 +170,12 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_first = { "conv2d/first", &fac_op_conv2d, offer, make,
-                                        done,           pack_key,       pack,  run };
+const fac_solver fac_cpu_conv_first = { .name = "conv2d/first",
+                                        .op = &fac_op_conv2d,
+                                        .rank = 120,
+                                        .offer = offer,
+                                        .make = make,
+                                        .done = done,
+                                        .pack_key = pack_key,
+                                        .pack = pack,
+                                        .run = run };

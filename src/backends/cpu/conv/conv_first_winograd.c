@@ -2,8 +2,8 @@
  * multiplications, by Winograd's transforms along x (simd/winograd_row.c): kernels of 3 columns at
  * stride 1, of 7 at stride 2 and of 11 at stride 4.
  *
- *   V[c][row][point][tile] = rows of x transformed     M[point][k][tile] = sum over c, r of
- * U[k][point][c][r] V     y = M back
+ *   V[c][row][point][tile] = rows of x transformed
+ *   M[point][k][tile] = sum over c, r of U[k][point][c][r] V     y = M back
  *
  * A thread transforms the rows that a band of output rows looks at into its own V, which stays in
  * its second cache; M of one tile of registers stays in the first.  Any number of rows of the
@@ -15,7 +15,7 @@
 #include <string.h>
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -147,9 +147,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* The kind and all sizes; false where there is none, or they do not fit. */
 static bool settle(plan *p) {
@@ -244,9 +242,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 typedef double filters[FAC_WINOGRAD_ROW_POINTS][FAC_WINOGRAD_ROW_OUT];
 
@@ -317,6 +313,12 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_first_winograd = {
-    "conv2d/first_winograd", &fac_op_conv2d, offer, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_conv_first_winograd = { .name = "conv2d/first_winograd",
+                                                 .op = &fac_op_conv2d,
+                                                 .rank = 130,
+                                                 .offer = offer,
+                                                 .make = make,
+                                                 .done = done,
+                                                 .pack_key = pack_key,
+                                                 .pack = pack,
+                                                 .run = run };

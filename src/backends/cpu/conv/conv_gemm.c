@@ -9,7 +9,7 @@
 #include "backends/cpu/device/columns.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/product/gemm.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -206,7 +206,21 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv2d_gemm = { "conv2d/gemm", &fac_op_conv2d, offer, make,
-                                         done,          pack_key,       pack,  run };
-const fac_solver fac_cpu_conv3d_gemm = { "conv3d/gemm", &fac_op_conv3d, offer, make,
-                                         done,          pack_key,       pack,  run };
+const fac_solver fac_cpu_conv2d_gemm = { .name = "conv2d/gemm",
+                                         .op = &fac_op_conv2d,
+                                         .rank = 180,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };
+const fac_solver fac_cpu_conv3d_gemm = { .name = "conv3d/gemm",
+                                         .op = &fac_op_conv3d,
+                                         .rank = 190,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };

@@ -9,7 +9,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/columns.h"
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -141,9 +141,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_conv2d_grad_x_plane = {
-    "conv2d_grad_x/plane", &fac_op_conv2d_grad_x, offer, make, done, NULL, NULL, run_x
-};
-const fac_solver fac_cpu_conv2d_grad_w_plane = {
-    "conv2d_grad_w/plane", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run_w
-};
+const fac_solver fac_cpu_conv2d_grad_x_plane = { .name = "conv2d_grad_x/plane",
+                                                 .op = &fac_op_conv2d_grad_x,
+                                                 .rank = 530,
+                                                 .offer = offer,
+                                                 .make = make,
+                                                 .done = done,
+                                                 .run = run_x };
+const fac_solver fac_cpu_conv2d_grad_w_plane = { .name = "conv2d_grad_w/plane",
+                                                 .op = &fac_op_conv2d_grad_w,
+                                                 .rank = 540,
+                                                 .offer = offer,
+                                                 .make = make,
+                                                 .done = done,
+                                                 .run = run_w };

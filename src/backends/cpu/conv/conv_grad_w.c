@@ -12,7 +12,7 @@
 #include "backends/cpu/device/columns.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/product/gemm.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -179,9 +179,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_conv2d_grad_w = {
-    "conv2d_grad_w/gemm", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_conv3d_grad_w = {
-    "conv3d_grad_w/gemm", &fac_op_conv3d_grad_w, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_conv2d_grad_w = { .name = "conv2d_grad_w/gemm",
+                                           .op = &fac_op_conv2d_grad_w,
+                                           .rank = 560,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .run = run };
+const fac_solver fac_cpu_conv3d_grad_w = { .name = "conv3d_grad_w/gemm",
+                                           .op = &fac_op_conv3d_grad_w,
+                                           .rank = 580,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .run = run };

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -122,6 +122,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_conv_grad_w_depthwise = {
-    "conv2d_grad_w/depthwise", &fac_op_conv2d_grad_w, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_conv_grad_w_depthwise = { .name = "conv2d_grad_w/depthwise",
+                                                   .op = &fac_op_conv2d_grad_w,
+                                                   .rank = 460,
+                                                   .offer = offer,
+                                                   .make = make,
+                                                   .done = done,
+                                                   .run = run };

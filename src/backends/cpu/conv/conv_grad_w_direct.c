@@ -3,22 +3,28 @@
  * dw[k][c][r][s] = sum over images, p, q of x[c][p stride + r dilation - pad][...] dy[k][p][q]: for
  * each tap a tile of channels times 2 vectors of output channels stays in registers while the
  * pixels of a strip pass (simd/outer.c).  Strips of some rows of one block of x and two of dy stay
- * in the first cache while all taps use them; the padding is the zero halo of x.  What 1 x 1
- * kernels compute with a strip is little, so an item takes as many blocks of x and chunks of dy as
- * the sums leave room for, and reads each strip of them from memory once:  bytes read = x K /
- * (chunks 32) + dy C / (blocks 16).  Strips are short streams, whose beginnings memory would be
- * waited for: each call of the kernel brings a block or a vector of the next strip near. direct   x
- * in channel blocks; a tile is taken from the channels of a block first    x planar, few channels
- * (an image as it was loaded), padded by a copy; a tile is taken from the taps along a row An item
- * owns a group of blocks of x (first: all of x) and of chunks of output channels.  Where these are
- * few, the rows of all images are dealt out in parts, whose number follows from the shape alone,
- * and added up afterwards: no number of threads changes a bit.  Any kernel, stride, padding,
- * dilation (first: not along a row); groups 1; f32. */
+ * in the first cache while all taps use them; the padding is the zero halo of x.  A 1 x 1 kernel
+ * computes little with a strip, so an item takes as many blocks of x and chunks of dy as the sums
+ * leave room for, and reads each strip of them from memory once:
+ *
+ *     bytes read = x K / (chunks 32) + dy C / (blocks 16)
+ *
+ * Strips are too short for the hardware prefetcher, so each call of the kernel prefetches a block
+ * or a vector of the next strip.
+ *
+ *   direct   x in channel blocks; a tile is taken from the channels of a block
+ *   first    x planar, few channels (an image as it was loaded), padded by a copy; a tile is taken
+ *            from the taps along a row
+ *
+ * An item owns a group of blocks of x (first: all of x) and of chunks of output channels.  Where
+ * these are few, the rows of all images are split into parts, whose number follows from the shape
+ * alone, and added up afterwards: the number of threads changes no bit.  Any kernel, stride,
+ * padding, dilation (first: not along a row); groups 1; f32. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/device/padded.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -223,9 +229,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Groups as large as the room for their sums, then as small as it takes to have ITEMS of them:
  * whichever side reads less for it is halved, down to where that would read more than the sums of
@@ -284,7 +288,8 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     return fits && fac_size_add(sums, copy, work);
 }
 
-static bool offer(bool planar, fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const bool planar = *(const bool *)p->solver->how;
     plan q = { .cpu = fac_cpu_of(d), .planar = planar };
     const fac_conv_geom *g = &q.g;
     if (!settle(&q, p, &o->work)) return false;
@@ -305,8 +310,8 @@ static bool offer(bool planar, fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
-static fac_status make(bool planar, fac_device *d, const fac_problem *p, void **out,
-                       fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const bool planar = *(const bool *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
     size_t work;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
@@ -328,22 +333,19 @@ static fac_status make(bool planar, fac_device *d, const fac_problem *p, void **
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-static bool offer_direct(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(false, d, p, o);
-}
-static bool offer_first(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(true, d, p, o);
-}
-static fac_status make_direct(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(false, d, p, out, err);
-}
-static fac_status make_first(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(true, d, p, out, err);
-}
-
-const fac_solver fac_cpu_conv_grad_w_direct = {
-    "conv2d_grad_w/direct", &fac_op_conv2d_grad_w, offer_direct, make_direct, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_conv_grad_w_first = {
-    "conv2d_grad_w/first", &fac_op_conv2d_grad_w, offer_first, make_first, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_conv_grad_w_direct = { .name = "conv2d_grad_w/direct",
+                                                .op = &fac_op_conv2d_grad_w,
+                                                .rank = 510,
+                                                .how = &(const bool){ false },
+                                                .offer = offer,
+                                                .make = make,
+                                                .done = done,
+                                                .run = run };
+const fac_solver fac_cpu_conv_grad_w_first = { .name = "conv2d_grad_w/first",
+                                               .op = &fac_op_conv2d_grad_w,
+                                               .rank = 520,
+                                               .how = &(const bool){ true },
+                                               .offer = offer,
+                                               .make = make,
+                                               .done = done,
+                                               .run = run };

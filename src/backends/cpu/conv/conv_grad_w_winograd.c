@@ -2,9 +2,10 @@
  * 5 convolutions of stride 1 with fewer multiplications: the adjoint of Winograd's convolution
  * (conv_winograd.c) by its filters.
  *
- *   y = A^T [(G g G^T) . (B^T x B)] A     so     dg = G^T [ sum over tiles of (B^T x B) . (A dy
- * A^T) ] G V[point][c][tile] = inputs transformed   D[point][k][tile] = gradients transformed
- * U[point][c][k] = sum over tiles of V D
+ *   y = A^T [(G g G^T) . (B^T x B)] A, so
+ *   dg = G^T [ sum over tiles of (B^T x B) . (A dy A^T) ] G
+ *   V[point][c][tile] = inputs transformed   D[point][k][tile] = gradients transformed
+ *   U[point][c][k] = sum over tiles of V D
  *
  * The sums run through the register tile of conv2d_grad_w/direct, a tile being a pixel; what is
  * saved and what it costs in accuracy is as in conv_winograd.c.  Blocks of tiles are transformed by
@@ -16,7 +17,7 @@
  * the order of the tiles: no number of threads changes a bit. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -171,9 +172,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Items whose sums take half of the second cache, but not fewer than ITEMS if there can be as many.
  */
@@ -247,7 +246,8 @@ static bool settle(plan *p, int kind, const fac_problem *problem, size_t *work) 
            fac_size_add(u, scratch, &u) && fac_size_mul(u, sizeof(float), work);
 }
 
-static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const int kind = *(const int *)p->solver->how;
     plan q = { .cpu = fac_cpu_of(d) };
     const fac_conv_geom *g = &q.g;
     if (!settle(&q, kind, p, &o->work)) return false;
@@ -268,7 +268,8 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
-static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const int kind = *(const int *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
     size_t work;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_w/winograd: no memory for a plan");
@@ -280,15 +281,12 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
-FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)
-FAC_WINOGRAD_VARIANT(5x5, FAC_WINOGRAD_2_5)
-
-#define SOLVER(name)                                                                               \
-    {                                                                                              \
-        "conv2d_grad_w/winograd_" #name, &fac_op_conv2d_grad_w, offer_##name, make_##name, done,   \
-            NULL, NULL, run                                                                        \
-    }
-const fac_solver fac_cpu_conv_grad_w_winograd_2x2 = SOLVER(2x2);
-const fac_solver fac_cpu_conv_grad_w_winograd_4x4 = SOLVER(4x4);
-const fac_solver fac_cpu_conv_grad_w_winograd_5x5 = SOLVER(5x5);
+#define SOLVER(name_, kind)                                                                        \
+    .name = "conv2d_grad_w/winograd_" name_, .op = &fac_op_conv2d_grad_w,                          \
+    .how = &(const int){ kind }, .offer = offer, .make = make, .done = done, .run = run
+const fac_solver fac_cpu_conv_grad_w_winograd_2x2 = { SOLVER("2x2", FAC_WINOGRAD_2_3),
+                                                      .rank = 440 };
+const fac_solver fac_cpu_conv_grad_w_winograd_4x4 = { SOLVER("4x4", FAC_WINOGRAD_4_3),
+                                                      .rank = 430 };
+const fac_solver fac_cpu_conv_grad_w_winograd_5x5 = { SOLVER("5x5", FAC_WINOGRAD_2_5),
+                                                      .rank = 450 };

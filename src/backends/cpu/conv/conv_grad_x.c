@@ -13,7 +13,7 @@
 #include "backends/cpu/device/columns.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/product/gemm.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -176,9 +176,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_conv2d_grad_x = {
-    "conv2d_grad_x/gemm", &fac_op_conv2d_grad_x, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_conv3d_grad_x = {
-    "conv3d_grad_x/gemm", &fac_op_conv3d_grad_x, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_conv2d_grad_x = { .name = "conv2d_grad_x/gemm",
+                                           .op = &fac_op_conv2d_grad_x,
+                                           .rank = 550,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .run = run };
+const fac_solver fac_cpu_conv3d_grad_x = { .name = "conv3d_grad_x/gemm",
+                                           .op = &fac_op_conv3d_grad_x,
+                                           .rank = 570,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .run = run };

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -78,9 +78,7 @@ static size_t part_floats(const plan *p, const phase *down, const phase *across)
     return (size_t)(g.R * g.S) * fac_bias_bytes(g.K, p->cpu->simd->lanes) / sizeof(float);
 }
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 /* Pixel m, q of a phase in dx, the residual or the mask. */
 static int64_t place(const plan *p, const fac_layout *l, const phase *down, const phase *across,
@@ -230,9 +228,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 static size_t packed_floats(const plan *p) {
     size_t all = 0;
@@ -273,7 +269,8 @@ static bool settle(plan *p, const fac_problem *problem, int64_t *halo) {
     return *halo <= FAC_HALO_MOST && p->chunks <= INT_MAX / p->bands / g->N;
 }
 
-static bool offer(bool depthwise, fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const bool depthwise = *(const bool *)p->solver->how;
     plan q = { .cpu = fac_cpu_of(d), .depthwise = depthwise };
     const fac_conv_geom *g = &q.g;
     int64_t halo;
@@ -292,8 +289,8 @@ static bool offer(bool depthwise, fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
-static fac_status make(bool depthwise, fac_device *d, const fac_problem *p, void **out,
-                       fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const bool depthwise = *(const bool *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
     int64_t halo;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_x/strided: no memory for a plan");
@@ -307,9 +304,7 @@ static fac_status make(bool depthwise, fac_device *d, const fac_problem *p, void
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
@@ -368,32 +363,24 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-static bool offer_dense(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(false, d, p, o);
-}
-static bool offer_depthwise(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(true, d, p, o);
-}
-static fac_status make_dense(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(false, d, p, out, err);
-}
-static fac_status make_depthwise(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(true, d, p, out, err);
-}
-
-const fac_solver fac_cpu_conv_grad_x_strided = { "conv2d_grad_x/strided",
-                                                 &fac_op_conv2d_grad_x,
-                                                 offer_dense,
-                                                 make_dense,
-                                                 done,
-                                                 pack_key,
-                                                 pack,
-                                                 run };
-const fac_solver fac_cpu_conv_grad_x_strided_depthwise = { "conv2d_grad_x/strided_depthwise",
-                                                           &fac_op_conv2d_grad_x,
-                                                           offer_depthwise,
-                                                           make_depthwise,
-                                                           done,
-                                                           pack_key,
-                                                           pack,
-                                                           run };
+const fac_solver fac_cpu_conv_grad_x_strided = { .name = "conv2d_grad_x/strided",
+                                                 .op = &fac_op_conv2d_grad_x,
+                                                 .rank = 470,
+                                                 .how = &(const bool){ false },
+                                                 .offer = offer,
+                                                 .make = make,
+                                                 .done = done,
+                                                 .pack_key = pack_key,
+                                                 .pack = pack,
+                                                 .run = run };
+const fac_solver fac_cpu_conv_grad_x_strided_depthwise = { .name =
+                                                               "conv2d_grad_x/strided_depthwise",
+                                                           .op = &fac_op_conv2d_grad_x,
+                                                           .rank = 480,
+                                                           .how = &(const bool){ true },
+                                                           .offer = offer,
+                                                           .make = make,
+                                                           .done = done,
+                                                           .pack_key = pack_key,
+                                                           .pack = pack,
+                                                           .run = run };

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/conv/conv_inverted.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
@@ -100,9 +100,7 @@ static fac_status run_channels(const void *plan_, fac_device *d, const fac_span 
     return run(fac_inverted_channels, plan_, in, out, work);
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 static int input_of(const fac_graph *body, const fac_value *v) {
     for (int i = 0; v && i < fac_graph_inputs(body); i++)
@@ -164,9 +162,10 @@ static bool read_body(const fac_problem *p, plan *q) {
 
 /* The three solvers' estimates added up, but for what lies between them, which is not moved.
  *   rows      the rows that bands have in common are computed twice, and short rows cost a little
- * more; where all stays in the second cache of the only thread there is nothing to gain channels
- * the largest share counts; parts of y are written, read and added; planes of e may not fit the
- * second cache and threads for which there is no part are idle. */
+ *             more; where all stays in the second cache of the only thread there is nothing to gain
+ *   channels  the largest share counts; parts of y are written, read and added; planes of e may not
+ *             fit the second cache
+ * and threads for which there is no part are idle. */
 static double seconds_of(const plan *q, bool channels) {
     const fac_conv_geom *e = &q->e.g, *d = &q->d.g, *p = &q->p.g;
     const fac_cpu *c = q->cpu;
@@ -192,7 +191,8 @@ static double seconds_of(const plan *q, bool channels) {
            fac_cpu_seconds(c, 2 * outputs * p_weights * shared, 0.8, 0);
 }
 
-static bool offer(bool channels, fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const bool channels = *(const bool *)p->solver->how;
     plan q = { .cpu = fac_cpu_of(d) };
     const int lanes = q.cpu->simd->lanes;
     for (int i = 0; i < p->nin; i++)
@@ -225,8 +225,8 @@ static bool offer(bool channels, fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
-static fac_status make(bool channels, fac_device *d, const fac_problem *p, void **out,
-                       fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const bool channels = *(const bool *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
     size_t work;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "fused_conv: no memory for a plan");
@@ -239,9 +239,7 @@ static fac_status make(bool channels, fac_device *d, const fac_problem *p, void 
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 /* Which convolution input number `input` belongs to; *bias: as its bias. */
 static int part_of(const plan *p, int input, bool *bias) {
@@ -278,27 +276,23 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-static bool offer_rows(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(false, d, p, o);
-}
-static bool offer_channels(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(true, d, p, o);
-}
-static fac_status make_rows(fac_device *d, const fac_problem *p, void **out, fac_error *e) {
-    return make(false, d, p, out, e);
-}
-static fac_status make_channels(fac_device *d, const fac_problem *p, void **out, fac_error *e) {
-    return make(true, d, p, out, e);
-}
-
-const fac_solver fac_cpu_conv_inverted = {
-    "fused_conv/inverted", &fac_op_fused_conv, offer_rows, make_rows, done, pack_key, pack, run_rows
-};
-const fac_solver fac_cpu_conv_inverted_channels = { "fused_conv/inverted_channels",
-                                                    &fac_op_fused_conv,
-                                                    offer_channels,
-                                                    make_channels,
-                                                    done,
-                                                    pack_key,
-                                                    pack,
-                                                    run_channels };
+const fac_solver fac_cpu_conv_inverted = { .name = "fused_conv/inverted",
+                                           .op = &fac_op_fused_conv,
+                                           .rank = 160,
+                                           .how = &(const bool){ false },
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .pack_key = pack_key,
+                                           .pack = pack,
+                                           .run = run_rows };
+const fac_solver fac_cpu_conv_inverted_channels = { .name = "fused_conv/inverted_channels",
+                                                    .op = &fac_op_fused_conv,
+                                                    .rank = 170,
+                                                    .how = &(const bool){ true },
+                                                    .offer = offer,
+                                                    .make = make,
+                                                    .done = done,
+                                                    .pack_key = pack_key,
+                                                    .pack = pack,
+                                                    .run = run_channels };

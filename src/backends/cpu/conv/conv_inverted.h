@@ -1,9 +1,11 @@
 /* Inverted residuals as one step: what the two ways of doing it share.
  *
- *   e[k] = clip(b1[k] + sum over c of x[c] w1[k][c])                      expansion, 1 x 1; or any
- * convolution of few planes: the first layer of a network d[k] = clip(b2[k] + sum over r, s of
- * e[k][r][s] w2[k][r][s])          depthwise, any kernel and stride y[l] = clip(b3[l] + sum over k
- * of d[k] w3[l][k] + residual[l])        projection, 1 x 1 */
+ *   e[k] = clip(b1[k] + sum over c of x[c] w1[k][c])                  expansion
+ *   d[k] = clip(b2[k] + sum over r, s of e[k][r][s] w2[k][r][s])      depthwise
+ *   y[l] = clip(b3[l] + sum over k of d[k] w3[l][k] + residual[l])    projection, 1 x 1
+ *
+ * The expansion is 1 x 1, or any convolution of few planes (the first layer of a network).  The
+ * depthwise part has any kernel and stride. */
 #ifndef FACULA_CPU_CONV_INVERTED_H
 #define FACULA_CPU_CONV_INVERTED_H
 #include "backends/cpu/conv/conv_common.h"

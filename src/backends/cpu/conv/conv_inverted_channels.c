@@ -91,7 +91,7 @@ static void convolve(const fac_inverted_job *j, const float *ring, float *strip,
     }
 }
 
-/* The padding around the rows of the ring, which nobody writes. */
+/* The padding around the rows of the ring, which nothing writes. */
 static void clear_sides(const fac_inverted *p, float *ring) {
     const fac_conv_geom *g = &p->e.g;
     const int64_t lanes = p->cpu->simd->lanes, side = p->d.g.pad[2] * lanes,

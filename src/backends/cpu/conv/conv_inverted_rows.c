@@ -94,7 +94,7 @@ static void project(const fac_inverted_job *j, const float *strip, float *y, con
     }
 }
 
-/* The padding at both ends of the rows of the ring, which nobody writes. */
+/* The padding at both ends of the rows of the ring, which nothing writes. */
 static void clear_sides(const fac_inverted *p, float *ring) {
     const int64_t lanes = p->cpu->simd->lanes, before = p->d.g.pad[2] * lanes,
                   inside = p->e.g.Q * lanes;

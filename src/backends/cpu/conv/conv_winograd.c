@@ -6,26 +6,28 @@
  * "Fast algorithms for convolutional neural networks", CVPR 2016).
  *
  *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c]
- * V[point][c][tile]     y = M back
+ *       V[point][c][tile]     y = M back
  *
  * The sums are matrix products by the register tile of conv2d/direct, a tile of outputs being a
- * pixel. name                 outputs  kernel  points  products saved  error at most winograd_2x2
- * 2 x 2    3       16      2.25            direct's winograd_4x4         4 x 4    3       36      4
- * 4 times direct's winograd_5x5         2 x 2    5       36      2.8             2 times
+ * pixel.
+ *   name                 outputs  kernel  points  products saved  error at most
+ *   winograd_2x2         2 x 2    3       16      2.25            direct's
+ *   winograd_4x4         4 x 4    3       36      4               4 times direct's
+ *   winograd_5x5         2 x 2    5       36      2.8             2 times
  *   winograd_4x4_5x5     4 x 4    5       64      6.25            10 times
  *   winograd_2x2_strided 2 x 2    3       9       1.44            direct's
  *   winograd_4x4_strided 4 x 4    3       25      1.78            6 times
  * The rule of accuracy, which a test holds the solvers to: the largest difference from the result
  * in f64, relative to the largest output of the layer, against that of conv2d/direct on the same
- * data, adding up all channels at once.  (Measured on random layers: 0.5, 2.5, 1.0, 5.6, 0.8
- * and 3.4 times at the most.) At the highest precision (--precision highest) there is the first one
+ * data, adding up all channels at once.  (Measured on random layers: 0.5, 2.5, 1.0, 5.6, 0.8 and
+ * 3.4 times at the most.) At the highest precision (--precision highest) there is the first one
  * alone.  Inputs that are not finite spread to the whole tile as NaN.  U is made in f64 when
  * weights are packed. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_winograd.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -44,9 +46,7 @@ static int64_t block_begin(const plan *p, int64_t block) {
     return p->tiles.count * block / p->blocks;
 }
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 /* Transforms the inputs of tile t in one channel block to v; the planes of a point lie v_plane
  * apart. */
@@ -271,9 +271,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* The geometry of the problem: of all, and of a group, which must be whole blocks of channels. */
 static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
@@ -286,7 +284,8 @@ static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
            (q->g.C % q->cpu->simd->lanes == 0 && q->g.K % q->cpu->simd->lanes == 0);
 }
 
-static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const int kind = *(const int *)p->solver->how;
     plan q = { .cpu = fac_cpu_of(d) };
     const fac_conv_geom *g = &q.g;
     q.w = &q.cpu->simd->winograd[kind];
@@ -324,7 +323,8 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
-static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const int kind = *(const int *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/winograd: no memory for a plan");
     q->cpu = fac_cpu_of(d);
@@ -340,9 +340,7 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 enum { CHANNELS_OF_ITEM = 16 };
 
@@ -406,29 +404,43 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-/* ---- the six of them
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- the six of them ---- */
 
-FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
-FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)
-FAC_WINOGRAD_VARIANT(5x5, FAC_WINOGRAD_2_5)
-FAC_WINOGRAD_VARIANT(4x4_5x5, FAC_WINOGRAD_4_5)
-FAC_WINOGRAD_VARIANT(2x2_strided, FAC_WINOGRAD_2_3_STRIDED)
-FAC_WINOGRAD_VARIANT(4x4_strided, FAC_WINOGRAD_4_3_STRIDED)
-
-#define SOLVER(op, name)                                                                           \
-    { #op "/winograd_" #name, &fac_op_##op, offer_##name, make_##name, done, pack_key, pack, run }
-const fac_solver fac_cpu_conv_winograd_2x2 = SOLVER(conv2d, 2x2);
-const fac_solver fac_cpu_conv_winograd_4x4 = SOLVER(conv2d, 4x4);
-const fac_solver fac_cpu_conv_winograd_5x5 = SOLVER(conv2d, 5x5);
-const fac_solver fac_cpu_conv_winograd_4x4_5x5 = SOLVER(conv2d, 4x4_5x5);
-const fac_solver fac_cpu_conv_winograd_2x2_strided = SOLVER(conv2d, 2x2_strided);
-const fac_solver fac_cpu_conv_winograd_4x4_strided = SOLVER(conv2d, 4x4_strided);
-const fac_solver fac_cpu_conv_pool_winograd_2x2 = SOLVER(conv2d_max_pool, 2x2);
-const fac_solver fac_cpu_conv_pool_winograd_4x4 = SOLVER(conv2d_max_pool, 4x4);
-const fac_solver fac_cpu_conv_pool_winograd_5x5 = SOLVER(conv2d_max_pool, 5x5);
-const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = SOLVER(conv2d_max_pool, 4x4_5x5);
-const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = SOLVER(conv2d_grad_x, 2x2);
-const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = SOLVER(conv2d_grad_x, 4x4);
-const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = SOLVER(conv2d_grad_x, 5x5);
+#define SOLVER(of, name_, kind)                                                                    \
+    .name = #of "/winograd_" name_, .op = &fac_op_##of, .how = &(const int){ kind },               \
+    .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_conv_winograd_2x2 = { SOLVER(conv2d, "2x2", FAC_WINOGRAD_2_3),
+                                               .rank = 20 };
+const fac_solver fac_cpu_conv_winograd_4x4 = { SOLVER(conv2d, "4x4", FAC_WINOGRAD_4_3),
+                                               .rank = 10 };
+const fac_solver fac_cpu_conv_winograd_5x5 = { SOLVER(conv2d, "5x5", FAC_WINOGRAD_2_5),
+                                               .rank = 40 };
+const fac_solver fac_cpu_conv_winograd_4x4_5x5 = { SOLVER(conv2d, "4x4_5x5", FAC_WINOGRAD_4_5),
+                                                   .rank = 30 };
+const fac_solver fac_cpu_conv_winograd_2x2_strided = {
+    SOLVER(conv2d, "2x2_strided", FAC_WINOGRAD_2_3_STRIDED), .rank = 60
+};
+const fac_solver fac_cpu_conv_winograd_4x4_strided = {
+    SOLVER(conv2d, "4x4_strided", FAC_WINOGRAD_4_3_STRIDED), .rank = 50
+};
+const fac_solver fac_cpu_conv_pool_winograd_2x2 = {
+    SOLVER(conv2d_max_pool, "2x2", FAC_WINOGRAD_2_3), .rank = 80
+};
+const fac_solver fac_cpu_conv_pool_winograd_4x4 = {
+    SOLVER(conv2d_max_pool, "4x4", FAC_WINOGRAD_4_3), .rank = 70
+};
+const fac_solver fac_cpu_conv_pool_winograd_5x5 = {
+    SOLVER(conv2d_max_pool, "5x5", FAC_WINOGRAD_2_5), .rank = 100
+};
+const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = {
+    SOLVER(conv2d_max_pool, "4x4_5x5", FAC_WINOGRAD_4_5), .rank = 90
+};
+const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = {
+    SOLVER(conv2d_grad_x, "2x2", FAC_WINOGRAD_2_3), .rank = 410
+};
+const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = {
+    SOLVER(conv2d_grad_x, "4x4", FAC_WINOGRAD_4_3), .rank = 400
+};
+const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = {
+    SOLVER(conv2d_grad_x, "5x5", FAC_WINOGRAD_2_5), .rank = 420
+};

@@ -55,17 +55,6 @@ typedef float fac_tile_copy[FAC_WINOGRAD_WINDOW * FAC_WINOGRAD_WINDOW * FAC_WINO
 const float *fac_tile_window(const fac_plane *p, int64_t y, int64_t x, int64_t m, float *copy,
                              int64_t *row);
 
-/* offer_<name> and make_<name> for one kind of transforms, from offer() and make() for all of them.
- */
-#define FAC_WINOGRAD_VARIANT(name, kind)                                                           \
-    static bool offer_##name(fac_device *d, fac_problem *p, fac_offer *o) {                        \
-        return offer(kind, d, p, o);                                                               \
-    }                                                                                              \
-    static fac_status make_##name(fac_device *d, const fac_problem *p, void **out,                 \
-                                  fac_error *err) {                                                \
-        return make(kind, d, p, out, err);                                                         \
-    }
-
 /* G of simd/winograd.c. */
 void fac_winograd_filters(const fac_winograd *w, fac_winograd_matrix *G);
 #endif

@@ -59,4 +59,6 @@ static inline double fac_cpu_seconds(const fac_cpu *c, double operations, double
                                      double bytes) {
     return 1e-6 + operations / (c->flops * share) + bytes / (2 * c->bandwidth);
 }
+
+extern const fac_backend fac_backend_cpu;
 #endif

@@ -6,7 +6,7 @@
 #include "ops/conv.h"
 
 typedef struct fac_padded {
-    bool needed; /* else the image itself will do: no padding, no window that looks behind it */
+    bool needed; /* else the image itself will do: no padding, no window that looks past it */
     int64_t height, row, plane; /* rows of a plane; floats from row to row, from plane to plane */
 } fac_padded;
 

@@ -3,8 +3,8 @@
  * best of several tries: it is a limit, not an average. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 #include "backends/cpu/device/cpu.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -13,12 +13,6 @@ enum { TRIES = 15, FORKS = 200, LARGEST = 256 << 20, LEAST = 64 << 20 };
 static const double ENOUGH =
     1e-3; /* seconds of one try: short, so that others leave some of them alone */
 static const double PATIENCE = 50e-6; /* for threads that do not come */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* One measurement: every thread does the same on a part of its own. */
 typedef struct job {
@@ -60,7 +54,7 @@ static void meet(void *arg, int i, int thread) {
     (void)i, (void)thread;
     m->come++;
     for (double start = 0; m->come < m->all;) {
-        const double t = now();
+        const double t = fac_seconds();
         if (start == 0) start = t;
         if (t - start > PATIENCE) return;
     }
@@ -71,9 +65,9 @@ static double best_of(const fac_pool *pool, int threads, fac_task *task, job *j)
     double best = INFINITY;
     j->times = 1;
     for (int k = 0; k < TRIES; k++) {
-        double start = now();
+        double start = fac_seconds();
         fac_parallel(pool, threads, task, j);
-        double seconds = now() - start;
+        double seconds = fac_seconds() - start;
         if (seconds < ENOUGH / 2 && j->times < INT64_MAX / 64) {
             const double more = seconds > 0 ? 1.2 * ENOUGH / seconds : 64;
             j->times = (int64_t)((double)j->times * (more < 2 ? 2 : more > 64 ? 64 : more)) + 1;
@@ -88,12 +82,12 @@ static double best_of(const fac_pool *pool, int threads, fac_task *task, job *j)
 static double fork_join(const fac_pool *pool) {
     double best = INFINITY;
     for (int k = 0; k < TRIES; k++) {
-        double start = now();
+        double start = fac_seconds();
         for (int i = 0; i < FORKS; i++) {
             meeting m = { 0, pool->threads };
             fac_parallel(pool, pool->threads, meet, &m);
         }
-        best = fmin(best, (now() - start) / FORKS);
+        best = fmin(best, (fac_seconds() - start) / FORKS);
     }
     return best;
 }

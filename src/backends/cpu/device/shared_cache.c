@@ -1,5 +1,5 @@
 /* Whether the two cores of a pool have no cache in common now.  In a virtual machine that changes
- * by the second, with the host's cores that stand behind the two.
+ * by the second, with the host's cores that the two run on.
  *
  * A line goes to and fro between them, which takes 60 ns in a cache that both have and 300 where
  * they have none (measured on an EPYC of Zen 4).  Of more than two cores nothing has been measured,

@@ -13,10 +13,11 @@
 #include "facula/status.h"
 
 /* One tile of a convolution or a matrix product: m pixels times n vectors of output channels, all
- * in registers over the whole reduction y[pixel][k] = bias[k] + sum over c, r, s of x[pixel, r,
- * s][c] w[c][r][s][k] and then  clip(y + row_bias[pixel] + residual[pixel][k], lo, hi), masked.  A
- * row of a matrix is a pixel too, R = S = 1. Pixels come in two runs, so that one tile may take two
- * short rows: pixels 0 .. (m+1)/2 - 1 from x0, the others from x1. */
+ * in registers over the whole reduction
+ *     y[pixel][k] = bias[k] + sum over c, r, s of x[pixel, r, s][c] w[c][r][s][k]
+ * and then  clip(y + row_bias[pixel] + residual[pixel][k], lo, hi), masked.  A row of a matrix is a
+ * pixel too, R = S = 1. Pixels come in two runs, so that one tile may take two short rows: pixels 0
+ * .. (m+1)/2 - 1 from x0, the others from x1. */
 typedef struct fac_tile_fill { /* to[i to_row] = from[i from_row], i < rows, a vector each; a number
                                   of times */
     const float *from;
@@ -76,9 +77,10 @@ typedef struct fac_conv_tile_table {
 } fac_conv_tile_table;
 
 /* A tile of the gradient of weights: m numbers of each pixel of x times n vectors of each pixel of
- * dy, added up over all pixels, to[i][k] += sum over planes, rows, pixels of x[pixel][i]
- * dy[pixel][k],    i < m, k < n lanes The m numbers lie next to each other: channels of a block, or
- * taps along a row of a plain image. */
+ * dy, added up over all pixels,
+ *     to[i][k] += sum over planes, rows, pixels of x[pixel][i] dy[pixel][k],    i < m, k < n lanes
+ * The m numbers lie next to each other: channels of a block, or taps along a row of a plain
+ * image. */
 typedef struct fac_outer_tile {
     const float *x, *y; /* y: dy                                      */
     int64_t x_plane, x_row, x_pixel;

@@ -32,8 +32,8 @@ typedef struct fac_lrn_terms {
 enum { FAC_LRN_CHANNELS = 512, FAC_LRN_WINDOW = 64 };
 
 /* One step of Adam on n elements of p, m, v, which may be written where they were read:
- *   m' = m + (g - m) weight;  v' = v keep + g g fresh;  p' = p - rate (m' / (sqrt(v') inverse +
- * epsilon)) */
+ *   m' = m + (g - m) weight;  v' = v keep + g g fresh;
+ *   p' = p - rate (m' / (sqrt(v') inverse + epsilon)) */
 typedef struct fac_adam_numbers {
     float weight, keep, fresh, rate, inverse, epsilon;
 } fac_adam_numbers;
@@ -101,7 +101,7 @@ typedef struct fac_streams {
 enum { FAC_LINES = 256 };
 
 /* A store to a line that is in no cache reads it first, so writing n bytes moves 2 n, unless it
- * goes past the caches; which pays for results that have left them when somebody reads them: what
+ * goes past the caches; which pays for results that have left them when something reads them: what
  * is larger than all second caches, and than half the third one. One of hundreds of megabytes is of
  * many cores and nearly as far as memory, but what its reader finds there comes at twice the rate:
  * up to some tens of megabytes both together are faster so (softmax and its gradient of 12 MB: 1.6

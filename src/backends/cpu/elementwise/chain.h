@@ -3,10 +3,11 @@
  *
  * Slots hold one block of one value.  Slots below `sources` are operands and constants; the others
  * are registers, shared by values that do not live at the same time.  Values are computed in one of
- * four types, the step's loop decides: f32 of f32, f16, bf16    f64 of f64    u64 of u64    i64 of
- * all other integers and bool and bool may also lie as 0 and 1 in any of them.  Every result is
- * narrowed to its own element type at once (f16 rounds, integers wrap), so a chain gives the bits
- * that its nodes give one by one. */
+ * four types, the step's loop decides:
+ *   f32 of f32, f16, bf16    f64 of f64    u64 of u64    i64 of all other integers and bool
+ * and bool may also lie as 0 and 1 in any of them.  Every result is narrowed to its own element
+ * type at once (f16 rounds, integers wrap), so a chain gives the bits that its nodes give one by
+ * one. */
 #ifndef FACULA_CPU_CHAIN_H
 #define FACULA_CPU_CHAIN_H
 #include "facula/backend.h"

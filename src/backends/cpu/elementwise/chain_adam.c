@@ -1,8 +1,9 @@
 /* Recognises the update of Adam (src/optim/adam.c) in a chain, whatever the order of its steps:
- *   m' = m + (g - m) weight   v' = v keep + g g fresh   p' = p - rate (m' / (sqrt(v') inverse +
- * epsilon)) each of which may stand in where(go, new, old).  It is the one chain that every
- * training runs over all that it has, three streams read and written, and step by step the first
- * cache would be slower than memory. */
+ *   m' = m + (g - m) weight   v' = v keep + g g fresh
+ *   p' = p - rate (m' / (sqrt(v') inverse + epsilon))
+ * each of which may stand in where(go, new, old).  It is the one chain that every training runs
+ * over all that it has, three streams read and written, and step by step the first cache would be
+ * slower than memory. */
 #include <math.h>
 #include "backends/cpu/elementwise/chain.h"
 #include "facula/op.h"

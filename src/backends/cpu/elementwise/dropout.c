@@ -3,7 +3,7 @@
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -82,6 +82,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_dropout = {
-    "dropout/f32", &fac_op_dropout, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_dropout = { .name = "dropout/f32",
+                                     .op = &fac_op_dropout,
+                                     .rank = 680,
+                                     .offer = offer,
+                                     .make = make,
+                                     .done = done,
+                                     .run = run };

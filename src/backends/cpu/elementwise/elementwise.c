@@ -9,7 +9,7 @@
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -254,6 +254,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
+/* There was room for a copy of each input; most chains copy none. */
+static void trim_copies(fac_elementwise *e) {
+    void *less = e->copies ? fac_resize(e->copy, (size_t)e->copies, sizeof *e->copy) : NULL;
+    if (!e->copies) fac_release(e->copy);
+    if (!e->copies || less) e->copy = less;
+}
+
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     const fac_cpu *cpu = fac_cpu_of(d);
     fac_elementwise *e = fac_alloc(1, sizeof *e);
@@ -269,6 +276,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
         fac_release(e);
         return status;
     }
+    trim_copies(e);
     e->streams = cpu->simd->streams;
     for (int k = 0; k < e->chain.outs; k++)
         e->out[k].past = e->out[k].direct && !e->adam &&
@@ -301,5 +309,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_fused = {
-    .name = "fused", .offer = offer, .make = make, .done = done, .run = run
+    .name = "fused", .rank = 720, .offer = offer, .make = make, .done = done, .run = run
 };

@@ -6,7 +6,7 @@
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
@@ -187,6 +187,10 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-const fac_solver fac_cpu_group = {
-    .name = "group", .op = &fac_op_group, .offer = offer, .make = make, .done = done, .run = run
-};
+const fac_solver fac_cpu_group = { .name = "group",
+                                   .op = &fac_op_group,
+                                   .rank = 730,
+                                   .offer = offer,
+                                   .make = make,
+                                   .done = done,
+                                   .run = run };

@@ -10,7 +10,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -65,8 +65,7 @@ static bool find(fac_device *d, const fac_problem *p, shadow *s) {
         if (*all == &fac_cpu_half || ((*all)->op && (*all)->op != p->node->op)) continue;
         look(p, s);
         s->solver = *all;
-        s->offer = (fac_offer){ 0 };
-        if ((*all)->offer(d, &s->p, &s->offer)) return true;
+        if (fac_solver_offer(*all, d, &s->p, &s->offer)) return true;
     }
     return false;
 }
@@ -116,7 +115,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
                                           : fac_raise(err, FAC_E_INTERNAL,
                                                       "half: not the problem that was offered for");
     if (!status) place(p, &h->s);
-    if (!status) status = h->s.solver->make(d, &h->s.p, &h->plan, err);
+    if (!status) status = fac_solver_make(h->s.solver, d, &h->s.p, &h->s.offer, &h->plan, err);
     if (status) {
         fac_release(h);
         return status;
@@ -207,6 +206,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_half = { .name = "half",
+                                  .rank = 950,
                                   .offer = offer,
                                   .make = make,
                                   .done = done,

@@ -3,7 +3,7 @@
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -66,6 +66,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_random_bits = {
-    "random_bits/philox", &fac_op_random_bits, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_random_bits = { .name = "random_bits/philox",
+                                         .op = &fac_op_random_bits,
+                                         .rank = 690,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .run = run };

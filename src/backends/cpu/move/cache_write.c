@@ -5,7 +5,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -99,6 +99,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_cache_write = { .name = "cache_write",
                                          .op = &fac_op_cache_write,
+                                         .rank = 200,
                                          .offer = offer,
                                          .make = make,
                                          .done = done,

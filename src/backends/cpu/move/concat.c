@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -86,6 +86,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_concat = {
-    .name = "concat", .op = &fac_op_concat, .offer = offer, .make = make, .done = done, .run = run
-};
+const fac_solver fac_cpu_concat = { .name = "concat",
+                                    .op = &fac_op_concat,
+                                    .rank = 870,
+                                    .offer = offer,
+                                    .make = make,
+                                    .done = done,
+                                    .run = run };

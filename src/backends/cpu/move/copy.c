@@ -2,9 +2,11 @@
  *
  * A blocked axis of C = b m + r elements is two strided axes (m, b) and a rest r, so a copy is a
  * few strided loop nests, the pieces.  A piece is sorted by the strides of the target and merged
- * where both sides allow; what remains inside is one of RUN    both sides contiguous along q:
- * memcpy TURN   the source contiguous along p, the target along q: a transpose STEP   anything
- * else, element by element and the work is shared between threads by tiles. */
+ * where both sides allow; what remains inside is one of
+ *   RUN    both sides contiguous along q: memcpy
+ *   TURN   the source contiguous along p, the target along q: a transpose
+ *   STEP   anything else, element by element
+ * and the work is shared between threads by tiles. */
 #include <stdlib.h>
 #include <string.h>
 #include "backends/cpu/move/copy.h"

@@ -7,7 +7,7 @@
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/picks.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -112,6 +112,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return fac_picks_check(&j.picks, err);
 }
 
-const fac_solver fac_cpu_gather = {
-    .name = "gather", .op = &fac_op_gather, .offer = offer, .make = make, .done = done, .run = run
-};
+const fac_solver fac_cpu_gather = { .name = "gather",
+                                    .op = &fac_op_gather,
+                                    .rank = 900,
+                                    .offer = offer,
+                                    .make = make,
+                                    .done = done,
+                                    .run = run };

@@ -2,7 +2,7 @@
  * whole bytes, indices of any integer type; of those out of range the first one is told. */
 #include "backends/cpu/device/elements.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -108,6 +108,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_gather_elements = { .name = "gather_elements",
                                              .op = &fac_op_gather_elements,
+                                             .rank = 920,
                                              .offer = offer,
                                              .make = make,
                                              .done = done,

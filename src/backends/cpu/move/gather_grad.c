@@ -9,7 +9,7 @@
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/picks.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -116,6 +116,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_gather_grad = { .name = "gather_grad",
                                          .op = &fac_op_gather_grad,
+                                         .rank = 910,
                                          .offer = offer,
                                          .make = make,
                                          .done = done,

@@ -9,7 +9,7 @@
  * Copies move bits: exact, any element type of whole bytes. */
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -161,8 +161,11 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_move = {
-    .name = "move", .offer = offer_move, .make = make_move, .done = done, .run = run
+    .name = "move", .rank = 880, .offer = offer_move, .make = make_move, .done = done, .run = run
 };
-const fac_solver fac_cpu_reshape = {
-    .name = "reshape", .offer = offer_reshape, .make = make_reshape, .done = done, .run = run
-};
+const fac_solver fac_cpu_reshape = { .name = "reshape",
+                                     .rank = 890,
+                                     .offer = offer_reshape,
+                                     .make = make_reshape,
+                                     .done = done,
+                                     .run = run };

@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -94,6 +94,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_pad = {
-    .name = "pad", .op = &fac_op_pad, .offer = offer, .make = make, .done = done, .run = run
-};
+const fac_solver fac_cpu_pad = { .name = "pad",
+                                 .op = &fac_op_pad,
+                                 .rank = 940,
+                                 .offer = offer,
+                                 .make = make,
+                                 .done = done,
+                                 .run = run };

@@ -2,7 +2,7 @@
  * A copy moves bits, so it is exact. */
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -44,6 +44,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_reorder = { .name = "reorder",
                                      .op = &fac_op_identity,
+                                     .rank = 700,
                                      .offer = offer,
                                      .make = make,
                                      .done = done,

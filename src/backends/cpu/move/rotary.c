@@ -3,7 +3,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -143,6 +143,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_rotary = {
-    .name = "rotary", .op = &fac_op_rotary, .offer = offer, .make = make, .done = done, .run = run
-};
+const fac_solver fac_cpu_rotary = { .name = "rotary",
+                                    .op = &fac_op_rotary,
+                                    .rank = 210,
+                                    .offer = offer,
+                                    .make = make,
+                                    .done = done,
+                                    .run = run };

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "backends/cpu/device/elements.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -42,13 +42,15 @@ typedef void meet(const meeting *m);
     MEET(mul, T, (wide)a *(wide)b) MEET(least, T, a < b ? a : b) MEET(most, T, a > b ? a : b)
 #define OF_FLOAT(T)                                                                                \
     MEET(add, T, a + b)                                                                            \
-    MEET(mul, T, a *b) MEET(least, T, isnan(a) || a < b ? a : b)                                   \
-        MEET(most, T, isnan(a) || a > b ? a : b)
+    MEET(mul, T, a *b)                                                                             \
+    MEET(least, T, isnan(a) || a < b ? a : b) MEET(most, T, isnan(a) || a > b ? a : b)
 MEET(put, uint8_t, b)
-MEET(put, uint16_t, b) MEET(put, uint32_t, b) MEET(put, uint64_t, b) OF_INTEGER(int8_t, uint32_t)
-    OF_INTEGER(int16_t, uint32_t) OF_INTEGER(int32_t, uint32_t) OF_INTEGER(int64_t, uint64_t)
-        OF_INTEGER(uint8_t, uint32_t) OF_INTEGER(uint16_t, uint32_t) OF_INTEGER(uint32_t, uint32_t)
-            OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
+MEET(put, uint16_t, b)
+MEET(put, uint32_t, b)
+MEET(put, uint64_t, b) OF_INTEGER(int8_t, uint32_t) OF_INTEGER(int16_t, uint32_t)
+    OF_INTEGER(int32_t, uint32_t) OF_INTEGER(int64_t, uint64_t) OF_INTEGER(uint8_t, uint32_t)
+        OF_INTEGER(uint16_t, uint32_t) OF_INTEGER(uint32_t, uint32_t) OF_INTEGER(uint64_t, uint64_t)
+            OF_FLOAT(float) OF_FLOAT(double)
 #define ALL(T)                                                                                     \
     { NULL, add_##T, mul_##T, least_##T, most_##T }
                 static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
@@ -217,6 +219,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_scatter_elements = { .name = "scatter_elements",
                                               .op = &fac_op_scatter_elements,
+                                              .rank = 930,
                                               .offer = offer,
                                               .make = make,
                                               .done = done,

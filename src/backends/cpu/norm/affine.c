@@ -1,13 +1,14 @@
 /* Solver "affine": one factor and one summand a channel and a clip, as a batch norm and its
- * activation before a convolution: y[n,c,h,w] = clip(x[n,c,h,w] s[c] + t[c], lo, hi)      s, t
- * f32[C,1,1] known before the run on blocked images, a vector being one pixel of a block of
- * channels, so that s and t are registers, where the chains of elementwise.c copy them out for
- * every block.  f32, one rounding of the product and the sum.  Bound by memory. */
+ * activation before a convolution:
+ *   y[n,c,h,w] = clip(x[n,c,h,w] s[c] + t[c], lo, hi)      s, t f32[C,1,1] known before the run
+ * on blocked images, a vector being one pixel of a block of channels, so that s and t are
+ * registers, where the chains of elementwise.c copy them out for every block.  f32, one rounding of
+ * the product and the sum.  Bound by memory. */
 #include <limits.h>
 #include <math.h>
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/conv/conv_common.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
@@ -148,6 +149,12 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_affine = {
-    "affine", &fac_op_fused, offer, make, done, pack_key, pack, run
-};
+const fac_solver fac_cpu_affine = { .name = "affine",
+                                    .op = &fac_op_fused,
+                                    .rank = 710,
+                                    .offer = offer,
+                                    .make = make,
+                                    .done = done,
+                                    .pack_key = pack_key,
+                                    .pack = pack,
+                                    .run = run };

@@ -5,10 +5,11 @@
  * Each lane is a channel.  Strips of rows are short enough for the first cache, where they are read
  * twice, so memory is read once for the statistics: the mean of the strip, then squares around it.
  * Strips are put together in f64 (Chan, Golub and LeVeque, 1979):  with n_a, m_a, s_a and n_b, m_b,
- * s_b m = m_a + (m_b - m_a) n_b / n,   s = s_a + s_b + (m_b - m_a)^2 n_a n_b / n and sums of dy (x
- * - m) follow the mean when it moves.  An item is a channel block, which it reads again while it is
- * near; where blocks are few, their rows are dealt out in parts, whose number follows from the
- * shape alone: no number of threads changes a bit.
+ * s_b
+ *   m = m_a + (m_b - m_a) n_b / n,   s = s_a + s_b + (m_b - m_a)^2 n_a n_b / n
+ * and sums of dy (x - m) follow the mean when it moves.  An item is a channel block, which it reads
+ * again while it is near; where blocks are few, their rows are dealt out in parts, whose number
+ * follows from the shape alone: no number of threads changes a bit.
  *
  * What bounds it is memory.  A result that is larger than the second caches goes past all of them:
  * its lines need not be read for being written, and its readers are convolutions, which compute
@@ -19,7 +20,7 @@
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/elementwise/epilogue.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -241,9 +242,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* All but the layouts. */
 static bool settle(plan *p, const fac_problem *problem) {
@@ -308,12 +307,24 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_batch_norm_blocked = {
-    "batch_norm/blocked", &fac_op_batch_norm, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_batch_norm_act_grad_blocked = {
-    "batch_norm_act_grad/blocked", &fac_op_batch_norm_act_grad, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_batch_norm_grad_blocked = {
-    "batch_norm_grad/blocked", &fac_op_batch_norm_grad, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_batch_norm_blocked = { .name = "batch_norm/blocked",
+                                                .op = &fac_op_batch_norm,
+                                                .rank = 630,
+                                                .offer = offer,
+                                                .make = make,
+                                                .done = done,
+                                                .run = run };
+const fac_solver fac_cpu_batch_norm_act_grad_blocked = { .name = "batch_norm_act_grad/blocked",
+                                                         .op = &fac_op_batch_norm_act_grad,
+                                                         .rank = 650,
+                                                         .offer = offer,
+                                                         .make = make,
+                                                         .done = done,
+                                                         .run = run };
+const fac_solver fac_cpu_batch_norm_grad_blocked = { .name = "batch_norm_grad/blocked",
+                                                     .op = &fac_op_batch_norm_grad,
+                                                     .rank = 640,
+                                                     .offer = offer,
+                                                     .make = make,
+                                                     .done = done,
+                                                     .run = run };

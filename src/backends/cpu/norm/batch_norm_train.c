@@ -8,7 +8,7 @@
 #include <math.h>
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -144,9 +144,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_batch_norm_train = {
-    "batch_norm/train", &fac_op_batch_norm, offer, make, done, NULL, NULL, run_train
-};
-const fac_solver fac_cpu_batch_norm_grad = {
-    "batch_norm_grad/channel", &fac_op_batch_norm_grad, offer, make, done, NULL, NULL, run_gradient
-};
+const fac_solver fac_cpu_batch_norm_train = { .name = "batch_norm/train",
+                                              .op = &fac_op_batch_norm,
+                                              .rank = 660,
+                                              .offer = offer,
+                                              .make = make,
+                                              .done = done,
+                                              .run = run_train };
+const fac_solver fac_cpu_batch_norm_grad = { .name = "batch_norm_grad/channel",
+                                             .op = &fac_op_batch_norm_grad,
+                                             .rank = 670,
+                                             .offer = offer,
+                                             .make = make,
+                                             .done = done,
+                                             .run = run_gradient };

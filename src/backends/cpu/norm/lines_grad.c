@@ -1,17 +1,19 @@
 /* Solvers "softmax_grad", "log_softmax_grad", "layer_norm_grad" and "rms_norm_grad": gradients
  * along the last dims of contiguous f32, in two passes over each line while it is in the first
- * cache, so that memory is read and written once: dx = y (dy - sum of dy y) dx = dy - exp(y) sum of
- * dy dx = (g - mean g - hat mean(g hat)) / deviation,   g = dy scale,   dscale = sum dy hat, dbias
- * = sum dy (of rms_norm both means, of x and of g, are left out) Sums over all lines are made by
- * parts, whose number follows from the shape alone, in f32 each and put together in f64: no number
- * of threads changes a bit. */
+ * cache, so that memory is read and written once:
+ *   dx = y (dy - sum of dy y)
+ *   dx = dy - exp(y) sum of dy
+ *   dx = (g - mean g - hat mean(g hat)) / deviation,   g = dy scale
+ *   dscale = sum dy hat,   dbias = sum dy
+ * (rms_norm leaves both means out).  Sums over all lines are made by parts, whose number follows
+ * from the shape alone, in f32 each and put together in f64: no number of threads changes a bit. */
 #include <math.h>
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -210,15 +212,31 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_softmax_grad = {
-    "softmax_grad", &fac_op_softmax_grad, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_log_softmax_grad = {
-    "log_softmax_grad", &fac_op_log_softmax_grad, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_layer_norm_grad = {
-    "layer_norm_grad", &fac_op_layer_norm_grad, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_rms_norm_grad = {
-    "rms_norm_grad", &fac_op_rms_norm_grad, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_softmax_grad = { .name = "softmax_grad",
+                                          .op = &fac_op_softmax_grad,
+                                          .rank = 820,
+                                          .offer = offer,
+                                          .make = make,
+                                          .done = done,
+                                          .run = run };
+const fac_solver fac_cpu_log_softmax_grad = { .name = "log_softmax_grad",
+                                              .op = &fac_op_log_softmax_grad,
+                                              .rank = 830,
+                                              .offer = offer,
+                                              .make = make,
+                                              .done = done,
+                                              .run = run };
+const fac_solver fac_cpu_layer_norm_grad = { .name = "layer_norm_grad",
+                                             .op = &fac_op_layer_norm_grad,
+                                             .rank = 840,
+                                             .offer = offer,
+                                             .make = make,
+                                             .done = done,
+                                             .run = run };
+const fac_solver fac_cpu_rms_norm_grad = { .name = "rms_norm_grad",
+                                           .op = &fac_op_rms_norm_grad,
+                                           .rank = 850,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .run = run };

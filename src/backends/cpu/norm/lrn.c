@@ -8,7 +8,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -132,6 +132,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_lrn = {
-    .name = "lrn", .op = &fac_op_lrn, .offer = offer, .make = make, .done = done, .run = run
-};
+const fac_solver fac_cpu_lrn = { .name = "lrn",
+                                 .op = &fac_op_lrn,
+                                 .rank = 860,
+                                 .offer = offer,
+                                 .make = make,
+                                 .done = done,
+                                 .run = run };

@@ -10,7 +10,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -254,5 +254,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_norm = {
-    .name = "norm", .offer = offer, .make = make, .done = done, .run = run
+    .name = "norm", .rank = 810, .offer = offer, .make = make, .done = done, .run = run
 };

@@ -7,7 +7,7 @@
 #include "graph/attr.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -111,5 +111,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_softmax = {
-    .name = "softmax", .offer = offer, .make = make, .done = done, .run = run
+    .name = "softmax", .rank = 760, .offer = offer, .make = make, .done = done, .run = run
 };

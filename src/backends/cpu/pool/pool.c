@@ -5,7 +5,7 @@
  * the maximum is exact, the mean is a sum of at most R rows and S columns and one division. */
 #include <limits.h>
 #include "backends/cpu/device/blocked.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -105,9 +105,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_max_pool = {
-    "max_pool2d/blocked", &fac_op_max_pool2d, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_avg_pool = {
-    "avg_pool2d/blocked", &fac_op_avg_pool2d, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_max_pool = { .name = "max_pool2d/blocked",
+                                      .op = &fac_op_max_pool2d,
+                                      .rank = 380,
+                                      .offer = offer,
+                                      .make = make,
+                                      .done = done,
+                                      .run = run };
+const fac_solver fac_cpu_avg_pool = { .name = "avg_pool2d/blocked",
+                                      .op = &fac_op_avg_pool2d,
+                                      .rank = 390,
+                                      .offer = offer,
+                                      .make = make,
+                                      .done = done,
+                                      .run = run };

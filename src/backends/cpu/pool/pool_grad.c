@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -140,9 +140,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_max_pool_grad = {
-    "max_pool2d_grad/plain", &fac_op_max_pool2d_grad, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_avg_pool_grad = {
-    "avg_pool2d_grad/plain", &fac_op_avg_pool2d_grad, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_max_pool_grad = { .name = "max_pool2d_grad/plain",
+                                           .op = &fac_op_max_pool2d_grad,
+                                           .rank = 590,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .run = run };
+const fac_solver fac_cpu_avg_pool_grad = { .name = "avg_pool2d_grad/plain",
+                                           .op = &fac_op_avg_pool2d_grad,
+                                           .rank = 600,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .run = run };

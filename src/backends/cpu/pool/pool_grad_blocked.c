@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -107,9 +107,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_max_pool_grad_blocked = {
-    "max_pool2d_grad/blocked", &fac_op_max_pool2d_grad, offer, make, done, NULL, NULL, run
-};
-const fac_solver fac_cpu_avg_pool_grad_blocked = {
-    "avg_pool2d_grad/blocked", &fac_op_avg_pool2d_grad, offer, make, done, NULL, NULL, run
-};
+const fac_solver fac_cpu_max_pool_grad_blocked = { .name = "max_pool2d_grad/blocked",
+                                                   .op = &fac_op_max_pool2d_grad,
+                                                   .rank = 610,
+                                                   .offer = offer,
+                                                   .make = make,
+                                                   .done = done,
+                                                   .run = run };
+const fac_solver fac_cpu_avg_pool_grad_blocked = { .name = "avg_pool2d_grad/blocked",
+                                                   .op = &fac_op_avg_pool2d_grad,
+                                                   .rank = 620,
+                                                   .offer = offer,
+                                                   .make = make,
+                                                   .done = done,
+                                                   .run = run };

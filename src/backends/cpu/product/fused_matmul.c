@@ -9,7 +9,7 @@
 #include <math.h>
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/product/gemm.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -99,9 +99,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* The chain over a tile of rows that are `width` columns wide. */
 static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_elementwise *e) {
@@ -226,6 +224,7 @@ static void done(fac_device *d, void *plan_) {
 
 const fac_solver fac_cpu_fused_matmul = { .name = "fused_matmul",
                                           .op = &fac_op_fused_matmul,
+                                          .rank = 250,
                                           .offer = offer,
                                           .make = make,
                                           .done = done,

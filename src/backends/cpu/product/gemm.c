@@ -181,8 +181,7 @@ void fac_gemm_rows(const fac_gemm_job *g, fac_gemm_block at, const float *a, int
     slab(g, at, a, 0, row, b, edge);
 }
 
-/* ---- operands that are packed as they are needed
- * --------------------------------------------------------------------- */
+/* ---- operands that are packed as they are needed ---- */
 
 /* A line of each row of the tile of a that comes next, at each of its steps; two of each row of the
  * next piece of b. */

@@ -14,7 +14,7 @@
 #include "backends/cpu/elementwise/epilogue.h"
 #include "backends/cpu/product/slab.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -210,6 +210,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 
 const fac_solver fac_cpu_linear_blocks = { .name = "linear/blocks",
                                            .op = &fac_op_linear,
+                                           .rank = 220,
                                            .offer = offer,
                                            .make = make,
                                            .done = done,

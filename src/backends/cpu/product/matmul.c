@@ -10,7 +10,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/product/matmul.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -32,9 +32,7 @@ typedef struct plan {
     size_t packed, per_thread; /* floats: of one b; scratch                              */
 } plan;
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 typedef struct job {
     const plan *p;
@@ -99,9 +97,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Blocks of rows times parts of panels, so that all threads end soonest.  The unit is a product of
  * a row tile and a panel: to pack a tile takes two of it, to bring in a panel half of one
@@ -216,9 +212,30 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_gemm = { "linear/gemm", &fac_op_linear, offer, make,
-                                         done,          pack_key,       pack,  run };
-const fac_solver fac_cpu_matmul_gemm = { "matmul/gemm", &fac_op_matmul, offer, make,
-                                         done,          pack_key,       pack,  run };
-const fac_solver fac_cpu_gemm_gemm = { "gemm/gemm", &fac_op_gemm, offer, make,
-                                       done,        pack_key,     pack,  run };
+const fac_solver fac_cpu_linear_gemm = { .name = "linear/gemm",
+                                         .op = &fac_op_linear,
+                                         .rank = 330,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };
+const fac_solver fac_cpu_matmul_gemm = { .name = "matmul/gemm",
+                                         .op = &fac_op_matmul,
+                                         .rank = 340,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .pack_key = pack_key,
+                                         .pack = pack,
+                                         .run = run };
+const fac_solver fac_cpu_gemm_gemm = { .name = "gemm/gemm",
+                                       .op = &fac_op_gemm,
+                                       .rank = 350,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = done,
+                                       .pack_key = pack_key,
+                                       .pack = pack,
+                                       .run = run };

@@ -11,7 +11,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/product/matmul.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -95,9 +95,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* Row tiles whose slab of a, with two panels of b, is about the second cache: some of it may come
  * from the third one, four bytes a cycle, which is less than packing b for twice as many blocks
@@ -223,9 +221,30 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_computed = { "linear/computed", &fac_op_linear, offer, make, done,
-                                             pack_key,          pack,           run };
-const fac_solver fac_cpu_matmul_computed = { "matmul/computed", &fac_op_matmul, offer, make, done,
-                                             pack_key,          pack,           run };
-const fac_solver fac_cpu_gemm_computed = { "gemm/computed", &fac_op_gemm, offer, make, done,
-                                           pack_key,        pack,         run };
+const fac_solver fac_cpu_linear_computed = { .name = "linear/computed",
+                                             .op = &fac_op_linear,
+                                             .rank = 300,
+                                             .offer = offer,
+                                             .make = make,
+                                             .done = done,
+                                             .pack_key = pack_key,
+                                             .pack = pack,
+                                             .run = run };
+const fac_solver fac_cpu_matmul_computed = { .name = "matmul/computed",
+                                             .op = &fac_op_matmul,
+                                             .rank = 310,
+                                             .offer = offer,
+                                             .make = make,
+                                             .done = done,
+                                             .pack_key = pack_key,
+                                             .pack = pack,
+                                             .run = run };
+const fac_solver fac_cpu_gemm_computed = { .name = "gemm/computed",
+                                           .op = &fac_op_gemm,
+                                           .rank = 320,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = done,
+                                           .pack_key = pack_key,
+                                           .pack = pack,
+                                           .run = run };

@@ -6,7 +6,7 @@
  * f32: nothing is rounded but sums. */
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/product/nbits.h"
 #include "backends/cpu/product/slab.h"
 #include "base/error.h"
@@ -163,6 +163,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 
 const fac_solver fac_cpu_matmul_nbits = { .name = "matmul_nbits/blocks",
                                           .op = &fac_op_matmul_nbits,
+                                          .rank = 225,
                                           .offer = offer,
                                           .make = make,
                                           .done = done,

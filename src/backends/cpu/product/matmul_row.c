@@ -16,7 +16,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/product/matmul.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -245,9 +245,30 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_row = { "linear/row", &fac_op_linear, offer, make,
-                                        done,         pack_key,       pack,  run };
-const fac_solver fac_cpu_matmul_row = { "matmul/row", &fac_op_matmul, offer, make,
-                                        done,         pack_key,       pack,  run };
-const fac_solver fac_cpu_gemm_row = { "gemm/row", &fac_op_gemm, offer, make,
-                                      done,       pack_key,     pack,  run };
+const fac_solver fac_cpu_linear_row = { .name = "linear/row",
+                                        .op = &fac_op_linear,
+                                        .rank = 260,
+                                        .offer = offer,
+                                        .make = make,
+                                        .done = done,
+                                        .pack_key = pack_key,
+                                        .pack = pack,
+                                        .run = run };
+const fac_solver fac_cpu_matmul_row = { .name = "matmul/row",
+                                        .op = &fac_op_matmul,
+                                        .rank = 270,
+                                        .offer = offer,
+                                        .make = make,
+                                        .done = done,
+                                        .pack_key = pack_key,
+                                        .pack = pack,
+                                        .run = run };
+const fac_solver fac_cpu_gemm_row = { .name = "gemm/row",
+                                      .op = &fac_op_gemm,
+                                      .rank = 280,
+                                      .offer = offer,
+                                      .make = make,
+                                      .done = done,
+                                      .pack_key = pack_key,
+                                      .pack = pack,
+                                      .run = run };

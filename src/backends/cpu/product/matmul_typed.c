@@ -11,7 +11,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/product/matmul.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -118,9 +118,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-/* ---- packing
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- packing ---- */
 
 typedef struct job {
     const plan *p;
@@ -211,9 +209,7 @@ static void pack_panel(void *arg, int i, int thread) {
     }
 }
 
-/* ---- products
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- products ---- */
 
 /* n numbers of row `row` of y from sums, with c; sums may be y itself where elements are as wide as
  * they. */
@@ -318,5 +314,5 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 const fac_solver fac_cpu_typed = {
-    .name = "typed", .offer = offer, .make = make, .done = done, .run = run
+    .name = "typed", .rank = 290, .offer = offer, .make = make, .done = done, .run = run
 };

@@ -3,18 +3,20 @@
  *
  * Packing such a matrix would move four times the bytes that the product needs, so it is read where
  * it lies, once, in pieces that are brought into the form of the register tile inside the first
- * cache.  Time is that of reading it. linear   y[m][o] = sum over i of x[m][i] w[o][i]:  sums run
- * along the rows of w: dot products (simd/dots.c); of more rows than MOST_DOTS, where arithmetic is
- * what takes time, w is the left side of a product:  y^T = w x^T matmul   y[m][n] = sum over k of
- * a[m][k] b[k][n]:  sums run across the rows of b, some of which are added to y at a time The order
- * of a sum does not depend on how the work is shared out. */
+ * cache.  Time is that of reading it.
+ *   linear   y[m][o] = sum over i of x[m][i] w[o][i]:  sums run along the rows of w: dot products
+ *            (simd/dots.c); of more rows than MOST_DOTS, where arithmetic is what takes time, w is
+ *            the left side of a product:  y^T = w x^T
+ *   matmul   y[m][n] = sum over k of a[m][k] b[k][n]:  sums run across the rows of b, some of which
+ *            are added to y at a time
+ * The order of a sum does not depend on how the work is shared out. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -49,9 +51,7 @@ static float *scratch_of(const job *j, int thread) {
     return j->scratch + (size_t)thread * j->p->per_thread;
 }
 
-/* ---- linear
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- linear ---- */
 
 static void pack_x(void *arg, int panel, int thread) {
     const job *j = arg;
@@ -101,11 +101,9 @@ static void rows_of_w(void *arg, int i, int thread) {
         }
 }
 
-/* ---- matmul
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- matmul ---- */
 
-/* Rows k..end-1 of a panel of b to `to`; what comes behind it is on its way meanwhile. */
+/* Rows k..end-1 of a panel of b to `to`; what comes after it is on its way meanwhile. */
 static void bring(const plan *p, const float *b, int64_t n0, int64_t width, int64_t k, int64_t end,
                   float *to) {
     int64_t here = p->N - n0 < width ? p->N - n0 : width;
@@ -177,9 +175,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- offer and make
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- offer and make ---- */
 
 /* All but the layouts. */
 static bool settle(plan *p, const fac_problem *problem, size_t *work) {
@@ -241,7 +237,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_linear_thin = { "linear/thin", &fac_op_linear, offer, make,
-                                         done,          NULL,           NULL,  run };
-const fac_solver fac_cpu_matmul_thin = { "matmul/thin", &fac_op_matmul, offer, make,
-                                         done,          NULL,           NULL,  run };
+const fac_solver fac_cpu_linear_thin = { .name = "linear/thin",
+                                         .op = &fac_op_linear,
+                                         .rank = 230,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .run = run };
+const fac_solver fac_cpu_matmul_thin = { .name = "matmul/thin",
+                                         .op = &fac_op_matmul,
+                                         .rank = 240,
+                                         .offer = offer,
+                                         .make = make,
+                                         .done = done,
+                                         .run = run };

@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -94,5 +94,5 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 const fac_solver fac_cpu_arg = {
-    .name = "arg", .offer = offer, .make = make, .done = done, .run = run
+    .name = "arg", .rank = 770, .offer = offer, .make = make, .done = done, .run = run
 };

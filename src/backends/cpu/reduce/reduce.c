@@ -10,7 +10,7 @@
 #include <string.h>
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -327,5 +327,5 @@ static void done(fac_device *d, void *arg) {
 }
 
 const fac_solver fac_cpu_reduce = {
-    .name = "reduce", .offer = offer, .make = make, .done = done, .run = run
+    .name = "reduce", .rank = 750, .offer = offer, .make = make, .done = done, .run = run
 };

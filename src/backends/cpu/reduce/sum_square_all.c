@@ -6,7 +6,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -122,6 +122,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_sum_square_all = { .name = "sum_square_all",
                                             .op = &fac_op_sum_square_all,
+                                            .rank = 740,
                                             .offer = offer,
                                             .make = make,
                                             .done = done,

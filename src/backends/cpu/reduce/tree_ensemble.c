@@ -6,7 +6,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/ml/tree.h"
@@ -202,6 +202,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cpu_tree_ensemble = { .name = "tree_ensemble",
                                            .op = &fac_op_tree_ensemble,
+                                           .rank = 780,
                                            .offer = offer,
                                            .make = make,
                                            .done = done,

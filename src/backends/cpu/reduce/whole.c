@@ -8,7 +8,7 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/lines.h"
@@ -99,7 +99,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *t = fac_alloc(1, sizeof *t);
-    if (!t) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    if (!t) return fac_raise_memory(err, "a plan");
     build(p, fac_cpu_of(d)->simd->isa, t);
     *out = t;
     return FAC_OK;
@@ -171,5 +171,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_whole = {
-    .name = "whole", .offer = offer, .make = make, .done = done, .run = run
+    .name = "whole", .rank = 790, .offer = offer, .make = make, .done = done, .run = run
 };

@@ -1,11 +1,13 @@
 /* Products of weights in blocks of 32 with rows of 8-bit numbers: see product/block_dots.h.
  *
  * All types are w = d u + m with u of 0..255: q4_0 m = -8 d, q4_1 its own m, q8_0 u = q + 128, m =
- * -128 d.  So sum of w x = d dx sum(u xq) + m (dx sum xq) where the second sums belong to x alone.
- * u xq are added in 32 bits: vpdpbusd takes 64 of them at a time, two blocks, whose sums lie in the
- * halves of a vector; without it products of pairs are added in 16 bits, which 8-bit u would
- * overflow: those are taken as signed numbers by their magnitudes.  q4_k's parts of 32 are blocks
- * of q4_1 with d and m of their own, q6_k has a scale for 16 numbers. */
+ * -128 d.  So
+ *     sum of w x = d dx sum(u xq) + m (dx sum xq)
+ * where the second sums belong to x alone.  u xq are added in 32 bits: vpdpbusd takes 64 of them at
+ * a time, two blocks, whose sums lie in the halves of a vector; without it products of pairs are
+ * added in 16 bits, which 8-bit u would overflow: those are taken as signed numbers by their
+ * magnitudes.  q4_k's parts of 32 are blocks of q4_1 with d and m of their own, q6_k has a scale
+ * for 16 numbers. */
 #include <string.h>
 #include "backends/cpu/simd/vector.h"
 #include "backends/cpu/product/block_dots.h"

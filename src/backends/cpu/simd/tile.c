@@ -4,8 +4,9 @@
  * vectors of weights and one broadcast pixel after the other: 14 x 2 accumulators of AVX-512 take
  * 16 loads for 28 multiply-adds, AVX2's 6 x 2 take 8 for
  * 12.  Below 8 accumulators the latency of an addition shows, so callers divide rows evenly instead
- * of leaving a short rest. The approach is that of Georganas et al., "Anatomy of high-performance
- * deep learning convolutions on SIMD architectures", SC 2018.
+ *     of leaving a short rest. The
+ * approach is that of Georganas et al., "Anatomy of high-performance deep learning convolutions on
+ * SIMD architectures", SC 2018.
  *
  * A whole block of channels is unrolled, with one hint for weights to come between two steps:
  * weights that are read once come from beyond the second cache, and hints in a burst fill the queue
@@ -114,8 +115,8 @@ INLINE void finish(const int m, const int n, const int added, const int past,
     }
 }
 
-/* All that a compiler knows of p is where it is now: places that are constants apart from it are
- * not computed ahead and kept in memory. */
+/* Hides p's provenance, so that the compiler does not precompute and spill addresses derived from
+ * it. */
 INLINE const float *here(const float *p) {
     __asm__("" : "+r"(p));
     return p;

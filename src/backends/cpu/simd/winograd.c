@@ -6,14 +6,16 @@
  * multiplication by evaluation (Toom, Cook): rows of B^T are the coefficients of prod over j != i
  * of (x - p_j) for the points p_i, the last row those of the whole product, for the point at
  * infinity; columns of A^T are the powers of p_i.  Points come in pairs +-p, so even and odd
- * coefficients are computed once for both. n = 4   0, +-1, infinity                       (Lavin
- * and Gray, 2016) n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual
- * +-1, +-2) n = 8   0, +-1/2, +-1, +-2, infinity           (for outputs only, no gradients) A 3 x 3
- * kernel of stride 2 is the sum of four convolutions of stride 1: taps 0 and 2 see the even rows of
- * the window, tap 1 the odd ones, and columns likewise.  One tap needs no point at infinity, and
- * its rows of B^T at the others are those of two taps: there are four planes at most points, two at
- * one infinity, one at both, whose products add up before they go back. n = 3   +-1, infinity (2 x
- * 2 outputs of stride 2) n = 5   +-5/8, +-11/8, infinity                (4 x 4) */
+ * coefficients are computed once for both.
+ *   n = 4   0, +-1, infinity                       (Lavin and Gray, 2016)
+ *   n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual +-1, +-2)
+ *   n = 8   0, +-1/2, +-1, +-2, infinity           (for outputs only, no gradients)
+ * A 3 x 3 kernel of stride 2 is the sum of four convolutions of stride 1: taps 0 and 2 see the even
+ * rows of the window, tap 1 the odd ones, and columns likewise.  One tap needs no point at
+ * infinity, and its rows of B^T at the others are those of two taps: there are four planes at most
+ * points, two at one infinity, one at both, whose products add up before they go back.
+ *   n = 3   +-1, infinity                          (2 x 2 outputs of stride 2)
+ *   n = 5   +-5/8, +-11/8, infinity                (4 x 4) */
 #include "backends/cpu/simd/widen.h"
 
 #define P 0.70710678118654752f /* the two pairs of n = 6, and their squares */

@@ -5,10 +5,12 @@
  * p of the taps meets one phase of the pixels.  Four outputs of a phase of r taps come from n = r +
  * 3 pixels and n products by evaluation, as in winograd.c, here in one dimension; all phases have
  * their sums in the same outputs.  7 taps and stride 2 are 7 + 6 products for four outputs instead
- * of 28, 11 taps and stride 4 are 6 + 6 + 6 + 5 instead of 44, 3 taps and stride 1 are 6 instead
- * of 12.  Points by taps: 2   0, +-3/4, 3/2, infinity     3   0, +-1/sqrt 2, +-sqrt 2, infinity 4
- * 0, +-1, +-1/2, -2, infinity A point c without its negative is a factor (x - c) of all other rows
- * of B^T, so it is taken out of the pixels first. */
+ * of 28, 11 taps and stride 4 are 6 + 6 + 6 + 5 instead of 44, 3 taps and stride 1 are 6 instead of
+ * 12.  Points by taps:
+ *   2   0, +-3/4, 3/2, infinity     3   0, +-1/sqrt 2, +-sqrt 2, infinity     4   0, +-1, +-1/2,
+ *       -2, infinity
+ * A point c without its negative is a factor (x - c) of all other rows of B^T, so it is taken out
+ * of the pixels first. */
 #include "backends/cpu/simd/rows.h"
 
 enum { OUT = 4, MOST = 7 }; /* outputs of a tile; points of a phase */

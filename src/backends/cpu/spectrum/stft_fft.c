@@ -10,7 +10,7 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
-#include "backends/cpu/device/solvers.h"
+#include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -200,6 +200,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_stft = {
-    .name = "stft/fft", .op = &fac_op_stft, .offer = offer, .make = make, .done = done, .run = run
-};
+const fac_solver fac_cpu_stft = { .name = "stft/fft",
+                                  .op = &fac_op_stft,
+                                  .rank = 800,
+                                  .offer = offer,
+                                  .make = make,
+                                  .done = done,
+                                  .run = run };

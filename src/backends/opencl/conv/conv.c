@@ -4,7 +4,7 @@
 #include <string.h>
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/table.h"
 #include "base/memory.h"
@@ -29,7 +29,14 @@ typedef struct plan {
     size_t bytes[TABLES];
 } plan;
 
-static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offer) {
+/* What make() goes on with. */
+typedef struct draft {
+    fac_cl_conv c;
+    fac_cl_tile t;
+} draft;
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const fac_cl_way way = *(const fac_cl_way *)p->solver->how;
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_conv c;
     fac_cl_tile t;
@@ -39,6 +46,7 @@ static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offe
     offer->variants = fac_cl_tile_variants(o, c.r.dtype, way);
     offer->version = c.kind == FAC_CL_GRAD_W ? GRAD_W_VERSION : FAC_CL_TILE_VERSION;
     fac_cl_conv_settle(&c, &t);
+    *FAC_DRAFT(offer, draft) = (draft){ c, t };
     offer->seconds = t.seconds * c.phases;
     const int64_t most =
         fac_cl_phase_shape(&c, 0).N; /* pixels; the phase that has most to do may have less */
@@ -92,36 +100,26 @@ static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
                    table ? " , global const int *restrict terms" : "",
                    table ? "terms[s.terms + k]" : "k");
     if (q->c.r.panel) fac_text_print(&text, "#define PANEL %d\n", q->c.r.panel);
-    fac_text_add(&text, fac_cl_gemm_pack);
-    fac_status status = text.failed
-                            ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
-                            : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
+    fac_text_add(&text, fac_kernel_gemm_pack);
+    fac_status status = text.failed ? fac_raise_memory(err, "the text of a kernel")
+                                    : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
     fac_text_free(&text);
     return status;
 }
 
-static fac_status build(fac_cl_way way, fac_device *d, const fac_problem *p, plan *q,
-                        fac_error *err) {
+static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
-    fac_cl_tile t;
-    const bool read = fac_cl_conv_read(o, &settled, true, &q->c);
-    q->c.r.variant = p->variant;
-    if (!read || !fac_cl_tile_choose(o, &q->c.r, way, &t))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
-    fac_cl_conv_settle(&q->c, &t);
+    const draft *settled = p->draft;
+    q->c = settled->c;
     FAC_TRY(make_tables(d, q, err));
     if (q->c.kind != FAC_CL_GRAD_W) FAC_TRY(make_pack(o, q, err));
-    return fac_cl_gemm_make(o, &q->c.r, &t, &q->g, err);
+    return fac_cl_gemm_make(o, &q->c.r, &settled->t, &q->g, err);
 }
 
-static fac_status make(fac_cl_way way, fac_device *d, const fac_problem *p, void **out,
-                       fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(way, d, p, q, err);
+    fac_status status = build(d, p, q, err);
     if (status)
         done(d, q);
     else
@@ -129,9 +127,7 @@ static fac_status make(fac_cl_way way, fac_device *d, const fac_problem *p, void
     return status;
 }
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 static uint64_t pack_key(const void *arg, int input) {
     const fac_cl_conv *c = &((const plan *)arg)->c;
@@ -178,9 +174,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     return FAC_OK;
 }
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
@@ -201,29 +195,20 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(FAC_CL_TILED, d, p, o);
-}
-static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(FAC_CL_VECTOR, d, p, o);
-}
-static fac_status make_tile(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_TILED, d, p, out, err);
-}
-static fac_status make_vector(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_VECTOR, d, p, out, err);
-}
-
 const fac_solver fac_cl_conv_tile = { .name = "conv/tile",
-                                      .offer = offer_tile,
-                                      .make = make_tile,
+                                      .rank = 440,
+                                      .how = &(const fac_cl_way){ FAC_CL_TILED },
+                                      .offer = offer,
+                                      .make = make,
                                       .done = done,
                                       .pack_key = pack_key,
                                       .pack = pack,
                                       .run = run };
 const fac_solver fac_cl_conv_vector = { .name = "conv/vector",
-                                        .offer = offer_vector,
-                                        .make = make_vector,
+                                        .rank = 450,
+                                        .how = &(const fac_cl_way){ FAC_CL_VECTOR },
+                                        .offer = offer,
+                                        .make = make,
                                         .done = done,
                                         .pack_key = pack_key,
                                         .pack = pack,

@@ -1,10 +1,10 @@
-/* conv2d_basis/count: convolutions of few bits by popcount,
-    on any device; see kernels/conv_bits.cl.  Weights are turned into words
- * in each run, which takes little beside the rest. */
+/* conv2d_basis/count and conv2d_codes/count: convolutions of few bits by popcount, on any device;
+ * see conv_bits.cl.  Weights are turned into words in each run, which takes little beside the rest.
+ */
 #include <limits.h>
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/product/gemm.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_conv_bits.h"
 #include "op_list.h"
@@ -15,30 +15,43 @@ enum { GROUP = 64, WORD = 32, EACH = 4 };
 typedef struct counting {
     fac_conv_geom g;
     int64_t C, K, words; /* of a group */
-    int planes, of_weights;
-    bool sign, relu;
+    int planes, of_weights, each;
+    bool sign, relu, x_codes, codes;
     size_t w_bytes, x_bytes; /* of scratch */
 } counting;
 
+static bool is_there(const fac_operand *x) { return x->type.dtype != FAC_NONE; }
+
+/* Bits of a pixel as they come, or as `pixels` makes them. */
+static bool read_input(const fac_problem *p, counting *s) {
+    const fac_dtype t = p->in[FAC_CB_X].type.dtype;
+    s->x_codes = t == FAC_U32;
+    s->sign = !is_there(&p->in[FAC_CB_X_BASIS]);
+    if (!s->sign) s->planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
+    const bool aligned = s->g.groups == 1 || s->C % WORD == 0; /* groups begin with a word */
+    return t == FAC_F32 || (s->x_codes && aligned);
+}
+
 static bool read_problem(const fac_opencl *o, fac_problem *p, counting *s) {
     const fac_conv_basis_attrs *a = p->node->attrs;
-    *s = (counting){ .planes = 1, .relu = a->relu };
-    if (p->in[0].type.dtype != FAC_F32 || !fac_cl_settle_plain(o, p)) return false;
-    if (!fac_conv_geometry_of(2, &a->conv, &p->in[0].type.dims, &a->dims, &s->g)) return false;
+    *s = (counting){ .planes = 1, .relu = a->relu, .codes = FAC_IS(p->node, conv2d_codes) };
+    if (p->in[FAC_CB_W_BASIS].type.dtype != FAC_F32 || !fac_cl_settle_plain(o, p)) return false;
+    const fac_dims image = fac_conv_basis_image(&p->in[FAC_CB_X].type, a);
+    if (!fac_conv_geometry_of(2, &a->conv, &image, &a->dims, &s->g)) return false;
     const fac_conv_geom *g = &s->g;
     if (g->N * g->C * g->K * g->P * g->Q * g->H * g->W * g->R * g->S == 0) return false;
     s->C = g->C / g->groups;
     s->K = g->K / g->groups;
     s->words = (s->C + WORD - 1) / WORD;
-    s->sign = p->in[FAC_CB_X_BASIS].type.dtype == FAC_NONE;
-    if (!s->sign) s->planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
+    s->each = !s->codes || g->groups == 1 || s->K % EACH == 0 ? EACH : 1;
     s->of_weights = (int)p->in[FAC_CB_W_BASIS].type.dims.d[0];
+    if (!read_input(p, s)) return false;
     const double w = (double)(s->of_weights * g->K) * (double)(g->R * g->S * s->words);
     const double x = (double)(s->planes * g->N) * (double)(g->H * g->W * g->groups * s->words);
     if (w > INT_MAX / 4 || x > INT_MAX / 4 || (double)s->C * (double)(g->R * g->S) > INT_MAX / 4)
         return false;
     s->w_bytes = (size_t)w * sizeof(uint32_t);
-    s->x_bytes = (size_t)x * sizeof(uint32_t);
+    s->x_bytes = s->x_codes ? 0 : (size_t)x * sizeof(uint32_t);
     return true;
 }
 
@@ -53,25 +66,23 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
-                           const counting *s, const char *name, int64_t units, fac_error *err) {
+static void code_options(const fac_problem *p, const counting *s, fac_text *to) {
+    const fac_conv_basis_attrs *a = p->node->attrs;
+    const fac_operand *basis = &p->in[FAC_CB_Y_BASIS];
+    if (!s->codes) return;
+    fac_text_print(to, " -DCODES -DY_PLANES=%d", is_there(basis) ? (int)basis->type.dims.d[0] : 1);
+    if (!is_there(basis)) fac_text_add(to, " -DY_SIGNS");
+    if (is_there(&p->in[FAC_CB_Z])) fac_text_add(to, " -DZ");
+    if (a->y_relu) fac_text_add(to, " -DY_RELU");
+    if (a->q_relu) fac_text_add(to, " -DQ_RELU");
+    if (is_there(&p->out[1]))
+        fac_text_add(to, " -DY");
+    else if (is_there(&p->in[FAC_CB_LIMITS]))
+        fac_text_add(to, " -DLIMITS");
+}
+
+static void add_numbers(fac_cl_call *c, const fac_problem *p, const counting *s, int64_t units) {
     const fac_conv_geom *g = &s->g;
-    fac_text options = { 0 };
-    fac_cl_call *c = NULL;
-    fac_text_print(&options, "-DT=float -DV=1 -DPLANES=%d -DOF_WEIGHTS=%d -DEACH=%d", s->planes,
-                   s->of_weights, EACH);
-    if (s->sign) fac_text_add(&options, " -DSIGNS");
-    if (s->relu) fac_text_add(&options, " -DRELU");
-    fac_cl_option_wide(p, &options);
-    const fac_status status = fac_cl_call_new(o, plan, fac_cl_conv_bits, &options, name, &c, err);
-    fac_text_free(&options);
-    FAC_TRY(status);
-    for (int i = 0; i < FAC_CB_PORTS; i++) fac_cl_call_in(c, p, i);
-    fac_cl_call_work(c, 0, sizeof(uint32_t));
-    fac_cl_call_work(c, s->w_bytes, sizeof(uint32_t));
-    fac_cl_call_out(c, p, 0);
-    const bool biased = p->in[FAC_CB_B].type.dtype != FAC_NONE;
-    const bool scaled = p->in[FAC_CB_SCALE].type.dtype != FAC_NONE;
     const int64_t numbers[] = { units,
                                 g->N,
                                 s->C,
@@ -91,9 +102,32 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
                                 g->pad[2],
                                 s->words,
                                 p->in[FAC_CB_BITS].type.dims.d[2],
-                                biased,
-                                scaled };
+                                is_there(&p->in[FAC_CB_B]),
+                                is_there(&p->in[FAC_CB_SCALE]) };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
+}
+
+static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
+                           const counting *s, const char *name, int64_t units, fac_error *err) {
+    fac_text options = { 0 };
+    fac_cl_call *c = NULL;
+    fac_text_print(&options, "-DT=float -DV=1 -DPLANES=%d -DOF_WEIGHTS=%d -DEACH=%d", s->planes,
+                   s->of_weights, s->each);
+    if (s->sign) fac_text_add(&options, " -DSIGNS");
+    if (s->relu) fac_text_add(&options, " -DRELU");
+    if (s->x_codes) fac_text_add(&options, " -DX_CODES");
+    code_options(p, s, &options);
+    fac_cl_option_wide(p, &options);
+    const fac_status status =
+        fac_cl_call_new(o, plan, fac_kernel_conv_bits, &options, name, &c, err);
+    fac_text_free(&options);
+    FAC_TRY(status);
+    const int inputs = s->codes ? FAC_CC_PORTS : FAC_CB_PORTS;
+    for (int i = 0; i < inputs; i++) fac_cl_call_in(c, p, i);
+    fac_cl_call_work(c, 0, sizeof(uint32_t));
+    fac_cl_call_work(c, s->w_bytes, sizeof(uint32_t));
+    for (int k = 0; k < (s->codes ? 2 : 1); k++) fac_cl_call_out(c, p, k);
+    add_numbers(c, p, s, units);
     fac_cl_call_items(c, (size_t)units, GROUP);
     return FAC_OK;
 }
@@ -106,19 +140,31 @@ static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan
     const fac_conv_geom *g = &s.g;
     const int64_t weights = s.of_weights * g->K * g->R * g->S * s.words;
     const int64_t pixels = g->N * g->H * g->W * g->groups * s.words;
-    const int64_t counts = g->N * g->groups * ((s.K + EACH - 1) / EACH) * g->P * g->Q;
+    const int64_t parts = g->groups * ((s.K + EACH - 1) / EACH);
+    const int64_t places = g->N * g->P * g->Q;
+    const int64_t bytes = (g->K + WORD - 1) / WORD * (int64_t)sizeof(uint32_t);
     FAC_TRY(add_call(o, &p, plan, &s, "weights", weights, err));
-    FAC_TRY(add_call(o, &p, plan, &s, "pixels", pixels, err));
-    return add_call(o, &p, plan, &s, "count", counts, err);
+    if (!s.x_codes) FAC_TRY(add_call(o, &p, plan, &s, "pixels", pixels, err));
+    if (!s.codes) return add_call(o, &p, plan, &s, "count", places * parts, err);
+    return add_call(o, &p, plan, &s, "codes", places * bytes, err);
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     return fac_cl_plan_make(d, p, 3, add, out, err);
 }
 
-const fac_solver fac_cl_conv_bits_solver = { .name = "conv2d_basis/count",
-                                             .op = &fac_op_conv2d_basis,
-                                             .offer = offer,
-                                             .make = make,
-                                             .done = fac_cl_plan_done,
-                                             .run = fac_cl_plan_run };
+const fac_solver fac_cl_conv_bits = { .name = "conv2d_basis/count",
+                                      .op = &fac_op_conv2d_basis,
+                                      .rank = 140,
+                                      .offer = offer,
+                                      .make = make,
+                                      .done = fac_cl_plan_done,
+                                      .run = fac_cl_plan_run };
+
+const fac_solver fac_cl_conv_codes = { .name = "conv2d_codes/count",
+                                       .op = &fac_op_conv2d_codes,
+                                       .rank = 141,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = fac_cl_plan_done,
+                                       .run = fac_cl_plan_run };

@@ -7,7 +7,7 @@
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/device/probe.h"
 #include "backends/opencl/pool/quads.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "ops/conv_grad.h"
 #include "op_list.h"
@@ -137,6 +137,7 @@ static bool offer(fac_device *device, fac_problem *p, fac_offer *offer) {
     offer->variants = FAC_CL_QUAD_VARIANTS, offer->version = 1;
     offer->work = by_w ? parts_bytes(&d) : 0;
     offer->seconds = fac_cl_streaming(o, p, by_w ? 2 : 1) + 2 * macs / (0.4 * fac_cl_flops(o));
+    *FAC_DRAFT(offer, depthwise) = d;
     return true;
 }
 
@@ -161,9 +162,9 @@ static fac_status add_images(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              const depthwise *d, fac_error *err) {
     fac_cl_call *c = NULL;
     const bool alone = d->read == 1;
-    const char *source = !alone           ? fac_cl_conv_grouped
-                         : d->q.down_rows ? fac_cl_conv_depthwise_rows
-                                          : fac_cl_conv_depthwise;
+    const char *source = !alone           ? fac_kernel_conv_grouped
+                         : d->q.down_rows ? fac_kernel_conv_depthwise_rows
+                                          : fac_kernel_conv_depthwise;
     const char *name = !alone ? "grouped" : d->q.down_rows ? "depthwise_rows" : "depthwise";
     char more[64] = "";
     if (!alone)
@@ -189,8 +190,8 @@ static fac_status add_weights(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     const int64_t lanes = d->q.lanes, blocks = (d->g.C / 4 + lanes - 1) / lanes,
                   count = d->g.C * d->g.R * d->g.S;
     fac_cl_call *c = NULL;
-    FAC_TRY(
-        new_call(o, plan, d, t, t, "", fac_cl_conv_depthwise_grad, "depthwise_weights", &c, err));
+    FAC_TRY(new_call(o, plan, d, t, t, "", fac_kernel_conv_depthwise_grad, "depthwise_weights", &c,
+                     err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_work(c, 0, sizeof(float));
@@ -204,7 +205,7 @@ static fac_status add_weights(fac_opencl *o, const fac_problem *p, fac_cl_plan *
                                { (size_t)d->q.group, 1 } };
     depthwise sum = *d;
     sum.q.group = (size_t)SUM_GROUP < o->limits.group ? SUM_GROUP : (int)o->limits.group;
-    FAC_TRY(new_call(o, plan, &sum, t, t, "#define SUM\n", fac_cl_conv_depthwise_grad,
+    FAC_TRY(new_call(o, plan, &sum, t, t, "#define SUM\n", fac_kernel_conv_depthwise_grad,
                      "depthwise_sum", &c, err));
     fac_cl_call_work(c, 0, sizeof(float));
     fac_cl_call_out(c, p, 0);
@@ -216,12 +217,9 @@ static fac_status add_weights(fac_opencl *o, const fac_problem *p, fac_cl_plan *
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
-    depthwise d;
-    if (!read_problem(o, &settled, &d))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+    depthwise d = *(const depthwise *)p->draft;
+    d.in = &p->in[0];
+    d.out = d.kind == FAC_CL_GRAD_W ? &p->in[1] : &p->out[0];
     return d.kind == FAC_CL_GRAD_W ? add_weights(o, p, plan, &d, err)
                                    : add_images(o, p, plan, &d, err);
 }
@@ -230,8 +228,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 2, add, out, err);
 }
 
-const fac_solver fac_cl_conv_depthwise_solver = { .name = "conv/depthwise",
-                                                  .offer = offer,
-                                                  .make = make,
-                                                  .done = fac_cl_plan_done,
-                                                  .run = fac_cl_plan_run };
+const fac_solver fac_cl_conv_depthwise = { .name = "conv/depthwise",
+                                           .rank = 150,
+                                           .offer = offer,
+                                           .make = make,
+                                           .done = fac_cl_plan_done,
+                                           .run = fac_cl_plan_run };

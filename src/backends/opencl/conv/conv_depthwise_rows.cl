@@ -1,4 +1,4 @@
-/* Depthwise convolution with channels last, row by row, behind quads.cl: an item goes down a column of TQ pixels of four channels
+/* Depthwise convolution with channels last, row by row, after quads.cl: an item goes down a column of TQ pixels of four channels
  * and keeps the sums of those rows of the result that it has begun, so rows of x are read once, and again only by neighbours at
  * the same time.  A turn is TP rows of the result.  FLIPPED: taps from the last to the first (the gradient by x of stride 1).
  * Weights and FINISH as in conv_depthwise.cl. */
@@ -24,7 +24,7 @@ void depthwise_rows(const numbers s, global const MEMORY(IN) *restrict x, global
     const int left = min(rows, (int)s.g.out.height - at.p);
     const bool live = tile < across * (int)s.g.down && at.channel < s.g.channels && left > 0 && at.q < s.g.out.width;
     const int h0 = at.p * SR - PAD_R, w0 = at.q * SS - PAD_S;
-    const int end = live ? min((int)s.g.in.height, h0 + (left - 1) * SR + KR) : 0;      /* rows of x behind it are not read */
+    const int end = live ? min((int)s.g.in.height, h0 + (left - 1) * SR + KR) : 0;      /* rows of x past it are not read */
     float4 seen[2][COLUMNS], sum[BEGUN + TP][TQ];
     x += s.x + at.image * s.g.in.step.n + at.channel;
     SEE_ROW(seen[0], x, h0, w0, s.g, end, 0);

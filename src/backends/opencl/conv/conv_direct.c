@@ -4,7 +4,8 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/opencl/conv/conv.h"
-#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/device/speed.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
@@ -154,12 +155,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
                          : by_w                 ? 0.01
                          : strip_of(o, &c).rows ? 0.2
                                                 : cpu_share;
-    offer->seconds = (o->limits.gpu ? 4e-6 : 1e-5) * (by_w ? 2 : 1) +
+    offer->seconds = fac_cl_speed_of(o)->launch * (by_w ? 2 : 1) +
                      2 * macs / (fac_cl_flops(o) * share) + bytes / fac_cl_bandwidth(o) +
                      waiting(o, &c);
     if (by_w)
         offer->work =
             (size_t)(c.r.s.splits * c.r.s.batch * c.r.s.M * c.r.s.N) * fac_cl_sum_bytes(c.r.dtype);
+    *FAC_DRAFT(offer, fac_cl_conv) = c;
     return true;
 }
 
@@ -192,15 +194,14 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
     if (t.rows)
         fac_text_print(&text, "#define STRIP %lld\n#define LINE %lld\n", (long long)t.rows,
                        (long long)t.line);
-    fac_text_add(&text, fac_cl_gemm_common);
-    fac_text_add(&text, by_w ? fac_cl_conv_direct_grad : fac_cl_conv_direct_pixels);
-    fac_status status = good && !text.failed
-                            ? fac_cl_kernel_new(o, text.s, fac_cl_options(&c->r),
-                                                by_w     ? "direct_weights"
-                                                : t.rows ? "direct_strip"
-                                                         : "direct_sum",
-                                                &q->kernel, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    fac_text_add(&text, fac_kernel_gemm_common);
+    fac_text_add(&text, by_w ? fac_kernel_conv_direct_grad : fac_kernel_conv_direct_pixels);
+    fac_status status = good && !text.failed ? fac_cl_kernel_new(o, text.s, fac_cl_options(&c->r),
+                                                                 by_w     ? "direct_weights"
+                                                                 : t.rows ? "direct_strip"
+                                                                          : "direct_sum",
+                                                                 &q->kernel, err)
+                                             : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }
@@ -259,10 +260,7 @@ static void describe_weights(const fac_opencl *o, const fac_problem *p, plan *q)
 
 static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_problem settled = *p;
-    if (!read_direct(o, &settled, &q->c))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+    q->c = *(const fac_cl_conv *)p->draft;
     const bool by_w = q->c.kind == FAC_CL_GRAD_W;
     if (by_w) q->c.r.right = FAC_CL_MATRIX; /* the sum of parts has no tables */
     if (by_w)
@@ -319,5 +317,5 @@ static fac_status run(const void *arg, fac_device *device, const fac_span *in, c
 }
 
 const fac_solver fac_cl_conv_direct = {
-    .name = "conv/direct", .offer = offer, .make = make, .done = done, .run = run
+    .name = "conv/direct", .rank = 570, .offer = offer, .make = make, .done = done, .run = run
 };

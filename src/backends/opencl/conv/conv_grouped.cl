@@ -1,5 +1,5 @@
 /* Convolutions with few channels in a group, channels last, and (TURNED) their gradients by x: an item makes four channels of one
- * group, behind quads.cl.  EACH channels are read for one of the result, MADE are made of a group.  Weights lie as
+ * group, after quads.cl.  EACH channels are read for one of the result, MADE are made of a group.  Weights lie as
  * [row][channel of the group][tap]; a group of items brings those of its results into local memory as [channel][tap][result]. */
 typedef struct { long x, w, y; EXTRA_PLACES quads g; EXTRA_STEPS } numbers;
 

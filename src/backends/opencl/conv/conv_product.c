@@ -274,9 +274,7 @@ bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_c
            (double)c->r.s.K * (double)(c->M + 16) < 1e9;
 }
 
-/* ---- tables
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- tables ---- */
 
 static void put_tap(const fac_cl_conv *c, fac_cl_tables *t, int64_t channel, const int64_t *far) {
     int64_t offset = channel * c->see_channel;
@@ -346,7 +344,7 @@ fac_status fac_cl_tables_make(const fac_cl_conv *c, fac_cl_tables *t, fac_error 
     if (terms) t->term = fac_alloc(taps + 1, sizeof *t->term);
     if (!t->tap || !t->pixel || (c->r.places && !t->place) || (terms && !t->term)) {
         fac_cl_tables_free(t);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the tables of a convolution");
+        return fac_raise_memory(err, "the tables of a convolution");
     }
     for (int i = 0; i < c->phases; i++) {
         const fac_cl_phase f = fac_cl_phase_of(c, i);

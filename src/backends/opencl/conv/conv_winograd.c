@@ -9,7 +9,7 @@
  * no larger than that of the direct sum. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -150,7 +150,8 @@ static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) 
     return 1.4 * (slices * (8e-6 + q->t.seconds) + bytes / fac_cl_bandwidth(o));
 }
 
-static bool offer(int out, fac_device *d, fac_problem *p, fac_offer *offer) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const int out = *(const int *)p->solver->how;
     const fac_opencl *o = fac_opencl_of(d);
     plan q;
     if (!settle(o, p, out, &q)) return false;
@@ -158,6 +159,7 @@ static bool offer(int out, fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->variants = FAC_CL_WINOGRAD_VARIANTS, offer->version = VERSION;
     offer->work = q.v + q.m + fac_cl_gemm_work(&q.t, &q.r);
     offer->packed[1] = filter_bytes(&q);
+    *FAC_DRAFT(offer, plan) = q;
     return true;
 }
 
@@ -183,11 +185,8 @@ static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, c
     return fac_cl_winograd_kernel(o, &q->c.r, q->out, options, name, to, err);
 }
 
-static fac_status build(fac_opencl *o, const fac_problem *p, int out, plan *q, fac_error *err) {
-    fac_problem settled = *p;
-    if (!settle(o, &settled, out, q))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error *err) {
+    *q = *(const plan *)p->draft;
     FAC_TRY(build_kernel(o, q, "FILTERS", "filter_tiles", &q->filter, err));
     FAC_TRY(build_kernel(o, q, "INPUTS", "input_tiles", &q->input, err));
     FAC_TRY(build_kernel(o, q, "RESULTS", "output_tiles", &q->output, err));
@@ -195,10 +194,10 @@ static fac_status build(fac_opencl *o, const fac_problem *p, int out, plan *q, f
     return fac_cl_sum_make(o, &q->c.r, false, &q->last, err);
 }
 
-static fac_status make(int out, fac_device *d, const fac_problem *p, void **to, fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **to, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(fac_opencl_of(d), p, out, q, err);
+    fac_status status = build(fac_opencl_of(d), p, q, err);
     if (status)
         done(d, q);
     else
@@ -283,25 +282,20 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-static bool offer_2(fac_device *d, fac_problem *p, fac_offer *o) { return offer(2, d, p, o); }
-static bool offer_4(fac_device *d, fac_problem *p, fac_offer *o) { return offer(4, d, p, o); }
-static fac_status make_2(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(2, d, p, out, err);
-}
-static fac_status make_4(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(4, d, p, out, err);
-}
-
 const fac_solver fac_cl_winograd_2x2 = { .name = "conv/winograd_2x2",
-                                         .offer = offer_2,
-                                         .make = make_2,
+                                         .rank = 530,
+                                         .how = &(const int){ 2 },
+                                         .offer = offer,
+                                         .make = make,
                                          .done = done,
                                          .pack_key = pack_key,
                                          .pack = pack,
                                          .run = run };
 const fac_solver fac_cl_winograd_4x4 = { .name = "conv/winograd_4x4",
-                                         .offer = offer_4,
-                                         .make = make_4,
+                                         .rank = 540,
+                                         .how = &(const int){ 4 },
+                                         .offer = offer,
+                                         .make = make,
                                          .done = done,
                                          .pack_key = pack_key,
                                          .pack = pack,

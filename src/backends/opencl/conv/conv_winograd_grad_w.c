@@ -15,7 +15,7 @@
  * many parts that it rounds little itself: a program that wants exact results gets neither. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -165,13 +165,15 @@ static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) 
            bytes / fac_cl_bandwidth(o) * (gpu ? 1 : MEMORY);
 }
 
-static bool offer(int out, fac_device *d, fac_problem *p, fac_offer *offer) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const int out = *(const int *)p->solver->how;
     const fac_opencl *o = fac_opencl_of(d);
     plan q;
     if (!settle(o, p, out, &q)) return false;
     offer->seconds = seconds(o, &q, p);
     offer->variants = FAC_CL_WINOGRAD_VARIANTS, offer->version = VERSION;
     offer->work = q.v + q.d + q.u + fac_cl_gemm_work(&q.t, &q.r);
+    *FAC_DRAFT(offer, plan) = q;
     return true;
 }
 
@@ -187,14 +189,12 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status build(fac_opencl *o, const fac_problem *p, int out, plan *q, fac_error *err) {
+static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error *err) {
     static const char *const inputs[] = { "#define INPUTS\n", "#define INPUTS\n#define LAST\n" },
                              *const gradients[] = { "#define GRADIENTS\n",
                                                     "#define GRADIENTS\n#define LAST\n" };
-    fac_problem settled = *p;
-    if (!settle(o, &settled, out, q))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+    *q = *(const plan *)p->draft;
+    const int out = q->out;
     FAC_TRY(
         fac_cl_winograd_kernel(o, &q->r, out, inputs[q->x_last], "input_tiles", &q->inputs, err));
     FAC_TRY(fac_cl_winograd_kernel(o, &q->r, out, gradients[q->dy_last], "input_tiles",
@@ -205,10 +205,10 @@ static fac_status build(fac_opencl *o, const fac_problem *p, int out, plan *q, f
     return q->slices > 1 ? fac_cl_gemm_make(o, &q->more, &q->t, &q->add, err) : FAC_OK;
 }
 
-static fac_status make(int out, fac_device *d, const fac_problem *p, void **to, fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **to, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(fac_opencl_of(d), p, out, q, err);
+    fac_status status = build(fac_opencl_of(d), p, q, err);
     if (status)
         done(d, q);
     else
@@ -252,24 +252,19 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return fac_cl_launch(o, &q->back, &range, 3, args, err);
 }
 
-static bool offer_2(fac_device *d, fac_problem *p, fac_offer *o) { return offer(2, d, p, o); }
-static bool offer_4(fac_device *d, fac_problem *p, fac_offer *o) { return offer(4, d, p, o); }
-static fac_status make_2(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(2, d, p, out, err);
-}
-static fac_status make_4(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(4, d, p, out, err);
-}
-
 const fac_solver fac_cl_winograd_grad_w_2x2 = { .name = "conv/winograd_grad_w_2x2",
                                                 .op = &fac_op_conv2d_grad_w,
-                                                .offer = offer_2,
-                                                .make = make_2,
+                                                .rank = 550,
+                                                .how = &(const int){ 2 },
+                                                .offer = offer,
+                                                .make = make,
                                                 .done = done,
                                                 .run = run };
 const fac_solver fac_cl_winograd_grad_w_4x4 = { .name = "conv/winograd_grad_w_4x4",
                                                 .op = &fac_op_conv2d_grad_w,
-                                                .offer = offer_4,
-                                                .make = make_4,
+                                                .rank = 560,
+                                                .how = &(const int){ 4 },
+                                                .offer = offer,
+                                                .make = make,
                                                 .done = done,
                                                 .run = run };

@@ -27,11 +27,11 @@ fac_status fac_cl_winograd_kernel(fac_opencl *o, const fac_cl_product *r, int ou
     fac_text text = { 0 };
     const bool good = fac_cl_finish_text(r, o->limits.fp64, false, &text);
     fac_text_print(&text, "#define OUT %d\n%s", out, options);
-    fac_text_add(&text, fac_cl_gemm_common);
-    fac_text_add(&text, fac_cl_winograd);
+    fac_text_add(&text, fac_kernel_gemm_common);
+    fac_text_add(&text, fac_kernel_winograd);
     fac_status status = good && !text.failed
                             ? fac_cl_kernel_new(o, text.s, fac_cl_options(r), name, to, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }

@@ -89,7 +89,7 @@ static inline void to_points(const float *d, float *v) {
 }
 #endif
 
-/* V[point][channel][tile], D likewise; tiles behind the last are zeros. */
+/* V[point][channel][tile], D likewise; tiles after the last are zeros. */
 kernel void input_tiles(const sight s, global const float *restrict x, global float *restrict v) {
 #ifdef LAST
     const int channel = get_global_id(0) % s.channels, tile = get_global_id(0) / s.channels;

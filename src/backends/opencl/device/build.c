@@ -7,7 +7,7 @@
 enum {
     THREADS = 8,
     KEPT = 1024
-}; /* KEPT: programs, used or not; beyond it those that nobody uses go */
+}; /* KEPT: programs, used or not; beyond it those that nothing uses go */
 
 fac_status fac_cl_builds_init(fac_cl_builds *b, const char *texts, fac_error *err) {
     if (texts && !(b->texts = fac_copy_text(texts)))

@@ -4,6 +4,7 @@
 #include "backends/opencl/device/complaint.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/speed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "cl_elements.h"
@@ -71,7 +72,7 @@ double fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return 5e-6 * launches + bytes / (o->limits.gpu ? 5e11 : 1e10);
+    return 5e-6 * launches + bytes / fac_cl_speed_of(o)->calls_bandwidth;
 }
 
 /* ---- while making ---- */
@@ -158,7 +159,7 @@ fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source,
     fac_text text = { 0 }, all = { 0 };
     fac_text_add(&all, options->s ? options->s : "");
     if (strstr(source, "FAC_EXCHANGE")) fac_cl_exchange_text(o, &text, &all);
-    fac_text_add(&text, fac_cl_elements);
+    fac_text_add(&text, fac_kernel_elements);
     fac_text_add(&text, source);
     fac_text_add(&all, fac_cl_option_bf16(o));
     text.failed |= options->failed | all.failed;

@@ -1,7 +1,7 @@
 /* See clock.h.
  *
  * Times are there for commands of a queue that was made to keep them, and keeping them makes
- * launches dearer: so such a queue is made when somebody first watches, and takes the place of the
+ * launches more expensive: so such a queue is made at the first watch, and takes the place of the
  * ordinary one for as long.  The old one is waited for at each change, so the order of all commands
  * stays that of the calls.  While one run is watched no other thread may use the device. */
 #include <string.h>

@@ -11,7 +11,8 @@
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/opencl/device/peaks.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/device/speed.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -354,7 +355,7 @@ static void close_opencl(fac_device *d) { fac_cl_close(fac_opencl_of(d)); }
 
 static double reorder(const fac_device *d, const fac_type *t) {
     const fac_opencl *o = (const fac_opencl *)d;
-    return (o->limits.gpu ? 4e-6 : 1e-5) + 2 * (double)fac_type_bytes(t) / fac_cl_bandwidth(o);
+    return fac_cl_speed_of(o)->launch + 2 * (double)fac_type_bytes(t) / fac_cl_bandwidth(o);
 }
 
 /* Where solvers for matrix units want it; what else is there reads either form as fast as the

@@ -235,7 +235,7 @@ static inline VECTOR(uint) bits_bf16(VECTOR(float) v) {
 /* ---- V that have been asked for ---- */
 
 /* CAME(tag): V neighbours as they come, COME(tag, p, i) asks for them, SEEN(tag, c) are the numbers.  What is only kept in a
- * register nobody waits for, while a conversion would. */
+ * register nothing waits for, while a conversion would. */
 #define CAME(tag) FAC_CAT(came_, tag)
 #define COME(tag, p, i) FAC_CAT(come_, tag)(p, i)
 #define SEEN(tag, c) FAC_CAT(seen_, tag)(c)

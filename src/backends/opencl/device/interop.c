@@ -128,7 +128,7 @@ fac_status fac_opencl_tensor(fac_device *d, cl_mem buffer, size_t at, fac_dtype 
     FAC_TRY(look_at_buffer(o, buffer, at, &type, &bytes, err));
     fac_cl_segment *s = fac_alloc(1, sizeof *s);
     fac_cl_block *b = fac_alloc(1, sizeof *b);
-    fac_status status = s && b ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a tensor");
+    fac_status status = s && b ? FAC_OK : fac_raise_memory(err, "a tensor");
     if (!status) {
         *s = (fac_cl_segment){ .memory = buffer, .bytes = bytes, .first = b };
         *b = (fac_cl_block){ .segment = s, .at = at, .bytes = bytes, .used = true };

@@ -1,11 +1,11 @@
 /* See peaks.h: arithmetic in registers, by multiply-adds and where they work by tensor cores;
  * reading and copying memory; launching.  Times are those of the device's clock, the best of
  * several tries. */
-#include <time.h>
 #include "backends/opencl/device/clock.h"
 #include "backends/opencl/device/launch.h"
 #include "backends/opencl/nvidia/unit/nvidia.h"
 #include "backends/opencl/device/peaks.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -22,12 +22,6 @@ enum {
     LAUNCHES = 200
 }; /* GROUPS: of one unit */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 typedef struct bench {
     fac_opencl *o;
     size_t items, group;
@@ -40,13 +34,12 @@ static fac_status kernel_of(const bench *b, const char *define, const char *name
     fac_text text = { 0 };
     fac_text_print(&text, "#define %s\n", define);
     if (b->wgmma) {
-        fac_text_add(&text, fac_cl_nv_common);
+        fac_text_add(&text, fac_kernel_nv_common);
         fac_nv_wgmma_text(&text, COLUMNS, *b->wgmma, 0);
     }
-    fac_text_add(&text, fac_cl_peak);
-    fac_status status = text.failed
-                            ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
-                            : fac_cl_kernel_new(b->o, text.s, "", name, k, err);
+    fac_text_add(&text, fac_kernel_peak);
+    fac_status status = text.failed ? fac_raise_memory(err, "the text of a kernel")
+                                    : fac_cl_kernel_new(b->o, text.s, "", name, k, err);
     fac_text_free(&text);
     return status;
 }
@@ -97,9 +90,8 @@ static fac_status tensor(const bench *b, const char *shape, double flops, double
     fac_text define = { 0 };
     double seconds;
     fac_text_print(&define, "TENSOR \"%s\"", shape);
-    fac_status status = define.failed
-                            ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
-                            : fastest(b, define.s, "peak_tensor", 2, args, &seconds, err);
+    fac_status status = define.failed ? fac_raise_memory(err, "the text of a kernel")
+                                      : fastest(b, define.s, "peak_tensor", 2, args, &seconds, err);
     fac_text_free(&define);
     if (!status) *out = rate(flops * TILES * times * (double)(b->items / WARP), seconds);
     return status;
@@ -143,12 +135,12 @@ static fac_status launching(const bench *b, fac_peaks *p, fac_error *err) {
     for (int t = 0; t < TRIES && !status; t++) {
         for (int n = 1; n <= LAUNCHES && !status; n += LAUNCHES - 1) {
             status = b->o->device.backend->sync(&b->o->device, err);
-            const double start = now();
+            const double start = fac_seconds();
             for (int i = 0; i < n && !status; i++)
                 status = fac_cl_launch(b->o, &k, &range, 1, args, err);
             if (!status) status = b->o->device.backend->sync(&b->o->device, err);
             double *best = n == 1 ? &p->fork_join : &p->launch;
-            if (t == 0 || (now() - start) / n < *best) *best = (now() - start) / n;
+            if (t == 0 || (fac_seconds() - start) / n < *best) *best = (fac_seconds() - start) / n;
         }
     }
     fac_cl_kernel_free(b->o, &k);

@@ -1,8 +1,8 @@
-/* Whose fault it was.  Commands fail after they were submitted, and the driver says so at the next
- * wait, not whose it was: so the names of the newest commands' steps are kept until a wait is good,
- * with an event for each 64th command.  An event for each one would make launches dearer by a third
- * (NVIDIA), for each 16th by 2 to 4 percent; programs that are profiled wait after each step,
- * which names it alone. */
+/* Attributes an asynchronous error to the step that caused it.  A command fails after it was
+ * submitted, and the driver reports the error at the next wait without naming the command.  So the
+ * steps of the newest commands are remembered until a wait succeeds, with an event for every 64th
+ * command.  An event for each command would make launches a third more expensive (NVIDIA), one for
+ * every 16th 2 to 4 percent.  A profiled program waits after each step and needs no events. */
 #include <stdio.h>
 #include "backends/opencl/device/opencl.h"
 #include "base/error.h"

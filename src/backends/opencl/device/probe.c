@@ -49,7 +49,7 @@ static const char exchange[] = "EXCHANGER(exchanged, int)\n"
 static int exchange_says(int i) { return i; }
 static void exchange_by(int way, fac_text *to) {
     fac_text_print(to, "#define FAC_EXCHANGE %d\n", way);
-    fac_text_add(to, fac_cl_exchange);
+    fac_text_add(to, fac_kernel_exchange);
     fac_text_add(to, exchange);
 }
 static void shuffle(fac_text *to) { exchange_by(1, to); }
@@ -69,7 +69,7 @@ static int dot8_says(int i) {
 }
 static void dot8_by(int way, fac_text *to) {
     fac_text_print(to, "#define FAC_DOT %d\n", way);
-    fac_text_add(to, fac_cl_dot);
+    fac_text_add(to, fac_kernel_dot);
     fac_text_add(to, dot8);
 }
 static void dot8_khr(fac_text *to) { dot8_by(1, to); }
@@ -95,9 +95,9 @@ static int mma_says(int i) {
 }
 
 static void wgmma(fac_text *to) {
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     fac_nv_wgmma_text(to, 8, FAC_NV_KIND_TF32, 0);
-    fac_text_add(to, fac_cl_nv_probe);
+    fac_text_add(to, fac_kernel_nv_probe);
 }
 static int wgmma_says(int i) {
     const int r = 16 * (i >> 5) + ((i & 31) >> 2), t = i & 3;
@@ -106,9 +106,9 @@ static int wgmma_says(int i) {
 
 static void maps_by(int way, fac_text *to) {
     fac_text_print(to, "#define SM90A \"" FAC_NV_MARK "\"\n#define MAPS %d\n", way);
-    fac_text_add(to, fac_cl_nv_common);
-    fac_text_add(to, fac_cl_nv_maps);
-    fac_text_add(to, fac_cl_nv_maps_probe);
+    fac_text_add(to, fac_kernel_nv_common);
+    fac_text_add(to, fac_kernel_nv_maps);
+    fac_text_add(to, fac_kernel_nv_maps_probe);
 }
 static void maps(fac_text *to) { maps_by(1, to); }
 static void maps_16(fac_text *to) { maps_by(2, to); }
@@ -134,7 +134,7 @@ static int local_memory_says(int i) { return i; }
  * own, too. */
 static void fences(fac_text *to) {
     fac_text_add(to, "#define FAC_NV_BF16\n");
-    fac_text_add(to, fac_cl_last);
+    fac_text_add(to, fac_kernel_last);
     fac_text_add(to, "kernel void probe(global int *y) {\n"
                      "    local uint before;\n"
                      "    const int i = get_local_id(0);\n"
@@ -153,7 +153,7 @@ static int fences_say(int i) { return i; }
 /* Groups, one for each unit, count up a number after the results and look for a while until all
  * have. */
 static void relay(fac_text *to) {
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     fac_text_print(to,
                    "kernel void probe(global int *y) {\n"
                    "    local int met;\n"
@@ -378,10 +378,11 @@ static bool add_way(fac_opencl *o, const fac_cl_path *ways, int n, const char *n
 bool fac_cl_exchange_text(fac_opencl *o, fac_text *front, fac_text *options) {
     static const fac_cl_path ways[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL,
                                         FAC_CL_SHUFFLE_NVIDIA };
-    return o->limits.gpu && add_way(o, ways, 3, "FAC_EXCHANGE", fac_cl_exchange, front, options);
+    return o->limits.gpu &&
+           add_way(o, ways, 3, "FAC_EXCHANGE", fac_kernel_exchange, front, options);
 }
 
 bool fac_cl_dot_text(fac_opencl *o, fac_text *front, fac_text *options) {
     static const fac_cl_path ways[] = { FAC_CL_DOT8, FAC_CL_DOT8_NVIDIA };
-    return add_way(o, ways, 2, "FAC_DOT", fac_cl_dot, front, options);
+    return add_way(o, ways, 2, "FAC_DOT", fac_kernel_dot, front, options);
 }

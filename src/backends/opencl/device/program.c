@@ -11,7 +11,7 @@
 #include "cl_prelude.h"
 
 fac_hash fac_cl_program_key(const fac_opencl *o, const char *source, const char *options) {
-    fac_hash h = fac_hash_text(fac_hash_start(0xc1), fac_cl_prelude);
+    fac_hash h = fac_hash_text(fac_hash_start(0xc1), fac_kernel_prelude);
     h = fac_hash_text(fac_hash_text(h, source), options);
     h = fac_hash_text(fac_hash_text(h, o->place.name), o->place.driver);
     return fac_hash_text(fac_hash_text(h, o->place.platform_name), FACULA_VERSION);
@@ -108,7 +108,8 @@ fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const
                           cl_program *out, bool *found, fac_error *err) {
     cl_int code;
     if ((*found = from_cache(o, key, options, out))) return FAC_OK;
-    const char *texts[] = { o->limits.fp64 ? "#define FAC_FP64\n" : "", fac_cl_prelude, source };
+    const char *texts[] = { o->limits.fp64 ? "#define FAC_FP64\n" : "", fac_kernel_prelude,
+                            source };
     cl_program p = o->cl.CreateProgramWithSource(o->context, 3, texts, NULL, &code);
     if (code) return fac_cl_raise(o, code, "making a program", err);
     const bool marked = strstr(source, FAC_NV_MARK);

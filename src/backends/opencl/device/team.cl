@@ -67,7 +67,7 @@ typedef T folded;
     }
 #else
 /* Inlined at once: a compiler for CPUs that sees the same local array at each call takes it for one that all groups share.
- * In two steps, since barriers cost more than reading: HEADS items fold G / HEADS numbers each, everybody folds what they got. */
+ * In two steps, since barriers cost more than reading: HEADS items fold G / HEADS numbers each, all fold what they got. */
 #if G > 256
 #define HEADS 32
 #elif G > 64

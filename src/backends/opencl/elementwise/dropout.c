@@ -4,7 +4,7 @@
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_dropout.h"
 #include "op_list.h"
@@ -46,7 +46,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     else
         fac_text_add(&options,
                      " -DWIDE"); /* compilers for CPUs see neighbours by numbers of 64 bits alone */
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_dropout, &options, "dropout", &c, err);
+    fac_status status = fac_cl_call_new(o, plan, fac_kernel_dropout, &options, "dropout", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
@@ -66,9 +66,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_dropout_solver = { .name = "dropout",
-                                           .op = &fac_op_dropout,
-                                           .offer = offer,
-                                           .make = make,
-                                           .done = fac_cl_plan_done,
-                                           .run = fac_cl_plan_run };
+const fac_solver fac_cl_dropout = { .name = "dropout",
+                                    .op = &fac_op_dropout,
+                                    .rank = 100,
+                                    .offer = offer,
+                                    .make = make,
+                                    .done = fac_cl_plan_done,
+                                    .run = fac_cl_plan_run };

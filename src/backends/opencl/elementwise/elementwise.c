@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -462,6 +462,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 
 const fac_solver fac_cl_elementwise = { .name = "elementwise",
                                         .op = NULL,
+                                        .rank = 20,
                                         .offer = offer,
                                         .make = make,
                                         .done = fac_cl_plan_done,

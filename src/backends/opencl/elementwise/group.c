@@ -5,7 +5,7 @@
  * one launch, as many as its arguments have room for; each other node is a launch of its own. */
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
@@ -143,9 +143,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, p->node->body[0]->nodes, add, out, err);
 }
 
-const fac_solver fac_cl_group_solver = { .name = "group",
-                                         .op = &fac_op_group,
-                                         .offer = offer,
-                                         .make = make,
-                                         .done = fac_cl_plan_done,
-                                         .run = fac_cl_plan_run };
+const fac_solver fac_cl_group = { .name = "group",
+                                  .op = &fac_op_group,
+                                  .rank = 30,
+                                  .offer = offer,
+                                  .make = make,
+                                  .done = fac_cl_plan_done,
+                                  .run = fac_cl_plan_run };

@@ -1,7 +1,7 @@
 /* Solver "random_bits": the numbers of the host, bit for bit. */
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_random_bits.h"
 #include "op_list.h"
@@ -24,7 +24,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_attr_get_int(p->node, "stream", &stream);
     fac_text_print(&options, "-DV=1 -DT=ulong -DI=%s", fac_cl_tag(p->in[0].type.dtype));
     fac_status status =
-        fac_cl_call_new(o, plan, fac_cl_random_bits, &options, "random_bits", &c, err);
+        fac_cl_call_new(o, plan, fac_kernel_random_bits, &options, "random_bits", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
@@ -39,9 +39,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_random_bits_solver = { .name = "random_bits",
-                                               .op = &fac_op_random_bits,
-                                               .offer = offer,
-                                               .make = make,
-                                               .done = fac_cl_plan_done,
-                                               .run = fac_cl_plan_run };
+const fac_solver fac_cl_random_bits = { .name = "random_bits",
+                                        .op = &fac_op_random_bits,
+                                        .rank = 110,
+                                        .offer = offer,
+                                        .make = make,
+                                        .done = fac_cl_plan_done,
+                                        .run = fac_cl_plan_run };

@@ -132,7 +132,7 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
         ahead *= 2;
     if (o->limits.gpu && across < 0) fac_text_print(&options, " -DAHEAD=%d", ahead);
     fac_cl_option_wide(p, &options);
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_copy, &options,
+    fac_status status = fac_cl_call_new(o, plan, fac_kernel_copy, &options,
                                         across >= 0 ? "transpose" : "copy", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);

@@ -1,5 +1,5 @@
 /* Solver "empty": a node whose results have no elements needs no kernel. */
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "backends/opencl/device/opencl.h"
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -26,4 +26,6 @@ static fac_status run(const void *plan, fac_device *d, const fac_span *in, const
     return FAC_OK;
 }
 
-const fac_solver fac_cl_empty = { .name = "empty", .offer = offer, .make = make, .run = run };
+const fac_solver fac_cl_empty = {
+    .name = "empty", .rank = 10, .offer = offer, .make = make, .run = run
+};

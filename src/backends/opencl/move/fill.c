@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_fill.h"
 #include "op_list.h"
@@ -76,7 +76,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_text_print(&options, "-DV=1 -DT=%s -DY=%s", fac_cl_computing(p->out[0].type.dtype),
                    fac_cl_tag(p->out[0].type.dtype));
     numbers(p, &options, x, &n);
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_fill, &options, name, &c, err);
+    fac_status status = fac_cl_call_new(o, plan, fac_kernel_fill, &options, name, &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     if (FAC_IS(p->node, one_hot)) {
@@ -94,6 +94,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_fill_solver = {
-    .name = "fill", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
-};
+const fac_solver fac_cl_fill = { .name = "fill",
+                                 .rank = 90,
+                                 .offer = offer,
+                                 .make = make,
+                                 .done = fac_cl_plan_done,
+                                 .run = fac_cl_plan_run };

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/move/copy.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_gather.h"
 #include "cl_index.h"
@@ -87,8 +87,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
                    fac_cl_bits(bytes * (size_t)as_one), fac_cl_tag(p->in[1].type.dtype), s.dims);
     fac_cl_option_wide(p, &options);
     fac_text source = { 0 };
-    fac_text_add(&source, fac_cl_index);
-    fac_text_add(&source, fac_cl_gather);
+    fac_text_add(&source, fac_kernel_index);
+    fac_text_add(&source, fac_kernel_gather);
     options.failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, &options, p->node->op->name, &c, err);
     fac_text_free(&source);
@@ -112,6 +112,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_gather_solver = {
-    .name = "gather", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
-};
+const fac_solver fac_cl_gather = { .name = "gather",
+                                   .rank = 130,
+                                   .offer = offer,
+                                   .make = make,
+                                   .done = fac_cl_plan_done,
+                                   .run = fac_cl_plan_run };

@@ -1,4 +1,4 @@
-/* Elements picked by numbers that are data; all operands contiguous.  Behind index.cl.  Options: those of elements.cl, V == 1; M, a
+/* Elements picked by numbers that are data; all operands contiguous.  After index.cl.  Options: those of elements.cl, V == 1; M, a
  * type as large as an element; I: tag of the numbers; R. */
 typedef struct { long x, indices, y, told, step_name, count, a, b, c, d, size[R], step[R]; } numbers;
 

@@ -7,7 +7,7 @@
  * elements stays, so the input is copied to contiguous memory.  Copies move bits. */
 #include <string.h>
 #include "backends/opencl/move/copy.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "op_list.h"
@@ -171,18 +171,21 @@ static fac_status make_reshape(fac_device *d, const fac_problem *p, void **out, 
     return fac_cl_plan_make(d, p, 1, add_reshape, out, err);
 }
 
-const fac_solver fac_cl_copy_solver = { .name = "copy",
-                                        .offer = offer_copy,
-                                        .make = make_copy,
-                                        .done = fac_cl_plan_done,
-                                        .run = fac_cl_plan_run };
+const fac_solver fac_cl_copy = { .name = "copy",
+                                 .rank = 40,
+                                 .offer = offer_copy,
+                                 .make = make_copy,
+                                 .done = fac_cl_plan_done,
+                                 .run = fac_cl_plan_run };
 const fac_solver fac_cl_concat = { .name = "concat",
                                    .op = &fac_op_concat,
+                                   .rank = 50,
                                    .offer = offer_concat,
                                    .make = make_concat,
                                    .done = fac_cl_plan_done,
                                    .run = fac_cl_plan_run };
 const fac_solver fac_cl_reshape = { .name = "reshape",
+                                    .rank = 60,
                                     .offer = offer_reshape,
                                     .make = make_reshape,
                                     .done = fac_cl_plan_done,

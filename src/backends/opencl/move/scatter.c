@@ -6,7 +6,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_index.h"
 #include "cl_scatter.h"
@@ -102,8 +102,8 @@ static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
                    fac_cl_tag(t), fac_cl_tag(p->in[s->indices].type.dtype), meeting(p), s->dims,
                    s->x < 0 ? " -DZEROS" : "");
     fac_text source = { 0 };
-    fac_text_add(&source, fac_cl_index);
-    fac_text_add(&source, fac_cl_scatter);
+    fac_text_add(&source, fac_kernel_index);
+    fac_text_add(&source, fac_kernel_scatter);
     options.failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, &options, name, out, err);
     fac_text_free(&source);
@@ -161,8 +161,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 4, add, out, err);
 }
 
-const fac_solver fac_cl_scatter_solver = { .name = "scatter",
-                                           .offer = offer,
-                                           .make = make,
-                                           .done = fac_cl_plan_done,
-                                           .run = fac_cl_plan_run };
+const fac_solver fac_cl_scatter = { .name = "scatter",
+                                    .rank = 120,
+                                    .offer = offer,
+                                    .make = make,
+                                    .done = fac_cl_plan_done,
+                                    .run = fac_cl_plan_run };

@@ -9,7 +9,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/move/copy.h"
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "cl_table.h"
@@ -166,7 +166,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (triangle)
         fac_text_print(&options, " -DDIAGONAL=%d", fac_attr_flag(p->node, "lower") ? -1 : 1);
     fac_cl_option_wide(p, &options);
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_table, &options, "moved", &c, err);
+    fac_status status = fac_cl_call_new(o, plan, fac_kernel_table, &options, "moved", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     const int64_t size = size_at(p, dim[rank - 1]),
@@ -245,7 +245,7 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text_print(&options, "-DV=1 -DSUMS -DT=%s -DX=%s -DR=%d",
                    fac_cl_computing(p->out[0].type.dtype), fac_cl_tag(p->out[0].type.dtype), rank);
     fac_cl_option_wide(p, &options);
-    status = fac_cl_call_new(o, plan, fac_cl_table, &options, "gathered", &c, err);
+    status = fac_cl_call_new(o, plan, fac_kernel_table, &options, "gathered", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 3);
@@ -264,11 +264,15 @@ static fac_status make_grad(fac_device *d, const fac_problem *p, void **out, fac
     return fac_cl_plan_make(d, p, 1, add_grad, out, err);
 }
 
-const fac_solver fac_cl_table_solver = {
-    .name = "table", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
-};
+const fac_solver fac_cl_table = { .name = "table",
+                                  .rank = 70,
+                                  .offer = offer,
+                                  .make = make,
+                                  .done = fac_cl_plan_done,
+                                  .run = fac_cl_plan_run };
 const fac_solver fac_cl_pad_grad = { .name = "pad_grad",
                                      .op = &fac_op_pad_grad,
+                                     .rank = 80,
                                      .offer = offer_grad,
                                      .make = make_grad,
                                      .done = fac_cl_plan_done,

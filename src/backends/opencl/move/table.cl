@@ -1,5 +1,5 @@
 /* y[to] = x[from], where the place in x is the sum of one number for each coordinate of y; LONG_MIN: not in x.  The
- * numbers of all coordinates, one behind another, are the table.
+ * numbers of all coordinates, one after another, are the table.
  *
  * moved: what is not in x is `fill`, element 0 of another buffer, or zero.  DIAGONAL: also all below (1) or above (-1) diagonal
  * k of the last two dims.  gathered: the other way round, a sum: each coordinate of y has a list of places in x.

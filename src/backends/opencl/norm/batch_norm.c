@@ -12,7 +12,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
 #include "ops/bits.h"
@@ -34,7 +34,7 @@ enum {
     REGISTERS = 65536
 }; /* what a unit has for the items it holds */
 
-typedef fac_cl_norm shape;
+typedef fac_cl_norm_shape shape;
 
 /* The body, if any, works on one element and at most one more of the same place. */
 static bool simple_body(const fac_opencl *o, const fac_problem *p) {
@@ -110,10 +110,10 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                                                   : "");
     fac_cl_option_wide(p, options);
     fac_text_add(&source, front);
-    fac_text_add(&source, fac_cl_team);
-    if (s->settles) fac_text_add(&source, fac_cl_last);
-    fac_text_add(&source, fac_cl_batch_norm);
-    fac_text_add(&source, fac_cl_batch_norm_apply);
+    fac_text_add(&source, fac_kernel_team);
+    if (s->settles) fac_text_add(&source, fac_kernel_last);
+    fac_text_add(&source, fac_kernel_batch_norm);
+    fac_text_add(&source, fac_kernel_batch_norm_apply);
     if (s->backwards) fac_text_add(options, " -DBACKWARDS");
     options->failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, options, name, out, err);
@@ -350,8 +350,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 3, add, out, err);
 }
 
-const fac_solver fac_cl_batch_norm_solver = { .name = "batch_norm",
-                                              .offer = offer,
-                                              .make = make,
-                                              .done = fac_cl_plan_done,
-                                              .run = fac_cl_plan_run };
+const fac_solver fac_cl_batch_norm = { .name = "batch_norm",
+                                       .rank = 200,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = fac_cl_plan_done,
+                                       .run = fac_cl_plan_run };

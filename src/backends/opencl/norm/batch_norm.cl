@@ -107,7 +107,7 @@ FOLDER(fold, PLUS)
     }
 #endif
 
-/* Partial sums lie as to[part][quantity][channel]; behind them k[channel]. */
+/* Partial sums lie as to[part][quantity][channel]; after them k[channel]. */
 static inline void put(global T *to, pos left, folded x) {
 #ifdef COLUMNS
     lanes r = { .v = x };

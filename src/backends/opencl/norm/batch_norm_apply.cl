@@ -1,4 +1,4 @@
-/* The launch `apply` of batch norms, behind batch_norm.cl, which says what it does.  Options: APPLY; STRAIGHT; LAST: channels last;
+/* The launch `apply` of batch norms, after batch_norm.cl, which says what it does.  Options: APPLY; STRAIGHT; LAST: channels last;
  * PIXELS; BACKWARDS; FINISH, ADDEND: the node's body, and what it adds; BITS, with PIXELS: which results are above 0,
  * a byte for four channels. */
 #ifdef APPLY

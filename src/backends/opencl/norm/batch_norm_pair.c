@@ -4,7 +4,7 @@
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
 #include "ops/batch_norm_pair.h"
@@ -130,7 +130,7 @@ static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan
     fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, is_grad(&p) ? " -DGRAD" : "",
                    finish ? " -DFINISH" : "", has_bits(&p) ? " -DBITS" : "");
     fac_status status = finish ? body_text(o, &p, &source, err) : FAC_OK;
-    fac_text_add(&source, fac_cl_batch_norm_pair);
+    fac_text_add(&source, fac_kernel_batch_norm_pair);
     options.failed |= source.failed;
     if (!status)
         status = fac_cl_call_new(o, plan, source.s ? source.s : "", &options, "pair", &c, err);
@@ -147,8 +147,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_batch_norm_pair_solver = { .name = "batch_norm_pair",
-                                                   .offer = offer,
-                                                   .make = make,
-                                                   .done = fac_cl_plan_done,
-                                                   .run = fac_cl_plan_run };
+const fac_solver fac_cl_batch_norm_pair = { .name = "batch_norm_pair",
+                                            .rank = 210,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = fac_cl_plan_done,
+                                            .run = fac_cl_plan_run };

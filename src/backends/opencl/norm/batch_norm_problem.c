@@ -19,7 +19,7 @@ enum {
     MOST_NEAR = 8
 }; /* elements that come in one access */
 
-typedef fac_cl_norm shape;
+typedef fac_cl_norm_shape shape;
 
 int fac_cl_norm_addend(const fac_problem *p) {
     const int k = fac_cl_norm_is_relu(p->node) ? FAC_NORM_GIVEN

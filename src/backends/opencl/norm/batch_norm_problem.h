@@ -6,7 +6,7 @@
 #include "backends/opencl/reduce/fold.h"
 #include "op_list.h"
 
-typedef struct fac_cl_norm {
+typedef struct fac_cl_norm_shape {
     fac_cl_fold f;
     int64_t images, channels, plane, count;
     int near;               /* neighbours in an access of what is applied */
@@ -17,7 +17,7 @@ typedef struct fac_cl_norm {
     bool settles; /* the last group of a channel's settles what the parts make, without a launch */
     size_t item, coefficients; /* bytes of a number computed with; where the coefficients begin in
                                   the scratch */
-} fac_cl_norm;
+} fac_cl_norm_shape;
 
 enum { FAC_CL_NORM_MASK = 3 }; /* output of batch_norm_given_relu: bits of what is above 0 */
 
@@ -50,7 +50,7 @@ static inline bool fac_cl_norm_is_straight(const fac_node *n) { return fac_cl_no
  * other layouts. */
 int64_t fac_cl_norm_step(const fac_operand *x);
 
-void fac_cl_norm_of(fac_opencl *o, const fac_problem *p, fac_cl_norm *s);
+void fac_cl_norm_of(fac_opencl *o, const fac_problem *p, fac_cl_norm_shape *s);
 /* The layouts it asks for; false: types that the device lacks. */
 bool fac_cl_norm_layouts(const fac_opencl *o, fac_problem *p);
 /* All channels of each pixel side by side, and no others between. */

@@ -5,7 +5,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_batch_norm_sums.h"
 #include "cl_last.h"
@@ -68,9 +68,9 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text_print(&options, " -DCOLUMNS -DG=%d -DC=%d -DAHEAD=%d%s%s", join ? 1 : s->down,
                    join ? 1 : s->beside, AHEAD, join ? " -DJOIN" : "",
                    s->settles ? " -DSETTLES" : "");
-    fac_text_add(&source, fac_cl_team);
-    if (s->settles) fac_text_add(&source, fac_cl_last);
-    fac_text_add(&source, fac_cl_batch_norm_sums);
+    fac_text_add(&source, fac_kernel_team);
+    if (s->settles) fac_text_add(&source, fac_kernel_last);
+    fac_text_add(&source, fac_kernel_batch_norm_sums);
     options.failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s ? source.s : "", &options,
                                         join ? "join" : "sums", &c, err);
@@ -110,8 +110,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 2, add, out, err);
 }
 
-const fac_solver fac_cl_batch_norm_sums_solver = { .name = "batch_norm_sums",
-                                                   .offer = offer,
-                                                   .make = make,
-                                                   .done = fac_cl_plan_done,
-                                                   .run = fac_cl_plan_run };
+const fac_solver fac_cl_batch_norm_sums = { .name = "batch_norm_sums",
+                                            .rank = 220,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = fac_cl_plan_done,
+                                            .run = fac_cl_plan_run };

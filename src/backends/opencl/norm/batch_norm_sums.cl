@@ -1,7 +1,7 @@
 /* dbias = sum dy and dscale = sum dy (x - mean) / sqrt(var + epsilon) of each channel; x and dy lie with channels last, one pixel
- * behind the other.  Groups of C x G items (team.cl): a vector of V channels is a line, G items go down its pixels; parts of the
+ * after the other.  Groups of C x G items (team.cl): a vector of V channels is a line, G items go down its pixels; parts of the
  * lines' groups go through memory side by side, from the end, which the kernel before wrote last, to the beginning, which is in
- * the cache then for the one behind.
+ * the cache then for the one after.
  *   sums   SETTLES: the last group of some lines adds their parts, in their order (last.cl); else
  *   join   adds them
  * Options: those of elements.cl, where V > 1 with ALIGNED alone; COLUMNS; X; COMPUTED: the tag of T; AHEAD: how many vectors of

@@ -6,7 +6,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_cross_entropy.h"
 #include "cl_last.h"
@@ -62,6 +62,7 @@ static bool offer_any(fac_device *d, fac_problem *p, bool grad, fac_offer *offer
     lines l;
     if (!fac_cl_settle_plain(o, p) || !lines_of(o, p, grad, &l)) return false;
     if (!grad) offer->work = 3 * (size_t)l.count * item(p);
+    *FAC_DRAFT(offer, lines) = l;
     offer->seconds = fac_cl_price(o, p, 1);
     return true;
 }
@@ -73,9 +74,9 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_text_print(options, " -DT=%s -DX=%s -DL=%s -DY=%s", fac_cl_computing(type_of(p)),
                    fac_cl_tag(type_of(p)), fac_cl_tag(p->in[1].type.dtype), fac_cl_tag(type_of(p)));
     fac_cl_option_wide(p, options);
-    fac_text_add(&source, fac_cl_team);
-    fac_text_add(&source, fac_cl_last);
-    fac_text_add(&source, fac_cl_cross_entropy);
+    fac_text_add(&source, fac_kernel_team);
+    fac_text_add(&source, fac_kernel_last);
+    fac_text_add(&source, fac_kernel_cross_entropy);
     options->failed |= source.failed;
     const fac_status status = fac_cl_call_new(o, plan, source.s, options, name, out, err);
     fac_text_free(options);
@@ -151,10 +152,7 @@ static fac_status add_totals(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    lines l;
-    if (!lines_of(o, p, false, &l))
-        return fac_raise(err, FAC_E_INTERNAL,
-                         "cross_entropy: not the problem that was offered for");
+    lines l = *(const lines *)p->draft;
     if (!wants(p, 0) && !totals_of(p)) return FAC_OK;
     l.settles = totals_of(p) && l.count <= LAST_ADDS && fac_cl_has_path(o, FAC_CL_FENCES);
     FAC_TRY(add_losses(o, p, plan, &l, err));
@@ -165,10 +163,7 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     const bool divided = p->nin > 3 && p->in[3].type.dtype != FAC_NONE;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    lines l;
-    if (!lines_of(o, p, true, &l))
-        return fac_raise(err, FAC_E_INTERNAL,
-                         "cross_entropy_grad: not the problem that was offered for");
+    lines l = *(const lines *)p->draft;
     fac_text_print(&options, "-DGRAD%s", divided ? " -DCOUNT" : "");
     line_options(o, &l, &options);
     FAC_TRY(add_kernel(o, p, plan, &options, "cross_entropy_grad", &c, err));
@@ -194,15 +189,17 @@ static fac_status make_grad(fac_device *d, const fac_problem *p, void **out, fac
     return fac_cl_plan_make(d, p, 1, add_grad, out, err);
 }
 
-const fac_solver fac_cl_cross_entropy_solver = { .name = "cross_entropy",
-                                                 .op = &fac_op_cross_entropy,
-                                                 .offer = offer,
-                                                 .make = make,
-                                                 .done = fac_cl_plan_done,
-                                                 .run = fac_cl_plan_run };
-const fac_solver fac_cl_cross_entropy_grad_solver = { .name = "cross_entropy_grad",
-                                                      .op = &fac_op_cross_entropy_grad,
-                                                      .offer = offer_grad,
-                                                      .make = make_grad,
-                                                      .done = fac_cl_plan_done,
-                                                      .run = fac_cl_plan_run };
+const fac_solver fac_cl_cross_entropy = { .name = "cross_entropy",
+                                          .op = &fac_op_cross_entropy,
+                                          .rank = 290,
+                                          .offer = offer,
+                                          .make = make,
+                                          .done = fac_cl_plan_done,
+                                          .run = fac_cl_plan_run };
+const fac_solver fac_cl_cross_entropy_grad = { .name = "cross_entropy_grad",
+                                               .op = &fac_op_cross_entropy_grad,
+                                               .rank = 300,
+                                               .offer = offer_grad,
+                                               .make = make_grad,
+                                               .done = fac_cl_plan_done,
+                                               .run = fac_cl_plan_run };

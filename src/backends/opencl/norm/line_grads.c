@@ -6,7 +6,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_norm_grad.h"
 #include "cl_softmax_grad.h"
@@ -40,7 +40,7 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s", fac_cl_computing(type_of(p)),
                    fac_cl_tag(type_of(p)), fac_cl_tag(fac_cl_folding(type_of(p))));
     fac_cl_option_wide(p, options);
-    fac_text_add(&source, fac_cl_team);
+    fac_text_add(&source, fac_kernel_team);
     fac_text_add(&source, kernel);
     options->failed |= source.failed;
     const fac_status status = fac_cl_call_new(o, plan, source.s, options, name, out, err);
@@ -90,7 +90,7 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     fac_cl_fold_options(&f, &options);
     if (held && held * f.width <= 2 * HELD) fac_text_print(&options, " -DHELD=%d", held);
     if (FAC_IS(p->node, log_softmax_grad)) fac_text_add(&options, " -DLOGARITHM");
-    FAC_TRY(add_kernel(o, p, plan, fac_cl_softmax_grad, &options, "softmax_grad", &c, err));
+    FAC_TRY(add_kernel(o, p, plan, fac_kernel_softmax_grad, &options, "softmax_grad", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_out(c, p, 0);
@@ -163,7 +163,7 @@ static fac_status add_gather(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     fac_text_print(&options, "-DV=1 -DG=%d -DC=%d -DCOLUMNS", team, BESIDE);
-    FAC_TRY(add_kernel(o, p, plan, fac_cl_norm_grad, &options, "gather", &c, err));
+    FAC_TRY(add_kernel(o, p, plan, fac_kernel_norm_grad, &options, "gather", &c, err));
     fac_cl_call_work(c, 0, item(p));
     fac_cl_call_out(c, p, first);
     fac_cl_call_out(c, p, last);
@@ -194,7 +194,7 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     if (fac_cl_has_path(o, FAC_CL_MMA) && item(p) == 4) /* where not the size of a group says it */
         fac_text_print(&options, "%s -cl-nv-maxrregcount=%d",
                        r.registers < REGISTERS / r.team ? " -DCAPPED" : "", r.registers);
-    FAC_TRY(add_kernel(o, p, plan, fac_cl_norm_grad, &options, "norm_grad", &c, err));
+    FAC_TRY(add_kernel(o, p, plan, fac_kernel_norm_grad, &options, "norm_grad", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_in(c, p, scaled ? 2 : 0);
@@ -215,27 +215,31 @@ static fac_status make_norm(fac_device *d, const fac_problem *p, void **out, fac
     return fac_cl_plan_make(d, p, 3, add_norm, out, err);
 }
 
-const fac_solver fac_cl_softmax_grad_solver = { .name = "softmax_grad",
-                                                .op = &fac_op_softmax_grad,
-                                                .offer = offer_softmax,
-                                                .make = make_softmax,
-                                                .done = fac_cl_plan_done,
-                                                .run = fac_cl_plan_run };
-const fac_solver fac_cl_log_softmax_grad_solver = { .name = "log_softmax_grad",
-                                                    .op = &fac_op_log_softmax_grad,
-                                                    .offer = offer_softmax,
-                                                    .make = make_softmax,
-                                                    .done = fac_cl_plan_done,
-                                                    .run = fac_cl_plan_run };
-const fac_solver fac_cl_layer_norm_grad_solver = { .name = "layer_norm_grad",
-                                                   .op = &fac_op_layer_norm_grad,
-                                                   .offer = offer_norm,
-                                                   .make = make_norm,
-                                                   .done = fac_cl_plan_done,
-                                                   .run = fac_cl_plan_run };
-const fac_solver fac_cl_rms_norm_grad_solver = { .name = "rms_norm_grad",
-                                                 .op = &fac_op_rms_norm_grad,
-                                                 .offer = offer_norm,
-                                                 .make = make_norm,
-                                                 .done = fac_cl_plan_done,
-                                                 .run = fac_cl_plan_run };
+const fac_solver fac_cl_softmax_grad = { .name = "softmax_grad",
+                                         .op = &fac_op_softmax_grad,
+                                         .rank = 250,
+                                         .offer = offer_softmax,
+                                         .make = make_softmax,
+                                         .done = fac_cl_plan_done,
+                                         .run = fac_cl_plan_run };
+const fac_solver fac_cl_log_softmax_grad = { .name = "log_softmax_grad",
+                                             .op = &fac_op_log_softmax_grad,
+                                             .rank = 260,
+                                             .offer = offer_softmax,
+                                             .make = make_softmax,
+                                             .done = fac_cl_plan_done,
+                                             .run = fac_cl_plan_run };
+const fac_solver fac_cl_layer_norm_grad = { .name = "layer_norm_grad",
+                                            .op = &fac_op_layer_norm_grad,
+                                            .rank = 270,
+                                            .offer = offer_norm,
+                                            .make = make_norm,
+                                            .done = fac_cl_plan_done,
+                                            .run = fac_cl_plan_run };
+const fac_solver fac_cl_rms_norm_grad = { .name = "rms_norm_grad",
+                                          .op = &fac_op_rms_norm_grad,
+                                          .rank = 280,
+                                          .offer = offer_norm,
+                                          .make = make_norm,
+                                          .done = fac_cl_plan_done,
+                                          .run = fac_cl_plan_run };

@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_best.h"
 #include "cl_softmax.h"
@@ -70,7 +70,7 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
                    fac_cl_tag(y), more);
     fac_cl_fold_options(&l->f, &options);
     fac_cl_option_wide(p, &options);
-    fac_text_add(&source, fac_cl_team);
+    fac_text_add(&source, fac_kernel_team);
     fac_text_add(&source, kernel);
     options.failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, &options, name, &c, err);
@@ -107,8 +107,8 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     fac_status status =
         options.failed ? fac_raise(err, FAC_E_NOMEM, "softmax: no memory for options") : FAC_OK;
     if (!status)
-        status =
-            add_call(o, p, plan, &l, fac_cl_softmax, "softmax", options.s ? options.s : "", err);
+        status = add_call(o, p, plan, &l, fac_kernel_softmax, "softmax", options.s ? options.s : "",
+                          err);
     fac_text_free(&options);
     return status;
 }
@@ -124,7 +124,7 @@ static fac_status add_arg(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan
     }
     l.f.columns &= o->limits.gpu;
     if (!l.f.columns) l.f.units = l.f.lines;
-    return add_call(o, p, plan, &l, fac_cl_best, "arg",
+    return add_call(o, p, plan, &l, fac_kernel_best, "arg",
                     FAC_IS(p->node, hardmax)   ? " -DHOT"
                     : FAC_IS(p->node, arg_min) ? fac_attr_flag(p->node, "select_last_index")
                                                      ? " -DSMALLEST -DLAST"
@@ -141,13 +141,15 @@ static fac_status make_arg(fac_device *d, const fac_problem *p, void **out, fac_
     return fac_cl_plan_make(d, p, 1, add_arg, out, err);
 }
 
-const fac_solver fac_cl_softmax_solver = { .name = "softmax",
-                                           .offer = offer_softmax,
-                                           .make = make_softmax,
-                                           .done = fac_cl_plan_done,
-                                           .run = fac_cl_plan_run };
-const fac_solver fac_cl_arg_solver = { .name = "arg",
-                                       .offer = offer_arg,
-                                       .make = make_arg,
-                                       .done = fac_cl_plan_done,
-                                       .run = fac_cl_plan_run };
+const fac_solver fac_cl_softmax = { .name = "softmax",
+                                    .rank = 240,
+                                    .offer = offer_softmax,
+                                    .make = make_softmax,
+                                    .done = fac_cl_plan_done,
+                                    .run = fac_cl_plan_run };
+const fac_solver fac_cl_arg_index = { .name = "arg",
+                                      .rank = 320,
+                                      .offer = offer_arg,
+                                      .make = make_arg,
+                                      .done = fac_cl_plan_done,
+                                      .run = fac_cl_plan_run };

@@ -2,7 +2,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_lrn.h"
 #include "op_list.h"
@@ -38,7 +38,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_text_print(&options, "-DV=%d -DT=%s -DX=%s%s%s", width, fac_cl_computing(t), fac_cl_tag(t),
                    last ? " -DLAST" : "", beta == 0.75 ? " -DTHREE_QUARTERS" : "");
     fac_cl_option_wide(p, &options);
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_lrn, &options, "lrn", &c, err);
+    fac_status status = fac_cl_call_new(o, plan, fac_kernel_lrn, &options, "lrn", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
@@ -57,9 +57,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_lrn_solver = { .name = "lrn",
-                                       .op = &fac_op_lrn,
-                                       .offer = offer,
-                                       .make = make,
-                                       .done = fac_cl_plan_done,
-                                       .run = fac_cl_plan_run };
+const fac_solver fac_cl_lrn = { .name = "lrn",
+                                .op = &fac_op_lrn,
+                                .rank = 190,
+                                .offer = offer,
+                                .make = make,
+                                .done = fac_cl_plan_done,
+                                .run = fac_cl_plan_run };

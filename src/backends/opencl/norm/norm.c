@@ -5,7 +5,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "graph/graph_internal.h"
 #include "cl_norm.h"
@@ -151,8 +151,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_fold_held_options(o, &f, held, computing == FAC_F32, &options);
     if (!held && o->limits.gpu) fac_text_add(&options, " -DSHIFTED");
     fac_cl_option_wide(p, &options);
-    fac_text_add(&source, fac_cl_team);
-    fac_text_add(&source, fac_cl_norm);
+    fac_text_add(&source, fac_kernel_team);
+    fac_text_add(&source, fac_kernel_norm);
     options.failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, &options, "norm", &c, err);
     fac_text_free(&options);
@@ -180,6 +180,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_norm_solver = {
-    .name = "norm", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
-};
+const fac_solver fac_cl_norm = { .name = "norm",
+                                 .rank = 230,
+                                 .offer = offer,
+                                 .make = make,
+                                 .done = fac_cl_plan_done,
+                                 .run = fac_cl_plan_run };

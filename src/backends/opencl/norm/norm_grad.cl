@@ -122,7 +122,7 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
 FOLDER(fold, PLUS)
 
 /* sum over groups of from[group][which][i]: C columns side by side, G items for each, several of whose numbers are on their way.
- * The first `size` columns go to `first`, the others to `second`; those before `begin` nobody wants. */
+ * The first `size` columns go to `first`, the others to `second`; those before `begin` nothing wants. */
 typedef struct { long from, first, second, units, size, rows, begin; } numbers;
 TEAM_KERNEL gather(const numbers s, global const T *from, global MEMORY(X) *first, global MEMORY(X) *second) {
     TREE_OF_TEAM

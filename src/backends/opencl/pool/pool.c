@@ -8,7 +8,7 @@
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/calls.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_pool.h"
 #include "op_list.h"
@@ -121,7 +121,7 @@ static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
                    s->index || place_bytes(s) == 8 ? "long" : "int", s->average ? " -DAVERAGE" : "",
                    s->last ? " -DLAST" : "", more);
     fac_cl_option_wide(p, &options);
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_pool, &options, name, out, err);
+    fac_status status = fac_cl_call_new(o, plan, fac_kernel_pool, &options, name, out, err);
     fac_text_free(&options);
     return status;
 }
@@ -179,6 +179,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 2, add, out, err);
 }
 
-const fac_solver fac_cl_pool_solver = {
-    .name = "pool", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
-};
+const fac_solver fac_cl_pool = { .name = "pool",
+                                 .rank = 180,
+                                 .offer = offer,
+                                 .make = make,
+                                 .done = fac_cl_plan_done,
+                                 .run = fac_cl_plan_run };

@@ -8,7 +8,7 @@ typedef struct { long size[5], step[5]; } tensor;                       /* N, C 
 typedef struct { long kernel_, stride, dilation, pad, pad_end; } window;
 typedef struct { long x, y, index, units, start, include, column_major; tensor in, out; window w[3]; } numbers;
 
-/* Taps first..last-1 of output i that lie inside, and how many do not reach behind the padding. */
+/* Taps first..last-1 of output i that lie inside, and how many do not reach past the padding. */
 static inline pos taps(const window *w, pos in, pos i, pos *first, pos *last) {
     const pos dilation = (pos)w->dilation, at = i * (pos)w->stride - (pos)w->pad, end = in + (pos)w->pad_end;
     *first = at < 0 ? (dilation - 1 - at) / dilation : 0;

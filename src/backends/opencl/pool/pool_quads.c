@@ -7,7 +7,7 @@
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
 #include "backends/opencl/pool/quads.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
 #include "ops/families.h"
@@ -71,6 +71,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     pooling s;
     if (!o->limits.gpu || !read_problem(o, p, &s)) return false;
     offer->variants = FAC_CL_QUAD_VARIANTS, offer->version = 1;
+    *FAC_DRAFT(offer, pooling) = s;
     offer->seconds = fac_cl_streaming(o, p, 1);
     /* each element in a line of memory of its own, of which caches join some */
     if (s.apart)
@@ -79,12 +80,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
-    pooling s;
-    if (!read_problem(o, &settled, &s))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+    pooling s = *(const pooling *)p->draft;
     const bool largest = s.grad && !s.average;
     const fac_operand *in = &p->in[s.grad ? 1 : 0];
     fac_text text = { 0 };
@@ -96,7 +92,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (s.apart) fac_text_add(&text, "#define APART\n");
     if (s.positive) fac_text_add(&text, "#define POSITIVE\n");
     text.failed |= !fac_cl_tail_text(&s.tail, o->limits.fp64, &text);
-    fac_text_add(&text, largest ? fac_cl_pool_quads_grad : fac_cl_pool_quads);
+    fac_text_add(&text, largest ? fac_kernel_pool_quads_grad : fac_kernel_pool_quads);
     fac_status status = fac_cl_call_text(o, plan, &text, "-cl-single-precision-constant",
                                          largest ? "pool_grad" : "pool", &c, err);
     fac_text_free(&text);
@@ -119,8 +115,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_pool_quads_solver = { .name = "pool/quads",
-                                              .offer = offer,
-                                              .make = make,
-                                              .done = fac_cl_plan_done,
-                                              .run = fac_cl_plan_run };
+const fac_solver fac_cl_pool_quads = { .name = "pool/quads",
+                                       .rank = 160,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = fac_cl_plan_done,
+                                       .run = fac_cl_plan_run };

@@ -1,4 +1,4 @@
-/* Pools of images with channels last, and the gradient of a mean by x (TURNED): behind quads.cl.  AVERAGE: the mean, else the
+/* Pools of images with channels last, and the gradient of a mean by x (TURNED): after quads.cl.  AVERAGE: the mean, else the
  * maximum.  Rows are folded first, then shared by the tile's windows that see them.  APART: the result's channels are s.apart
  * elements from each other. */
 typedef struct { long x, y; EXTRA_PLACES quads g; long include, end_h, end_w, apart; EXTRA_STEPS } numbers;
@@ -23,7 +23,7 @@ typedef struct { long x, y; EXTRA_PLACES quads g; long include, end_h, end_w, ap
 #define START (-INFINITY)
 #endif
 
-/* How many taps of a window that begins at `first` a mean divides by: those inside, or all that are not behind the padding. */
+/* How many taps of a window that begins at `first` a mean divides by: those inside, or all that are not past the padding. */
 static inline int counted(int first, int taps, int dilation, int size, int include, int end) {
     const int last = include ? size + end : size;
     const int skipped = include || first >= 0 ? 0 : (dilation - 1 - first) / dilation;

@@ -1,4 +1,4 @@
-/* The gradient of a maximum by x, channels last, behind quads.cl with TURNED: `in` is dy, `out` is x and dx.  An item looks for
+/* The gradient of a maximum by x, channels last, after quads.cl with TURNED: `in` is dy, `out` is x and dx.  An item looks for
  * the maxima of all windows that see its tile, and takes from each what falls into the tile: no two items add to one place.
  * POSITIVE: those that are above 0 count. */
 typedef struct { long x, dy, dx; quads g; steps seen; } numbers;

@@ -2,7 +2,7 @@
  * strip. */
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "ops/families.h"
 #include "ops/pool.h"
@@ -54,19 +54,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     pooling s;
     if (!read_problem(o, p, &s)) return false;
     offer->seconds = 0.5 * fac_cl_price(o, p, 1); /* of what single windows cost */
+    *FAC_DRAFT(offer, pooling) = s;
     return true;
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
     const fac_operand *x = &p->in[0], *y = &p->out[0];
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    pooling s;
-    if (!read_problem(o, &settled, &s))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+    const pooling s = *(const pooling *)p->draft;
     const fac_window *h = &s.g.window[1], *w = &s.g.window[2];
     fac_text_print(&options, "-DT=float -DV=%d -DHALF=%d -DX=%s -DY=%s -DLINE=%d%s", s.width,
                    s.width / 2, fac_cl_tag(x->type.dtype), fac_cl_tag(y->type.dtype), LINE,
@@ -77,7 +73,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
                    (int)w->dilation, (int)h->pad, (int)w->pad);
     fac_cl_option_wide(p, &options);
     fac_status status =
-        fac_cl_call_new(o, plan, fac_cl_pool_strip, &options, "pool_strip", &c, err);
+        fac_cl_call_new(o, plan, fac_kernel_pool_strip, &options, "pool_strip", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
@@ -112,8 +108,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 1, add, out, err);
 }
 
-const fac_solver fac_cl_pool_strip_solver = { .name = "pool/strip",
-                                              .offer = offer,
-                                              .make = make,
-                                              .done = fac_cl_plan_done,
-                                              .run = fac_cl_plan_run };
+const fac_solver fac_cl_pool_strip = { .name = "pool/strip",
+                                       .rank = 170,
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = fac_cl_plan_done,
+                                       .run = fac_cl_plan_run };

@@ -2,7 +2,7 @@
  * plane, or some planes one after the other.  Rows of x are folded into a line of local memory first, with nothing around it,
  * then its neighbours: so there are no edges, and each element is read as often as a window is high.
  *
- * In front of this, behind elements.cl: KR, KS the window, SR, SS its strides, DR, DS its dilations, PAD_R, PAD_S; AVERAGE; LINE.
+ * In front of this, after elements.cl: KR, KS the window, SR, SS its strides, DR, DS its dilations, PAD_R, PAD_S; AVERAGE; LINE.
  * HALF is V / 2.  V is at most the width of x; what is left of a row is done again together with what is in front of it. */
 typedef struct {
     long x, y, channels, height, width, rows, columns, image, channel, row, to_image, to_channel, to_row, strip;

@@ -287,7 +287,7 @@ void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac
     fac_text_print(to, "#define IN %s\n#define OUT %s\n", fac_cl_tag(in), fac_cl_tag(out));
     if (q->turned) fac_text_add(to, "#define TURNED\n");
     if (q->ptx) fac_text_add(to, "#define PTX\n");
-    fac_text_add(to, fac_cl_quads);
+    fac_text_add(to, fac_kernel_quads);
 }
 
 static void add_image(const fac_operand *x, fac_cl_call *c) {

@@ -52,7 +52,7 @@ typedef struct { long n, h, w; } steps;
 typedef struct { long height, width; steps step; } image;
 typedef struct { long channels, lanes, blocks, across, down; image in, out; } quads;
 
-/* The tile of an item; not live: behind an edge. */
+/* The tile of an item; not live: after an edge. */
 typedef struct { int image, p, q, channel; bool live; } spot;
 static inline spot spot_of(const quads *g) {
     const int id = get_local_id(0), lanes = g->lanes, across = g->across, blocks = g->blocks, tile = id / lanes;
@@ -92,7 +92,7 @@ static inline spot spot_of(const quads *g) {
 #endif
 
 /* Four elements, or `fill` (zero or an infinity) where there are none.  PTX: NVIDIA's compiler makes a branch of such a load,
- * behind which nothing is begun early; a predicate of the load itself is none. */
+ * after which nothing is begun early; a predicate of the load itself is none. */
 #define FETCH4(tag, p, there, fill) FAC_CAT(fetch4_, tag)(p, there, fill)
 #ifdef PTX
 static inline float4 fetch4_f32(global const float *p, bool there, float fill) {

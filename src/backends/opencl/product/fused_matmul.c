@@ -2,7 +2,7 @@
  * launch of the elementwise ops after it.  What the cpu gains by never storing the product, a
  * device with memory of its own and no caches to speak of would not. */
 #include "backends/opencl/product/gemm.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -62,8 +62,9 @@ static bool halves_of(const fac_problem *p, halves *h) {
 static const fac_solver *solver_of(fac_device *d, halves *h, fac_offer *best) {
     const fac_solver *found = NULL;
     for (int i = 0; i < PRODUCTS; i++) {
-        fac_offer one = { 0 };
-        if (!products[i]->offer(d, &h->product, &one) || (found && one.seconds >= best->seconds))
+        fac_offer one;
+        if (!fac_solver_offer(products[i], d, &h->product, &one) ||
+            (found && one.seconds >= best->seconds))
             continue;
         *best = one, found = products[i];
     }
@@ -78,7 +79,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     halves h;
     fac_offer product = { 0 }, rest = { 0 };
     if (!halves_of(p, &h)) return false;
-    const bool good = solver_of(d, &h, &product) && fac_cl_elementwise.offer(d, &h.rest, &rest);
+    const bool good =
+        solver_of(d, &h, &product) && fac_solver_offer(&fac_cl_elementwise, d, &h.rest, &rest);
     for (int i = 0; good && i < p->nin; i++)
         p->in[i].layout = i < 2 ? h.factor[i].layout : h.in[i].layout;
     if (good) {
@@ -99,7 +101,7 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     halves h;
-    fac_offer product = { 0 };
+    fac_offer product = { 0 }, rest = { 0 };
     plan *q = fac_alloc(1, sizeof *q);
     if (!q || !halves_of(p, &h)) {
         fac_release(q);
@@ -109,10 +111,11 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->behind = product_bytes(&h);
     q->solver = solver_of(d, &h, &product);
     fac_status status =
-        q->solver ? q->solver->make(d, &h.product, &q->product, err)
+        q->solver ? fac_solver_make(q->solver, d, &h.product, &product, &q->product, err)
                   : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
                               p->node->op->name);
-    if (!status) status = fac_cl_elementwise.make(d, &h.rest, &q->rest, err);
+    /* its layouts are settled, and elementwise leaves no draft */
+    if (!status) status = fac_solver_make(&fac_cl_elementwise, d, &h.rest, &rest, &q->rest, err);
     fac_graph_free(h.graph);
     if (status)
         done(d, q);
@@ -134,6 +137,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cl_fused_matmul = { .name = "fused_matmul",
                                          .op = &fac_op_fused_matmul,
+                                         .rank = 430,
                                          .offer = offer,
                                          .make = make,
                                          .done = done,

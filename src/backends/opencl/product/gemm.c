@@ -58,8 +58,8 @@ static void add_tile(const fac_cl_product *r, const fac_cl_tile *t, fac_text *to
         t->VA, t->VB, t->VY, t->a_along_m, t->b_along_n);
 }
 
-static const char *const kernels[FAC_CL_WAYS] = { fac_cl_gemm_tile, fac_cl_gemm_vector,
-                                                  fac_cl_gemm_thin };
+static const char *const kernels[FAC_CL_WAYS] = { fac_kernel_gemm_tile, fac_kernel_gemm_vector,
+                                                  fac_kernel_gemm_thin };
 
 static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, bool sum,
                         fac_cl_kernel *out, fac_error *err) {
@@ -75,12 +75,12 @@ static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_til
     if (!sum) add_tile(r, t, &text);
     if (!sum && t->once && fac_cl_has_path(o, FAC_CL_MMA))
         fac_text_add(&text, "#define ONCE\n"); /* which is inline PTX */
-    fac_text_add(&text, fac_cl_gemm_common);
-    fac_text_add(&text, sum ? fac_cl_gemm_sum : kernels[t->way]);
+    fac_text_add(&text, fac_kernel_gemm_common);
+    fac_text_add(&text, sum ? fac_kernel_gemm_sum : kernels[t->way]);
     fac_status status =
         good && !text.failed && !options.failed
             ? fac_cl_kernel_new(o, text.s, options.s, sum ? "sum_parts" : "product", out, err)
-            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&options);
     fac_text_free(&text);
     return status;

@@ -7,15 +7,18 @@
  * put together (gemm_text.c), built and launched (gemm.c).
  *
  * b may be the patches of an image instead of a matrix, so a convolution needs no copy of its
- * input: FAC_CL_PATCHES   columns are pixels, rows are taps: the convolution itself, and its
- * gradient by x FAC_CL_TAPS      columns are taps, rows are pixels: its gradient by w Where each
- * pixel sees itself alone (1 x 1), b is a matrix, whose terms are of many images in the gradient by
- * w, as a's are. Two tables of int4 then say where a pixel and a tap lie: offset in elements, and
- * depth, row and column in the image. */
+ * input:
+ *   FAC_CL_PATCHES   columns are pixels, rows are taps: the convolution itself, and its gradient by
+ *                    x
+ *   FAC_CL_TAPS      columns are taps, rows are pixels: its gradient by w
+ * Where each pixel sees itself alone (1 x 1), b is a matrix, whose terms are of many images in the
+ * gradient by w, as a's are. Two tables of int4 then say where a pixel and a tap lie: offset in
+ * elements, and depth, row and column in the image. */
 #ifndef FACULA_OPENCL_GEMM_H
 #define FACULA_OPENCL_GEMM_H
 #include "backends/opencl/device/launch.h"
 #include "base/text.h"
+#include "backends/opencl/device/speed.h"
 
 enum { FAC_CL_EXTRAS = 6, FAC_CL_BATCH = 4 };
 
@@ -105,9 +108,6 @@ bool fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, fac_cl_way
 bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t);
 /* Bytes for the parts of a sum that is split. */
 size_t fac_cl_gemm_work(const fac_cl_tile *t, const fac_cl_product *r);
-/* Estimates: multiply-adds at some share of the peak, bytes at the bandwidth, and a launch. */
-double fac_cl_flops(const fac_opencl *o);
-double fac_cl_bandwidth(const fac_opencl *o);
 
 /* ---- gemm_text.c ---- */
 

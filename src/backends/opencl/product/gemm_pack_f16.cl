@@ -1,5 +1,5 @@
 /* The right factor of a product in f16, of which TF32 keeps as many bits: to[n][k], terms up to a multiple of eight, the last ones
- * zeros; behind all of them a factor in f32 for each n, a power of two that brings the largest of the row to 256 .. 512. */
+ * zeros; after all of them a factor in f32 for each n, a power of two that brings the largest of the row to 256 .. 512. */
 typedef struct { long N, K, padded, from, to, row, column; } packing;
 
 kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))

@@ -1,6 +1,7 @@
 /* How products with few rows are shared out (kernels/gemm_thin.cl): the whole device must read b at
  * once, neighbours together. */
 #include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/speed.h"
 #include "tensor/tensor_internal.h"
 
 /* LINE: items side by side, each with four columns; MANY: columns that are done in pairs, unless
@@ -91,7 +92,7 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
     for (int64_t splits = 1;
          splits <= SPLITS && (splits == 1 || (double)s->K >= (double)splits * grain); splits *= 2) {
         const int64_t each = parts(parts(s->K ? s->K : 1, splits), 8) * 8;
-        double time = (o->limits.gpu ? 4e-6 : 1e-5) +
+        double time = fac_cl_speed_of(o)->launch +
                       seconds(o, bytes, groups * (double)splits, s->M == 1 && t->VB >= 4);
         if (splits > 1)
             time += 4e-6 + 8.0 * (double)(s->M * s->N * s->batch * splits) / fac_cl_bandwidth(o);

@@ -7,7 +7,7 @@
  * of V.
  * B_F16: b lies as gemm_pack_f16.cl leaves it, eight terms are a load.
  * ONCE: b does not fit the second cache, so that nothing of it is there when it is read again: it is the first to make room, and
- * what came before and comes behind it stays.  16 bytes at a time, on NVIDIA.
+ * what came before and comes after it stays.  16 bytes at a time, on NVIDIA.
  * PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N]. */
 #define OUTS (MR * CN)
 #define TEAMS (ITEMS / L)

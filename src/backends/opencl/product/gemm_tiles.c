@@ -62,15 +62,6 @@ static const candidate *tiles_of(const fac_opencl *o, fac_dtype t) {
     return other;
 }
 
-/* Of one compute unit; a cpu's unit is a core with two vector units. */
-static const double GPU_UNIT = 4.5e11, CPU_UNIT = 8e10;
-double fac_cl_flops(const fac_opencl *o) {
-    return o->limits.units * (o->limits.gpu ? GPU_UNIT : CPU_UNIT);
-}
-double fac_cl_bandwidth(const fac_opencl *o) {
-    return o->limits.gpu ? 2.4e10 * o->limits.units : 1.5e10;
-}
-
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 /* Four neighbours at once: unit steps, and nothing that begins between them. */

@@ -34,7 +34,7 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
         run += j && image[j] == image[0] + j && width[j] == width[0] + j;
     }
 #endif
-    /* all of the last panel, too: its rows behind the last are computed, but not written */
+    /* all of the last panel, too: its rows after the last are computed, but not written */
     for (int i = 0; i < (m1 - m0 + MR - 1) / MR * MR * NR; i++) sums[i] = 0;
 #if !defined(PATCHES) && !defined(TAPS)
     const long first_column = n0 / inner_n * s.b.outer + n0 % inner_n;

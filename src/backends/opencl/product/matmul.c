@@ -8,7 +8,7 @@
 #include <string.h>
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/ops.h"
@@ -137,9 +137,7 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     return true;
 }
 
-/* ---- the solvers
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the solvers ---- */
 
 typedef struct plan {
     fac_cl_product r;
@@ -159,23 +157,38 @@ static bool read(fac_opencl *o, const fac_problem *p, bool quads, fac_cl_product
     return fac_cl_product_read(o, p, r) && (!quads || in_quads(o, r));
 }
 
-static bool offer(fac_cl_way way, bool quads, fac_device *d, fac_problem *p, fac_offer *offer) {
+/* Which of the four: tiles, and whether four bytes at a time are multiplied. */
+typedef struct family {
+    fac_cl_way way;
+    bool quads;
+} family;
+
+/* What make() goes on with. */
+typedef struct draft {
+    fac_cl_product r;
+    fac_cl_tile t;
+} draft;
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const family *f = p->solver->how;
     fac_opencl *o = fac_opencl_of(d);
     fac_cl_product r;
     fac_cl_tile t;
     for (int i = 0; i < p->nin; i++) /* blocks are not for matrices */
         if (p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
-    if (!read(o, p, quads, &r)) return false;
+    if (!read(o, p, f->quads, &r)) return false;
     r.variant = p->variant;
-    if (!fac_cl_tile_choose(o, &r, way, &t)) return false;
-    offer->variants = fac_cl_tile_variants(o, r.dtype, way), offer->version = FAC_CL_TILE_VERSION;
+    if (!fac_cl_tile_choose(o, &r, f->way, &t)) return false;
+    offer->variants = fac_cl_tile_variants(o, r.dtype, f->way),
+    offer->version = FAC_CL_TILE_VERSION;
     offer->seconds = t.seconds;
     /* few rows: tiles are mostly empty, and read what the product is bound by at half of the
      * bandwidth at best */
     const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes,
                  least = 4e-6 + 2 * bytes / fac_cl_bandwidth(o);
-    if (r.s.M <= FEW && way != FAC_CL_THIN && offer->seconds < least) offer->seconds = least;
+    if (r.s.M <= FEW && f->way != FAC_CL_THIN && offer->seconds < least) offer->seconds = least;
     offer->work = fac_cl_gemm_work(&t, &r);
+    *FAC_DRAFT(offer, draft) = (draft){ r, t };
     return true;
 }
 
@@ -185,19 +198,12 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status make(fac_cl_way way, bool quads, fac_device *d, const fac_problem *p, void **out,
-                       fac_error *err) {
-    fac_opencl *o = fac_opencl_of(d);
-    fac_cl_tile t;
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const draft *settled = p->draft;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    const bool known = read(o, p, quads, &q->r);
-    q->r.variant = p->variant;
-    fac_status status =
-        known && fac_cl_tile_choose(o, &q->r, way, &t)
-            ? fac_cl_gemm_make(o, &q->r, &t, &q->g, err)
-            : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                        p->node->op->name);
+    q->r = settled->r;
+    const fac_status status = fac_cl_gemm_make(fac_opencl_of(d), &q->r, &settled->t, &q->g, err);
     if (status)
         done(d, q);
     else
@@ -213,40 +219,31 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return fac_cl_gemm_run(fac_opencl_of(d), &q->g, &q->r.s, &x, err);
 }
 
-static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(FAC_CL_TILED, false, d, p, o);
-}
-static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(FAC_CL_VECTOR, false, d, p, o);
-}
-static bool offer_thin(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(FAC_CL_THIN, false, d, p, o);
-}
-static bool offer_dot(fac_device *d, fac_problem *p, fac_offer *o) {
-    return offer(FAC_CL_TILED, true, d, p, o);
-}
-static fac_status make_tile(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_TILED, false, d, p, out, err);
-}
-static fac_status make_vector(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_VECTOR, false, d, p, out, err);
-}
-static fac_status make_thin(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_THIN, false, d, p, out, err);
-}
-static fac_status make_dot(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_TILED, true, d, p, out, err);
-}
-
-const fac_solver fac_cl_matmul_tile = {
-    .name = "product/tile", .offer = offer_tile, .make = make_tile, .done = done, .run = run
-};
-const fac_solver fac_cl_matmul_vector = {
-    .name = "product/vector", .offer = offer_vector, .make = make_vector, .done = done, .run = run
-};
-const fac_solver fac_cl_matmul_thin = {
-    .name = "product/thin", .offer = offer_thin, .make = make_thin, .done = done, .run = run
-};
-const fac_solver fac_cl_matmul_dot = {
-    .name = "product/dot", .offer = offer_dot, .make = make_dot, .done = done, .run = run
-};
+const fac_solver fac_cl_matmul_tile = { .name = "product/tile",
+                                        .rank = 390,
+                                        .how = &(const family){ FAC_CL_TILED, false },
+                                        .offer = offer,
+                                        .make = make,
+                                        .done = done,
+                                        .run = run };
+const fac_solver fac_cl_matmul_vector = { .name = "product/vector",
+                                          .rank = 400,
+                                          .how = &(const family){ FAC_CL_VECTOR, false },
+                                          .offer = offer,
+                                          .make = make,
+                                          .done = done,
+                                          .run = run };
+const fac_solver fac_cl_matmul_thin = { .name = "product/thin",
+                                        .rank = 410,
+                                        .how = &(const family){ FAC_CL_THIN, false },
+                                        .offer = offer,
+                                        .make = make,
+                                        .done = done,
+                                        .run = run };
+const fac_solver fac_cl_matmul_dot = { .name = "product/dot",
+                                       .rank = 380,
+                                       .how = &(const family){ FAC_CL_TILED, true },
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = done,
+                                       .run = run };

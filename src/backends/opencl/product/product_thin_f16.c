@@ -3,7 +3,7 @@
  * Such a product is as long as the matrix' way from memory, which is half as long then; the rows
  * stay what they are, so that errors are below those of TF32's own products. */
 #include "backends/opencl/product/gemm.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
@@ -36,9 +36,15 @@ static bool read(const fac_opencl *o, const fac_problem *p, plan *q) {
     return true;
 }
 
+/* What make() goes on with. */
+typedef struct draft {
+    plan q;
+    fac_cl_tile t;
+} draft;
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
-    plan q;
+    plan q = { .row = 0 };
     fac_cl_tile t;
     for (int i = 0; i < p->nin; i++) /* blocks are not for matrices, and what is packed is plain */
         if (i == 1 || p->in[i].layout.block)
@@ -47,6 +53,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = t.seconds, offer->version = FAC_CL_TILE_VERSION;
     if (p->in[1].time == FAC_RUN)
         offer->seconds += 4e-6 + 1.5 * (double)fac_type_bytes(&p->in[1].type) / fac_cl_bandwidth(o);
+    *FAC_DRAFT(offer, draft) = (draft){ q, t };
     offer->work = fac_cl_gemm_work(&t, &q.r);
     offer->packed[1] =
         (size_t)(q.r.s.N * (q.r.s.b.column * (int64_t)sizeof(cl_half) + (int64_t)sizeof(cl_float)));
@@ -62,25 +69,21 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
     fac_text text = { 0 };
-    fac_text_print(&text, "#define ITEMS %d\n%s", ITEMS, fac_cl_gemm_pack_f16);
-    fac_status status = text.failed
-                            ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
-                            : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
+    fac_text_print(&text, "#define ITEMS %d\n%s", ITEMS, fac_kernel_gemm_pack_f16);
+    fac_status status = text.failed ? fac_raise_memory(err, "the text of a kernel")
+                                    : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
     fac_text_free(&text);
     return status;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_cl_tile t;
+    const draft *settled = p->draft;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status =
-        read(o, p, q) && fac_cl_tile_choose(o, &q->r, FAC_CL_THIN, &t)
-            ? make_pack(o, q, err)
-            : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                        p->node->op->name);
-    if (!status) status = fac_cl_gemm_make(o, &q->r, &t, &q->g, err);
+    *q = settled->q;
+    fac_status status = make_pack(o, q, err);
+    if (!status) status = fac_cl_gemm_make(o, &q->r, &settled->t, &q->g, err);
     if (status)
         done(d, q);
     else
@@ -124,6 +127,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cl_product_thin_f16 = { .name = "product/thin_f16",
+                                             .rank = 420,
                                              .offer = offer,
                                              .make = make,
                                              .done = done,

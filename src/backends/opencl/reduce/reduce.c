@@ -8,7 +8,7 @@
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_reduce.h"
 #include "cl_team.h"
@@ -110,8 +110,8 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     if (f->parts == 1 && f->across == f->team) fac_text_add(&options, " -DWHOLE");
     fac_text_print(&options, " -DAHEAD=%d", ahead_of(o, f, fac_cl_folding(t)));
     fac_cl_option_wide(p, &options);
-    fac_text_add(&source, fac_cl_team);
-    fac_text_add(&source, fac_cl_reduce);
+    fac_text_add(&source, fac_kernel_team);
+    fac_text_add(&source, fac_kernel_reduce);
     options.failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, &options, "reduce", out, err);
     fac_text_free(&options);
@@ -195,6 +195,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 2, add, out, err);
 }
 
-const fac_solver fac_cl_reduce_solver = {
-    .name = "reduce", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run
-};
+const fac_solver fac_cl_reduce = { .name = "reduce",
+                                   .rank = 310,
+                                   .offer = offer,
+                                   .make = make,
+                                   .done = fac_cl_plan_done,
+                                   .run = fac_cl_plan_run };

@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_scan.h"
 #include "op_list.h"
@@ -56,7 +56,7 @@ static fac_status add_scan(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     if (fac_attr_flag(p->node, "exclusive")) fac_text_add(&options, " -DEXCLUSIVE");
     if (fac_attr_flag(p->node, "reverse")) fac_text_add(&options, " -DREVERSED");
     fac_cl_option_wide(p, &options);
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_scan, &options, "scan", &c, err);
+    fac_status status = fac_cl_call_new(o, plan, fac_kernel_scan, &options, "scan", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
@@ -79,7 +79,7 @@ static fac_status add_top(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan
     fac_text_print(&options, "-DTOP -DV=1 -DT=%s -DX=%s -DG=%d%s", fac_cl_computing(t),
                    fac_cl_tag(t), team, fac_attr_flag(p->node, "smallest") ? " -DSMALLEST" : "");
     fac_cl_option_wide(p, &options);
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_scan, &options, "top", &c, err);
+    fac_status status = fac_cl_call_new(o, plan, fac_kernel_scan, &options, "top", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
@@ -101,13 +101,15 @@ static fac_status make_top(fac_device *d, const fac_problem *p, void **out, fac_
     return fac_cl_plan_make(d, p, 1, add_top, out, err);
 }
 
-const fac_solver fac_cl_scan_solver = { .name = "scan",
-                                        .offer = offer_scan,
-                                        .make = make_scan,
-                                        .done = fac_cl_plan_done,
-                                        .run = fac_cl_plan_run };
+const fac_solver fac_cl_scan = { .name = "scan",
+                                 .rank = 330,
+                                 .offer = offer_scan,
+                                 .make = make_scan,
+                                 .done = fac_cl_plan_done,
+                                 .run = fac_cl_plan_run };
 const fac_solver fac_cl_top_k = { .name = "top_k",
                                   .op = &fac_op_top_k,
+                                  .rank = 340,
                                   .offer = offer_any,
                                   .make = make_top,
                                   .done = fac_cl_plan_done,

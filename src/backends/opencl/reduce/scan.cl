@@ -87,7 +87,7 @@ static inline bool before(T a, pos i, T b, pos k) { return ABOVE(a, b) || (!ABOV
 
 typedef struct { long x, y, index, units, size, inner, k, has; } numbers;
 
-/* The next one in order is the first of all that come behind the one found last; so k passes over the line. */
+/* The next one in order is the first of all that come after the one found last; so k passes over the line. */
 kernel void top(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global long *index) {
     const pos line = (pos)get_group_id(0), size = (pos)s.size, inner = (pos)s.inner, item = (pos)get_local_id(0);
     const long from = (long)line / inner * size * inner + line % inner, to = (long)line / inner * s.k * inner + line % inner;

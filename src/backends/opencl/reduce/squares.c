@@ -3,7 +3,7 @@
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_squares.h"
 #include "cl_team.h"
@@ -67,8 +67,8 @@ static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                    o->limits.gpu ? near : fac_cl_width(o, computing(p)), team_of(o), n, CHUNK,
                    near > 1 ? " -DALIGNED -DTAILS" : "");
     pick_text(&source, fac_cl_in_memory(t), n);
-    fac_text_add(&source, fac_cl_team);
-    fac_text_add(&source, fac_cl_squares);
+    fac_text_add(&source, fac_kernel_team);
+    fac_text_add(&source, fac_kernel_squares);
     options.failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, &options, "squares", &c, err);
     fac_text_free(&options);
@@ -93,8 +93,8 @@ static fac_status add_sum(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan
     fac_cl_call *c = NULL;
     fac_text_print(&options, "-DT=%s -DX=%s -DV=1 -DG=%d -DC=1", fac_cl_computing(computing(p)),
                    fac_cl_tag(p->out[0].type.dtype), team_of(o));
-    fac_text_add(&source, fac_cl_team);
-    fac_text_add(&source, fac_cl_squares);
+    fac_text_add(&source, fac_kernel_team);
+    fac_text_add(&source, fac_kernel_squares);
     options.failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, &options, "gather", &c, err);
     fac_text_free(&options);
@@ -131,6 +131,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 
 const fac_solver fac_cl_sum_square_all = { .name = "sum_square_all",
                                            .op = &fac_op_sum_square_all,
+                                           .rank = 350,
                                            .offer = offer,
                                            .make = make,
                                            .done = fac_cl_plan_done,

@@ -2,8 +2,9 @@
  * kernels/nv_attention.cl. */
 #include "graph/attr.h"
 #include "backends/opencl/nvidia/attention/attention.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "backends/problem.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "base/error.h"
 #include "op_list.h"
 
@@ -56,18 +57,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T *
                         (double)(a->D + a->E) / (a->causal ? 2 : 1);
     offer->work = r.work;
-    offer->seconds =
-        LAUNCHES * 3e-6 + macs / (0.6 * fac_nv_rate(o, a->mode)) + (double)r.work / 1.5e12;
+    *FAC_DRAFT(offer, plan) = r;
+    offer->seconds = LAUNCHES * fac_nv_speeds.launch + macs / (0.6 * fac_nv_rate(o, a->mode)) +
+                     (double)r.work / fac_nv_speeds.attention_memory;
     return true;
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_error *err) {
-    fac_problem settled = *p;
-    plan r = { .work = 0 };
+    const plan r = *(const plan *)p->draft;
     fac_cl_call *c = NULL;
     fac_text text = { 0 };
-    if (!read(o, &settled, &r))
-        return fac_raise(err, FAC_E_INTERNAL, "attention: not the problem that was offered for");
     const fac_nv_attention *a = &r.a;
     const bool lse = p->out[4].type.dtype != FAC_NONE;
     if (!a->maps) {
@@ -104,6 +103,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 
 const fac_solver fac_cl_attention_wgmma = { .name = "attention/wgmma",
                                             .op = &fac_op_attention,
+                                            .rank = 630,
                                             .offer = offer,
                                             .make = make,
                                             .done = fac_cl_plan_done,

@@ -1,7 +1,8 @@
 /* attention_grad/wgmma: dq, dk and dv from q, k, v, y, dy and the log sum exp of each row of
  * scores, which are made again; see attention.h and kernels/nv_attention_grad.cl. */
 #include "backends/opencl/nvidia/attention/attention.h"
-#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/nvidia/unit/speed.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
 
@@ -75,8 +76,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double scores = (double)(a->B * a->H) * (double)a->Q * (double)a->T / (a->causal ? 2 : 1);
     const double macs = scores * (double)(4 * a->D + 3 * a->E);
     offer->work = r.work;
-    offer->seconds =
-        LAUNCHES * 3e-6 + macs / (0.5 * fac_nv_rate(o, a->mode)) + (double)r.work / 1.5e12;
+    *FAC_DRAFT(offer, plan) = r;
+    offer->seconds = LAUNCHES * fac_nv_speeds.launch + macs / (0.5 * fac_nv_rate(o, a->mode)) +
+                     (double)r.work / fac_nv_speeds.attention_memory;
     return true;
 }
 
@@ -149,11 +151,7 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_error *err) {
-    fac_problem settled = *p;
-    plan r = { .work = 0 };
-    if (!read(o, &settled, &r))
-        return fac_raise(err, FAC_E_INTERNAL,
-                         "attention_grad: not the problem that was offered for");
+    const plan r = *(const plan *)p->draft;
     const fac_nv_images *const images[IMAGES] = { &r.q,        &r.k,        &r.v,       &r.y,
                                                   &r.q_turned, &r.k_turned, &r.y_turned };
     static const int inputs[IMAGES] = { Q, K, V, DY, Q, K, DY };
@@ -170,6 +168,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 
 const fac_solver fac_cl_attention_grad_wgmma = { .name = "attention_grad/wgmma",
                                                  .op = &fac_op_attention_grad,
+                                                 .rank = 640,
                                                  .offer = offer,
                                                  .make = make,
                                                  .done = fac_cl_plan_done,

@@ -124,7 +124,7 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     if (a->y.pairs) fac_text_add(to, "#define PAIRS\n");
     if (a->chunks) fac_text_add(to, "#define CHUNKS\n");
     if (lse) fac_text_add(to, "#define LSE\n");
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     if (kernel != FAC_NV_DELTA) {
         add_product(a, "SCORES", cut->block, true, to);
         add_waits("S", cut->block, false, to);
@@ -135,14 +135,14 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
             add_waits("E", a->e, a->e == cut->block || (!forward && a->e == a->d), to);
         }
     }
-    if (a->maps && kernel != FAC_NV_DELTA) fac_text_add(to, fac_cl_nv_maps);
-    fac_text_add(to, fac_cl_nv_attention_tiles);
-    if (forward) fac_text_add(to, fac_cl_nv_attention);
-    if (kernel == FAC_NV_DELTA) fac_text_add(to, fac_cl_nv_attention_delta);
+    if (a->maps && kernel != FAC_NV_DELTA) fac_text_add(to, fac_kernel_nv_maps);
+    fac_text_add(to, fac_kernel_nv_attention_tiles);
+    if (forward) fac_text_add(to, fac_kernel_nv_attention);
+    if (kernel == FAC_NV_DELTA) fac_text_add(to, fac_kernel_nv_attention_delta);
     if (kernel == FAC_NV_KEYS || kernel == FAC_NV_QUERIES)
-        fac_text_add(to, fac_cl_nv_attention_grad);
-    if (kernel == FAC_NV_KEYS) fac_text_add(to, fac_cl_nv_attention_grad_keys);
-    if (kernel == FAC_NV_QUERIES) fac_text_add(to, fac_cl_nv_attention_grad_queries);
+        fac_text_add(to, fac_kernel_nv_attention_grad);
+    if (kernel == FAC_NV_KEYS) fac_text_add(to, fac_kernel_nv_attention_grad_keys);
+    if (kernel == FAC_NV_QUERIES) fac_text_add(to, fac_kernel_nv_attention_grad_queries);
 }
 
 /* ---- images ---- */
@@ -154,8 +154,8 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
     define(to, "SIZE", m->wide);
     if (m->turned) fac_text_add(to, "#define TURNED\n");
     if (m->from->aligned) fac_text_add(to, "#define ALIGNED\n");
-    fac_text_add(to, fac_cl_nv_common);
-    fac_text_add(to, fac_cl_nv_attention_tiles);
+    fac_text_add(to, fac_kernel_nv_common);
+    fac_text_add(to, fac_kernel_nv_attention_tiles);
 }
 
 /* 16-byte pieces of a tile. */

@@ -341,7 +341,7 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
         nv_barrier_arrive_if(q_empty + 8 * place, item == 0);
 #else
         if (Q_TILES == 1 && is_turn(u, all, tiles)) {
-            nv_meet(1 + group, 128);            /* nobody reads this one's queries any more */
+            nv_meet(1 + group, 128);            /* nothing reads this one's queries any more */
             ask_for_q(&a, here, q, tile_of(&a, u), group, item);
         }
 #endif

@@ -1,4 +1,4 @@
-/* Before gradients of attention: stats[row] = lse in units of ln 2, sum of dy y.  Rows behind the last one get a weight of zero.
+/* Before gradients of attention: stats[row] = lse in units of ln 2, sum of dy y.  Rows after the last one get a weight of zero.
  * Eight items a row. */
 typedef struct args {
     long y, dy, lse, stats, H, rows, padded, e, y_batch, y_head, y_row, dy_batch, dy_head, dy_row;

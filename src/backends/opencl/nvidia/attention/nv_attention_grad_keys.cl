@@ -16,7 +16,7 @@ INLINE tile tile_of(const args *a, turn u) {
     w.each = blocks - w.begin;
     return w;
 }
-/* Products to weights, keys in rows.  edge: some key is behind some query's own. */
+/* Products to weights, keys in rows.  edge: some key is after some query's own. */
 INLINE void weights(const args *a, float *s, uint stats, float c, int q0, int key0, global const MEMORY(M) *m_at,
                     const bool edge) {
     const int ahead = key0 - q0 - (int)a->before;
@@ -91,7 +91,7 @@ INLINE void add_block(const args *a, const team *w, int n, int q0, bool held, gl
     }
     as_operand(w->x, ds);
 #if NUMBER == 4
-    nv_barrier_arrive_if(w->q_empty + 8 * at, w->lane == 0);        /* behind the last look at stats */
+    nv_barrier_arrive_if(w->q_empty + 8 * at, w->lane == 0);        /* after the last look at stats */
     nv_barrier_wait(w->qt_full + 8 * (n % STAGES_T), n / STAGES_T & 1);
 #endif
     NV_WGMMA_FENCE();

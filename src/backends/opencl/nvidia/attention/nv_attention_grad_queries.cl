@@ -14,7 +14,7 @@ INLINE tile tile_of(const args *a, turn u) {
     w.blocks = blocks_before(keys);
     return w;
 }
-/* Products to weights, queries in rows.  No weight is above 1 but those of keys behind the last one, which must not become
+/* Products to weights, queries in rows.  No weight is above 1 but those of keys after the last one, which must not become
  * infinite: k is 0 there. */
 INLINE void weights(const args *a, float *s, float c, float n0, float n1, int row0, int key0, global const MEMORY(M) *m_at,
                     const bool edge) {

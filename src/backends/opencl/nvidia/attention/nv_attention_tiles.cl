@@ -1,5 +1,5 @@
 /* What the kernels of attention share: numbers in memory and in the matrix units, tiles of rows as wgmma reads them from local
- * memory, how these get there, and how products leave.  Behind nv_common.cl.
+ * memory, how these get there, and how products leave.  After nv_common.cl.
  *
  * Options: X the type of the operands (f32, bf16, f16); KIND what the units multiply (tf32, bf16, f16); SAME: both are one; SPLIT:
  * f32 as the sum of two tf32; ALIGNED: rows of X begin at multiples of 16 bytes; M, BOOLS: the type of a mask; CHUNKS: 16
@@ -66,7 +66,7 @@ INLINE void apart_f16(float *x, uint p) { x[0] = from_f16((ushort)p), x[1] = fro
 #define CHUNK (16 / NUMBER)
 #define STEP (32 / NUMBER)              /* terms of one wgmma */
 #define PANELS(n) (((n) + PANEL - 1) / PANEL)
-/* SPLIT: numbers are the sum of two of TF32, whose tiles lie one behind the other. */
+/* SPLIT: numbers are the sum of two of TF32, whose tiles lie one after the other. */
 #ifdef SPLIT
 #define PARTS 2
 #else

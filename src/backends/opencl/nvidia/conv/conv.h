@@ -94,20 +94,13 @@ void fac_nv_norm_text(const fac_nv_conv *c, fac_text *to);
 
 /* ---- conv_foresee.c ----
  *
- * Adds   foresee_row(&e, &p, c, n EXTRA_ARGS)   which asks the second cache for channels c .. c + n
- * - 1 of a pixel, of all extras that differ between pixels and have whole rows of 16 bytes.  false:
+ * Adds  foresee_row(&e, &p, c, n EXTRA_ARGS)  which asks the second cache for channels c .. c + n -
+ * 1 of a pixel, of all extras that differ between pixels and have whole rows of 16 bytes.  false:
  * there are none. */
 bool fac_nv_foresee_text(const fac_nv_conv *c, fac_text *to);
 
 /* Bytes that are moved at least. */
 double fac_nv_conv_bytes(const fac_problem *p);
-
-/* x / d = (ulong)x * multiplier >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: as nv_conv_rows.cl
- * divides. */
-typedef struct fac_nv_quotient {
-    uint32_t multiplier, shift;
-} fac_nv_quotient;
-fac_nv_quotient fac_nv_quotient_of(uint32_t d);
 
 /* ---- conv_pack.c: weights as tiles, each the very bytes of local memory that wgmma reads ----
  *
@@ -119,13 +112,14 @@ fac_nv_quotient fac_nv_quotient_of(uint32_t d);
  * position 8 j + 2 t + h <-> row 16 (j / 2) + 4 t + 2 (j % 2) + h.  Rows, channels and taps that
  * fill a tile up are zeros.
  *
- * The units cut off where f32 would round, always towards zero, and sums and layers add that up; so
- * weights are packed a little larger, by what is lost on average (measured as the slope of results
- * over exact ones, on an H200): FAC_NV_CUT    of itself loses a float of unknown size whose TF32
- * the units take from local memory (FAC_NV_IN_ORDER, TF32): 2^-11 / (2 ln 2).  VGG16's logits err
- * by 1.6e-3 of the largest then, by 5.2e-3 without. FAC_NV_LOST   of itself a sum of 3XTF32 loses
- * with each term that the units add to it */
+ * The units truncate towards zero where f32 would round, and sums and layers add the losses up.  So
+ * weights are packed a little larger, by the mean loss, which was measured as the slope of results
+ * over exact ones on an H200. */
+/* Mean relative loss when the unit truncates an f32 of local memory to TF32 (FAC_NV_IN_ORDER,
+ * TF32): 2^-11 / (2 ln 2).  The error of VGG16's logits is 1.6e-3 of the largest with it, 5.2e-3
+ * without. */
 #define FAC_NV_CUT 0.000352
+/* Mean relative loss per accumulated term in 3xTF32. */
 #define FAC_NV_LOST 6.3e-9
 typedef enum fac_nv_order {
     FAC_NV_IN_ORDER, /* terms as they are: x comes from local memory */

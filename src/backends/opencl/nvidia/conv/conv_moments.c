@@ -25,7 +25,7 @@ static bool write_text(const fac_nv_conv *c, const fac_nv_moments *m, fac_text *
     if (c->sums)
         fac_text_print(to, "#define NORM\n#define EPSILON ((float)%.17g)\n", c->norm.epsilon);
     fac_text_print(to, "#define ITEMS %d\n#define ACROSS %d\n", items_of(m), across_of(m));
-    fac_text_add(to, fac_cl_nv_moments_end);
+    fac_text_add(to, fac_kernel_nv_moments_end);
     return !to->failed;
 }
 
@@ -34,7 +34,7 @@ fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv
     fac_text text = { 0 };
     fac_status status = write_text(c, m, &text)
                             ? fac_cl_kernel_new(o, text.s, "", "moments_end", out, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }

@@ -93,7 +93,7 @@ bool fac_nv_packs_text(fac_dtype type, fac_nv_mode mode, int sources, fac_text *
             fac_text_print(to, " case %d: x = x%d + p.at[%d]; break;", i, i, i);
         fac_text_add(to, " default: x = x0 + p.at[0]; }\n");
     }
-    fac_text_add(to, fac_cl_nv_pack);
+    fac_text_add(to, fac_kernel_nv_pack);
     return !to->failed;
 }
 
@@ -106,7 +106,7 @@ fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_pa
     fac_text text = { 0 };
     fac_status status = fac_nv_pack_text(c, k, &text)
                             ? fac_cl_kernel_new(o, text.s, "", "pack", out, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }

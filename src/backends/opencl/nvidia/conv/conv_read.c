@@ -192,8 +192,3 @@ double fac_nv_conv_bytes(const fac_problem *p) {
     }
     return bytes;
 }
-
-fac_nv_quotient fac_nv_quotient_of(uint32_t d) {
-    const fac_nv_divisor by = fac_nv_divide(d);
-    return d < 2 ? (fac_nv_quotient){ 1, 0 } : (fac_nv_quotient){ by.multiplier, by.shift + 32 };
-}

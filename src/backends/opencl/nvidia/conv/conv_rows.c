@@ -5,7 +5,8 @@
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/conv/conv_warps.h"
 #include "backends/opencl/nvidia/unit/pack.h"
-#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/nvidia/unit/speed.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
@@ -44,9 +45,7 @@ static int64_t columns_of(const fac_nv_rows *r) {
     return (int64_t)r->c.groups * fac_nv_row_tiles(&r->c, &r->t.k);
 }
 
-/* ---- kernels
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- kernels ---- */
 
 static void add_product(const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
@@ -65,7 +64,7 @@ static void add_product(const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to
 static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_tile *t,
                        fac_text *to) {
     const bool x16 = c->r.dtype != FAC_F32;
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     add_product(c, t, to);
     const bool good = fac_nv_epilogue_text(&c->r, &c->ends, o->limits.fp64, to);
     fac_text_print(to,
@@ -91,18 +90,18 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     if (c->g.rank > 2) fac_text_add(to, "#define DEEP\n");
     if (c->pooled) fac_text_add(to, "#define POOL\n");
     fac_text_print(to, "#define BM %d\n#define ITEMS %d\n", fac_nv_tile_rows(t), items_of(c, t));
-    fac_text_add(to, fac_cl_nv_conv_look);
+    fac_text_add(to, fac_kernel_nv_conv_look);
     if (c->moments)
         fac_text_add(to,
                      "#define MOMENTS\n#define MOMENTS_MEET(id) barrier(CLK_LOCAL_MEM_FENCE)\n");
     if (c->sums) fac_text_add(to, "#define NORM\n");
     if (c->sums) fac_nv_norm_text(c, to);
-    if (c->moments) fac_text_add(to, fac_cl_nv_moments);
-    if (c->pooled) fac_text_add(to, fac_cl_nv_conv_rows_pool);
-    if (t->warps) fac_text_print(to, "#define NAME(x) x\n%s", fac_cl_nv_warp_products);
-    fac_text_add(to, t->warps       ? fac_cl_nv_conv_warps
-                     : t->warp_rows ? fac_cl_nv_mma_conv
-                                    : fac_cl_nv_conv_rows);
+    if (c->moments) fac_text_add(to, fac_kernel_nv_moments);
+    if (c->pooled) fac_text_add(to, fac_kernel_nv_conv_rows_pool);
+    if (t->warps) fac_text_print(to, "#define NAME(x) x\n%s", fac_kernel_nv_warp_products);
+    fac_text_add(to, t->warps       ? fac_kernel_nv_conv_warps
+                     : t->warp_rows ? fac_kernel_nv_mma_conv
+                                    : fac_kernel_nv_conv_rows);
     return good && !to->failed;
 }
 
@@ -141,7 +140,7 @@ fac_status fac_nv_rows_make(fac_device *d, fac_nv_rows *r, fac_error *err) {
     write_options(&r->c, &r->t, options);
     fac_status status = write_text(o, &r->c, &r->t, &text)
                             ? fac_cl_kernel_new(o, text.s, options, "conv_rows", &r->kernel, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }
@@ -151,9 +150,7 @@ void fac_nv_rows_free(fac_device *d, fac_nv_rows *r) {
     fac_device_release(d, r->counters.memory, r->counted);
 }
 
-/* ---- runs
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- runs ---- */
 
 static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
     const fac_nv_conv *c = &r->c;
@@ -172,7 +169,7 @@ static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
     for (int d = 0; d < 3; d++) {
         const fac_nv_axis *a = &f->axis[d];
         const int32_t out = c->pooled && d > 0 ? a->out / 2 : a->out;
-        const fac_nv_quotient by = fac_nv_quotient_of((uint32_t)(out ? out : 1));
+        const fac_nv_divisor by = fac_nv_divide_wide((uint32_t)(out ? out : 1));
         s.in[d] = a->in, s.out[d] = out, s.origin[d] = a->origin, s.stride[d] = a->stride,
         s.far[d] = a->far, s.taps[d] = a->taps;
         s.multiplier[d] = by.multiplier, s.shift[d] = by.shift;
@@ -230,9 +227,7 @@ fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, 
     return FAC_OK;
 }
 
-/* ---- the solver
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the solver ---- */
 
 typedef struct plan {
     fac_nv_rows r;
@@ -259,7 +254,14 @@ static int variants(const fac_nv_conv *c, kernel_of k) {
                         : fac_nv_tile_variants(c);
 }
 
-static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offer) {
+/* What make() goes on with. */
+typedef struct draft {
+    fac_nv_conv c;
+    fac_nv_tile t;
+} draft;
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const kernel_of k = *(const kernel_of *)p->solver->how;
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_conv c;
     fac_nv_tile t;
@@ -272,23 +274,17 @@ static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offe
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     if (offer->work > (size_t)1 << 30 || !offer->packed[1]) return false;
     const bool fitted = k == WGMMA && c.mode == FAC_NV_TF32;
-    const double moved = fac_nv_conv_bytes(p) / (fitted ? 3.8e12 : 3.3e12);
+    const double moved =
+        fac_nv_conv_bytes(p) / (fitted ? fac_nv_speeds.memory : fac_nv_speeds.memory_unfitted);
     offer->seconds = fac_nv_both(t.seconds, moved, fitted ? 2 : INFINITY);
-    offer->seconds += 2e-6 + 3e-6 * (c.phases - 1) + c.moments * FAC_NV_JOINING;
-    if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 2e12;
+    offer->seconds += 2e-6 + fac_nv_speeds.launch * (c.phases - 1) + c.moments * FAC_NV_JOINING;
+    if (p->in[1].time == FAC_RUN)
+        offer->seconds +=
+            fac_nv_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;
     if (k == MMA) offer->seconds *= fac_mma_handicap(o);
     offer->version = VERSION, offer->variants = variants(&c, k);
+    *FAC_DRAFT(offer, draft) = (draft){ c, t };
     return true;
-}
-
-static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_on(d, p, WGMMA, offer);
-}
-static bool offer_mma(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_on(d, p, MMA, offer);
-}
-static bool offer_warps(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_on(d, p, WARPS, offer);
 }
 
 static void done(fac_device *d, void *arg) {
@@ -300,39 +296,26 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status build(fac_device *d, const fac_problem *p, kernel_of k, plan *q, fac_error *err) {
+static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
-    if (!fac_nv_conv_read(o, &settled, &q->r.c) || !choose(o, &q->r.c, p->variant, k, &q->r.t))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+    const draft *settled = p->draft;
+    q->r.c = settled->c;
+    q->r.t = settled->t;
     FAC_TRY(fac_nv_pack_make(o, &q->r.c, &q->r.t.k, &q->pack, err));
     const fac_nv_moments m = moments_of(&q->r.c);
     if (q->r.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->r.c, &m, &q->moments, err));
     return fac_nv_rows_make(d, &q->r, err);
 }
 
-static fac_status make_on(fac_device *d, const fac_problem *p, kernel_of k, void **out,
-                          fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(d, p, k, q, err);
+    fac_status status = build(d, p, q, err);
     if (status)
         done(d, q);
     else
         *out = q;
     return status;
-}
-
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_on(d, p, WGMMA, out, err);
-}
-static fac_status make_mma(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_on(d, p, MMA, out, err);
-}
-static fac_status make_warps(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_on(d, p, WARPS, out, err);
 }
 
 static uint64_t pack_key(const void *arg, int input) {
@@ -364,6 +347,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cl_conv_wgmma = { .name = "conv/wgmma",
+                                       .rank = 460,
+                                       .how = &(const kernel_of){ WGMMA },
                                        .offer = offer,
                                        .make = make,
                                        .done = done,
@@ -371,15 +356,19 @@ const fac_solver fac_cl_conv_wgmma = { .name = "conv/wgmma",
                                        .pack = pack,
                                        .run = run };
 const fac_solver fac_cl_conv_mma = { .name = "conv/mma",
-                                     .offer = offer_mma,
-                                     .make = make_mma,
+                                     .rank = 500,
+                                     .how = &(const kernel_of){ MMA },
+                                     .offer = offer,
+                                     .make = make,
                                      .done = done,
                                      .pack_key = pack_key,
                                      .pack = pack,
                                      .run = run };
 const fac_solver fac_cl_conv_warps = { .name = "conv/warps",
-                                       .offer = offer_warps,
-                                       .make = make_warps,
+                                       .rank = 520,
+                                       .how = &(const kernel_of){ WARPS },
+                                       .offer = offer,
+                                       .make = make,
                                        .done = done,
                                        .pack_key = pack_key,
                                        .pack = pack,

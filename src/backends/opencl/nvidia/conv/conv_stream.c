@@ -7,7 +7,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/nvidia/unit/pack.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
@@ -50,9 +50,7 @@ typedef struct plan {
 
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 
-/* ---- reading
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 /* All taps of a 3 x 3 window around the pixel itself. */
 static bool has_halo(const fac_nv_phase *f) {
@@ -182,6 +180,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_stream q;
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !fac_nv_stream_read(o, p, &q)) return false;
+    *FAC_DRAFT(offer, fac_nv_stream) = q;
     offer->seconds = q.seconds;
     offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
     offer->work = moments_bytes(o, &q) + (q.maps ? fac_nv_maps_bytes(o, 1) : 0);
@@ -191,9 +190,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-/* ---- text
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 static void add_memory(fac_dtype t, fac_text *to) {
     if (t == FAC_F32) {
@@ -228,7 +225,7 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
                                                      : FAC_NV_KIND_F16;
     const char *name = kind == FAC_NV_KIND_TF32 ? "tf32" : bf16 ? "bf16" : "f16";
     const bool wide = t->rows * t->bn >= 256;
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     if (!fac_nv_epilogue_text(&q->c.r, &q->c.ends, fp64, to)) return false;
     fac_nv_wgmma_text(to, t->bn, kind, 0);
     fac_nv_wgmma_wait_text(to, t->bn, 0);
@@ -246,7 +243,7 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
                    t->a_rows, t->sa, t->sb, t->halo);
     fac_text_print(to, "#define MAPPED %d\n", q->maps > 0);
     if (q->maps) fac_text_print(to, "#define MAPS %d\n", q->maps);
-    if (q->maps) fac_text_add(to, fac_cl_nv_maps);
+    if (q->maps) fac_text_add(to, fac_kernel_nv_maps);
     fac_text_print(to, "#define SLOTS %d\n#define ADDED %d\n#define AHEAD %d\n", t->slots,
                    t->slots ? q->added : 0,
                    t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1
@@ -262,17 +259,15 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     if (q->c.sums) fac_text_add(to, "#define NORM\n");
     if (q->c.sums) fac_nv_norm_text(&q->c, to);
     if (q->c.sums) fac_text_print(to, "#define EPSILON %.17g\n", q->c.norm.epsilon);
-    if (q->c.moments) fac_text_add(to, fac_cl_nv_moments);
-    fac_text_add(to, fac_cl_nv_conv_stream);
-    if (q->c.pooled) fac_text_add(to, fac_cl_nv_conv_stream_pool);
-    if (q->kept) fac_text_add(to, fac_cl_nv_conv_stream_end);
-    fac_text_add(to, fac_cl_nv_conv_stream_use);
+    if (q->c.moments) fac_text_add(to, fac_kernel_nv_moments);
+    fac_text_add(to, fac_kernel_nv_conv_stream);
+    if (q->c.pooled) fac_text_add(to, fac_kernel_nv_conv_stream_pool);
+    if (q->kept) fac_text_add(to, fac_kernel_nv_conv_stream_end);
+    fac_text_add(to, fac_kernel_nv_conv_stream_use);
     return !to->failed;
 }
 
-/* ---- the plan
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- the plan ---- */
 
 static void done(fac_device *d, void *arg) {
     plan *q = arg;
@@ -297,12 +292,8 @@ static fac_status make_counters(fac_device *d, plan *q, fac_error *err) {
 
 static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
     fac_text text = { 0 };
-    if (!fac_nv_stream_read(o, &settled, &q->q))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+    q->q = *(const fac_nv_stream *)p->draft;
     FAC_TRY(fac_nv_pack_make(o, &q->q.c, &q->q.packing, &q->pack, err));
     const fac_nv_moments m = moments_of(o, &q->q);
     if (q->q.kept) FAC_TRY(make_counters(d, q, err));
@@ -311,7 +302,7 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
     fac_status status = fac_nv_stream_text(&q->q, o->limits.fp64, &text)
                             ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream",
                                                 &q->kernel, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&text);
     return status;
 }
@@ -344,9 +335,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     return fac_nv_pack_run(fac_opencl_of(d), &q->q.c, &q->q.packing, &q->pack, from, to, err);
 }
 
-/* ---- run
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 static divisor divisor_of(int32_t d) {
     const fac_nv_divisor by = fac_nv_divide((uint32_t)d);
@@ -462,6 +451,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cl_conv_wgmma_stream = { .name = "conv/wgmma_stream",
+                                              .rank = 470,
                                               .offer = offer,
                                               .make = make,
                                               .done = done,

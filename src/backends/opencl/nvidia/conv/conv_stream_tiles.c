@@ -3,6 +3,7 @@
  * of conv_tiles.c. */
 #include <math.h>
 #include "backends/opencl/nvidia/conv/conv_stream.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 
 /* Consumers, those of a team, blocks of 64 rows, channels, places for results, halo.  Where memory
  * is what limits, the first of them is taken: it keeps most on the way. */
@@ -23,27 +24,9 @@ enum { TILES = sizeof tiles / sizeof *tiles, MOST_STAGES = 8, STEP = 128 };
 
 static int parts(const fac_nv_stream *q) { return q->c.mode == FAC_NV_3XTF32 ? 2 : 1; }
 
-/* What estimates go by, apart for x by copies and by maps: those of maps were fitted to the 1 x 1
- * convolutions of ResNet-50's training at batch 64, in TF32, each by all tiles. */
-typedef struct numbers {
-    double row, way, together, steps; /* step_clocks; how its parts add up (fac_nv_both) */
-    double staged,
-        staged_moving; /* end_clocks: bytes a clock, and what is read and summed adds to them */
-    double direct, moving, wide, sums, wide_sums, wide_moments;
-    double finish, unhidden,
-        teams; /* clocks of a tile; the share that staging leaves; how two teams add up */
-    double bandwidth, all, launch; /* bytes a second; how moving them and work add up; seconds */
-    double joining, moments;       /* seconds of that launch, bytes a second of what it joins */
-} numbers;
-static const numbers copied = {
-    9.7, 1000, 0.74, 3.3, 11,     1.1, 27,     0.73,           7.2,     2.1, 1.7,
-    0,   1200, 0.52, 2.6, 3.8e12, 12,  3.7e-6, FAC_NV_JOINING, INFINITY
-};
-static const numbers mapped = {
-    1.9, 1220, 0.807, 20,   55,   4.1,     97,   3,      7.2,    3,
-    8,   3.35, 2965,  1.15, 2.13, 3.95e12, 2.95, 4.3e-6, 5.4e-6, 9.1e12
-};
-static const numbers *numbers_of(const fac_nv_stream *q) { return q->maps ? &mapped : &copied; }
+static const fac_nv_stream_speed *numbers_of(const fac_nv_stream *q) {
+    return q->maps ? &fac_nv_stream_mapped : &fac_nv_stream_copied;
+}
 
 int fac_nv_stream_variants(void) { return TILES; }
 
@@ -85,7 +68,7 @@ static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_
  * read. */
 static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, int taps) {
     static const double unshared = 0.97, unhidden = 1.25;
-    const numbers *of = numbers_of(q);
+    const fac_nv_stream_speed *of = numbers_of(q);
     const bool three = parts(q) == 2;
     const double rows = (double)t->a_rows / (t->halo ? taps : 1), a = rows * STEP,
                  b = (double)t->bn * STEP * parts(q);
@@ -114,7 +97,7 @@ static double measured(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
  */
 static double end_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
     const bool wide = t->rows * t->bn >= 256;
-    const numbers *of = numbers_of(q);
+    const fac_nv_stream_speed *of = numbers_of(q);
     if (t->slots) return (1 + of->staged_moving * q->moving + 0.47 * q->c.sums) / of->staged;
     return (1 + of->moving * q->moving * (wide ? of->wide : 1) +
             of->sums * q->c.sums * (t->bn >= 128 ? of->wide_sums : 1) +
@@ -125,7 +108,7 @@ static double end_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
 /* joined: other phases follow in the same launch. */
 static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t,
                            const fac_nv_phase *f, bool joined) {
-    const numbers *of = numbers_of(q);
+    const fac_nv_stream_speed *of = numbers_of(q);
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     const double count = ceil((double)places.all / places.tile) * ceil((double)q->c.rows / t->bn),
                  units = o->limits.units;
@@ -145,7 +128,7 @@ static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fa
 /* Seconds that moments take: joined by the last group, or by a launch of their own. */
 static double moments_seconds(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
     static const double keeping = 2e-6;
-    const numbers *of = numbers_of(q);
+    const fac_nv_stream_speed *of = numbers_of(q);
     if (!q->c.moments || q->kept) return q->c.moments ? keeping : 0;
     double bytes = 0;
     for (int i = 0; i < q->c.phases; i++) {
@@ -159,7 +142,7 @@ static double moments_seconds(const fac_nv_stream *q, const fac_nv_stream_tile *
 static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t,
                          double bytes) {
     static const double clock = 1.6e9;
-    const numbers *of = numbers_of(q);
+    const fac_nv_stream_speed *of = numbers_of(q);
     double seconds = moments_seconds(q, t);
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);

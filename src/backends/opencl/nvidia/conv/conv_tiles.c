@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/conv/conv_rows.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, LOCAL_BYTES = 232448, REGISTERS = 65536, SPLITS = 32 };
 
@@ -100,24 +101,11 @@ static int images_read(const fac_nv_conv *c) {
     return n;
 }
 
-typedef struct numbers {
-    double one_tap, taps,
-        ahead; /* seconds of waiting for a k-tile's pixels; by so much less where it is ahead */
-    double results, images,
-        sums;            /* bytes a second; what an image to read and a norm's sums add to them */
-    double start, apart; /* seconds of a tile; rounds by which units get out of step */
-    double three, two, one; /* of the rate, by so many teams */
-    double power;           /* how multiplying and waiting add up (fac_nv_both) */
-} numbers;
-static const numbers tf32 = { 0.05e-6, 0.45e-6, 0.89, 38e9, 0.43, 2.4,
-                              0.82e-6, 0.41,    0.95, 0.84, 0.57, 5.7 };
-static const numbers others = { 0.35e-6, 0.2e-6, 0.65, 27e9, 1,   0,
-                                1.8e-6,  0.8,    0.9,  0.85, 0.5, INFINITY };
-
 /* Seconds of one phase in so many splits. */
 static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits,
                        const fac_nv_tile *t) {
-    const numbers *of = c->mode == FAC_NV_TF32 ? &tf32 : &others;
+    const bool tf32 = c->mode == FAC_NV_TF32;
+    const fac_nv_tile_speed *of = tf32 ? &fac_nv_tile_tf32 : &fac_nv_tile_others;
     const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
     const double tiles =
                      (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups,
@@ -144,7 +132,9 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
         full < 3 || full < count / units + of->apart ? full : count / units + of->apart;
     double seconds =
         rounds * (each_k * fac_nv_both(product, wait, of->power) + end + of->start / at_once);
-    if (splits > 1) seconds += 2.6e-6 + 8.0 * count * rows * t->c.columns / 3.5e12;
+    if (splits > 1)
+        seconds += fac_nv_speeds.split_launch +
+                   8.0 * count * rows * t->c.columns / fac_nv_speeds.split_memory;
     return seconds;
 }
 

@@ -8,7 +8,8 @@
 #include <string.h>
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/unit/pack.h"
-#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/nvidia/unit/speed.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -104,9 +105,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->packed[1] = fac_nv_packed_bytes(&q.r.c, &q.r.t.k);
     /* that M is written is part of the product's time; each slice reads all weights */
     const double moved = 2 * (double)q.v + (double)q.m + (double)offer->packed[1];
-    offer->seconds = slices * (q.r.t.seconds + moved / 4e12 + 8e-6) + fac_nv_conv_bytes(p) / 4e12;
-    if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 1e12;
+    offer->seconds = slices * (q.r.t.seconds + moved / fac_nv_speeds.winograd_memory + 8e-6) +
+                     fac_nv_conv_bytes(p) / fac_nv_speeds.winograd_memory;
+    if (p->in[1].time == FAC_RUN)
+        offer->seconds +=
+            fac_nv_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_nv_speeds.winograd_pack;
     offer->variants = VARIANTS, offer->version = VERSION;
+    *FAC_DRAFT(offer, plan) = q;
     return true;
 }
 
@@ -123,13 +128,13 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status make_kernels(fac_opencl *o, plan *q, fac_error *err) {
     fac_text input = { 0 }, output = { 0 };
-    fac_text_print(&input, "#define INPUTS\n%s", fac_cl_nv_winograd);
-    fac_text_add(&output, fac_cl_nv_common);
+    fac_text_print(&input, "#define INPUTS\n%s", fac_kernel_nv_winograd);
+    fac_text_add(&output, fac_kernel_nv_common);
     const bool good = fac_nv_epilogue_text(&q->c.r, &q->c.ends, o->limits.fp64, &output);
-    fac_text_print(&output, "#define RESULTS\n%s", fac_cl_nv_winograd);
+    fac_text_print(&output, "#define RESULTS\n%s", fac_kernel_nv_winograd);
     fac_status status = good && !input.failed && !output.failed
                             ? FAC_OK
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                            : fac_raise_memory(err, "the text of a kernel");
     if (!status)
         status =
             fac_cl_kernel_new(o, input.s, fac_cl_options(&q->c.r), "input_tiles", &q->input, err);
@@ -143,10 +148,7 @@ static fac_status make_kernels(fac_opencl *o, plan *q, fac_error *err) {
 
 static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_problem settled = *p;
-    if (!settle(o, &settled, q))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+    *q = *(const plan *)p->draft;
     FAC_TRY(fac_nv_pack_make(o, &q->c, &q->r.t.k, &q->pack, err));
     FAC_TRY(make_kernels(o, q, err));
     return fac_nv_rows_make(d, &q->r, err);
@@ -239,6 +241,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cl_winograd_wgmma = { .name = "conv/winograd_wgmma",
+                                           .rank = 490,
                                            .offer = offer,
                                            .make = make,
                                            .done = done,

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/conv/conv_rows.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, SPLITS = 32, LEAST_STAGES = 2 };
 
@@ -136,7 +137,9 @@ static double estimate(fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *
                        (1 + c->r.extras - c->r.biased) / 27e9;
     const double rounds = full < 3 || full < count / units + 0.8 ? full : count / units + 0.8;
     double seconds = rounds * (each_k * (product > wait ? product : wait) + end + 1.8e-6 / at_once);
-    if (splits > 1) seconds += 2.6e-6 + 8.0 * count * m.rows * m.columns / 3.5e12;
+    if (splits > 1)
+        seconds += fac_nv_speeds.split_launch +
+                   8.0 * count * m.rows * m.columns / fac_nv_speeds.split_memory;
     return seconds;
 }
 

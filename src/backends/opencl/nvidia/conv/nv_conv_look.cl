@@ -74,7 +74,7 @@ INLINE sight sight_of(const look *s, int m) {
     return v;
 }
 
-/* How far each tap lies from tap 0 (FEW: with its coordinates; taps behind the last one lie outside). */
+/* How far each tap lies from tap 0 (FEW: with its coordinates; taps after the last one lie outside). */
 INLINE void fill_taps(const look *s, local TAP *taps) {
     for (int i = get_local_id(0); i < TAPS_MOST; i += ITEMS) {
         const int t2 = s->taps[2] ? s->taps[2] : 1, t1 = s->taps[1] ? s->taps[1] : 1;

@@ -143,7 +143,7 @@ INLINE void promote(float *sums, float *whole) {
 #define CONTEXT_ARGS s, v, k, x, taps, t
 #ifdef AHEAD
 #define BACK 2
-/* a, low: this k-tile's operand, ready; raw1: what the next one's is made of; raw0 receives the one behind that. */
+/* a, low: this k-tile's operand, ready; raw1: what the next one's is made of; raw0 receives the one after that. */
 INLINE void advance(float *sums, float *whole, ring *r, uint *a0, uint *low0, uint *a1, uint *low1, uint *raw0, uint *raw1,
                     CONTEXT) {
     nv_barrier_wait(r->full + 8 * r->stage, r->parity);
@@ -310,11 +310,11 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     finish_tile(&s, &e, sums, row, first, t, y EXTRA_ARGS);
 #endif
 #ifdef MOMENTS
-    barrier(CLK_LOCAL_MEM_FENCE);               /* nobody needs the weights any more */
+    barrier(CLK_LOCAL_MEM_FENCE);               /* nothing needs the weights any more */
     const int team = item >> 7, part = get_group_id(1) * TEAMS + team, channel = first / s.row_tiles * s.rows;
     const int parts = (s.pixels + 63) / 64, all = (int)left.channels, column = first % s.row_tiles * BN;
     moments += left.at;
-    const int end = part < parts ? channel + s.rows : 0;        /* everybody meets */
+    const int end = part < parts ? channel + s.rows : 0;        /* all meet */
     nv_moments(sums, row < s.pixels, row + 8 < s.pixels, (local float *)tiles + team * MOMENT_FLOATS, 0, item,
                channel + column, end, all, moments + (size_t)part * 2 * all,
                moments + (size_t)parts * 2 * all + part);

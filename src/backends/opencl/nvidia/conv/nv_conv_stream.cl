@@ -2,7 +2,7 @@
  *
  * Every group of items stays and takes tile after tile.  Its first four warps only bring data: two of them activations (16 bytes
  * an item; MAPPED: one of them, boxes), one the packed weights (bulk copies), one the operand that is added to the result.  The
- * other warps, in CONSUMERS groups of four, only multiply and finish (nv_conv_stream_use.cl, behind this text).  TEAM of them
+ * other warps, in CONSUMERS groups of four, only multiply and finish (nv_conv_stream_use.cl, after this text).  TEAM of them
  * share a tile, so with CONSUMERS > TEAM one team finishes its tile while the other one multiplies.
  *
  * A stage of A is AROWS rows of 128 bytes of channels, one of B BN rows of the packed weights; both lie as wgmma's descriptors
@@ -20,7 +20,7 @@
  * first: a group has tiles of all of them, and ends with a small one.  All have as many positions as the first; those that lie
  * outside of the image are nowhere.
  *
- * Written in front of this by nvidia/conv_stream.c, behind the text of nvidia/epilogue.h:
+ * Written in front of this by nvidia/conv_stream.c, after the text of nvidia/epilogue.h:
  *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO, MAPPED
  *   MEM            an element of x and w
  *   BYTES          of an element of the result
@@ -126,8 +126,8 @@ INLINE bool find(const sizes *s, const ends *e, int p, spot *to) {
 /* ---- what the first four warps do ---- */
 
 #if MAPPED
-/* A warp makes the map, through 128 bytes of local memory, and its first lane asks for boxes.  Rows behind the last position and
- * what is behind the last channel come as zeros, and are counted like all others. */
+/* A warp makes the map, through 128 bytes of local memory, and its first lane asks for boxes.  Rows after the last position and
+ * what is after the last channel come as zeros, and are counted like all others. */
 INLINE void bring_a(const sizes *s, global const char *x, global uchar *maps, uint room, uint to, uint full, uint empty,
                     int lane) {
     const ulong step = (ulong)s->x_column << 4;

@@ -1,14 +1,14 @@
 /* Max pooling of 2 x 2 in the epilogue of nv_conv_stream.cl, which stands between that text and nv_conv_stream_use.cl: a quarter
- * of the pixels is written, and nobody reads them again to pool them.
+ * of the pixels is written, and nothing reads them again to pool them.
  *
  * A position is a pair of pixels, one below the other: line h of positions is lines 2 h and 2 h + 1 of the image, so a consumer
  * has the upper pixels of its 64 positions in one block of rows and the lower ones in the other, and a lane holds both of each
  * pair.  Lines are filled up with columns of zeros, at least one, to an even length: the right padding of a line is the left one
  * of the next, and a window's two columns are neighbouring rows of a block, in lanes whose numbers differ in one bit.  What lies
- * behind the last whole window is not multiplied.
+ * after the last whole window is not multiplied.
  *
  * A stage of A is four parts of SPAN rows, the lines 2 h - 1 .. 2 h + 2 of the tile's positions and of one more on both sides:
- * tap (i, j) of the upper pixels is part i from row j on, of the lower ones the part behind it. */
+ * tap (i, j) of the upper pixels is part i from row j on, of the lower ones the part after it. */
 #if ROWS != 2 || !HALO || SLOTS || SPLIT || MOMENTS
 #error "pooling is for two blocks of rows with a halo, written directly"
 #endif

@@ -3,7 +3,7 @@
  * Teams multiply one after the other: a barrier only tells its last phase from the one before, so nobody may wait for a stage
  * that another team has still to wait for.  `next` of multiply() is where the other team waits. */
 
-enum { EMPTY_TILE = 5 };                        /* and the next two: barriers that nobody else uses */
+enum { EMPTY_TILE = 5 };                        /* and the next two: barriers that nothing else uses */
 
 /* A ring of stages as one of its readers sees it. */
 typedef struct { uint base, at, full, empty, parity; int stage; } ring;      /* at: of this reader's rows */
@@ -172,7 +172,7 @@ INLINE void foresee(const sizes *s, const ends *e, int tile, int row0, int warp,
 #endif
 
 /* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is
- * stored: what is stored would hold back what is read behind it.
+ * stored: what is stored would hold back what is read after it.
  * own: this consumer's rows in local memory, if results go so. */
 INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
                         int row0, int warp, int lane MOMENTS_PARAMS EXTRA_PARAMS) {

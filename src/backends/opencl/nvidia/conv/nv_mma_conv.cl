@@ -157,7 +157,7 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
         if (++next == STAGES) next = 0;
     }
 #ifdef SPLIT
-    /* nobody reads tiles any more */
+    /* nothing reads tiles any more */
     if (!add_parts(sum[0], work + s.work, counters + s.counters, (local uint *)tiles)) return;
 #endif
     finish_tile(&s, &e, sum, row + warp % WARPS_M * WM + (lane >> 2), first,

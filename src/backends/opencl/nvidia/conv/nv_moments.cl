@@ -1,4 +1,4 @@
-/* Mean and sum of squares about it, of each column of 64 rows of a tile as wgmma leaves them, BN columns wide; for texts behind
+/* Mean and sum of squares about it, of each column of 64 rows of a tile as wgmma leaves them, BN columns wide; for texts after
  * nv_common.cl.  Two sets of numbers are joined as Chan, Golub and LeVeque (1983) do, so nothing is lost where a mean is large
  * against the deviation:
  *
@@ -79,7 +79,7 @@ INLINE float nv_columns(float *v, bool row0, bool row1, local float *own, int id
     return have;
 }
 
-/* to: means of `all` channels and behind them their m2, of which this tile has those from `first` to `end`. */
+/* to: means of `all` channels and after them their m2, of which this tile has those from `first` to `end`. */
 INLINE void nv_put_columns(const float *mean, const float *m2, float n, int item, int first, int end, int all, global float *to,
                            global float *counted) {
     UNROLL for (int i = 0; i < MOMENT_COLUMNS; i++) {

@@ -4,7 +4,7 @@
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/nvidia/conv/conv.h"
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -102,6 +102,12 @@ bool fac_nv_grad_w_read(fac_problem *p, int rank, int maps, fac_nv_grad_w *q) {
     return true;
 }
 
+/* What make() goes on with. */
+typedef struct draft {
+    fac_nv_grad_w q;
+    fac_nv_grad_w_cut c;
+} draft;
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_grad_w q;
@@ -113,6 +119,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
                           .variants = FAC_NV_GRAD_W_VARIANTS,
                           .version = VERSION,
                           .work = fac_nv_grad_w_work(&q, &c) + fac_nv_grad_w_maps_bytes(&q, &c) };
+    *FAC_DRAFT(offer, draft) = (draft){ q, c };
     return true;
 }
 
@@ -121,8 +128,8 @@ static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl
     const fac_conv_geom *g = &q->g;
     /* of few channels, dw's rows are as they lie: channels of one tap */
     const int64_t taps = q->few ? 1 : g->R * g->S, C = q->few ? q->C * g->R * g->S : q->C;
-    const fac_nv_quotient tall = fac_nv_quotient_of((uint32_t)c->tall),
-                          broad = fac_nv_quotient_of((uint32_t)c->broad);
+    const fac_nv_divisor tall = fac_nv_divide_wide((uint32_t)c->tall),
+                         broad = fac_nv_divide_wide((uint32_t)c->broad);
     const int64_t sizes[] = { c->positions,
                               c->each,
                               g->H,
@@ -196,16 +203,11 @@ static fac_status add_words(fac_opencl *o, const fac_nv_grad_w *q, const fac_nv_
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
-    fac_nv_grad_w q;
-    fac_nv_grad_w_cut c;
+    const draft *settled = p->draft;
+    const fac_nv_grad_w q = settled->q;
+    const fac_nv_grad_w_cut c = settled->c;
     fac_cl_call *call;
     fac_text text = { 0 };
-    if (!fac_nv_grad_w_read(&settled, 2, fac_nv_maps_of(o), &q) ||
-        !fac_nv_grad_w_choose(o, &q, p->variant, &c))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
     FAC_TRY(add_words(o, &q, &c, plan, err));
     fac_nv_grad_w_text(&q, &c, &text);
     fac_status status =
@@ -231,6 +233,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **plan, fac_err
 }
 
 const fac_solver fac_cl_conv_wgmma_grad_w = { .name = "conv/wgmma_grad_w",
+                                              .rank = 480,
                                               .offer = offer,
                                               .make = make,
                                               .done = fac_cl_plan_done,

@@ -9,7 +9,9 @@
  *
  *   TF32     f16 of 11 digits, scaled by powers of two that follow the data
  *   3XTF32   the same in two parts, 22 digits: high high + high low + low high, promoted to further
- * sums every 256 pixels BF16     bf16 (tensors of 16 bits are multiplied as they are)  */
+ *            sums every 256 pixels
+ *   BF16     bf16                                                       (tensors of 16 bits are
+ *            multiplied as they are) */
 #ifndef FACULA_OPENCL_NVIDIA_GRAD_W_H
 #define FACULA_OPENCL_NVIDIA_GRAD_W_H
 #include "backends/opencl/device/calls.h"

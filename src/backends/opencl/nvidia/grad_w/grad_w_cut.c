@@ -17,9 +17,7 @@ static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static bool split(const fac_nv_grad_w *q) { return q->mode == FAC_NV_3XTF32; }
 static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
-/* ---- kinds of cuts
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- kinds of cuts ---- */
 
 /* Columns of the second kernel, and what turns; columns 0: the kernel of taps.  How many fill: f32
  * are rounded by one warp group or, where registers allow, two. */
@@ -246,9 +244,7 @@ size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
            sizeof(float);
 }
 
-/* ---- text
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 static int multipliers(const fac_nv_grad_w_cut *c) {
     return c->few ? 128 * c->columns : c->taps ? 384 : 256;
@@ -294,7 +290,7 @@ static void result_text(const fac_nv_grad_w *q, fac_text *to) {
 void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
     const bool bf16 = q->mode == FAC_NV_BF16;
     const int n = c->few ? 64 : c->taps ? 3 * c->chunk : c->columns;
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     fac_nv_wgmma_text(to, n, bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16,
                       (c->few ? FAC_NV_A_REGISTERS : FAC_NV_A_TURNED) | FAC_NV_B_TURNED);
     fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n",
@@ -324,16 +320,17 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
                        "#define COLUMNS %d\n#define CHUNKS %d\n#define STAGE %d\n#define AHEAD "
                        "%d\n#define IN_ITEMS\n",
                        c->columns, 2 + c->columns / 64, stage_bytes(q, c), c->ahead);
-    if (c->maps) fac_text_print(to, "#define MAPS %d\n", c->maps), fac_text_add(to, fac_cl_nv_maps);
-    fac_text_add(to, fac_cl_nv_conv_grad_w);
-    if (c->maps) fac_text_add(to, fac_cl_nv_conv_grad_w_maps);
-    fac_text_add(to, c->few    ? fac_cl_nv_conv_grad_w_few
-                     : c->taps ? fac_cl_nv_conv_grad_w_taps
-                               : fac_cl_nv_conv_grad_w_tiles);
+    if (c->maps)
+        fac_text_print(to, "#define MAPS %d\n", c->maps), fac_text_add(to, fac_kernel_nv_maps);
+    fac_text_add(to, fac_kernel_nv_conv_grad_w);
+    if (c->maps) fac_text_add(to, fac_kernel_nv_conv_grad_w_maps);
+    fac_text_add(to, c->few    ? fac_kernel_nv_conv_grad_w_few
+                     : c->taps ? fac_kernel_nv_conv_grad_w_taps
+                               : fac_kernel_nv_conv_grad_w_tiles);
 }
 
 void fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to) {
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     result_text(q, to);
-    fac_text_add(to, fac_cl_nv_conv_grad_w_sum);
+    fac_text_add(to, fac_kernel_nv_conv_grad_w_sum);
 }

@@ -5,7 +5,7 @@
 #include "backends/opencl/nvidia/conv/conv.h"
 #include "backends/opencl/nvidia/unit/mma.h"
 #include "backends/opencl/nvidia/grad_w/mma_grad_w.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_nv_common.h"
 #include "cl_nv_mma_grad_w.h"
@@ -99,7 +99,7 @@ bool fac_mma_grad_w_choose(fac_opencl *o, const fac_nv_grad_w *q, int variant,
 
 void fac_mma_grad_w_text(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_text *to) {
     const int kind = q->mode == FAC_NV_BF16 ? 1 : q->mode == FAC_NV_F16 ? 2 : 0;
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     fac_text_print(to, "#define MEM %s\n#define HALVES %d\n#define KIND %d\n",
                    halves(q) ? "ushort" : "float", halves(q), kind);
     if (q->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT3\n");
@@ -108,10 +108,16 @@ void fac_mma_grad_w_text(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fa
                    c->k.columns, c->k.warp_rows, c->k.warp_columns);
     fac_text_print(to, "#define PIXELS %d\n#define STAGES %d\n#define ITEMS %d\n", c->k.pixels,
                    c->stages, c->items);
-    fac_text_add(to, fac_cl_nv_mma_grad_w);
+    fac_text_add(to, fac_kernel_nv_mma_grad_w);
 }
 
 /* ---- the solver ---- */
+
+/* What make() goes on with. */
+typedef struct draft {
+    fac_nv_grad_w q;
+    fac_mma_grad_w_cut c;
+} draft;
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
@@ -123,15 +129,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
                           .work = work_of(&q, c.splits),
                           .variants = 2 * KINDS,
                           .version = VERSION };
+    *FAC_DRAFT(offer, draft) = (draft){ q, c };
     return true;
 }
 
 /* As kernels/nv_mma_grad_w.cl has them. */
 static void add_sizes(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_cl_call *call) {
     const fac_conv_geom *g = &q->g;
-    const fac_nv_quotient high = fac_nv_quotient_of((uint32_t)g->P),
-                          wide = fac_nv_quotient_of((uint32_t)g->Q),
-                          deep = fac_nv_quotient_of((uint32_t)g->O);
+    const fac_nv_divisor high = fac_nv_divide_wide((uint32_t)g->P),
+                         wide = fac_nv_divide_wide((uint32_t)g->Q),
+                         deep = fac_nv_divide_wide((uint32_t)g->O);
     const int64_t sizes[] = { g->N * g->O * g->P * g->Q,
                               c->each,
                               g->H,
@@ -175,15 +182,11 @@ static void add_sizes(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_c
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
-    fac_nv_grad_w q;
-    fac_mma_grad_w_cut c;
+    const draft *settled = p->draft;
+    const fac_nv_grad_w q = settled->q;
+    const fac_mma_grad_w_cut c = settled->c;
     fac_cl_call *call;
     fac_text text = { 0 };
-    if (!fac_nv_grad_w_read(&settled, 3, 0, &q) || !fac_mma_grad_w_choose(o, &q, p->variant, &c))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
     fac_mma_grad_w_text(&q, &c, &text);
     fac_status status = fac_cl_call_text(o, plan, &text, "", "grad_w", &call, err);
     fac_text_free(&text);
@@ -204,6 +207,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **plan, fac_err
 }
 
 const fac_solver fac_cl_conv_mma_grad_w = { .name = "conv/mma_grad_w",
+                                            .rank = 510,
                                             .offer = offer,
                                             .make = make,
                                             .done = fac_cl_plan_done,

@@ -56,7 +56,7 @@ INLINE void load_eight(uint *v, global const MEM *p, int off, int left) {
     if (WORDS == 8) load_words(v + 4, p + (off < 0 ? 0 : off) + 4, off >= 0 && left > 4);
 }
 #ifndef HALVES
-/* f32 come by asynchronous copies, into local memory behind the stages: as many as there is room for are on their way, and no register
+/* f32 come by asynchronous copies, into local memory after the stages: as many as there is room for are on their way, and no register
  * waits for them.  `lanes` neighbours bring a row, first its first half, then the other: each instruction whole lines, since the
  * second cache is asked for a line's halves one by one.  Each takes eight neighbours of the row then, which others of its warp brought;
  * 16-byte pieces of the second half are swapped in pairs, so that they come out of different banks. */
@@ -197,7 +197,7 @@ INLINE void multiply_all(float *acc, float *sum, int steps, int id, uint full, u
 
 #ifdef JOINED
 /* Of a tile: how many of its groups have written their parts (the low 16 bits), how many of them would not wait longer (16 more), and in
- * which run (32).  Behind all these words there is a flag for each group, in the order of their parts. */
+ * which run (32).  After all these words there is a flag for each group, in the order of their parts. */
 #define ARRIVALS(word) ((uint)(word) & 0xffff)
 #define LEFT(word) ((uint)(word) >> 16)
 enum { LEAVES, ADDS_ITS_SHARE, ADDS_OTHERS_TOO };
@@ -318,7 +318,7 @@ INLINE void finish(const sizes s, global const float *parts, global RESULT *dw, 
                    local uint *how, int tile, int tile_m, int tile_n, int units, int id) {
     const int share = get_group_id(1), splits = (int)s.splits;
     global uint *flags = (global uint *)(counters + s.counters + get_num_groups(0)) + tile * splits;
-    nv_meet(3, MULTIPLIERS);                        /* the first item's fences stand for all that met before or meet behind them */
+    nv_meet(3, MULTIPLIERS);                        /* the first item's fences stand for all that met before or meet after them */
     if (!id) {
         nv_fence_device();
         *how = splits > 1 ? join(counters + s.counters + tile, flags + share, (uint)splits) : ADDS_ITS_SHARE;

@@ -37,7 +37,7 @@ INLINE uint load_one(global const MEM *p, int there) {
     return v;
 }
 INLINE void store_half(uint at, uint v) { asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"((ushort)v) : "memory"); }
-/* Number i of a phase of a line, into both copies.  The first has no place in the second one: it falls behind the other's end. */
+/* Number i of a phase of a line, into both copies.  The first has no place in the second one: it falls past the other's end. */
 INLINE void store_twice(uint phase, int i, uint v) {
     store_half(phase + 2 * i, v);
     store_half(phase + 4 * LINE + 2 * i - 2, v);
@@ -166,7 +166,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         }
         return;
     }
-    /* this item's rows, where they begin in x's lines, in words; behind the last: any place */
+    /* this item's rows, where they begin in x's lines, in words; after the last: any place */
     const int m0 = (tile_m * GROUPS + role) * 64 + warp * 16 + lane / 4;
     uint begin[2];
     UNROLL for (int h = 0; h < 2; h++) {

@@ -2,10 +2,10 @@
  *
  * Nine taps see the same pixels, shifted.  So x streams through a ring in local memory, one row of CHUNK channels a position,
  * each read once, and the three warp groups that multiply take a row of taps each: columns (s, c) of one instruction are
- * chunks of the ring that lie one position apart.  Positions are pixels of dy with pads behind each row and each image (tall x
+ * chunks of the ring that lie one position apart.  Positions are pixels of dy with pads after each row and each image (tall x
  * broad), where dy is zero; x's are shifted by the pads, so tap (r, s) is the row r far_h broad + s far_w further on.
  *
- *   local memory: STAGES of dy (64 positions of 64 rows of dw, high and low), the ring (high, low), its first rows again behind;
+ *   local memory: STAGES of dy (64 positions of 64 rows of dw, high and low), the ring (high, low), its first rows again after;
  *   f32 as they come, AHEAD times a block of x and one of dy
  *
  * The fillers are `lead` blocks of 64 positions ahead with x. */

@@ -2,7 +2,7 @@
  *
  * A tile is 128 x COLUMNS of dw, in chunks of 64: those of rows (k of dy) and those of columns (64 channels of x as one tap sees
  * them), or the other way round when `turned`.  Each of two warp groups multiplies one chunk of rows by all columns; one or two others
- * fill stages of 64 pixels.  AHEAD chunks are on their way at once, of 16 bits into its registers, of f32 into local memory behind the
+ * fill stages of 64 pixels.  AHEAD chunks are on their way at once, of 16 bits into its registers, of f32 into local memory after the
  * stages.  MAPS: the copy engine fills them (nv_conv_grad_w_maps.cl). */
 #define ACROSS (COLUMNS / 64)
 #define ROWS_AT_ONCE (FILLERS / 8)

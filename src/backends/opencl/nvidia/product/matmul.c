@@ -4,7 +4,7 @@
 #include <string.h>
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "backends/opencl/nvidia/unit/mma.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -45,24 +45,19 @@ static bool read(fac_opencl *o, fac_problem *p, bool mma, fac_nv_matmul *m) {
                : fac_nv_matmul_read(o, &r, p->precision, before_run, p->variant, m);
 }
 
-static bool offer_on(fac_device *d, fac_problem *p, bool mma, fac_offer *offer) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const bool mma = *(const bool *)p->solver->how;
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_matmul m;
     if (!fac_cl_has_path(o, mma ? FAC_CL_MMA : FAC_CL_WGMMA) || !read(o, p, mma, &m)) return false;
     offer->seconds = m.seconds * (mma ? fac_mma_handicap(o) : 1);
     offer->work = m.work;
+    *FAC_DRAFT(offer, fac_nv_matmul) = m;
     if (m.p.packed) offer->packed[m.p.input] = m.p.bytes;
     if (m.q.packed) offer->packed[m.q.input] = m.q.bytes;
     offer->variants = mma ? fac_mma_matmul_variants(o, &m) : fac_nv_matmul_variants(&m),
     offer->version = VERSION;
     return true;
-}
-
-static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_on(d, p, false, offer);
-}
-static bool offer_mma(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_on(d, p, true, offer);
 }
 
 static size_t counter_bytes(const fac_nv_matmul *m) {
@@ -83,16 +78,13 @@ static void done(fac_device *d, void *arg) {
 static fac_status kernel_of(fac_opencl *o, bool good, fac_text *text, const char *options,
                             const char *name, fac_cl_kernel *to, fac_error *err) {
     fac_status status = good ? fac_cl_kernel_new(o, text->s, options, name, to, err)
-                             : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+                             : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(text);
     return status;
 }
 
-static fac_status build(fac_opencl *o, const fac_problem *p, bool mma, plan *q, fac_error *err) {
-    fac_problem settled = *p;
-    if (!read(o, &settled, mma, &q->m))
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
+static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error *err) {
+    q->m = *(const fac_nv_matmul *)p->draft;
     const fac_nv_matmul *m = &q->m;
     const fac_nv_side *const sides[] = { &m->p, &m->q };
     const char *options = fac_cl_options(&m->r);
@@ -111,23 +103,15 @@ static fac_status build(fac_opencl *o, const fac_problem *p, bool mma, plan *q, 
     return kernel_of(o, good, &text, options, "product", &q->product, err);
 }
 
-static fac_status make_on(fac_device *d, const fac_problem *p, bool mma, void **out,
-                          fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(fac_opencl_of(d), p, mma, q, err);
+    fac_status status = build(fac_opencl_of(d), p, q, err);
     if (status)
         done(d, q);
     else
         *out = q;
     return status;
-}
-
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_on(d, p, false, out, err);
-}
-static fac_status make_mma(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_on(d, p, true, out, err);
 }
 
 /* ---- images ---- */
@@ -262,6 +246,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cl_matmul_wgmma = { .name = "product/wgmma",
+                                         .rank = 360,
+                                         .how = &(const bool){ false },
                                          .offer = offer,
                                          .make = make,
                                          .done = done,
@@ -269,8 +255,10 @@ const fac_solver fac_cl_matmul_wgmma = { .name = "product/wgmma",
                                          .pack = pack,
                                          .run = run };
 const fac_solver fac_cl_matmul_mma = { .name = "product/mma",
-                                       .offer = offer_mma,
-                                       .make = make_mma,
+                                       .rank = 370,
+                                       .how = &(const bool){ true },
+                                       .offer = offer,
+                                       .make = make,
                                        .done = done,
                                        .pack_key = pack_key,
                                        .pack = pack,

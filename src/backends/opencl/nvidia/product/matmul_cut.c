@@ -3,6 +3,7 @@
 #include <string.h>
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "backends/opencl/nvidia/unit/mma.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "tensor/tensor_internal.h"
 
 enum {
@@ -23,10 +24,6 @@ static const fac_nv_cut short_single[] = {
 static const fac_nv_cut short_split[] = {
     { 128, 16, 5, 2, 0.3 }, { 128, 32, 4, 2, 0.5 }, { 128, 64, 6, 1, 0.65 }, { 0 }
 };
-
-/* Bytes a second of memory, of the second cache to one unit, of results from one (measured);
- * seconds of a launch, of a tile's begin and end. */
-static const double MEMORY = 3.8e12, CACHE = 8e10, RESULTS = 6e10, LAUNCH = 3e-6, TILE = 1.2e-6;
 
 static const fac_nv_cut *cuts_of(const fac_nv_matmul *m) {
     const bool three = m->mode == FAC_NV_3XTF32;
@@ -111,7 +108,8 @@ static double source_bytes(const fac_nv_matmul *m, const fac_nv_side *s) {
 /* Of making the images in the run. */
 static double image_seconds(const fac_nv_matmul *m, const fac_nv_side *s) {
     if (s->from != FAC_NV_IMAGES || s->packed) return 0;
-    return LAUNCH + (source_bytes(m, s) + (double)s->bytes) / (0.7 * MEMORY);
+    return fac_nv_speeds.launch +
+           (source_bytes(m, s) + (double)s->bytes) / (0.7 * fac_nv_speeds.memory);
 }
 
 /* ---- results ---- */
@@ -160,7 +158,8 @@ static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
     const double rate = m->rate / slots * c->share, halves = m->mode == FAC_NV_3XTF32 ? 2 : 1;
     const double tile = (double)c->rows * c->columns * fac_nv_terms(m) / rate,
                  result = (double)c->rows * c->columns * 4;
-    const double fetch = (c->rows + c->columns * halves) * 128 * c->groups / CACHE,
+    const double fetch =
+                     (c->rows + c->columns * halves) * 128 * c->groups / fac_nv_speeds.unit_cache,
                  step = tile > fetch ? tile : fetch;
     const double operands = source_bytes(m, &m->p) + source_bytes(m, &m->q);
     const double bytes =
@@ -171,11 +170,13 @@ static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
         const double jobs = (double)(m->row_tiles * m->column_tiles * real) * batch,
                      waves = (double)parts_of((int64_t)jobs, (int64_t)slots),
                      busy = jobs / (waves * slots);
-        const double work = waves * ((double)each * step + TILE + result / RESULTS);
-        const double memory = bytes / (MEMORY * (busy < 0.9 ? busy / 0.9 : 1));
-        double seconds = LAUNCH + (work > memory ? work : memory);
+        const double work = waves * ((double)each * step + fac_nv_speeds.tile +
+                                     result / fac_nv_speeds.unit_results);
+        const double memory = bytes / (fac_nv_speeds.memory * (busy < 0.9 ? busy / 0.9 : 1));
+        double seconds = fac_nv_speeds.launch + (work > memory ? work : memory);
         if (real > 1)
-            seconds += TILE + (double)real * result / CACHE + 2 * y * 4 * (double)real / MEMORY;
+            seconds += fac_nv_speeds.tile + (double)real * result / fac_nv_speeds.unit_cache +
+                       2 * y * 4 * (double)real / fac_nv_speeds.memory;
         if (best && seconds >= 0.97 * best) continue;
         best = seconds, m->each = each, m->parts = real;
     }

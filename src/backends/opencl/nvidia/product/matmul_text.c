@@ -44,7 +44,7 @@ static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
 }
 
 bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
-    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_kernel_nv_common);
     if (m->mma)
         fac_mma_matmul_text(m, to);
     else
@@ -59,21 +59,21 @@ bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
                    "#define P_FROM %d\n#define Q_FROM %d\n#define SWAP %d\n#define SPLIT "
                    "%d\n#define PROMOTE %d\n",
                    m->p.from, m->q.from, m->swap, m->mode == FAC_NV_3XTF32, PROMOTE);
-    fac_text_add(to, fac_cl_gemm_common);
+    fac_text_add(to, fac_kernel_gemm_common);
     if (!m->mma)
         fac_text_add(to,
                      "#define WORKERS 256\n#define RESULT_ROWS (TM / 128)\n#define RESULT_STEP 64\n"
                      "#define RESULT_COLUMNS TN\n");
-    fac_text_add(to, fac_cl_nv_matmul_jobs);
-    fac_text_add(to, m->mma ? fac_cl_nv_mma_matmul : fac_cl_nv_matmul);
+    fac_text_add(to, fac_kernel_nv_matmul_jobs);
+    fac_text_add(to, m->mma ? fac_kernel_nv_mma_matmul : fac_kernel_nv_matmul);
     return good && !to->failed;
 }
 
 bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_text *to) {
     const fac_dtype t = m->r.dtype;
     const char *name = t == FAC_F32 ? "f32" : t == FAC_F16 ? "f16" : "bf16";
-    fac_text_add(to, fac_cl_nv_common);
-    fac_text_add(to, fac_cl_nv_epilogue);
+    fac_text_add(to, fac_kernel_nv_common);
+    fac_text_add(to, fac_kernel_nv_epilogue);
     fac_text_print(to,
                    "#define MEM %s\n#define LOAD(p, i) nv_one_%s((p) + (i))\n#define LOAD4(v, p) "
                    "nv_four_%s(v, p)\n",
@@ -84,6 +84,6 @@ bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_t
                    "#define ROWS %d\n#define PERMUTED %d\n#define MAKE %d\n#define ALONG_K "
                    "%d\n#define FOURS %d\n",
                    s->tile, s->permuted, s->make, s->along_k, s->fours);
-    fac_text_add(to, fac_cl_nv_matmul_pack);
+    fac_text_add(to, fac_kernel_nv_matmul_pack);
     return !to->failed;
 }

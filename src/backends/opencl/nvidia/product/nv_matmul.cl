@@ -85,7 +85,7 @@ INLINE ulong descriptor(uint at, bool turned) {
 }
 #define NEXT(FROM) (FROM == COLUMNS ? 128 : 2)  /* of a descriptor, from one wgmma to the next */
 
-/* The low parts of a tile of Q behind it, by both consumers, who must meet before they use them; what the units read of the tile
+/* The low parts of a tile of Q after it, by both consumers, who must meet before they use them; what the units read of the tile
  * itself are the high parts. */
 INLINE void make_low(uint tile, int item) {
     for (int at = item * 16; at < Q_BYTES; at += 256 * 16) {

@@ -1,7 +1,7 @@
 /* Many steps of a run in one launch: a persistent kernel, a group for each compute unit, all of which stay until the end.
  *
- * A table (nvidia/relay.h) names the legs: what each step is, its sizes, where its operands lie behind the buffers that the
- * launch has.  Legs of one level do not depend on each other; behind a level all groups meet.  Between two kernels a GPU is idle
+ * A table (nvidia/relay.h) names the legs: what each step is, its sizes, where its operands lie after the buffers that the
+ * launch has.  Legs of one level do not depend on each other; after a level all groups meet.  Between two kernels a GPU is idle
  * for 2 to 4 us, a meeting takes about one, and most of it passes beside work that does not depend on it:
  *
  *   - the last warp of a group does nothing but meet the others: it counts up a number in memory and looks until all have come.
@@ -9,7 +9,7 @@
  *   - the others begin with the next level at once, find their pixels and load their first weights, and wait only before they
  *     read what the level before has written.
  *
- * What is written by other groups must not come from caches that a kernel may rely on: it is read by plain loads behind the
+ * What is written by other groups must not come from caches that a kernel may rely on: it is read by plain loads after the
  * keeper's acquire, never by ld.global.nc; weights and biases, which no leg writes, may be.
  *
  *   WARPS, LEGS      of a group, without the keeper; legs at most
@@ -19,7 +19,7 @@
 #define ALL_ITEMS (ITEMS + 32)
 
 typedef struct {
-    long x, w, y, bias, add;                    /* bytes behind their buffers */
+    long x, w, y, bias, add;                    /* bytes after their buffers */
     int base[5];                                /* numbers of those; -1: there is none */
     int code, fresh, shift, team, tiles;        /* fresh: the first of a level; team: warps for a tile;
                                                    tiles: or blocks of them */

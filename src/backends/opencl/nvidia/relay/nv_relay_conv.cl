@@ -51,8 +51,8 @@ INLINE void NAME(load_weights)(uint *b, uint *low, global const uchar *w, long f
 /* Where the next k-tile of pixels is read; channels: from this lane's on. */
 typedef struct { global const XMEM *at[ROWS], *zeros; int tap, block, channels; } NAME(walk);
 
-/* a: [pixel][load][4].  What lies outside is read where there are zeros: a choice of two places costs less than a load that may
- * not be. */
+/* a: [pixel][load][4].  Pixels outside are read from a place with zeros: selecting between two addresses is cheaper than a
+ * predicated load. */
 INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) *row, NAME(walk) *k, int more) {
 #ifdef WINDOW
     const int far = l->tap[k->tap] + k->block;
@@ -112,7 +112,7 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, in
     const long flip = ROW_BYTES == 128 && (g & 4) ? -64 : 64;
     global const uchar *w = relay_at(l, base, W, l->w) + ((size_t)first * l->k_tiles + from) * STAGE + g * ROW_BYTES + turn * 16;
     uint a[DEPTH][4 * ROWS * LOADS], b[DEPTH][4 * EIGHTS * LOADS], low[DEPTH][PARTS == 2 ? 4 * EIGHTS * LOADS : 1];
-    /* all registers are loaded, with whatever: what a loop leaves as it was, the compiler keeps through all codes */
+    /* Load every register unconditionally: otherwise the compiler keeps it live across all legs. */
     UNROLL for (int d = 0; d < DEPTH; d++) NAME(load_weights)(b[d], low[d], w + max(min(d, n - 1), 0) * STAGE, flip);
     NAME(row) row[ROWS];
     UNROLL for (int i = 0; i < ROWS; i++) row[i] = NAME(row_of)(l, line * BM + g + 8 * i);

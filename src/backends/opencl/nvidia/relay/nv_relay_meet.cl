@@ -1,4 +1,4 @@
-/* The frame of nv_relay.cl, behind the text of all legs: the keeper, and the way of the other warps through the table. */
+/* The frame of nv_relay.cl, after the text of all legs: the keeper, and the way of the other warps through the table. */
 INLINE uint relay_count(global const uint *p) {
     uint v;
     asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 #include "backends/opencl/nvidia/relay/relay.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -36,7 +36,7 @@ void fac_nv_leg_windows(fac_nv_leg *l, const fac_window *h, const fac_window *w)
     const fac_window *const windows[] = { h, w };
     for (int d = 0; d < 2; d++) {
         const fac_window *v = windows[d];
-        const fac_nv_quotient by = fac_nv_quotient_of((uint32_t)v->out);
+        const fac_nv_divisor by = fac_nv_divide_wide((uint32_t)v->out);
         l->in[d] = (int32_t)v->in, l->out[d] = (int32_t)v->out, l->origin[d] = (int32_t)-v->pad;
         l->stride[d] = (int32_t)v->stride, l->far[d] = (int32_t)v->dilation,
         l->taps[d] = (int32_t)v->kernel;
@@ -144,7 +144,7 @@ static fac_status make_text(fac_opencl *o, relay *r, fac_nv_code *codes, fac_nv_
     const int legs = (r->n + LEGS_STEP - 1) / LEGS_STEP * LEGS_STEP; /* few different texts */
     const bool good =
         fac_nv_relay_text(codes, ncodes, finishes, nfinishes, o->limits.fp64, legs, BASES, to);
-    return good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    return good ? FAC_OK : fac_raise_memory(err, "the text of a kernel");
 }
 
 static fac_status make_kernel(fac_opencl *o, relay *r, fac_error *err) {

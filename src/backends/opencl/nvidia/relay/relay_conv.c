@@ -5,7 +5,8 @@
 #include <string.h>
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/nvidia/relay/relay.h"
-#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/nvidia/unit/speed.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -159,7 +160,14 @@ static bool choose(const fac_opencl *o, const fac_nv_conv *c, int variant, tilin
     return found;
 }
 
-static bool offer_for(fac_device *d, fac_problem *p, bool linear, fac_offer *offer) {
+/* What make() goes on with. */
+typedef struct draft {
+    fac_nv_conv c;
+    tiling t;
+} draft;
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const bool linear = *(const bool *)p->solver->how;
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_conv c;
     tiling t;
@@ -167,16 +175,11 @@ static bool offer_for(fac_device *d, fac_problem *p, bool linear, fac_offer *off
         return false;
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     offer->seconds = t.seconds;
-    if (p->in[1].time == FAC_RUN) offer->seconds += 6e-6 + 2 * (double)offer->packed[1] / 2e12;
+    if (p->in[1].time == FAC_RUN)
+        offer->seconds += 6e-6 + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;
     offer->version = VERSION, offer->variants = VARIANTS;
+    *FAC_DRAFT(offer, draft) = (draft){ c, t };
     return offer->packed[1] != 0;
-}
-
-static bool offer_conv(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_for(d, p, false, offer);
-}
-static bool offer_linear(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_for(d, p, true, offer);
 }
 
 /* ---- the plan ---- */
@@ -226,8 +229,8 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q), l->rows = c->rows, l->channels = c->channels;
     l->row_tiles = t->row_tiles, l->columns = t->columns, l->k_tiles = t->k_tiles;
     l->all_taps = (int32_t)(c->g.R * c->g.S), l->each = (t->k_tiles + t->c.team - 1) / t->c.team;
-    const fac_nv_quotient by[] = { fac_nv_quotient_of((uint32_t)l->wide),
-                                   fac_nv_quotient_of((uint32_t)l->all_taps) };
+    const fac_nv_divisor by[] = { fac_nv_divide_wide((uint32_t)l->wide),
+                                  fac_nv_divide_wide((uint32_t)l->all_taps) };
     l->by_columns[0] = by[0].multiplier, l->by_columns[1] = by[0].shift;
     l->by_taps[0] = by[1].multiplier, l->by_taps[1] = by[1].shift;
     for (int i = 0; i < l->all_taps; i++)
@@ -244,35 +247,20 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status make_for(fac_device *d, const fac_problem *p, bool linear, void **out,
-                           fac_error *err) {
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
+    const draft *settled = p->draft;
     plan *q = fac_alloc(1, sizeof *q);
-    tiling t;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = FAC_OK;
-    if (!read_problem(o, &settled, linear, &q->c) || !choose(o, &q->c, p->variant, &t))
-        status = fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                           p->node->op->name);
-    if (!status) {
-        q->k = t.k;
-        write_leg(p, &q->c, &t, &q->p);
-        status = fac_nv_pack_make(o, &q->c, &q->k, &q->pack, err);
-    }
+    q->c = settled->c;
+    q->k = settled->t.k;
+    write_leg(p, &q->c, &settled->t, &q->p);
+    const fac_status status = fac_nv_pack_make(o, &q->c, &q->k, &q->pack, err);
     if (status)
         done(d, q);
     else
         *out = q;
     return status;
-}
-
-static fac_status make_conv(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_for(d, p, false, out, err);
-}
-static fac_status make_linear(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_for(d, p, true, out, err);
 }
 
 static uint64_t pack_key(const void *arg, int input) {
@@ -288,14 +276,18 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
 }
 
 const fac_solver fac_cl_conv_relay = { .name = "conv/relay",
-                                       .offer = offer_conv,
-                                       .make = make_conv,
+                                       .rank = 580,
+                                       .how = &(const bool){ false },
+                                       .offer = offer,
+                                       .make = make,
                                        .done = done,
                                        .pack_key = pack_key,
                                        .pack = pack };
 const fac_solver fac_cl_product_relay = { .name = "product/relay",
-                                          .offer = offer_linear,
-                                          .make = make_linear,
+                                          .rank = 590,
+                                          .how = &(const bool){ true },
+                                          .offer = offer,
+                                          .make = make,
                                           .done = done,
                                           .pack_key = pack_key,
                                           .pack = pack };

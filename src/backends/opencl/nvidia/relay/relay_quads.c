@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/opencl/nvidia/relay/relay.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -127,7 +127,8 @@ static bool read_mean(const fac_opencl *o, fac_problem *p, quads *q) {
 
 typedef bool reader(const fac_opencl *o, fac_problem *p, quads *q);
 
-static bool offer_for(fac_device *d, fac_problem *p, reader *read, fac_offer *offer) {
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    reader *const read = *(reader *const *)p->solver->how;
     fac_opencl *o = fac_opencl_of(d);
     quads q;
     if (!fac_nv_relays(o) || !read(o, p, &q)) return false;
@@ -143,6 +144,7 @@ static bool offer_for(fac_device *d, fac_problem *p, reader *read, fac_offer *of
     const double taps = (double)(q.h.kernel * q.w.kernel), turns = items <= all ? 1 : items / all;
     offer->seconds = fac_nv_leg_seconds(o, bytes) + turns * (taps > 9 ? 0.06e-6 * taps : 0.5e-6);
     offer->version = VERSION;
+    *FAC_DRAFT(offer, quads) = q;
     return true;
 }
 
@@ -193,19 +195,13 @@ static void write_leg(const fac_problem *p, const quads *q, bool depthwise, fac_
     l->scale = (float)q->scale, l->team = 1, l->row_tiles = 1;
 }
 
-static fac_status make_for(fac_device *d, const fac_problem *p, reader *read, void **out,
-                           fac_error *err) {
-    fac_problem settled =
-        *p; /* its layouts are those that the offer asked for, so none is changed */
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    reader *const read = *(reader *const *)p->solver->how;
     fac_nv_leg_plan *to = fac_alloc(1, sizeof *to);
-    quads q;
+    const quads *q = p->draft;
+    (void)d;
     if (!to) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    if (!read(fac_opencl_of(d), &settled, &q)) {
-        fac_release(to);
-        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                         p->node->op->name);
-    }
-    write_leg(p, &q, read == read_depthwise, to);
+    write_leg(p, q, read == read_depthwise, to);
     *out = to;
     return FAC_OK;
 }
@@ -215,31 +211,21 @@ static void done(fac_device *d, void *plan) {
     fac_release(plan);
 }
 
-static bool offer_depthwise(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_for(d, p, read_depthwise, offer);
-}
-static bool offer_pool(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_for(d, p, read_pool, offer);
-}
-static bool offer_mean(fac_device *d, fac_problem *p, fac_offer *offer) {
-    return offer_for(d, p, read_mean, offer);
-}
-static fac_status make_depthwise(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_for(d, p, read_depthwise, out, err);
-}
-static fac_status make_pool(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_for(d, p, read_pool, out, err);
-}
-static fac_status make_mean(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_for(d, p, read_mean, out, err);
-}
-
-const fac_solver fac_cl_depthwise_relay = {
-    .name = "depthwise/relay", .offer = offer_depthwise, .make = make_depthwise, .done = done
-};
-const fac_solver fac_cl_pool_relay = {
-    .name = "pool/relay", .offer = offer_pool, .make = make_pool, .done = done
-};
-const fac_solver fac_cl_mean_relay = {
-    .name = "mean/relay", .offer = offer_mean, .make = make_mean, .done = done
-};
+const fac_solver fac_cl_depthwise_relay = { .name = "depthwise/relay",
+                                            .rank = 600,
+                                            .how = &(reader *const){ read_depthwise },
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = done };
+const fac_solver fac_cl_pool_relay = { .name = "pool/relay",
+                                       .rank = 610,
+                                       .how = &(reader *const){ read_pool },
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = done };
+const fac_solver fac_cl_mean_relay = { .name = "mean/relay",
+                                       .rank = 620,
+                                       .how = &(reader *const){ read_mean },
+                                       .offer = offer,
+                                       .make = make,
+                                       .done = done };

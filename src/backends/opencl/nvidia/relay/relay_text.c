@@ -80,8 +80,8 @@ static void add_conv(const fac_nv_code *c, fac_text *to) {
                    parts, names[c->mode]);
     if (c->window) fac_text_add(to, "#define WINDOW\n");
     if (c->ragged) fac_text_add(to, "#define RAGGED\n");
-    fac_text_add(to, fac_cl_nv_warp_products);
-    fac_text_add(to, fac_cl_nv_relay_conv);
+    fac_text_add(to, fac_kernel_nv_warp_products);
+    fac_text_add(to, fac_kernel_nv_relay_conv);
     if (c->window) fac_text_add(to, "#undef WINDOW\n");
     if (c->ragged) fac_text_add(to, "#undef RAGGED\n");
     fac_text_add(
@@ -91,13 +91,13 @@ static void add_conv(const fac_nv_code *c, fac_text *to) {
 
 static void add_depthwise(const fac_nv_code *c, fac_text *to) {
     fac_text_print(to, "#define R %d\n#define S %d\n", c->r, c->s);
-    fac_text_add(to, fac_cl_nv_relay_depthwise);
+    fac_text_add(to, fac_kernel_nv_relay_depthwise);
     fac_text_add(to, "#undef R\n#undef S\n");
 }
 
 static void add_pool(const fac_nv_code *c, fac_text *to) {
     if (c->average) fac_text_add(to, "#define AVERAGE\n");
-    fac_text_add(to, fac_cl_nv_relay_pool);
+    fac_text_add(to, fac_kernel_nv_relay_pool);
     if (c->average) fac_text_add(to, "#undef AVERAGE\n");
 }
 
@@ -153,15 +153,15 @@ static int parts_of(const fac_nv_code *codes, int n) {
 
 bool fac_nv_relay_text(const fac_nv_code *codes, int ncodes, const fac_nv_finish *finishes,
                        int nfinishes, bool fp64, int legs, int bases, fac_text *to) {
-    fac_text_add(to, fac_cl_nv_common);
-    fac_text_add(to, fac_cl_nv_epilogue);
+    fac_text_add(to, fac_kernel_nv_common);
+    fac_text_add(to, fac_kernel_nv_epilogue);
     fac_text_print(to, "#define WARPS %d\n#define LEGS %d\n#define PARTS_FLOATS %d\n",
                    FAC_NV_RELAY_WARPS, legs, parts_of(codes, ncodes));
     add_bases(bases, to);
-    fac_text_add(to, fac_cl_nv_relay);
+    fac_text_add(to, fac_kernel_nv_relay);
     const bool good = add_finishes(finishes, nfinishes, fp64, to);
     for (int i = 0; i < ncodes; i++) add_code(&codes[i], i, to);
     add_cases(codes, ncodes, to);
-    fac_text_add(to, fac_cl_nv_relay_meet);
+    fac_text_add(to, fac_kernel_nv_relay_meet);
     return good && !to->failed;
 }

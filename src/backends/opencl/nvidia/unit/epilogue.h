@@ -6,13 +6,18 @@
  * uses
  *
  *   kernel void k(..., const ends e, global RESULT *restrict y EXTRA_PARAMS)         e: struct
- * fac_nv_ends spot p = spot_of(&e, image, depth, row, column);         where its channel 0 lies in
- * y and in each extra more m;                                                  four elements of
- * each extra; of bits m.v[..][0] is four of them more_of_channels(&e, c, &m EXTRA_ARGS); those that
- * are the same for all pixels: once for all rows of a lane more_of_pixel(&e, &p, c, &m EXTRA_ARGS);
- * the others; all loads first, then what follows finish4(v, &m); float v[4]: sums become results
+ *       fac_nv_ends
+ *   spot p = spot_of(&e, image, depth, row, column);         where its channel 0 lies in y and in
+ *       each extra
+ *   more m;                                                  four elements of each extra; of bits
+ *       m.v[..][0] is four of them
+ *   more_of_channels(&e, c, &m EXTRA_ARGS);                  those that are the same for all
+ *       pixels: once for all rows of a lane
+ *   more_of_pixel(&e, &p, c, &m EXTRA_ARGS);                 the others; all loads first, then what
+ *       follows
+ *   finish4(v, &m);                                          float v[4]: sums become results
  *   store4(&e, &p, c, v, y);                                 c: a multiple of 4, c + 3 within the
- * channels
+ *       channels
  *
  * y and extras are offset by fac_nv_ends; offsets within them stay below 2^31 elements. */
 #ifndef FACULA_OPENCL_NVIDIA_EPILOGUE_H

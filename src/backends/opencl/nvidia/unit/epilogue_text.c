@@ -251,7 +251,7 @@ static bool add_finish(const fac_cl_product *r, bool fp64, fac_text *to) {
 }
 
 bool fac_nv_epilogue_text(const fac_cl_product *r, const fac_nv_ends *e, bool fp64, fac_text *to) {
-    fac_text_add(to, fac_cl_nv_epilogue);
+    fac_text_add(to, fac_kernel_nv_epilogue);
     add_declarations(r, e, to);
     add_loads(r, e, true, to);
     add_loads(r, e, false, to);

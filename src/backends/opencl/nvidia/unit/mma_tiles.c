@@ -1,5 +1,6 @@
 /* What solvers on mma.sync know of the device, and the text of their tiles: see mma.h. */
 #include "backends/opencl/nvidia/unit/mma.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "cl_nv_mma_tiles.h"
 
 enum { KIB = 1024, REGISTERS = 65536, WARPS = 48 };
@@ -10,10 +11,9 @@ size_t fac_mma_local(fac_opencl *o) {
                                                  : 48 * KIB;
 }
 
-/* By what the vendor says of an A100's units (156 TFLOP/s of TF32 on 108) and what was measured on
- * an H200's (318 on 132); cards with less local memory multiply TF32 little faster than f32. */
 double fac_mma_rate(fac_opencl *o, fac_nv_mode mode) {
-    const double unit = fac_cl_has_path(o, FAC_CL_LOCAL_163) ? 1e12 : 0.35e12;
+    const double unit = fac_cl_has_path(o, FAC_CL_LOCAL_163) ? fac_nv_speeds.mma_unit
+                                                             : fac_nv_speeds.mma_unit_small;
     return o->limits.units * unit * (mode == FAC_NV_3XTF32 ? 1.0 / 3 : mode == FAC_NV_TF32 ? 1 : 2);
 }
 
@@ -38,5 +38,5 @@ void fac_mma_tiles_text(const fac_mma_tile *t, fac_text *to) {
     if (t->a_floats) fac_text_add(to, "#define A_FLOATS\n");
     if (t->round_a) fac_text_add(to, "#define ROUND_A\n");
     if (t->round_b) fac_text_add(to, "#define ROUND_B\n");
-    fac_text_add(to, fac_cl_nv_mma_tiles);
+    fac_text_add(to, fac_kernel_nv_mma_tiles);
 }

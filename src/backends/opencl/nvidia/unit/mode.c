@@ -1,5 +1,6 @@
 /* Which arithmetic the matrix units do a product in, and how fast it is. */
 #include "backends/opencl/nvidia/unit/nvidia.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 
 bool fac_nv_mode_of(fac_dtype t, fac_precision precision, fac_nv_mode *out) {
     if (t == FAC_BF16)
@@ -15,11 +16,6 @@ bool fac_nv_mode_of(fac_dtype t, fac_precision precision, fac_nv_mode *out) {
     return true;
 }
 
-/* Measured on an H200 with operands in registers: 481 and 963 TFLOP/s on 132 units. */
 double fac_nv_rate(const fac_opencl *o, fac_nv_mode mode) {
-    static const double unit[] = { [FAC_NV_3XTF32] = 0.6e12,
-                                   [FAC_NV_TF32] = 1.82e12,
-                                   [FAC_NV_BF16] = 3.64e12,
-                                   [FAC_NV_F16] = 3.64e12 };
-    return o->limits.units * unit[mode];
+    return o->limits.units * fac_nv_speeds.unit[mode];
 }

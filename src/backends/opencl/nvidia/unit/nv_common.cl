@@ -2,7 +2,7 @@
  * matrix units (mma.sync from compute capability 8.0 on, wgmma of 9.0).
  *
  * The driver compiles OpenCL C for the plain sm_90, where wgmma is refused.  Such instructions stand in the text as PTX comments
- * behind a mark, SM90A, and are uncovered in the PTX that the driver made of it (nvidia/ptx.c).  Only texts that multiply by wgmma
+ * after a mark, SM90A, and are uncovered in the PTX that the driver made of it (nvidia/ptx.c).  Only texts that multiply by wgmma
  * define it (nvidia/wgmma_text.c): all others are for any card from sm_80 on.  Local memory is addressed by 32-bit numbers, as PTX
  * does. */
 #define GROUP(items) __attribute__((reqd_work_group_size(items, 1, 1)))
@@ -15,7 +15,7 @@
 INLINE void nv_barrier_init(uint b, uint arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(b), "r"(arrivals) : "memory");
 }
-/* Behind the inits of one item, before the group's barrier. */
+/* After the inits of one item, before the group's barrier. */
 INLINE void nv_barriers_made(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 INLINE void nv_barrier_arrive(uint b) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(b) : "memory"); }
 /* Arrives, and says how many bytes of bulk copies are still to come. */
@@ -62,7 +62,7 @@ INLINE void nv_bulk_load(uint to, global const void *from, uint bytes, uint b) {
 INLINE void nv_bulk_store(global void *to, uint from, uint bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
-/* Into the second cache only, and nobody waits for it: where many rows are needed soon, one item asks for a whole one. */
+/* Into the second cache only, and nothing waits for it: where many rows are needed soon, one item asks for a whole one. */
 INLINE void nv_bulk_ahead(global const void *from, uint bytes) {
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
@@ -76,7 +76,7 @@ INLINE void nv_proxy_fence(void) { asm volatile("fence.proxy.async.shared::cta;"
 INLINE void nv_load4(float *v, global const float *p) {
     asm volatile("ld.global.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "l"(p));
 }
-/* Of memory that nobody writes while the kernel runs. */
+/* Of memory that nothing writes while the kernel runs. */
 INLINE void nv_load4_still(float *v, global const float *p) {
     asm volatile("ld.global.nc.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "l"(p));
 }

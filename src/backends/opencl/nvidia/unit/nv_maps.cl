@@ -1,6 +1,6 @@
 /* Tensor maps: the copy engine brings boxes of rows of a tensor where it lies, swizzled as wgmma reads them, with zeros where the
  * tensor ends.  CUDA's host library writes such maps; here a kernel makes its own: field by field in local memory, then copied to
- * global memory, where the engine reads them.  Behind nv_common.cl, with SM90A and MAPS defined: 1, strides are told in bytes;
+ * global memory, where the engine reads them.  After nv_common.cl, with SM90A and MAPS defined: 1, strides are told in bytes;
  * 2, in 16 bytes, as assemblers before CUDA 12.5 want them. */
 typedef struct nv_rows {
     ulong x;                                    /* address; of numbers of 16 bits (f32: two); the rest in multiples of 16 bytes */
@@ -17,7 +17,7 @@ typedef struct nv_rows {
                                          ::"r"(at), "l"(MAPS == 2 ? (x) >> 4 : (x)) : "memory")
 
 /* By a warp: a map at `to`, through 128 bytes of local memory, both at multiples of 128 bytes.  Others of the group may use it
- * behind a barrier. */
+ * after a barrier. */
 INLINE void nv_map_make(uint at, global uchar *to, const nv_rows m, int lane) {
     nv_local_store(at + 4 * lane, 0);
     asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");

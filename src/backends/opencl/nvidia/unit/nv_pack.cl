@@ -127,7 +127,7 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
     const int id = get_local_id(0), turned = s->turned, within = s->within;
     const int first = block << s->term_bits, rows = min(1 << s->row_bits, s->rows - row),
         channels = min(1 << s->term_bits, s->channels - first);
-    /* a unit may lie behind the last row: then what lies before is brought and becomes zero */
+    /* a unit may lie after the last row: then what lies before is brought and becomes zero */
     const int from_here = max(min(row, s->rows - (turned ? 4 : 1)), 0);
     x += (long)(turned ? first : from_here) * s->line + (turned ? from_here : first) * s->window;
     for (int tap = id; tap < s->taps && !within; tap += (int)get_local_size(0)) place[tap] = tap_at(s, tap);

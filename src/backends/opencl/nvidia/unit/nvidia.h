@@ -7,7 +7,8 @@
 
 /* How a product of f32 operands is made, or of what else they are.
  *   3XTF32  a = high + low: high high + high low + low high, f32's accuracy as long as partial sums
- * are short TF32, BF16, F16: operands rounded once; F16 only for tensors that are f16 */
+ *           are short
+ *   TF32, BF16, F16: operands rounded once; F16 only for tensors that are f16 */
 typedef enum fac_nv_mode { FAC_NV_3XTF32, FAC_NV_TF32, FAC_NV_BF16, FAC_NV_F16 } fac_nv_mode;
 
 /* By the type of the operands and the precision that f32 is asked for; false: another type. */
@@ -21,12 +22,16 @@ typedef enum fac_nv_kind { FAC_NV_KIND_TF32, FAC_NV_KIND_BF16, FAC_NV_KIND_F16 }
 enum { FAC_NV_A_REGISTERS = 1, FAC_NV_A_TURNED = 2, FAC_NV_B_TURNED = 4, FAC_NV_FIRST = 8 };
 
 /* Adds one instruction as a function, for 64 x n (n a multiple of 8, at most 256) and 8 (tf32) or
- * 16 terms: wgmma_tf32_n128_ss(float *d, ulong a, ulong b)          both operands in local memory,
- * by descriptors wgmma_bf16_n128_rs(float *d, const uint *a, ulong b)    FAC_NV_A_REGISTERS: four
- * registers, as mma.sync's a by warps wgmma_bf16_n128_ss_tb FAC_NV_B_TURNED, _ta FAC_NV_A_TURNED:
- * rows of it run along n, m (not the sum); not for tf32
+ * 16 terms:
+ *   wgmma_tf32_n128_ss(float *d, ulong a, ulong b)          both operands in local memory, by
+ *       descriptors
+ *   wgmma_bf16_n128_rs(float *d, const uint *a, ulong b)    FAC_NV_A_REGISTERS: four registers, as
+ *       mma.sync's a by warps
+ *   wgmma_bf16_n128_ss_tb                                   FAC_NV_B_TURNED, _ta FAC_NV_A_TURNED:
+ *       rows of it run along n, m
+ *                                                           (not the sum); not for tf32
  *   ..._first                                               FAC_NV_FIRST: d begins with this
- * product, whatever it held */
+ *       product, whatever it held */
 void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how);
 /* wgmma_wait1_n128(float *d): all groups but the last `left` are done, and d, 64 x n, is read only
  * after it: for kernels that go on while later ones still run. */
@@ -41,6 +46,8 @@ typedef struct fac_nv_divisor {
     uint32_t multiplier, shift;
 } fac_nv_divisor;
 fac_nv_divisor fac_nv_divide(uint32_t d);
+/* x / d = (ulong)x * multiplier >> shift, also for d = 1: as nv_conv_rows.cl divides. */
+fac_nv_divisor fac_nv_divide_wide(uint32_t d);
 
 /* ---- maps.c ---- */
 

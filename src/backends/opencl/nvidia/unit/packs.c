@@ -7,7 +7,7 @@
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/solvers.h"
+#include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -6,11 +6,11 @@
  * inline asm, with their operands (registers are allocated all the same):
  *
  *   //@@wgmma.fence.sync.aligned;   ->   wgmma.fence.sync.aligned;         .target sm_90   ->
- * .target sm_90a
+ *       .target sm_90a
  *
  * ptxas ignores setmaxnreg unless it knows how many registers an item begins with.  A text with the
- * mark //@alone says that each of its kernels has a compute unit for itself:        .reqntid 384,
- * 1, 1   ->   .minnctapersm 1 .reqntid 384, 1, 1 */
+ * mark //@alone says that each of its kernels has a compute unit for itself:  .reqntid 384, 1, 1
+ * ->  .minnctapersm 1 .reqntid 384, 1, 1 */
 #include <string.h>
 #include "backends/opencl/nvidia/unit/nvidia.h"
 #include "base/error.h"
@@ -35,7 +35,7 @@ fac_status fac_nv_rewrite(const char *ptx, size_t bytes, char **out, size_t *out
         count(ptx, length, FAC_NV_ALONE) ? count(ptx, length, size) : 0; /* kernels that are told */
     char *text =
         fac_alloc(1, length + 2 + more * strlen(alone)); /* one letter more, and the closing zero */
-    if (!text) return fac_raise(err, FAC_E_NOMEM, "no memory for the PTX of a program");
+    if (!text) return fac_raise_memory(err, "the PTX of a program");
     size_t n = 0, aims = 0;
     for (size_t i = 0; i < length;) {
         if (length - i >= mark && !memcmp(ptx + i, FAC_NV_MARK, mark)) {

@@ -1,0 +1,5 @@
+"""Stands in for the course's service that takes answers."""
+
+
+def submit(answer):
+    pass

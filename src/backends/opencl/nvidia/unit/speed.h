@@ -1,0 +1,54 @@
+/* What estimates of the solvers for NVIDIA's matrix units count on: measured on an H200, and fitted
+ * to measurements there where a field says so.  Bytes are a second's, of all units unless a field
+ * says otherwise; times are seconds. */
+#ifndef FACULA_NVIDIA_SPEED_H
+#define FACULA_NVIDIA_SPEED_H
+#include "backends/opencl/nvidia/unit/nvidia.h"
+
+typedef struct fac_nv_speed {
+    double unit[4];              /* multiply-adds a second of a unit by wgmma, by fac_nv_mode */
+    double mma_unit;             /* ...by mma.sync, of TF32, where a group may have 163 KiB */
+    double mma_unit_small;       /* ...and where it may have less */
+    double memory;               /* products and convolutions at their best */
+    double memory_unfitted;      /* convolutions whose estimate was not fitted */
+    double winograd_memory;      /* images of Winograd's transforms */
+    double split_memory;         /* partial sums of a split sum */
+    double attention_memory;     /* the scratch of attention */
+    double pack, winograd_pack;  /* weights that are packed in each run */
+    double unit_cache;           /* one unit from the second cache */
+    double unit_results;         /* results from one unit */
+    double launch, split_launch; /* a launch; the second one of a split sum */
+    double pack_launch;          /* the one that packs weights */
+    double tile;                 /* begin and end of a tile */
+} fac_nv_speed;
+extern const fac_nv_speed fac_nv_speeds;
+
+/* Of nvidia/conv/conv_stream_tiles.c, fitted: see there for what they are multiplied with. */
+typedef struct fac_nv_stream_speed {
+    double row, way, together, steps; /* step_clocks; how its parts add up (fac_nv_both) */
+    double staged;                    /* end_clocks: bytes a clock */
+    double staged_moving;             /* what is read and summed adds to them */
+    double direct, moving, wide, sums, wide_sums, wide_moments;
+    double finish;           /* clocks of a tile */
+    double unhidden;         /* the share of them that staging leaves */
+    double teams;            /* how two teams add up */
+    double bandwidth, all;   /* of memory; how moving bytes and work add up */
+    double launch;           /* seconds */
+    double joining, moments; /* seconds of that launch, bytes a second of what it joins */
+} fac_nv_stream_speed;
+/* x by copies; x by maps, fitted to the 1 x 1 convolutions of ResNet-50's training at batch 64, in
+ * TF32, each by all tiles. */
+extern const fac_nv_stream_speed fac_nv_stream_copied, fac_nv_stream_mapped;
+
+/* Of nvidia/conv/conv_tiles.c, fitted. */
+typedef struct fac_nv_tile_speed {
+    double one_tap, taps;   /* seconds of waiting for a k-tile's pixels */
+    double ahead;           /* by so much less where it is ahead */
+    double results;         /* bytes a second */
+    double images, sums;    /* what an image to read and a norm's sums add to them */
+    double start, apart;    /* seconds of a tile; rounds by which units get out of step */
+    double three, two, one; /* of the rate, by so many teams */
+    double power;           /* how multiplying and waiting add up (fac_nv_both) */
+} fac_nv_tile_speed;
+extern const fac_nv_tile_speed fac_nv_tile_tf32, fac_nv_tile_others;
+#endif

@@ -1,0 +1,85 @@
+/* Attention as ONNX writes it: windows on both sides become masks, and older opsets spell it out.
+ */
+#include <math.h>
+#include "facula/ops.h"
+#include "op_list.h"
+#include "ops/attention.h"
+#include "ops/known.h"
+#include "ops/shape.h"
+
+/* A window to the left of causal queries is the op's own; any other goes into the mask. */
+static fac_value *windowed(fac_attention_opts *o, fac_value *const x[], int64_t left,
+                           int64_t right) {
+    fac_value *mask = x[FAC_ATTENTION_MASK];
+    if (right == 0) o->causal = true;
+    if (o->causal && left >= 0) o->window = left + 1;
+    const fac_dims *k = &x[FAC_ATTENTION_K]->type.dims;
+    if (o->causal || (left < 0 && right < 0) || k->n < 3) return mask;
+    const fac_attention_masks masks = { .past = x[FAC_ATTENTION_PAST_KEY],
+                                        .lengths = x[FAC_ATTENTION_LENGTHS] };
+    fac_value *q = fac_attention_heads(x[FAC_ATTENTION_Q], o->q_heads);
+    fac_value *keys = fac_attention_heads(x[FAC_ATTENTION_K], o->kv_heads);
+    fac_value *seen = fac_attention_within(&masks, q, keys, left, right);
+    const int64_t past = x[FAC_ATTENTION_PAST_KEY] ? x[FAC_ATTENTION_PAST_KEY]->type.dims.d[2] : 0;
+    mask = fac_attention_filled(mask, fac_size_sum(seen->graph, past, k->d[k->n - 2]));
+    if (!mask || mask->type.dtype == FAC_BOOL) return fac_attention_both(seen, mask);
+    return fac_where(seen, mask, fac_number(mask->graph, mask->type.dtype, -INFINITY));
+}
+
+void fac_load_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
+                        fac_value *y[]) {
+    fac_attention_opts o = { .q_heads = fac_onnx_int(n, "q_num_heads", 0),
+                             .kv_heads = fac_onnx_int(n, "kv_num_heads", 0),
+                             .scale = fac_onnx_real(n, "scale", 0),
+                             .softcap = fac_onnx_real(n, "softcap", 0),
+                             .causal = fac_onnx_int(n, "is_causal", 0) != 0,
+                             .precision = fac_onnx_dtype(n, "softmax_precision", FAC_NONE) };
+    const int64_t mode = fac_onnx_int(n, "qk_matmul_output_mode", 0);
+    const int64_t left = fac_onnx_int(n, "left_window_size", -1);
+    const int64_t right = fac_onnx_int(n, "right_window_size", -1);
+    fac_value *with[FAC_ONNX_ROOM] = { NULL };
+    for (int k = 0; k < n->nin && k < FAC_ONNX_ROOM; k++) with[k] = x[k];
+    if (left < -1 || right < -1)
+        y[0] = fac_fail_graph(g, FAC_E_FORMAT,
+                              "Attention: a window of %lld and %lld: expected -1 or more",
+                              (long long)left, (long long)right);
+    else if (mode < 0 || mode > FAC_SCORES_SOFTMAX)
+        y[0] = fac_fail_graph(g, FAC_E_FORMAT, "Attention: qk_matmul_output_mode is %lld",
+                              (long long)mode);
+    else if (fac_onnx_has(n, "scale") && o.scale == 0)
+        y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Attention: a scale of 0");
+    else {
+        o.scores = (int)mode;
+        with[FAC_ATTENTION_MASK] = windowed(&o, with, left, right);
+        y[0] = fac_emit(&fac_op_attention, &o,
+                        with[FAC_ATTENTION_MASK] && n->nin <= FAC_ATTENTION_MASK
+                            ? FAC_ATTENTION_MASK + 1
+                            : n->nin,
+                        with);
+    }
+    for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
+}
+
+/* ONNX has it since opset 23, with lengths and short masks since 24; before, it is expanded. */
+bool fac_save_attention(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_attention_opts *o = n->attrs;
+    const fac_dims *mask = n->in[FAC_ATTENTION_MASK] ? &n->in[FAC_ATTENTION_MASK]->type.dims : NULL;
+    const bool short_mask = mask && fac_differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
+    const char *ins[FAC_ATTENTION_INPUTS], *outs[4];
+    if (fac_onnx_name(w, n->out[4]) || (o->window && w->opset < 25)) return false;
+    if (w->opset < 23 || ((short_mask || n->in[FAC_ATTENTION_LENGTHS]) && w->opset < 24))
+        return false;
+    for (int k = 0; k < FAC_ATTENTION_INPUTS; k++) ins[k] = fac_onnx_name(w, n->in[k]);
+    for (int k = 0; k < 4; k++) outs[k] = fac_onnx_name(w, n->out[k]);
+    fac_onnx_put(w, "Attention", FAC_ATTENTION_INPUTS, ins, outs[0] ? outs[0] : "");
+    for (int k = 1; k < 4; k++) fac_onnx_put_out(w, outs[k]);
+    if (o->window) fac_onnx_put_int(w, "left_window_size", o->window - 1);
+    if (o->q_heads) fac_onnx_put_int(w, "q_num_heads", o->q_heads);
+    if (o->kv_heads) fac_onnx_put_int(w, "kv_num_heads", o->kv_heads);
+    if (o->scale != 0) fac_onnx_put_real(w, "scale", o->scale);
+    if (o->softcap > 0) fac_onnx_put_real(w, "softcap", o->softcap);
+    if (o->causal) fac_onnx_put_int(w, "is_causal", 1);
+    if (o->scores) fac_onnx_put_int(w, "qk_matmul_output_mode", o->scores);
+    if (o->precision) fac_onnx_put_dtype(w, "softmax_precision", o->precision);
+    return true;
+}

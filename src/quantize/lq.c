@@ -1,0 +1,203 @@
+/* lq:wWaA without training: levels of a few numbers for each filter, and for what a layer reads, as
+ * in LQ-Nets (Zhang et al. 2018), fitted to the weights and to a histogram of the samples by the
+ * same E and M steps, from several beginnings.  The first and the last layer stay floats, as in
+ * training, and so do inputs that go below 0, where such levels have none. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "graph/attr.h"
+#include "op_list.h"
+#include "ops/basis.h"
+#include "quantize/quantize.h"
+
+enum { FLOATS = 32, STEPS = 30, CELLS = 4096 };
+
+/* "lq:w2a2": bits of weights and of inputs, 1 to 4, of inputs 32 as well. */
+bool fac_lq_bits(const char *scheme, int *weights, int *inputs) {
+    static const char family[] = "lq:w";
+    char *end;
+    if (!scheme || strncmp(scheme, family, sizeof family - 1)) return false;
+    const char *at = scheme + sizeof family - 1;
+    if (*at < '1' || *at > '4' || at[1] != 'a' || at[2] < '1' || at[2] > '9') return false;
+    *weights = *at - '0';
+    const long bits = strtol(at + 2, &end, 10);
+    *inputs = (int)bits;
+    return !*end && ((bits >= 1 && bits <= FAC_BASIS_BITS) || bits == FLOATS);
+}
+
+static bool fits(const char *scheme) {
+    int w, a;
+    return fac_lq_bits(scheme, &w, &a);
+}
+
+static bool takes(const fac_node *n) {
+    const bool gemm = FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b");
+    return fac_is_weighted(n) && (FAC_IS(n, conv2d) || FAC_IS(n, linear) || gemm);
+}
+
+/* ---- the best levels for numbers that are counted ---- */
+
+/* Numbers, and how often each is there; count NULL: once. */
+typedef struct numbers {
+    const double *x, *count;
+    int64_t n;
+} numbers;
+
+static double gather(const fac_basis *b, const numbers *x, fac_basis_cells *to) {
+    double error = 0;
+    for (int64_t i = 0; i < x->n; i++) {
+        const int k = fac_basis_find(b, x->x[i]);
+        const double count = x->count ? x->count[i] : 1, off = x->x[i] - b->level[k];
+        to->count[k] += count;
+        to->sum[k] += count * x->x[i];
+        error += count * off * off;
+    }
+    return error;
+}
+
+/* From v on, to where QEM leads; returns the squared error of the best one on the way. */
+static double descend(const numbers *x, int bits, bool positive, double v[]) {
+    double best[FAC_BASIS_BITS], least = INFINITY;
+    for (int step = 0; step < STEPS; step++) {
+        fac_basis b;
+        fac_basis_cells cells = { { 0 }, { 0 } };
+        fac_basis_of(v, 1, bits, positive, true, &b);
+        const double error = gather(&b, x, &cells);
+        if (error >= least) break;
+        least = error;
+        memcpy(best, v, (size_t)bits * sizeof *best);
+        fac_basis_fit(&b, &cells, v);
+    }
+    memcpy(v, best, (size_t)bits * sizeof *best);
+    return least;
+}
+
+/* Beginnings are even levels up to a part of the largest number. */
+static double fit(const numbers *x, double most, int bits, bool positive, float to[],
+                  int64_t step) {
+    static const double parts[] = { 1, 0.7, 0.45, 0.25, 0.12 };
+    const double span = ldexp(1, bits) - 1;
+    double least = INFINITY;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        double v[FAC_BASIS_BITS];
+        for (int j = 0; j < bits; j++) v[j] = most * parts[k] / span * ldexp(1, j);
+        const double error = descend(x, bits, positive, v);
+        if (error >= least) continue;
+        least = error;
+        for (int j = 0; j < bits; j++) to[j * step] = (float)v[j];
+    }
+    return least;
+}
+
+/* ---- weights: a basis for each filter ---- */
+
+static fac_status fit_rows(const fac_rows *w, int bits, float *to, double *sqnr, fac_error *err) {
+    double *row = fac_alloc((size_t)w->terms + 1, sizeof *row), signal = 0, error = 0;
+    if (!row) return fac_raise(err, FAC_E_NOMEM, "no memory for a row of weights");
+    for (int64_t r = 0; r < w->rows; r++) {
+        double most = 0;
+        for (int64_t k = 0; k < w->terms; k++) {
+            row[k] = (double)w->at[r * w->row_step + k * w->term_step];
+            signal += row[k] * row[k];
+            most = fmax(most, fabs(row[k]));
+        }
+        const numbers x = { row, NULL, w->terms };
+        error += fit(&x, most > 0 ? most : 1, bits, false, to + r, w->rows);
+    }
+    *sqnr = fac_decibels(signal, error);
+    fac_release(row);
+    return FAC_OK;
+}
+
+static fac_value *weight(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value *w) {
+    fac_rows rows;
+    fac_tensor *basis = NULL;
+    fac_value *v = NULL;
+    if (fac_rows_of(l->node, &rows, &c->wrong)) return NULL;
+    const fac_dims d = fac_shape(c->weight_bits, rows.rows);
+    float *at = fac_quantize_tensor(FAC_F32, d, &basis, &c->wrong);
+    if (at && !fit_rows(&rows, c->weight_bits, at, &l->is.weight_sqnr, &c->wrong)) {
+        v = fac_quantize_const(to, basis, fac_weight_name(l), "basis");
+        const int64_t bytes = (rows.terms + 7) / 8 * rows.rows * c->weight_bits;
+        l->is.bytes = (double)bytes + (double)c->weight_bits * (double)rows.rows * sizeof(float);
+    }
+    fac_tensor_free(basis);
+    fac_rows_free(&rows);
+    return v ? fac_quantize_basis(w, v, NULL) : NULL;
+}
+
+/* ---- inputs ---- */
+
+/* Cells of the tally as numbers in their middle; exact zeros are those of relus. */
+static fac_status fit_tally(const fac_tally *t, int bits, float *to, fac_error *err) {
+    const double most = fac_tally_stats(t).max, step = most / CELLS;
+    double *x = fac_alloc(2 * CELLS, sizeof *x);
+    if (!x) return fac_raise(err, FAC_E_NOMEM, "no memory for a histogram");
+    fac_tally_histogram(t, 0, most, CELLS, x + CELLS);
+    for (int k = 0; k < CELLS; k++) x[k] = (k + 0.5) * step;
+    fit(&(numbers){ x, x + CELLS, CELLS }, most, bits, true, to, 1);
+    fac_release(x);
+    return FAC_OK;
+}
+
+static fac_value *input(fac_calibrator *c, const fac_integer_work *l, fac_graph *to, fac_value *x) {
+    const fac_tally *t = fac_slot_of(c, l->node->in[0])->tally;
+    const fac_stats seen = t ? fac_tally_stats(t) : (fac_stats){ 0 };
+    fac_tensor *basis = NULL;
+    fac_value *v = NULL;
+    if (c->input_bits == FLOATS || !t || seen.negative || !(seen.max > 0)) return x;
+    float *at = fac_quantize_tensor(FAC_F32, fac_shape(c->input_bits), &basis, &c->wrong);
+    if (at && !fit_tally(t, c->input_bits, at, &c->wrong))
+        v = fac_quantize_const(to, basis, fac_weight_name(l), "input_basis");
+    fac_tensor_free(basis);
+    return v ? fac_quantize_basis(x, v, &(fac_basis_opts){ .positive = true }) : NULL;
+}
+
+/* ---- the scheme ---- */
+
+/* The first and the last layer with weights stay floats. */
+static void plan(fac_calibrator *c) {
+    fac_integer_work *first = NULL, *last = NULL;
+    int left = 0;
+    for (int i = 0; i < c->nlayers; i++) {
+        if (!fac_is_weighted(c->layers[i].node)) continue;
+        if (!first) first = &c->layers[i];
+        last = &c->layers[i];
+    }
+    if (first) first->is.kept = true;
+    if (last) last->is.kept = true;
+    for (int i = 0; i < c->nlayers; i++) {
+        const fac_integer_work *l = &c->layers[i];
+        if (l->is.kept) continue;
+        fac_slot_of(c, l->node->in[0])->tallied = c->input_bits < FLOATS;
+        left++;
+    }
+    if (!left)
+        fac_raise(&c->wrong, FAC_E_ARGUMENT,
+                  "nothing to quantize: scheme %s leaves the first and the last layer as floats, "
+                  "and there is no other one that it takes",
+                  c->how.scheme);
+}
+
+static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value *const in[],
+                fac_value *out[]) {
+    fac_value *with[3] = { in[0], NULL, l->node->nin > 2 ? in[2] : NULL };
+    if (l->is.kept || l->node->nin > 3) return false;
+    with[1] = weight(c, l, to, in[1]);
+    if (with[1]) with[0] = input(c, l, to, in[0]);
+    if (!with[0] || !with[1]) return false;
+    fac_node_copy(to, l->node, with, out);
+    return true;
+}
+
+const fac_scheme_row fac_scheme_lq = {
+    .name = "lq:wWaA",
+    .about = "W and A bits, 1 to 4 (A 32: floats), learned levels; train --quantize loses less",
+    .fits = fits,
+    .calibrates = true,
+    .takes = takes,
+    .plan = plan,
+    .put = put,
+};

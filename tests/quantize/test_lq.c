@@ -1,0 +1,259 @@
+/* lq:wWaA without training: bases that fit, what stays floats, files of the result, and what is
+ * refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "facula/facula.h"
+#include "base/rng.h"
+#include "graph/graph_internal.h"
+#include "op_list.h"
+#include "fresh_seed.h"
+
+enum { CHANNELS = 16, SIDE = 9, IMAGES = 3 };
+
+static fac_device *dev;
+static fac_error err;
+static uint64_t seed, at;
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (call) fail_msg("%s", err.text);                                                        \
+    } while (0)
+
+static int open_device(void **state) {
+    (void)state;
+    seed = fresh_seed();
+    return fac_device_open("cpu", NULL, &dev, NULL);
+}
+static int close_device(void **state) {
+    (void)state;
+    fac_device_free(dev);
+    return 0;
+}
+
+static double next_unit(void) { return fac_random_uniform(seed, 0, at++); }
+
+/* levels 0: any numbers; 2: +-s for each filter; 4: +-1 and +-3 times it. */
+static fac_tensor *weights(fac_dims d, int levels) {
+    fac_tensor *t;
+    OK(fac_tensor_new(NULL, FAC_F32, d, &t, &err));
+    float *to = (float *)(uintptr_t)fac_tensor_data(t);
+    const int64_t n = fac_dims_count(&d), each = n / d.d[0];
+    double s = 1;
+    for (int64_t k = 0; k < n; k++) {
+        const double x = 2 * next_unit() - 1;
+        if (k % each == 0) s = 0.02 + 0.1 * next_unit();
+        const double odd = levels == 2 || fabs(x) < 0.5 ? 1 : 3;
+        to[k] = (float)(levels ? copysign(odd, x) * s : x * 0.2);
+    }
+    return t;
+}
+
+static fac_value *conv(fac_graph *g, fac_value *x, const char *name, int64_t from, int levels) {
+    char text[64];
+    const fac_conv2d_opts o = { .pad = { 1, 1, 1, 1 } };
+    snprintf(text, sizeof text, "%s.weight", name);
+    fac_tensor *w = weights(fac_shape(CHANNELS, from, 3, 3), levels);
+    fac_graph_push(g, name);
+    fac_value *y = fac_conv2d(x, fac_param(g, text, w), NULL, &o);
+    fac_graph_pop(g);
+    fac_tensor_free(w);
+    return y;
+}
+
+/* Four layers; relu: the second reads what a relu gives. */
+static fac_graph *network(int levels, bool relu) {
+    fac_graph *g = fac_graph_new();
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(IMAGES, 3, SIDE, SIDE));
+    fac_value *y = conv(g, x, "first", 3, 0);
+    y = conv(g, relu ? fac_relu(y) : y, "second", CHANNELS, levels);
+    y = conv(g, fac_relu(y), "third", CHANNELS, levels);
+    y = conv(g, fac_relu(y), "last", CHANNELS, 0);
+    fac_output(g, "y", y);
+    OK(fac_graph_check(g, &err));
+    return g;
+}
+
+static fac_tensor *sample(void) { return weights(fac_shape(IMAGES, 3, SIDE, SIDE), 0); }
+
+static fac_graph *quantized(const fac_graph *g, const char *scheme, fac_calibrator **c) {
+    const fac_integers how = { .scheme = scheme };
+    fac_graph *out;
+    OK(fac_calibrator_new(g, dev, &how, c, &err));
+    for (int k = 0; k < 2; k++) {
+        fac_tensor *x = sample();
+        OK(fac_calibrator_add(*c, &x, &err));
+        fac_tensor_free(x);
+    }
+    OK(fac_calibrator_finish(*c, &out, &err));
+    return out;
+}
+
+static int quantizers(const fac_graph *g, bool positive) {
+    int count = 0;
+    for (const fac_node *n = g->first; n; n = n->next)
+        if (FAC_IS(n, quantize_basis))
+            count += ((const fac_basis_opts *)n->attrs)->positive == positive;
+    return count;
+}
+
+/* ---- tests ---- */
+
+static void levels_of_weights_are_found(void **state) {
+    (void)state;
+    static const char *const schemes[] = { NULL, "lq:w1a2", "lq:w2a2" };
+    for (int bits = 1; bits <= 2; bits++) {
+        fac_calibrator *c;
+        fac_graph *g = network(1 << bits, true), *q = quantized(g, schemes[bits], &c);
+        for (int k = 0; k < 4; k++) {
+            const fac_integer_layer *l = fac_calibrator_layer(c, k);
+            assert_int_equal(l->kept, k == 0 || k == 3);
+            if (l->kept) continue;
+            assert_true(l->weight_sqnr > 80);
+            assert_true(l->bytes == CHANNELS * bits * (CHANNELS * 9.0 / 8 + (double)sizeof(float)));
+        }
+        assert_int_equal(quantizers(q, false), 2);
+        assert_int_equal(quantizers(q, true), 2);
+        fac_graph_free(q);
+        fac_calibrator_free(c);
+        fac_graph_free(g);
+    }
+}
+
+/* The best scale of signs is the mean of |w|. */
+static void one_bit_is_as_good_as_can_be(void **state) {
+    (void)state;
+    fac_calibrator *c;
+    fac_graph *g = network(0, true), *q = quantized(g, "lq:w1a32", &c);
+    const float *w = NULL;
+    double signal = 0, error = 0;
+    for (int k = 0; k < fac_graph_params(g); k++)
+        if (!strcmp(fac_value_name(fac_graph_param(g, k)), "second.weight"))
+            w = fac_tensor_data(fac_graph_param(g, k)->tensor);
+    assert_non_null(w);
+    for (int r = 0; r < CHANNELS; r++) {
+        double squares = 0, sum = 0;
+        for (int k = 0; k < CHANNELS * 9; k++) {
+            squares += (double)*w * *w;
+            sum += fabs((double)*w++);
+        }
+        signal += squares;
+        error += squares - sum * sum / (CHANNELS * 9);
+    }
+    assert_true(fabs(fac_calibrator_layer(c, 1)->weight_sqnr - 10 * log10(signal / error)) < 0.01);
+    assert_int_equal(quantizers(q, true), 0);
+    fac_graph_free(q);
+    fac_calibrator_free(c);
+    fac_graph_free(g);
+}
+
+static void more_bits_lose_less(void **state) {
+    (void)state;
+    static const char *const schemes[] = { "lq:w1a1", "lq:w2a2", "lq:w3a3", "lq:w4a4" };
+    fac_graph *g = network(0, true);
+    double before = -100;
+    for (int k = 0; k < 4; k++) {
+        const uint64_t here = at;
+        fac_calibrator *c;
+        fac_graph *q = quantized(g, schemes[k], &c);
+        const double now = fac_calibrator_layer(c, 2)->output_sqnr;
+        assert_true(now > before + 2);
+        before = now;
+        at = here;
+        fac_graph_free(q);
+        fac_calibrator_free(c);
+    }
+    fac_graph_free(g);
+}
+
+static void inputs_below_zero_stay_floats(void **state) {
+    (void)state;
+    fac_calibrator *c;
+    fac_graph *g = network(0, false), *q = quantized(g, "lq:w2a2", &c);
+    assert_int_equal(quantizers(q, false), 2);
+    assert_int_equal(quantizers(q, true), 1);
+    fac_graph_free(q);
+    fac_calibrator_free(c);
+    fac_graph_free(g);
+}
+
+static fac_tensor *answer(const fac_graph *g, fac_tensor *x) {
+    fac_program *p;
+    fac_tensor *y = NULL;
+    OK(fac_program_new(g, dev, NULL, &p, &err));
+    OK(fac_program_run(p, &x, &y, &err));
+    fac_program_free(p);
+    return y;
+}
+
+static void files_are_the_same_network(void **state) {
+    (void)state;
+    char path[64];
+    fac_calibrator *c;
+    fac_graph *g = network(0, true), *q = quantized(g, "lq:w2a2", &c), *packed, *plain;
+    snprintf(path, sizeof path, "lq.%ld.fac", (long)getpid());
+    OK(fac_packed_save(q, path, NULL, &err));
+    OK(fac_packed_load(path, &packed, &err));
+    OK(fac_graph_dequantize(q, &plain, &err));
+    fac_tensor *x = sample();
+    const fac_graph *const same[] = { packed, plain };
+    fac_tensor *want = answer(q, x);
+    const fac_type t = fac_tensor_type(want);
+    for (int k = 0; k < 2; k++) {
+        fac_tensor *y = answer(same[k], x);
+        const float *a = fac_tensor_data(want), *b = fac_tensor_data(y);
+        for (int64_t i = 0; i < fac_dims_count(&t.dims); i++)
+            assert_true(fabsf(a[i] - b[i]) <= 1e-4f * (1 + fabsf(a[i])));
+        fac_tensor_free(y);
+    }
+    remove(path);
+    fac_tensor_free(want);
+    fac_tensor_free(x);
+    fac_graph_free(plain);
+    fac_graph_free(packed);
+    fac_graph_free(q);
+    fac_calibrator_free(c);
+    fac_graph_free(g);
+}
+
+static void refuse(const fac_graph *g, const char *scheme, const char *says) {
+    fac_calibrator *c;
+    const fac_integers how = { .scheme = scheme };
+    assert_int_equal(fac_calibrator_new(g, dev, &how, &c, &err), FAC_E_ARGUMENT);
+    if (!strstr(err.text, says)) fail_msg("\"%s\" lacks \"%s\"", err.text, says);
+}
+
+static void bad_schemes_are_refused(void **state) {
+    (void)state;
+    static const char *const wrong[] = { "lq",      "lq:",      "lq:w2",    "lq:w0a2", "lq:w5a2",
+                                         "lq:w2a5", "lq:w2a2x", "lq:w2a33", "lq:w2a",  "LQ:w2a2" };
+    fac_calibrator *c;
+    fac_graph *g = network(0, true), *out, *small = fac_graph_new();
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        refuse(g, wrong[k], "W and A from 1 to 4");
+    OK(fac_calibrator_new(g, dev, &(fac_integers){ .scheme = "lq:w2a2" }, &c, &err));
+    assert_int_equal(fac_calibrator_finish(c, &out, &err), FAC_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "lq:w2a2 needs samples"));
+    fac_calibrator_free(c);
+    fac_value *x = fac_input(small, "x", FAC_F32, fac_shape(IMAGES, 3, SIDE, SIDE));
+    fac_output(small, "y", conv(small, conv(small, x, "a", 3, 0), "b", CHANNELS, 0));
+    refuse(small, "lq:w2a2", "first and the last layer");
+    fac_graph_free(small);
+    fac_graph_free(g);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(levels_of_weights_are_found),
+        cmocka_unit_test(one_bit_is_as_good_as_can_be),
+        cmocka_unit_test(more_bits_lose_less),
+        cmocka_unit_test(inputs_below_zero_stay_floats),
+        cmocka_unit_test(files_are_the_same_network),
+        cmocka_unit_test(bad_schemes_are_refused),
+    };
+    return cmocka_run_group_tests_name("lq", tests, open_device, close_device);
+}

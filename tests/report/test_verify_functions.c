@@ -1,0 +1,158 @@
+/* verify: functions that are told apart, and what proves nothing. */
+#include "verify_check.h"
+
+/* ---- functions ---- */
+
+static fac_graph *read_text(const char *text) {
+    fac_graph *g = NULL;
+    FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    if (fac_graph_read(f, &g, &err)) fail_msg("%s: %s", text, err.text);
+    fclose(f);
+    return g;
+}
+
+/* One line of an input x, as a model. */
+static fac_graph *line_model(const char *line) {
+    char text[400];
+    snprintf(text, sizeof text, "input x f32[2,6,4]\n%s\noutput z = y\n", line);
+    return read_text(text);
+}
+
+/* nonzero counts: the second operand is how many there are. */
+static fac_graph *counted_model(const char *lines) {
+    char text[400];
+    const char *of = strstr(lines, "nonzero(") + 8;
+    snprintf(text, sizeof text,
+             "input x f32[2,6,4]\n%.*sc = cast(%.1s) to=bool\nn = cast(c) to=i64\nk = sum(n, -)\n"
+             "y = nonzero(%.1s, k)\noutput z = y\n",
+             (int)(strstr(lines, "y = nonzero") - lines), lines, of, of);
+    return read_text(text);
+}
+
+typedef struct two {
+    const char *a, *b;
+    fac_sameness same;
+} two;
+
+static void functions_are_told_apart(void **state) {
+    (void)state;
+    static const two pairs[] = {
+        { "y = softmax(x) axis=1", "y = softmax(x) axis=2", FAC_DIFFERENT },
+        { "y = sigmoid(x)", "y = hard_sigmoid(x) slope=0.2 offset=0.5", FAC_DIFFERENT },
+        { "y = erf(x)", "y = tanh(x)", FAC_DIFFERENT },
+        { "y = relu(x)", "y = clip(x, 0, 6)", FAC_DIFFERENT },
+        { "y = relu(x)", "y = clip(x, 0, 800)", FAC_DIFFERENT },
+        { "y = leaky_relu(x) slope=0.01", "y = leaky_relu(x) slope=0.2", FAC_DIFFERENT },
+        { "y = round(x)", "y = floor(x)", FAC_DIFFERENT },
+        { "y = abs(x)", "y = neg(x)", FAC_DIFFERENT },
+        { "y = lrn(x) size=3 alpha=1e-4 beta=0.75 bias=1",
+          "y = lrn(x) size=5 alpha=1e-4 beta=0.75 bias=1", FAC_DIFFERENT },
+        { "y = layer_norm(x, -, -) axis=-1 epsilon=1e-5",
+          "y = layer_norm(x, -, -) axis=1 epsilon=1e-5", FAC_DIFFERENT },
+        { "y = layer_norm(x, -, -) axis=-1 epsilon=1e-5",
+          "y = layer_norm(x, -, -) axis=-1 epsilon=1e-4", FAC_DIFFERENT },
+        { "m = less(x, 2)\nn = neg(x)\ny = where(m, x, n)",
+          "m = less_or_equal(x, 2)\nn = neg(x)\ny = where(m, x, n)", FAC_DIFFERENT },
+        { "y = relu(x)", "y = max(x, 0)", FAC_SAME },
+        { "y = div(x, 4)", "y = mul(x, 0.25)", FAC_SAME },
+        { "y = softmax(x) axis=2",
+          "m = reduce_max(x, i64{2}) keep\nd = sub(x, m)\ne = exp(d)\ns = sum(e, i64{2}) keep\ny = "
+          "div(e, s)",
+          FAC_SAME },
+        { "y = silu(x)", "s = sigmoid(x)\ny = mul(s, x)", FAC_SAME },
+        { "a = mul(x, 3)\nb = mul(x, 5)\ny = add(a, b)", "y = mul(x, 8)", FAC_SAME },
+        { "y = tanh(x)", "a = mul(x, 2)\ns = sigmoid(a)\nb = mul(s, 2)\ny = sub(b, 1)",
+          FAC_NO_DIFFERENCE },
+        { "y = softplus(x)", "e = exp(x)\na = add(e, 1)\ny = log(a)", FAC_SAME },
+        { "e = exp(x)\na = add(e, 1)\ny = log(a)", "y = softplus(x)", FAC_SAME },
+        { "y = reciprocal(x)", "y = clip(x, -3, 3)", FAC_DIFFERENT },
+        { "e = exp(x)\ny = mul(e, 2)", "y = exp(x)", FAC_DIFFERENT },
+        { "y = elu(x) alpha=0.1", "y = elu(x) alpha=0.10000000149011612", FAC_SAME },
+        { "y = mul(x, 0)", "y = sub(x, x)", FAC_CANNOT_TELL }
+    };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        fac_graph *a = line_model(pairs[k].a), *b = line_model(pairs[k].b);
+        fac_verdict v;
+        OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
+        if (v.same != pairs[k].same)
+            fail_msg("%s | %s: %s: %s", pairs[k].a, pairs[k].b, fac_sameness_word(v.same), v.why);
+        fac_graph_free(a), fac_graph_free(b);
+    }
+}
+
+/* A limit that no input comes to is named. */
+static void what_was_not_reached_is_said(void **state) {
+    (void)state;
+    fac_graph *a = line_model("s = sigmoid(x)\ny = relu(s)"),
+              *b = line_model("s = sigmoid(x)\ny = leaky_relu(s) slope=0.5");
+    fac_verdict v = { 0 };
+    OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
+    assert_int_equal(v.same, FAC_NO_DIFFERENCE);
+    assert_non_null(strstr(v.note, "never got a number below 0"));
+    fac_graph_free(a), fac_graph_free(b);
+}
+
+/* How many indices there are is data: results of other sizes differ, those of the same agree. */
+static void sizes_that_data_decides(void **state) {
+    (void)state;
+    static const char POSITIVE[] = "p = relu(x)\ny = nonzero(p)",
+                      MIRRORED[] = "m = neg(x)\nq = neg(m)\np = relu(q)\ny = nonzero(p)",
+                      NEGATIVE[] = "m = neg(x)\np = relu(m)\ny = nonzero(p)",
+                      ALL[] = "y = nonzero(x)";
+    const struct {
+        const char *a, *b;
+        bool differ;
+    } pairs[] = { { POSITIVE, MIRRORED, false },
+                  { POSITIVE, NEGATIVE, true },
+                  { ALL, POSITIVE, true } };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        fac_graph *a = counted_model(pairs[k].a), *b = counted_model(pairs[k].b);
+        fac_verdict v = { 0 };
+        OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
+        assert_int_equal(v.same == FAC_DIFFERENT, pairs[k].differ);
+        if (k == 2) assert_non_null(strstr(v.why, "other sizes"));
+        fac_graph_free(a), fac_graph_free(b);
+    }
+}
+
+/* Inputs that overflow are named, and are none that tell models apart. */
+static void what_overflows_says_nothing(void **state) {
+    (void)state;
+    fac_graph *a = line_model("e = exp(x)\na = add(e, 1)\ny = log(a)"),
+              *b = line_model("y = softplus(x)");
+    fac_verdict v = { 0 };
+    const fac_verify_opts opts = { .mode = FAC_VERIFY_DATA, .seed = seed };
+    OK(fac_verify(a, b, device, &opts, &v, &err));
+    assert_int_equal(v.same, FAC_NO_DIFFERENCE);
+    assert_non_null(strstr(v.outgrown, " of A outgrows its type on inputs "));
+    assert_true(isfinite(v.worst));
+    fac_graph_free(a), fac_graph_free(b);
+}
+
+/* Weights of zeros prove nothing: a bias more or less is the same then. */
+static void zeros_prove_nothing(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "input x f32[2,4]\nparam w f32[3,4]\nparam b f32[3]\ny = linear(x, w, b)\noutput z = y\n",
+        "input x f32[2,4]\nparam w f32[3,4]\ny = linear(x, w, -)\noutput z = y\n"
+    };
+    fac_graph *a = read_text(texts[0]), *b = read_text(texts[1]);
+    for (int mode = 0; mode < MODES; mode++) {
+        if (mode == FAC_VERIFY_BOUND) continue;
+        const fac_verdict v = judge(a, b, (fac_verify_mode)mode);
+        assert_int_equal(v.same, FAC_CANNOT_TELL);
+        assert_non_null(strstr(v.why, "nothing was shown"));
+    }
+    fac_graph_free(a), fac_graph_free(b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_are_told_apart),
+        cmocka_unit_test(what_was_not_reached_is_said),
+        cmocka_unit_test(zeros_prove_nothing),
+        cmocka_unit_test(sizes_that_data_decides),
+        cmocka_unit_test(what_overflows_says_nothing),
+    };
+    return cmocka_run_group_tests_name("verify functions", tests, open_device, close_device);
+}
