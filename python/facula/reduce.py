@@ -130,7 +130,8 @@ def any(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
 def _counted(x: Any, dim: Dims, keepdim: bool, every: bool) -> Tensor:
     array = np.asarray(cast(as_tensor(x), bool_))
     axes = tuple(range(array.ndim) if dim is None else axes_of(dim, array.ndim))
-    return Tensor(np.asarray((np.all if every else np.any)(array, axis=axes, keepdims=keepdim)))
+    found = np.asarray(np.all(array, axis=axes) if every else np.any(array, axis=axes))
+    return Tensor(np.expand_dims(found, axes) if keepdim else found)
 
 
 def var(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1, unbiased: bool | None = None) -> Tensor:

@@ -205,3 +205,12 @@ def test_every_operator_has_a_signature_and_a_doc():
     for name in fac.ops.names():
         f = getattr(fac.ops, name)
         assert f.__doc__ and inspect.signature(f).parameters
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dim", [None, 0, 1, (0, 1)])
+def test_all_and_any_of_nothing(dim, keepdim):
+    a = np.zeros((0, 3), bool)
+    for ours, numpys in ((fac.all, np.all), (fac.any, np.any)):
+        got, want = np.asarray(ours(fac.tensor(a), dim, keepdim)), numpys(a, axis=dim, keepdims=keepdim)
+        assert got.shape == np.shape(want) and np.array_equal(got, want)
