@@ -14,7 +14,7 @@
 #include "facula/ops.h"
 #include "op_list.h"
 
-enum { X, Q, SCALE, ZERO, BIAS, INPUTS, FEW = 8, LEAST_BLOCK = 16 };
+enum { X, Q, SCALE, ZERO, BIAS, INPUTS, LEAST_BLOCK = 16 };
 
 typedef struct plan {
     const fac_cpu *cpu;
@@ -52,7 +52,8 @@ static bool settle(plan *p, const fac_problem *q) {
     p->zeros = zero == FAC_U8;
     p->numbers = zero == FAC_F32;
     p->has_bias = q->in[BIAS].type.dtype != FAC_NONE;
-    p->few = o->bits == 4 && p->slab.M <= FEW;
+    /* beyond that, a slab of floats is the faster one */
+    p->few = o->bits == 4 && p->slab.M <= 2 * p->cpu->simd->lanes;
     p->x_floats = p->few ? (size_t)(p->slab.M * p->kernels->turned(&p->w)) : 0;
     p->per_thread = p->few ? 0 : fac_slab_floats(&p->slab);
     return true;

@@ -225,6 +225,23 @@ static void run(const fac_nbits_rows *t) {
 
 /* ---- as f32 ---- */
 
+/* Sixteen codes as numbers. */
+INLINE void numbers_of(const int bits, const uint8_t *codes, float zero, float scale, float *to) {
+    if (bits == 4) {
+        UNROLL for (int i = 0; i < 16; i += VL)
+            store(to + i, (codes_at(codes + i / 2) - all(zero)) * all(scale));
+    } else if (bits == 8) {
+        UNROLL for (int i = 0; i < 16; i += VL) {
+            bytes b;
+            memcpy(&b, codes + i, sizeof b);
+            store(to + i, (__builtin_convertvector(b, vec) - all(zero)) * all(scale));
+        }
+    } else {
+        for (int i = 0; i < 16; i++)
+            to[i] = ((float)(codes[i / 4] >> i % 4 * 2 & 3) - zero) * scale;
+    }
+}
+
 INLINE void decode_bits(const int bits, const fac_nbits_weights *w, int64_t n, float *to) {
     enum { PART = 16 };
     const int each = 8 / bits, mask = (1 << bits) - 1;
@@ -238,8 +255,11 @@ INLINE void decode_bits(const int bits, const fac_nbits_weights *w, int64_t n, f
             zero = w->zero_number[n * w->blocks + b];
         else if (zeros)
             zero = (float)(zeros[b / each] >> b % each * bits & mask);
-        UNROLL for (int i = 0; i < PART; i++) part[i] =
-            ((float)(codes[i / each] >> i % each * bits & mask) - zero) * s;
+        if (end == PART) {
+            numbers_of(bits, codes, zero, s, to + k);
+            continue;
+        }
+        numbers_of(bits, codes, zero, s, part);
         memcpy(to + k, part, (size_t)end * sizeof *part);
     }
 }
