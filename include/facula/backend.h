@@ -120,10 +120,10 @@ static inline bool fac_solver_offer(const fac_solver *s, fac_device *d, fac_prob
 
 /* Lets it make its plan for the problem as it accepted it, by that offer. */
 static inline fac_status fac_solver_make(const fac_solver *s, fac_device *d, fac_problem *p,
-                                         const fac_offer *o, void **plan, fac_error *err) {
+                                         const fac_offer *o, void **plan, fac_error *e) {
     p->solver = s;
     p->draft = &o->draft;
-    const fac_status status = s->make(d, p, plan, err);
+    const fac_status status = s->make(d, p, plan, e);
     p->draft = NULL;
     return status;
 }

@@ -1,6 +1,9 @@
 /* facula/lm.h: sampling, streams, sessions; golden values of real models where FACULA_DATA says
  * where they are.  A small model is made here, as llama2.c's file. */
 #include "lm_check.h"
+#include "fresh_seed.h"
+
+static uint64_t seed;
 
 /* ---- sampling ---- */
 

@@ -1,7 +1,7 @@
 /* First values and state dicts: moments and bounds of every distribution, which of them a layer
  * takes, orthogonality, patterns; loading by name, strictly and not; the counter of dropout,
  * training and inference. */
-#include "nn_check.h"
+#include "nn_init_check.h"
 
 typedef struct moments {
     double mean, std, low, high, kurtosis;

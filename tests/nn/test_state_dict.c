@@ -1,5 +1,5 @@
 /* State dicts: parameters saved, loaded, converted, and what is left when memory is lost. */
-#include "nn_check.h"
+#include "nn_init_check.h"
 
 /* ---- state dicts ---- */
 

@@ -13,12 +13,10 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "base/rng.h"
-#include "fresh_seed.h"
 #include "lm/lm.h"
 #include "text/tokenizer.h"
 
 static fac_error err;
-static uint64_t seed;
 static fac_device *cpu;
 #define OK(call)                                                                                   \
     do {                                                                                           \
