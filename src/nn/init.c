@@ -176,8 +176,9 @@ fac_status fac_init_tensor(const fac_init *init, uint64_t seed, const char *name
     if (!d)
         return fac_raise(err, FAC_E_NOMEM, "parameter %s: no memory for its first values", name);
     *d = (drawing){ *init, { seed, fac_hash_text(fac_hash_start(0), name).a }, type };
-    fac_status status =
-        fac_tensor_new_late(type, &(fac_late){ draw_late, fac_release, d }, out, err);
+    fac_status status = fac_tensor_new_late(
+        type, &(fac_late){ .make = draw_late, .release = fac_release, .self = d, .drawn = true },
+        out, err);
     if (!status) return FAC_OK;
     fac_release(d);
     return fac_raise_in(err, status, "parameter %s", name);

@@ -99,6 +99,14 @@ fac_status fac_storage_home(fac_storage *s, fac_error *err) {
     return status;
 }
 
+bool fac_storage_undrawn(fac_storage *s) {
+    if (!atomic_load(&s->away)) return false;
+    pthread_mutex_lock(&s->lock);
+    const bool undrawn = s->late.drawn;
+    pthread_mutex_unlock(&s->lock);
+    return undrawn;
+}
+
 void fac_storage_overwrite(fac_storage *s) {
     if (!atomic_load(&s->away)) return;
     pthread_mutex_lock(&s->lock);

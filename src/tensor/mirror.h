@@ -57,6 +57,8 @@ fac_status fac_tensor_new_aside(fac_type type, fac_tensor **out, fac_error *err)
 
 /* Host memory has the contents afterwards.  Cheap when it has. */
 fac_status fac_storage_home(fac_storage *s, fac_error *err);
+/* Contents that are drawn at random, and were not drawn yet. */
+bool fac_storage_undrawn(fac_storage *s);
 /* All of it is about to be written: late contents are never made. */
 void fac_storage_overwrite(fac_storage *s);
 #endif

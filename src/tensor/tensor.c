@@ -358,8 +358,8 @@ static fac_status late_file(fac_file *file, size_t at, int swap, fac_type type, 
     place *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise_memory(err, "a tensor of a file");
     *p = (place){ fac_file_retain(file), at, swap };
-    fac_status status =
-        fac_tensor_new_late(type, &(fac_late){ copy_from_file, release_place, p }, out, err);
+    fac_status status = fac_tensor_new_late(
+        type, &(fac_late){ .make = copy_from_file, .release = release_place, .self = p }, out, err);
     if (status) release_place(p);
     return status;
 }

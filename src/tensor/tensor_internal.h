@@ -30,6 +30,7 @@ typedef struct fac_late {
     fac_status (*make)(void *self, void *to, size_t bytes, fac_error *err);
     void (*release)(void *self);
     void *self;
+    bool drawn; /* at random, so what they are like is known before they are made */
 } fac_late;
 
 /* Counted memory.  While it is retained its address identifies it, so a cache that keys on

@@ -118,7 +118,8 @@ static void contents_that_cannot_be_made(void **state) {
     float x[2];
     fac_error e = { 0 };
     OK(fac_tensor_new_late((fac_type){ FAC_F32, fac_shape(2) },
-                           &(fac_late){ refuse, release, &one }, &t, err));
+                           &(fac_late){ .make = refuse, .release = release, .self = &one }, &t,
+                           err));
     assert_int_equal(fac_tensor_read(t, x, sizeof x, &e), FAC_E_NOMEM);
     assert_int_equal(fac_tensor_read(t, x, sizeof x, &e), FAC_E_NOMEM);
     assert_true(refusals == 2 && released == 0);

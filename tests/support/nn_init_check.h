@@ -32,7 +32,9 @@ static inline fac_graph *seeded(uint64_t seed) {
     return g;
 }
 
-static inline fac_value *x_of(fac_graph *g, fac_dims dims) { return fac_input(g, "x", FAC_F32, dims); }
+static inline fac_value *x_of(fac_graph *g, fac_dims dims) {
+    return fac_input(g, "x", FAC_F32, dims);
+}
 
 static inline const float *values(fac_graph *g, const char *name, int64_t *n) {
     const fac_value *v = fac_graph_find(g, name);

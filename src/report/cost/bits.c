@@ -10,6 +10,8 @@
 #include "ops/qonnx.h"
 #include "passes/single.h"
 #include "report/cost/report.h"
+#include "tensor/mirror.h"
+#include "tensor/tensor_internal.h"
 
 enum { FLOATS = 32, FEW = 4, LEVELS = 1 << FEW, DEPTH = 64, SAMPLES_A_LEVEL = 4 };
 
@@ -95,6 +97,7 @@ static int bits_of_tensor(const fac_value *v) {
     const fac_dims *d = &v->type.dims;
     const int64_t n = fac_dims_count(d);
     if (!v->tensor || v->type.dtype != FAC_F32 || d->n < 2 || n < 1) return FLOATS;
+    if (fac_storage_undrawn(fac_tensor_storage(v->tensor))) return FLOATS;
     const float *x = fac_tensor_contiguous(v->tensor) ? fac_tensor_data(v->tensor) : NULL;
     const int levels = x ? levels_of(x, d->d[0], n / d->d[0]) : 0;
     return levels > 1 ? bits_for(levels) : FLOATS;
