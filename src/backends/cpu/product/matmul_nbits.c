@@ -69,14 +69,15 @@ static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
     const double bytes = N * ((double)fac_nbits_row_bytes(&p.w) + 4 * (double)p.w.blocks);
     o->work = (p.x_floats + p.per_thread * (size_t)p.cpu->pool.threads + 16) * sizeof(float);
     o->seconds = 1e-6 + bytes / (2 * p.cpu->bandwidth) + 2 * M * N * K / p.cpu->flops;
+    *FAC_DRAFT(o, plan) = p;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_error *err) {
     plan *p = fac_alloc(1, sizeof *p);
-    if (!p) return fac_raise(err, FAC_E_NOMEM, "matmul_nbits/blocks: no memory for a plan");
-    p->cpu = fac_cpu_of(d);
-    settle(p, q);
+    (void)d;
+    if (!p) return fac_raise_memory(err, "a plan of matmul_nbits/blocks");
+    *p = *(const plan *)q->draft;
     p->x = q->in[X].layout;
     p->scale = q->in[SCALE].layout;
     p->bias = q->in[BIAS].layout;
