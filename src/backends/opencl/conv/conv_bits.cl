@@ -52,12 +52,13 @@ kernel void weights(OPERANDS) {
     w_words[s.w_words + unit] = sum;
 }
 
-/* Levels in rising order, the code of each, and the thresholds between them. */
+/* Levels in rising order, the code of each, and the thresholds between them.  They are written through
+ * a pointer: of structs that functions return, compilers of OpenCL C make words that simulators of it do
+ * not know. */
 #define MOST 16
 typedef struct { float threshold[MOST]; uint code[MOST]; } levels;
 
-static levels levels_of(global const float *v, const int planes) {
-    levels l;
+static void set_levels(levels *l, global const float *v, const int planes) {
     float level[MOST];
     for (uint e = 0; e < 1u << planes; e++) {
         float sum = 0;
@@ -65,13 +66,12 @@ static levels levels_of(global const float *v, const int planes) {
         int k = (int)e;
         for (; k > 0 && level[k - 1] > sum; k--) {
             level[k] = level[k - 1];
-            l.code[k] = l.code[k - 1];
+            l->code[k] = l->code[k - 1];
         }
         level[k] = sum;
-        l.code[k] = e;
+        l->code[k] = e;
     }
-    for (int k = 0; k + 1 < 1 << planes; k++) l.threshold[k] = (level[k] + level[k + 1]) * 0.5f;
-    return l;
+    for (int k = 0; k + 1 < 1 << planes; k++) l->threshold[k] = (level[k] + level[k + 1]) * 0.5f;
 }
 
 #ifndef X_CODES
@@ -88,7 +88,8 @@ kernel void pixels(OPERANDS) {
     uint sum[PLANES];
     for (int j = 0; j < PLANES; j++) sum[j] = 0;
 #ifndef SIGNS
-    const levels l = levels_of(x_basis + s.x_basis, PLANES);
+    levels l;
+    set_levels(&l, x_basis + s.x_basis, PLANES);
 #endif
     for (pos c = 0; c < WORD && word * WORD + c < C; c++) {
         float v = from[c * plane];
@@ -214,7 +215,8 @@ kernel void codes(OPERANDS) {
     uint found[Y_PLANES];
     for (int j = 0; j < Y_PLANES; j++) found[j] = 0;
 #ifndef Y_SIGNS
-    const levels l = levels_of(y_basis + s.y_basis, Y_PLANES);
+    levels l;
+    set_levels(&l, y_basis + s.y_basis, Y_PLANES);
 #endif
     for (pos first = begin; first < end; first += EACH) {
         int sum[OF_WEIGHTS][EACH][PLANES];
