@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Whole networks on the CPU against ONNX Runtime: same model file, same machine, the two programs alternating.
+"""Whole networks on the CPU against ONNX Runtime, or tinygrad: same model file, same machine, the two programs alternating.
 
-    python bench/cpu_networks.py --facula build/facula [--models DIR] [--rounds 4] [--threads 2] [--batch 1] [NAME...]
+    python bench/cpu_networks.py --facula build/facula [--models DIR] [--rounds 4] [--threads 2] [--batch 1]
+                                 [--rival onnxruntime|tinygrad] [NAME...]
 
 A NAME is one of torchvision's networks, made with random weights (seed 0) into DIR when it is not there; zoo:NAME, one of facula's
 own, exported there; or FILE.onnx, or a directory, of which all .onnx files are taken.  `--light DIR` stands for the light models of
@@ -9,8 +10,9 @@ ONNX's repository, tinydarknet, super_resolution and zoo:efficientnet_lite0, loo
 an open first dim is the batch, and a model without one is left out when the batch is not 1.
 
 Runs ROUNDS rounds in which each program takes its turn, and prints the median of the rounds' medians as a Markdown table, with
-the geometric mean of ONNX Runtime's time / facula's, under a line with the latency of a fork and join before and after: it says in
-which state the machine was.  Needs onnxruntime, and torch + torchvision to make the models.
+the geometric mean of the rival's time / facula's, under a line with the latency of a fork and join before and after: it says in
+which state the machine was.  tinygrad runs as its users run it: the file by its own reader, in a TinyJit, without a search for
+kernels (BEAM).  Needs onnxruntime or tinygrad, and torch + torchvision to make the models.
 """
 import argparse
 import glob
@@ -67,34 +69,67 @@ def title(path):
     return os.path.basename(os.path.dirname(path)) if name == "model" else name
 
 
-class Rival:
+class OnnxRuntime:
+    name = "ONNX Runtime"
+
     def __init__(self, path, threads, batch):
-        import numpy
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        random = numpy.random.default_rng(0)
-        self.feed, self.fits = {}, True
-        for i in self.session.get_inputs():
-            dims = [d if isinstance(d, int) else batch if k == 0 else None for k, d in enumerate(i.shape)]
-            if None in dims:
-                sys.exit(f"{path}: input {i.name} has an open dim that is not the batch: {i.shape}")
-            self.fits = self.fits and dims[0] == batch
-            self.feed[i.name] = random.uniform(-1, 1, dims).astype("float32")
+        self.feed, self.fits = inputs(path, [(i.name, i.shape) for i in self.session.get_inputs()], batch)
 
-    def median_ms(self, seconds):
-        feed, times, end = self.feed, [], time.perf_counter() + seconds
-        for _ in range(3):
-            self.session.run(None, feed)
-            if time.perf_counter() > end:
-                break
-        while time.perf_counter() < end or len(times) < 3:
-            start = time.perf_counter()
-            self.session.run(None, feed)
-            times.append(1e3 * (time.perf_counter() - start))
-        return statistics.median(times)
+    def run(self):
+        self.session.run(None, self.feed)
+
+
+class Tinygrad:
+    name = "tinygrad"
+
+    def __init__(self, path, threads, batch):
+        os.environ.update(DEV="CPU", NUM_CPU_THREADS=str(threads))
+        from tinygrad import Tensor, TinyJit
+        from tinygrad.nn.onnx import OnnxRunner
+        graph = OnnxRunner(path)
+        arrays, self.fits = inputs(path, [(n, i.shape) for n, i in graph.graph_inputs.items()], batch)
+        self.feed = {n: Tensor(a).realize() for n, a in arrays.items()}
+        self.jit = TinyJit(lambda **feed: [y.realize() for y in graph(feed).values()])
+        for _ in range(2):          # the second call records what later ones replay
+            self.run()
+
+    def run(self):
+        for y in self.jit(**self.feed):
+            y.numpy()
+
+
+RIVALS = {"onnxruntime": OnnxRuntime, "tinygrad": Tinygrad}
+
+
+def inputs(path, shapes, batch):
+    """An array for each input by its shape, whose open first dim is the batch; and whether all have that batch."""
+    import numpy
+    random, feed, fits = numpy.random.default_rng(0), {}, True
+    for name, shape in shapes:
+        dims = [d if isinstance(d, int) else batch if k == 0 else None for k, d in enumerate(shape)]
+        if None in dims:
+            sys.exit(f"{path}: input {name} has an open dim that is not the batch: {shape}")
+        fits = fits and dims[0] == batch
+        feed[name] = random.uniform(-1, 1, dims).astype("float32")
+    return feed, fits
+
+
+def median_ms(rival, seconds):
+    times, end = [], time.perf_counter() + seconds
+    for _ in range(3):
+        rival.run()
+        if time.perf_counter() > end:
+            break
+    while time.perf_counter() < end or len(times) < 3:
+        start = time.perf_counter()
+        rival.run()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times)
 
 
 def ours(facula, path, threads, batch, seconds, isa):
@@ -113,6 +148,7 @@ def main():
     p.add_argument("--rounds", type=int, default=4)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--batch", type=int, default=1)
+    p.add_argument("--rival", choices=RIVALS, default="onnxruntime")
     p.add_argument("--seconds", type=float, default=1.5)
     p.add_argument("--isa", help="cpu instruction set for facula, such as avx2")
     p.add_argument("--json", action="store_true")
@@ -121,32 +157,33 @@ def main():
     before, rows, names = None if a.json else fork_join_us(a.facula, a.threads), [], a.names or ([] if a.light else NETWORKS)
     names = names + (light(a.light) if a.light else [])
     for path in [path for name in names for path in locate(name, a.facula, a.models)]:
-        name, rival = title(path), Rival(path, a.threads, a.batch)
+        name, rival = title(path), RIVALS[a.rival](path, a.threads, a.batch)
         if not rival.fits:
             print(f"{name}: its batch is fixed, left out", file=sys.stderr)
             continue
         their, our, ratio = [], [], []
         for _ in range(a.rounds):
-            their.append(rival.median_ms(a.seconds))
+            their.append(median_ms(rival, a.seconds))
             our.append(ours(a.facula, path, a.threads, a.batch, a.seconds, a.isa)["median_ms"])
             ratio.append(our[-1] / their[-1])
         del rival
-        rows.append(dict(network=name, onnxruntime_ms=statistics.median(their), facula_ms=statistics.median(our),
-                         ours_over_theirs=statistics.median(ratio), rounds=[round(r, 2) for r in ratio]))
+        rows.append({"network": name, f"{a.rival}_ms": statistics.median(their), "facula_ms": statistics.median(our),
+                     "ours_over_theirs": statistics.median(ratio), "rounds": [round(r, 2) for r in ratio]})
         print(f"{name}: {rows[-1]}", file=sys.stderr)
     if a.json:
         print(json.dumps(rows))
         return
     print(f"{a.threads} threads, batch {a.batch}, {a.rounds} rounds; fork and join {before:.2f} us before, "
           f"{fork_join_us(a.facula, a.threads):.2f} after\n")
-    print("| network | ONNX Runtime ms | facula ms | ONNX Runtime / facula (median of rounds) | facula / ONNX Runtime | rounds |")
+    their = RIVALS[a.rival].name
+    print(f"| network | {their} ms | facula ms | {their} / facula (median of rounds) | facula / {their} | rounds |")
     print("| --- | --- | --- | --- | --- | --- |")
     for r in rows:
-        ratio = r["ours_over_theirs"]
-        print(f"| {r['network']} | {r['onnxruntime_ms']:.2f} | {r['facula_ms']:.2f} | {1 / ratio:.2f} | {ratio:.2f} | {' '.join(map(str, r['rounds']))} |")
+        ratio, ms = r["ours_over_theirs"], r[f"{a.rival}_ms"]
+        print(f"| {r['network']} | {ms:.2f} | {r['facula_ms']:.2f} | {1 / ratio:.2f} | {ratio:.2f} | {' '.join(map(str, r['rounds']))} |")
     if rows:
         mean = math.exp(sum(math.log(r["ours_over_theirs"]) for r in rows) / len(rows))
-        print(f"\nGeometric mean of ONNX Runtime / facula: {1 / mean:.2f}")
+        print(f"\nGeometric mean of {their} / facula: {1 / mean:.2f}")
 
 
 if __name__ == "__main__":
