@@ -12,13 +12,13 @@ typedef struct drawing {
     fac_series series[3];
 } drawing;
 
-static double all_of(const fac_quantizer *q) {
+static double all_of(const fac_quantizer_counts *q) {
     double n = (double)q->zeros + (double)q->below + (double)q->above + (double)q->nan;
     for (int k = 0; k < FAC_QUANTIZER_CELLS; k++) n += (double)q->in[k];
     return n;
 }
 
-static void describe(const fac_quantizer *q, char *to, size_t size) {
+static void describe(const fac_quantizer_counts *q, char *to, size_t size) {
     const double n = all_of(q);
     char filters[32] = "", zeros[32] = "";
     if (q->filters) snprintf(filters, sizeof filters, ", %lld filters", (long long)q->filters);
@@ -27,7 +27,7 @@ static void describe(const fac_quantizer *q, char *to, size_t size) {
              q->bits, plural(q->bits), filters, zeros);
 }
 
-static fac_panel panel_of(const fac_quantizer *q, drawing *d) {
+static fac_panel panel_of(const fac_quantizer_counts *q, drawing *d) {
     const double width = (q->hi - q->lo) / FAC_QUANTIZER_CELLS;
     for (int k = 0; k < FAC_QUANTIZER_CELLS; k++) {
         d->x[k] = q->lo + (k + 0.5) * width;
@@ -71,21 +71,21 @@ int levels_draw(const fac_quantizers *q, const char *title, const char *path) {
 /* ---- for machines ---- */
 
 static void add_numbers(cJSON *to, const char *key, const double *x, int n) {
-    cJSON *list = cJSON_AddArrayToObject(to, key);
-    for (int k = 0; k < n; k++) cJSON_AddItemToArray(list, cJSON_CreateNumber(x[k]));
+    cJSON *all = cJSON_AddArrayToObject(to, key);
+    for (int k = 0; k < n; k++) cJSON_AddItemToArray(all, cJSON_CreateNumber(x[k]));
 }
 
 static void add_counts(cJSON *to, const char *key, const int64_t *x, int n) {
-    cJSON *list = cJSON_AddArrayToObject(to, key);
-    for (int k = 0; k < n; k++) cJSON_AddItemToArray(list, cJSON_CreateNumber((double)x[k]));
+    cJSON *all = cJSON_AddArrayToObject(to, key);
+    for (int k = 0; k < n; k++) cJSON_AddItemToArray(all, cJSON_CreateNumber((double)x[k]));
 }
 
 void levels_json(const fac_quantizers *q, cJSON *root) {
-    cJSON *list = cJSON_AddArrayToObject(root, "histograms");
-    const fac_quantizer *row;
+    cJSON *all = cJSON_AddArrayToObject(root, "histograms");
+    const fac_quantizer_counts *row;
     for (int i = 0; (row = fac_quantizers_get(q, i)); i++) {
         cJSON *j = cJSON_CreateObject();
-        cJSON_AddItemToArray(list, j);
+        cJSON_AddItemToArray(all, j);
         cJSON_AddStringToObject(j, "layer", row->layer);
         cJSON_AddStringToObject(j, "of", row->weights ? "weights" : "inputs");
         cJSON_AddNumberToObject(j, "bits", row->bits);

@@ -10,7 +10,7 @@ static const double wide = 1000, gap = 24, high = 120, head = 26, foot = 34;
 
 typedef struct place {
     double x, y, w; /* left, top and width of the drawing */
-    const fac_quantizer *q;
+    const fac_quantizer_counts *q;
 } place;
 
 static double x_of(const place *p, double x) {
@@ -30,7 +30,7 @@ static void bars(FILE *to, const place *p) {
 
 static void panel(FILE *to, const place *p) {
     char text[128];
-    const fac_quantizer *q = p->q;
+    const fac_quantizer_counts *q = p->q;
     const double base = p->y + high;
     snprintf(text, sizeof text, "%.40s %s, %d bit%s", q->layer, q->weights ? "weights" : "inputs",
              q->bits, plural(q->bits));

@@ -289,6 +289,7 @@ static int with_files(const char *path, quantized *q) {
     else if (!code && (o.input.named.n || o.input.random))
         code = from_options(&m, q);
     if (!code) code = o.sweep ? sweep(m.graph, device, NULL) : finish(NULL, device, q);
+    fac_quantizers_free(q->levels);
     fac_calibrator_free(q->by);
     model_free(&m);
     fac_device_free(device);
@@ -305,6 +306,7 @@ static int with_set(const char *path, quantized *q) {
     if (!code) code = begin(j.m.graph, j.dev, q);
     if (!code && from_set(&j, q, &err)) code = fail(&err);
     if (!code) code = o.sweep ? sweep(j.m.graph, j.dev, &j) : finish(&j, j.dev, q);
+    fac_quantizers_free(q->levels);
     fac_calibrator_free(q->by);
     train_free(&train_given, &j);
     return code;
@@ -319,7 +321,6 @@ static int run(list args) {
     if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
     const bool labelled = o.set || is_folder(args.at[0]);
     code = labelled ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
-    fac_quantizers_free(q.levels);
     sweep_free(&swept);
     return code;
 }

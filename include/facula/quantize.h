@@ -172,7 +172,7 @@ const fac_integer_layer *fac_calibrator_layer(const fac_calibrator *c, int i);
  * levels for each filter are counted as parts of the largest level of their filter, and level and
  * threshold are means over the filters.  Of a packed file only the levels are left. */
 enum { FAC_QUANTIZER_LEVELS = 16, FAC_QUANTIZER_CELLS = 60 };
-typedef struct fac_quantizer {
+typedef struct fac_quantizer_counts {
     const char *layer; /* that reads its result */
     bool weights;      /* else what the layer reads */
     int bits, levels;  /* 2^bits */
@@ -182,7 +182,7 @@ typedef struct fac_quantizer {
     double lo, hi;
     int64_t in[FAC_QUANTIZER_CELLS]; /* [lo + k w, lo + (k + 1) w), without zeros */
     int64_t zeros, below, above, nan;
-} fac_quantizer;
+} fac_quantizer_counts;
 typedef struct fac_quantizers fac_quantizers;
 
 /* Those of a model, whose weights are counted at once.  The graph is copied; device must outlive
@@ -193,7 +193,7 @@ fac_status fac_quantizers_new(const fac_graph *model, fac_device *device, fac_qu
  * number of times. */
 fac_status fac_quantizers_add(fac_quantizers *q, fac_tensor *const in[], fac_error *err);
 /* In the order of execution; NULL after the last.  Lives as long as q. */
-const fac_quantizer *fac_quantizers_get(const fac_quantizers *q, int i);
+const fac_quantizer_counts *fac_quantizers_get(const fac_quantizers *q, int i);
 void fac_quantizers_free(fac_quantizers *q); /* NULL is fine */
 
 /* ---- packed files ---- */

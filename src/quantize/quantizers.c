@@ -15,7 +15,7 @@
 static const double reach = 1.5;
 
 typedef struct row {
-    fac_quantizer is;
+    fac_quantizer_counts is;
     const fac_node *node;
     int64_t axis;
     bool positive;
@@ -113,7 +113,7 @@ static void set_range(row *r, double most) {
     r->is.lo = r->positive ? 0 : -r->is.hi;
 }
 
-static void count_one(fac_quantizer *q, double x) {
+static void count_one(fac_quantizer_counts *q, double x) {
     const double cell = (x - q->lo) / (q->hi - q->lo) * FAC_QUANTIZER_CELLS;
     if (x == 0)
         q->zeros++;
@@ -262,7 +262,7 @@ fac_status fac_quantizers_add(fac_quantizers *q, fac_tensor *const in[], fac_err
     return status;
 }
 
-const fac_quantizer *fac_quantizers_get(const fac_quantizers *q, int i) {
+const fac_quantizer_counts *fac_quantizers_get(const fac_quantizers *q, int i) {
     return i >= 0 && i < q->n ? &q->rows[i].is : NULL;
 }
 

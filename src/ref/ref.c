@@ -8,7 +8,7 @@
 #include "tensor/convert_text.h"
 #include "tensor/tensor_internal.h"
 
-/* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk ---- */
+/* ---- scratch: a bump allocator over memory whose size the same walk computed beforehand ---- */
 
 typedef struct scratch {
     char *memory;

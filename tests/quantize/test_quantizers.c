@@ -92,7 +92,7 @@ static int nearest(const double level[4], double x) {
 }
 
 /* Numbers in cell k, one after the other, instead of a cell for each number. */
-static int64_t in_cell(const fac_quantizer *q, int k, const double *x, int64_t n) {
+static int64_t in_cell(const fac_quantizer_counts *q, int k, const double *x, int64_t n) {
     const double width = (q->hi - q->lo) / FAC_QUANTIZER_CELLS;
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++)
@@ -100,7 +100,7 @@ static int64_t in_cell(const fac_quantizer *q, int k, const double *x, int64_t n
     return count;
 }
 
-static void check_cells(const fac_quantizer *q, const double *x, int64_t n) {
+static void check_cells(const fac_quantizer_counts *q, const double *x, int64_t n) {
     int64_t all = q->zeros + q->below + q->above + q->nan;
     for (int k = 0; k < FAC_QUANTIZER_CELLS; k++) {
         const int64_t want = in_cell(q, k, x, n);
@@ -111,15 +111,15 @@ static void check_cells(const fac_quantizer *q, const double *x, int64_t n) {
     assert_int_equal(all, n);
 }
 
-static const fac_quantizer *find(const fac_quantizers *q, bool weights) {
-    const fac_quantizer *r;
+static const fac_quantizer_counts *find(const fac_quantizers *q, bool weights) {
+    const fac_quantizer_counts *r;
     for (int i = 0; (r = fac_quantizers_get(q, i)); i++)
         if (r->weights == weights) return r;
     fail_msg("there is no quantizer of %s", weights ? "weights" : "inputs");
     return NULL;
 }
 
-static void weights_are_counted(const fac_quantizer *q, const net *n) {
+static void weights_are_counted(const fac_quantizer_counts *q, const net *n) {
     const float *w = fac_tensor_data(n->w), *v = fac_tensor_data(n->v);
     double parts[ROWS * TERMS], mean[4] = { 0 };
     int64_t taken[4] = { 0 };
@@ -144,7 +144,8 @@ static void weights_are_counted(const fac_quantizer *q, const net *n) {
     check_cells(q, parts, ROWS * TERMS);
 }
 
-static void inputs_are_counted(const fac_quantizer *q, const net *n, fac_tensor *const x[2]) {
+static void inputs_are_counted(const fac_quantizer_counts *q, const net *n,
+                               fac_tensor *const x[2]) {
     enum { EACH = BATCH * TERMS };
     const float *u = fac_tensor_data(n->u);
     double all[2 * EACH], level[4];
@@ -199,7 +200,7 @@ static void packed_files_are_counted(void **state) {
     OK(fac_packed_load(path, &packed, &err));
     OK(fac_quantizers_new(n.g, dev, &a, &err));
     OK(fac_quantizers_new(packed, dev, &b, &err));
-    const fac_quantizer *want = find(a, true), *got = find(b, true);
+    const fac_quantizer_counts *want = find(a, true), *got = find(b, true);
     assert_int_equal(got->bits, 2);
     for (int k = 0; k < 4; k++) {
         assert_int_equal(got->taken[k], want->taken[k]);
@@ -225,7 +226,7 @@ static void strange_numbers_are_counted(void **state) {
     to[2] = 0;
     OK(fac_quantizers_new(n.g, dev, &q, &err));
     OK(fac_quantizers_add(q, &x, &err));
-    const fac_quantizer *r = find(q, false);
+    const fac_quantizer_counts *r = find(q, false);
     assert_int_equal(r->above, 1);
     assert_int_equal(r->nan + r->zeros, 2); /* a relu may make 0 of NaN */
     fac_tensor_free(x);
