@@ -74,7 +74,8 @@ static void drop(net *n) {
 /* Four levels of two numbers, rising. */
 static void levels_of(float a, float b, bool positive, double level[4]) {
     const float low = positive ? 0 : -1;
-    for (int k = 0; k < 4; k++) level[k] = (double)((k & 1 ? a : low * a) + (k & 2 ? b : low * b));
+    const float digit[2] = { low, 1 };
+    for (int k = 0; k < 4; k++) level[k] = (double)(digit[k & 1] * a + digit[k >> 1] * b);
     for (int i = 0; i < 4; i++)
         for (int k = i + 1; k < 4; k++)
             if (level[k] < level[i]) {
