@@ -29,40 +29,11 @@
 #include <limits.h>
 #include <math.h>
 #include "backends/cpu/device/shared_cache.h"
-#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/conv/conv_direct.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
-
-typedef enum kind { ROWS, TWO_ROWS, FLAT, LIST } kind;
-
-/* A chunk of output channels: vectors n from vector `out` on, and `channels` of x from channel
- * block `block` on; where its packed weights begin, in floats. */
-typedef struct span {
-    int64_t out, block, channels, at;
-    int n;
-} span;
-
-typedef struct plan {
-    fac_conv_geom g;
-    fac_epilogue e;
-    fac_layout x, y, r, mask;
-    const fac_cpu *cpu;
-    bool turned, biased; /* weights of the convolution whose gradient this is; there is a bias  */
-    bool by_chunk;       /* an item is one chunk of channels; else it is a band with all chunks */
-    kind kind;
-    span *spans;           /* [chunks], of all groups                                             */
-    int64_t width, across; /* pixels of a row; tiles of a row                                     */
-    int64_t tiles, bands;  /* of an image; the parts that they are dealt in                       */
-    int64_t together;      /* tiles that are done with one chunk of weights before the next       */
-    int64_t chunks;
-    int64_t depth; /* channels whose terms are added up for all those tiles before the next ones' */
-    int64_t x_across, x_start; /* floats from row to row of outputs in x; to the first tap */
-    fac_conv_tile tile; /* what all tiles have in common                                       */
-    int64_t *x_at, *y_at, *r_at,
-        *mask_at; /* of a LIST: pixels from x_start, from the first of y...  */
-} plan;
 
 /* ---- run ---- */
 
@@ -72,14 +43,14 @@ typedef struct images {
     float *y;
 } images;
 typedef struct job {
-    const plan *p;
+    const fac_direct_plan *p;
     const float *w, *b;
     images at;
     bool past;
 } job; /* past: y may go past the caches */
 
 /* Another image, another vector of output channels. */
-static images moved(const plan *p, images at, int64_t image, int64_t vector) {
+static images moved(const fac_direct_plan *p, images at, int64_t image, int64_t vector) {
     at.x += image * p->x.stride[0], at.y += image * p->y.stride[0] + vector * p->y.stride[1];
     if (at.r) at.r += image * p->r.stride[0] + vector * p->r.stride[1];
     if (at.mask) at.mask += image * p->mask.stride[0] + vector * p->mask.stride[1];
@@ -88,26 +59,26 @@ static images moved(const plan *p, images at, int64_t image, int64_t vector) {
 
 /* `count` tiles of m pixels, from pixel q of `row` on: those of all rows where a tile is a row or
  * two.  adds: at->r is y itself. */
-static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, bool adds, int64_t row,
-                      int64_t q, int m, int64_t count) {
+static void put_tiles(const fac_direct_plan *p, fac_conv_tile *t, const images *at, bool adds,
+                      int64_t row, int64_t q, int m, int64_t count) {
     const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
     const fac_layout *r = adds ? &p->y : &p->r;
     t->r_vector = r->stride[1];
     t->tiles = count;
-    if (p->kind == LIST) {
+    if (p->kind == FAC_DIRECT_LIST) {
         t->x_at = p->x_at + q, t->y_at = p->y_at + q, t->mask_at = p->mask_at + q;
         t->r_at = (adds ? p->y_at : p->r_at) + q;
         t->x0 = at->x, t->y0 = at->y, t->r0 = at->r, t->mask0 = at->mask;
         return;
     }
-    const bool two = p->kind == TWO_ROWS && m > p->width;
+    const bool two = p->kind == FAC_DIRECT_TWO_ROWS && m > p->width;
     const int64_t rows = two ? 2 : 1;
     if (p->across == 1) {
         t->x_next = rows * p->x_across, t->y_next = rows * p->y.stride[2],
         t->r_next = rows * r->stride[2];
         t->mask_next = rows * p->mask.stride[2];
     }
-    if (p->kind == TWO_ROWS) row *= 2;
+    if (p->kind == FAC_DIRECT_TWO_ROWS) row *= 2;
     t->x0 = at->x + row * p->x_across + q * t->x_pixel,
     t->x1 = t->x0 + (two ? p->x_across : half * t->x_pixel);
     t->y0 = at->y + row * p->y.stride[2] + q * lanes,
@@ -121,7 +92,7 @@ static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, bool ad
 }
 
 /* The loops after tiles, which have written n vectors; two rows are one tile. */
-static void finish(const plan *p, const fac_conv_tile *t, int m, int n) {
+static void finish(const fac_direct_plan *p, const fac_conv_tile *t, int m, int n) {
     const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
     for (int k = 0; k < n; k++) {
         float *y0 = t->y0 + k * t->y_vector, *y1 = t->y1 + k * t->y_vector;
@@ -135,9 +106,9 @@ static void finish(const plan *p, const fac_conv_tile *t, int m, int n) {
 
 /* Tiles from .. to - 1 of one image with the weights of one chunk for `channels` channels from c0
  * on.  lines: of the weights after those to bring in with every channel block. */
-static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t channels,
-                     int64_t from, int64_t to, int lines) {
-    const plan *p = j->p;
+static void do_tiles(const job *j, images at, const fac_direct_chunk *s, int64_t c0,
+                     int64_t channels, int64_t from, int64_t to, int lines) {
+    const fac_direct_plan *p = j->p;
     const fac_simd *simd = p->cpu->simd;
     const int lanes = simd->lanes, n = s->n;
     const int64_t taps = p->g.R * p->g.S;
@@ -146,9 +117,9 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
     t.w = j->w + s->at + c0 * taps * n * lanes, t.bias = j->b ? j->b + s->out * lanes : NULL,
     t.channels = (int)channels;
     t.ahead = t.w + (lines ? channels * taps * n * lanes : 0), t.ahead_lines = lines;
-    fac_conv_tile_kernel *const(*kernels)[3] = simd->tile[p->kind == LIST      ? FAC_TILE_LIST
-                                                          : t.x_pixel == lanes ? FAC_TILE_NEAR
-                                                                               : FAC_TILE_ANY]
+    fac_conv_tile_kernel *const(*kernels)[3] = simd->tile[p->kind == FAC_DIRECT_LIST ? FAC_TILE_LIST
+                                                          : t.x_pixel == lanes       ? FAC_TILE_NEAR
+                                                                                     : FAC_TILE_ANY]
                                                    .of;
     at = moved(p, at, 0, s->out);
     at.x += (s->block + c0 / lanes) * p->x.stride[1] + p->x_start;
@@ -161,7 +132,7 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
     const int64_t size = p->width / p->across, larger = p->width % p->across;
     const int64_t next = (channels + lanes - 1) / lanes * lines * 16;
     for (int64_t row = from / p->across, i = from % p->across; from < to;) {
-        const bool more = i < larger, two = p->kind == TWO_ROWS && 2 * row + 1 < p->g.P;
+        const bool more = i < larger, two = p->kind == FAC_DIRECT_TWO_ROWS && 2 * row + 1 < p->g.P;
         int64_t end = more ? larger : p->across;
         if (p->across == 1 && !p->e.loops)
             end = two ? p->g.P / 2 - row : to - from; /* rows follow each other alike */
@@ -178,12 +149,12 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
 
 /* Lines of the weights after these to bring in with every channel block, so that all have come
  * when they are needed: those of the next channels, or of the next chunk. */
-static int lines_ahead(const plan *p, int64_t chunk, int64_t c0, int64_t channels) {
+static int lines_ahead(const fac_direct_plan *p, int64_t chunk, int64_t c0, int64_t channels) {
     const int lanes = p->cpu->simd->lanes;
-    const span *s = &p->spans[chunk];
+    const fac_direct_chunk *s = &p->spans[chunk];
     const bool last = c0 + channels == s->channels;
     if (p->bands > 1 || !p->by_chunk || (last && chunk + 1 >= p->chunks) || p->tiles > 60) return 0;
-    const span *next = last ? s + 1 : s;
+    const fac_direct_chunk *next = last ? s + 1 : s;
     const int64_t left = last ? next->channels : s->channels - c0 - channels,
                   blocks = (channels + lanes - 1) / lanes;
     const int64_t lines =
@@ -193,7 +164,7 @@ static int lines_ahead(const plan *p, int64_t chunk, int64_t c0, int64_t channel
 
 static void item(void *arg, int i, int thread) {
     const job *j = arg;
-    const plan *p = j->p;
+    const fac_direct_plan *p = j->p;
     int64_t band = i % p->bands, image = i / p->bands, first = 0, last = p->chunks;
     (void)thread;
     if (p->by_chunk) { /* [chunk][image][band] */
@@ -215,18 +186,18 @@ static void item(void *arg, int i, int thread) {
 
 /* Of two cores without a cache in common y goes past the caches: a line of which both have a copy,
  * as what lay there before left it, is written ten times as slowly. */
-static bool is_past(const plan *p, const job *j) {
+static bool is_past(const fac_direct_plan *p, const job *j) {
     const int lanes = p->cpu->simd->lanes;
     const fac_conv_tile *t = &p->tile;
-    const bool dense = p->g.R == 1 && p->g.S == 1 && p->kind != LIST && t->x_pixel == lanes &&
-                       t->y_pixel == lanes && (p->e.residual < 0 || t->r_pixel == lanes) &&
-                       p->e.mask < 0 && !p->e.loops;
+    const bool dense = p->g.R == 1 && p->g.S == 1 && p->kind != FAC_DIRECT_LIST &&
+                       t->x_pixel == lanes && t->y_pixel == lanes &&
+                       (p->e.residual < 0 || t->r_pixel == lanes) && p->e.mask < 0 && !p->e.loops;
     return dense && fac_cpu_writes_past(p->cpu, j->at.y);
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
-    const plan *p = plan_;
+    const fac_direct_plan *p = plan_;
     job j = { .p = p,
               .w = fac_span_packed(in[1]),
               .b = p->biased ? fac_span_packed(in[2]) : NULL,
@@ -239,155 +210,10 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-/* ---- chunks of output channels ---- */
-
-static bool share_blocks(const fac_conv_geom *g, int lanes) {
-    return g->groups > 1 && (g->C / g->groups % lanes || g->K / g->groups % lanes);
-}
-
-/* Vectors of a chunk: two, but one where groups share blocks and one is enough to hide the latency
- * of additions. */
-static int64_t chunk_width(const fac_conv_geom *g, const fac_simd *s) {
-    return s->lanes * (share_blocks(g, s->lanes) && s->rows >= 8 ? 1 : 2);
-}
-static int64_t chunks_of(const fac_conv_geom *g, const fac_simd *s) {
-    const int64_t width = chunk_width(g, s),
-                  K = share_blocks(g, s->lanes) ? g->K : g->K / g->groups;
-    return (K + width - 1) / width * (g->K / K);
-}
-
-/* The chunk that is number i and begins at float `at` of the packed weights. */
-static span span_of(const fac_conv_geom *g, const fac_simd *s, int64_t i, int64_t at) {
-    const int64_t lanes = s->lanes, width = chunk_width(g, s), C = g->C / g->groups,
-                  K = g->K / g->groups;
-    if (share_blocks(g, s->lanes)) {
-        const int64_t first = i * width, end = first + width < g->K ? first + width : g->K;
-        const int64_t block = first / K * C / lanes, c_end = ((end - 1) / K + 1) * C;
-        return (span){ first / lanes, block, c_end - block * lanes, at,
-                       (int)((end - first + lanes - 1) / lanes) };
-    }
-    const int64_t chunks = (K + width - 1) / width, group = i / chunks, chunk = i % chunks;
-    return (span){ (group * K + chunk * width) / lanes, group * C / lanes, C, at,
-                   fac_chunk_vectors(K, s->lanes, chunk) };
-}
-static int64_t span_floats(const fac_conv_geom *g, const span *s, int lanes) {
-    return s->channels * g->R * g->S * s->n * lanes;
-}
-
-/* Floats of all packed weights; 0 when they do not fit. */
-static size_t packed_floats(const fac_conv_geom *g, const fac_simd *s) {
-    if (!share_blocks(g, s->lanes)) return fac_conv_packed(g, s->lanes);
-    size_t all = 0, floats;
-    for (int64_t i = 0, chunks = chunks_of(g, s); i < chunks; i++) {
-        const span p = span_of(g, s, i, 0);
-        if (!fac_size_mul((size_t)(p.channels * p.n * s->lanes), (size_t)(g->R * g->S), &floats))
-            return 0;
-        if (!fac_size_add(all, floats, &all)) return 0;
-    }
-    return all < SIZE_MAX / sizeof(float) ? all : 0;
-}
-
 /* ---- offer and make ---- */
 
-/* Pixels of all rows lie next to each other, and are those of a 1 x 1 kernel. */
-static bool flat(const plan *p) {
-    const fac_conv_geom *g = &p->g;
-    bool plain = g->R == 1 && g->S == 1 && g->stride[1] == 1 && g->stride[2] == 1 &&
-                 fac_conv_halo(g) == 0 && g->pad_end[1] == 0 && g->pad_end[2] == 0;
-    return plain && p->x.stride[2] == g->Q * p->x.stride[3] &&
-           p->y.stride[2] == g->Q * p->y.stride[3] &&
-           (p->e.residual < 0 || p->r.stride[2] == g->Q * p->r.stride[3]) &&
-           (p->e.mask < 0 || p->mask.stride[2] == g->Q * p->mask.stride[3]);
-}
-
-/* How full tiles of single rows are; a list is for small images only, where it is short. */
-enum { LIST_PIXELS = 4096, TOGETHER = 24, SLICES = 9 };
-static kind kind_of(const plan *p) {
-    const int64_t Q = p->g.Q, most = p->cpu->simd->rows, across = (Q + most - 1) / most;
-    if (flat(p)) return FLAT;
-    if (p->cpu->simd->tile[FAC_TILE_LIST].of[1][0] && !p->e.loops && p->g.P * Q <= LIST_PIXELS &&
-        10 * Q < 9 * across * most)
-        return LIST;
-    return 2 * Q <= most && p->g.P > 1 ? TWO_ROWS : ROWS;
-}
-
-/* The schedule, from the layouts that were agreed on. */
-static void schedule(plan *p) {
-    const fac_conv_geom *g = &p->g;
-    const fac_simd *simd = p->cpu->simd;
-    const int64_t threads = p->cpu->pool.threads, lanes = simd->lanes;
-    p->chunks = chunks_of(g, simd);
-    p->kind = kind_of(p);
-    const bool one = p->kind == FLAT || p->kind == LIST;
-    p->width = one ? g->P * g->Q : g->Q;
-    p->across = (p->width + simd->rows - 1) / simd->rows;
-    p->tiles = p->across * (one ? 1 : p->kind == TWO_ROWS ? (g->P + 1) / 2 : g->P);
-
-    const size_t weights = packed_floats(g, simd) / (size_t)g->groups * sizeof(float);
-    bool large = weights > p->cpu->l2 / 2;
-    p->by_chunk = p->chunks >= threads && (g->Q <= 14 || (large && g->Q < 28));
-    bool rows = !p->by_chunk && !large;
-    int64_t others = p->by_chunk ? p->chunks * g->N : g->N;
-    /* some tiles of a flat image share the weights; else the tiles of a row */
-    p->together = !rows             ? p->tiles
-                  : p->kind == FLAT ? TOGETHER
-                  : p->kind == LIST ? (g->Q + simd->rows - 1) / simd->rows
-                                    : p->across;
-    p->bands = 1;
-    if (rows)
-        p->bands = p->tiles / p->together / 2 > 0 ? p->tiles / p->together / 2 : 1;
-    else if (others < 4 * threads && others % threads)
-        p->bands = (4 * threads + others - 1) / others;
-    if (rows && others * p->bands > 16 * threads) p->bands = (16 * threads + others - 1) / others;
-    if (rows && others % threads)
-        p->bands = (p->bands + threads - 1) / threads * threads; /* as much for each thread */
-    if (p->bands > p->tiles) p->bands = p->tiles;
-
-    const int64_t parts = p->by_chunk && g->groups == 1
-                              ? (int64_t)(weights / (size_t)p->chunks / (p->cpu->l2 / SLICES)) + 1
-                              : 1;
-    p->depth = (g->C / parts + lanes - 1) / lanes * lanes;
-    p->x_across = g->stride[1] * p->x.stride[2];
-    p->x_start = -g->pad[1] * p->x.stride[2] - g->pad[2] * p->x.stride[3];
-    p->tile = (fac_conv_tile){ .x_pixel = g->stride[2] * p->x.stride[3],
-                               .x_block = p->x.stride[1],
-                               .x_row = g->dilation[1] * p->x.stride[2],
-                               .x_column = g->dilation[2] * p->x.stride[3],
-                               .R = (int)g->R,
-                               .S = (int)g->S,
-                               .y_pixel = lanes,
-                               .y_vector = p->y.stride[1],
-                               .r_pixel = lanes,
-                               .mask_pixel = lanes,
-                               .mask_vector = p->mask.stride[1],
-                               .mask_lo = p->e.mask_lo,
-                               .lo = p->e.lo,
-                               .hi = p->e.hi };
-}
-
-/* The chunks, and the places of a LIST. */
-static bool tables(plan *p) {
-    const int64_t n = p->kind == LIST ? p->width : 0, lanes = p->cpu->simd->lanes;
-    p->spans = fac_alloc((size_t)p->chunks, sizeof *p->spans);
-    p->x_at = fac_alloc(4 * (size_t)n, sizeof *p->x_at);
-    if (!p->spans || !p->x_at) return false;
-    for (int64_t i = 0, at = 0; i < p->chunks; i++) {
-        p->spans[i] = span_of(&p->g, p->cpu->simd, i, at);
-        at += span_floats(&p->g, &p->spans[i], (int)lanes);
-    }
-    p->y_at = p->x_at + n, p->r_at = p->y_at + n, p->mask_at = p->r_at + n;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t row = i / p->g.Q, q = i % p->g.Q;
-        p->x_at[i] = row * p->x_across + q * p->tile.x_pixel;
-        p->y_at[i] = row * p->y.stride[2] + q * lanes,
-        p->r_at[i] = row * p->r.stride[2] + q * lanes;
-        p->mask_at[i] = row * p->mask.stride[2] + q * lanes;
-    }
-    return true;
-}
-
 static void done(fac_device *d, void *plan_) {
-    plan *p = plan_;
+    fac_direct_plan *p = plan_;
     (void)d;
     if (p) fac_release(p->spans), fac_release(p->x_at);
     fac_release(p);
@@ -400,9 +226,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     int lanes = c->simd->lanes;
     if (!fac_cpu_conv_masked(d, p, &g, &e) || g.rank != 2) return false;
     int64_t halo = fac_conv_halo(&g);
-    size_t packed = packed_floats(&g, c->simd);
+    size_t packed = fac_direct_packed(&g, c->simd);
     if (!packed || halo > FAC_HALO_MOST) return false;
-    if ((double)g.N * (double)(g.P * g.Q) * (double)chunks_of(&g, c->simd) > INT_MAX) return false;
+    if ((double)g.N * (double)(g.P * g.Q) * (double)fac_direct_chunks(&g, c->simd) > INT_MAX)
+        return false;
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
@@ -419,7 +246,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    fac_direct_plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for a plan");
     q->cpu = fac_cpu_of(d);
     fac_cpu_conv_masked(d, p, &q->g, &q->e);
@@ -427,8 +254,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
-    schedule(q);
-    if (!tables(q)) {
+    fac_direct_schedule(q);
+    if (!fac_direct_tables(q)) {
         done(d, q);
         return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for its tables");
     }
@@ -439,7 +266,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 /* ---- weights ---- */
 
 typedef struct packing {
-    const plan *p;
+    const fac_direct_plan *p;
     const float *w;
     float *to;
 } packing;
@@ -448,9 +275,9 @@ typedef struct packing {
  * different groups. */
 static void pack_span(void *arg, int i, int thread) {
     const packing *a = arg;
-    const plan *p = a->p;
+    const fac_direct_plan *p = a->p;
     const fac_conv_geom *g = &p->g;
-    const span *s = &p->spans[i];
+    const fac_direct_chunk *s = &p->spans[i];
     const int64_t lanes = p->cpu->simd->lanes, C = g->C / g->groups, K = g->K / g->groups,
                   width = s->n * lanes;
     const int64_t taps = g->R * g->S;
@@ -470,14 +297,14 @@ static void pack_span(void *arg, int i, int thread) {
 }
 
 static uint64_t pack_key(const void *plan_, int input) {
-    const plan *p = plan_;
+    const fac_direct_plan *p = plan_;
     return fac_conv_pack_key(p->cpu, p->g.groups, p->cpu->simd->lanes, p->turned, input);
 }
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,
                        fac_error *err) {
-    const plan *p = plan_;
+    const fac_direct_plan *p = plan_;
     (void)d, (void)err;
-    if (input == 1 && share_blocks(&p->g, p->cpu->simd->lanes)) {
+    if (input == 1 && fac_direct_shares_blocks(&p->g, p->cpu->simd->lanes)) {
         packing a = { p, fac_span_packed(from), fac_span_packed(to) };
         fac_parallel(&p->cpu->pool, (int)p->chunks, pack_span, &a);
     } else
