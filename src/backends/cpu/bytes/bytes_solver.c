@@ -226,39 +226,10 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_integer = { .name = "conv_integer/bytes",
-                                          .op = &fac_op_conv_integer,
-                                          .rank = 990,
-                                          .offer = offer,
-                                          .make = make,
-                                          .done = done,
-                                          .pack_key = pack_key,
-                                          .pack = pack,
-                                          .run = run };
-const fac_solver fac_cpu_qlinear_conv = { .name = "qlinear_conv/bytes",
-                                          .op = &fac_op_qlinear_conv,
-                                          .rank = 1000,
-                                          .offer = offer,
-                                          .make = make,
-                                          .done = done,
-                                          .pack_key = pack_key,
-                                          .pack = pack,
-                                          .run = run };
-const fac_solver fac_cpu_matmul_integer = { .name = "matmul_integer/bytes",
-                                            .op = &fac_op_matmul_integer,
-                                            .rank = 1010,
-                                            .offer = offer,
-                                            .make = make,
-                                            .done = done,
-                                            .pack_key = pack_key,
-                                            .pack = pack,
-                                            .run = run };
-const fac_solver fac_cpu_qlinear_matmul = { .name = "qlinear_matmul/bytes",
-                                            .op = &fac_op_qlinear_matmul,
-                                            .rank = 1020,
-                                            .offer = offer,
-                                            .make = make,
-                                            .done = done,
-                                            .pack_key = pack_key,
-                                            .pack = pack,
-                                            .run = run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/bytes", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,          \
+    .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_conv_integer = { SOLVER(conv_integer), .rank = 990 };
+const fac_solver fac_cpu_qlinear_conv = { SOLVER(qlinear_conv), .rank = 1000 };
+const fac_solver fac_cpu_matmul_integer = { SOLVER(matmul_integer), .rank = 1010 };
+const fac_solver fac_cpu_qlinear_matmul = { SOLVER(qlinear_matmul), .rank = 1020 };
