@@ -41,8 +41,9 @@ static fac_status ask(sentences *p, const char *text, fac_tensor **out, fac_erro
     int32_t ids[SENTENCES_LENGTH] = { FAC_PAD };
     int64_t wide[SENTENCES_LENGTH];
     const int64_t all = fac_vocab_encode(p->vocab, text, ids, SENTENCES_LENGTH);
-    const int64_t n = all < 1 ? 1 : all < SENTENCES_LENGTH ? all : SENTENCES_LENGTH;
+    int64_t n = all < SENTENCES_LENGTH ? all : SENTENCES_LENGTH;
     fac_tensor *x;
+    if (n < 1) n = 1;
     for (int64_t i = 0; i < n; i++) wide[i] = ids[i];
     FAC_TRY(fac_tensor_new(NULL, FAC_I64, fac_shape(1, n), &x, err));
     fac_status status = fac_tensor_write(x, wide, (size_t)n * sizeof *wide, err);
