@@ -52,9 +52,9 @@ kernel void weights(OPERANDS) {
     w_words[s.w_words + unit] = sum;
 }
 
-/* Levels in rising order, the code of each, and the thresholds between them.  They are written through
- * a pointer: of structs that functions return, compilers of OpenCL C make words that simulators of it do
- * not know. */
+/* Levels in rising order, the code of each, and the thresholds between them.  They are written
+ * through a pointer: of structs that functions return, compilers of OpenCL C make words that
+ * simulators of it do not know. */
 #define MOST 16
 typedef struct { float threshold[MOST]; uint code[MOST]; } levels;
 
