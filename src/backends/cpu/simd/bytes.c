@@ -29,10 +29,16 @@ INLINE vec scaled(ivec acc, vec factor, float lo, float hi) {
     return clip(__builtin_convertvector(acc, vec) * factor, lo, hi);
 }
 
-/* Whole numbers: |v| is at most 511. */
+/* The nearest whole numbers, of halves the even ones: |v| is at most 511. */
 INLINE ivec whole(vec v) {
+#if VL == 16
+    return (ivec)_mm512_cvtps_epi32((__m512)v);
+#elif defined(__AVX2__)
+    return (ivec)_mm256_cvtps_epi32((__m256)v);
+#else
     const float magic = 12582912.0f;
     return __builtin_convertvector((v + magic) - magic, ivec);
+#endif
 }
 
 /* VL bytes as numbers. */
@@ -74,6 +80,11 @@ INLINE ivec added(const fac_byte_sum *s, ivec v, const uint8_t *z) {
 INLINE void put_bytes(uint8_t *to, ivec v) {
 #if defined(__AVX512F__)
     _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8((__m512i)v));
+#elif defined(__AVX2__)
+    const __m256i bytes = (__m256i)(v & 255);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi16(words, words));
 #else
     for (int k = 0; k < VL; k++) to[k] = (uint8_t)v[k];
 #endif
