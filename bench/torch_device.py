@@ -1,41 +1,52 @@
 #!/usr/bin/env python3
-"""Device "ocl" of facula.torch in one call: operators, networks against the cpu, and speed against cuda where there is one.
+"""Device "ocl" of facula.torch against eager PyTorch, the same unchanged user code: networks, speed beside cuda, operators.
 
-    python bench/torch_device.py [--out torch_device.json] [--seconds 420] [--device opencl:0] [--parts ops,nets,speed]
-                                 [--nets resnet18,...] [--ops 200] [--size 224]
+    python bench/torch_device.py [--parts check,speed,ops] [--minutes 8] [--out torch_device.json] [--device opencl:0]
+                                 [--models resnet50,gpt2] [--cells '*/infer/b1/*,*/train/*'] [--tiny]
 
+check  torchvision's networks of pytorch_dlprim's list, batch 2: gradients and evaluation against the cpu in f32, and of both against
+       f64, calls of the host; good where the device is off by no more than 1e-4 of the largest gradient, or no more than f32 itself
+speed  ResNet-50, VGG16, MobileNetV2, ViT-B/16 and GPT-2 (128 tokens, logits of the last), inference at batch 1, 16, 64 and training
+       at 64, f32, TF32, bf16: medians after warm-up, device ocl and cuda (else the cpu) in turns; ratio = the rival's time over ours
 ops    samples of torch's op_db on the device against the cpu, forward and gradient (needs expecttest): correct, native
-nets   torchvision's networks of pytorch_dlprim's list, batch 2: gradients and evaluation against the cpu, calls of the host
-speed  ResNet-50, VGG16, MobileNetV2, ViT-B/16 and GPT-2, inference at batch 1, 16, 64 and training at 64 (fp32, TF32, bf16):
-       device ocl and cuda, alternating; ratio = cuda's time over ours, above 1 facula is faster
 
-Each part stops when its share of --seconds is used and says what it did not reach.  A table is printed, --out gets JSON.
+--out is written again after each cell, so that a limit of time loses nothing; what was not reached is named.  Parts share --minutes
+as they come.  --tiny: small networks of the same layers, in a minute or two anywhere.
 """
 import argparse
 import collections
 import copy
 import json
 import os
-import statistics
 import sys
 import time
 import warnings
 
 NETS = ("alexnet resnet18 resnet50 convnext_small vgg16 squeezenet1_0 googlenet densenet161 inception_v3 shufflenet_v2_x1_0 mobilenet_v2 "
         "mobilenet_v3_large mobilenet_v3_small resnext50_32x4d wide_resnet50_2 mnasnet1_0 efficientnet_b0 efficientnet_b4 regnet_y_400mf vit_b_16").split()
+TINY_NETS = ["resnet50", "mobilenet_v2", "vit_b_16"]
 RANDOM = ("empty", "rand", "normal", "bernoulli", "multinomial", "uniform", "dropout", "rrelu", "exponential", "cauchy", "geometric", "log_normal",
           "poisson", "svd", "jiterator", "sparse", "nested", "pca_lowrank", "eig", "qr", "fractional")
+SHARES = {"check": 0.35, "speed": 0.5, "ops": 0.15}
+GOOD = 1e-4                 # of the largest gradient
+
+
+def words(text):
+    return [w for w in text.split(",") if w]
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--out")
-    p.add_argument("--seconds", type=float, default=420)
+    p.add_argument("--minutes", type=float, default=8)
     p.add_argument("--device", help="of facula.torch.devices(): becomes ocl:0")
-    p.add_argument("--parts", default="ops,nets,speed")
-    p.add_argument("--nets")
+    p.add_argument("--parts", type=words, default="check,speed,ops")
+    p.add_argument("--models", type=words, default="", help="of speed, or of check")
+    p.add_argument("--cells", type=words, default="", help="patterns of cells: NETWORK/infer|train/bN/f32|tf32|bf16")
+    p.add_argument("--seconds", type=float, default=0.6, help="of measuring, for each device of a cell")
     p.add_argument("--ops", type=int, default=0, help="at most so many operators; 0: all")
-    p.add_argument("--size", type=int, default=128, help="of images in nets")
+    p.add_argument("--size", type=int, default=128, help="of images in check")
+    p.add_argument("--tiny", action="store_true")
     return p.parse_args()
 
 
@@ -47,6 +58,10 @@ import torch.nn.functional as F  # noqa: E402
 from torch.utils._pytree import tree_map  # noqa: E402
 
 import facula.torch as ft  # noqa: E402
+
+if ft.ocl is None:
+    sys.exit("torch_device.py: device ocl is not there, see the warning above")
+import torch_cells  # noqa: E402
 
 warnings.filterwarnings("ignore")
 
@@ -86,15 +101,16 @@ def one_op(op, samples=4):
     return "native" if sum(n for n, _ in ft.explain()["device_fallbacks"].values()) == before else "host"
 
 
-def ops(until):
+def ops(left, keep):
+    """Counts of op_db's entries and what is wrong."""
     try:
         from torch.testing._internal.common_methods_invocations import op_db
     except ImportError as missing:
         return {"skipped": str(missing)}
     counts, wrong = collections.Counter(), {}
     todo = [op for op in op_db if not any(s in op.name for s in RANDOM) and op.supports_dtype(torch.float32, "cpu")]
-    for op in todo[:A.ops or None]:
-        if time.time() > until:
+    for op in todo[:A.ops or (40 if A.tiny else None)]:
+        if left() <= 0:
             counts["not reached"] += 1
             continue
         try:
@@ -115,164 +131,91 @@ def ops(until):
 # ---- networks --------------------------------------------------------------------------------------------------
 
 
-def network(name, classes=10):
-    import torchvision
-    how = {"aux_logits": False, "init_weights": False} if name in ("googlenet", "inception_v3") else {}
-    net = getattr(torchvision.models, name)(weights=None, num_classes=classes, **how)
-    for m in net.modules():
-        if isinstance(m, torch.nn.Dropout):
-            m.p = 0.0
-        if "StochasticDepth" in type(m).__name__:
-            m.p = 0.0
-    return net
+def gradients(net, x, y):
+    F.cross_entropy(net(x), y).backward()
+    return [p.grad for p in net.parameters() if p.grad is not None]
+
+
+def apart(got, want, top):
+    """The largest difference of two lists of gradients, over the largest gradient."""
+    return max((a.cpu().double() - b.cpu().double()).abs().max().item() for a, b in zip(got, want)) / top
+
+
+def evaluated(net, x):
+    with torch.no_grad():
+        return net.eval()(x).cpu().double()
 
 
 def one_net(name):
+    """How far the device and the cpu are from each other and from f64."""
     torch.manual_seed(0)
-    size = 224 if name == "vit_b_16" else A.size
-    plain, began = network(name), time.time()
-    mine = copy.deepcopy(plain).to("ocl")
+    vit = name == "vit_b_16"
+    size = (32 if vit else 64) if A.tiny else 224 if vit else A.size
+    plain, began = torch_cells.network(name, 10, A.tiny), time.time()
+    mine, truth = copy.deepcopy(plain).to("ocl"), copy.deepcopy(plain).double()
     x, y = torch.randn(2, 3, size, size), torch.tensor([1, 2])
-    host = sum(n for n, _ in ft.explain()["device_fallbacks"].values())
-    F.cross_entropy(plain(x), y).backward()
-    F.cross_entropy(mine(x.to("ocl")), y.to("ocl")).backward()
-    pairs = [(p.grad, q.grad.cpu()) for p, q in zip(plain.parameters(), mine.parameters()) if p.grad is not None]
-    top = max(p.abs().max().item() for p, _ in pairs)
-    off = max((p - q).abs().max().item() for p, q in pairs) / top
-    plain.eval(), mine.eval()
-    with torch.no_grad():
-        away = (plain(x) - mine(x.to("ocl")).cpu()).abs().max().item()
-    host = sum(n for n, _ in ft.explain()["device_fallbacks"].values()) - host
-    return {"gradient": off, "eval": away, "host_calls": host, "seconds": round(time.time() - began, 1)}
-
-
-def nets(until):
-    out = {}
-    for name in (A.nets.split(",") if A.nets else NETS):
-        if time.time() > until:
-            out[name] = {"skipped": "no time"}
-            continue
-        try:
-            out[name] = one_net(name)
-        except Exception as error:
-            out[name] = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
-        say(f"{name:20s}", " ".join(f"{k} {v:.2g}" if isinstance(v, float) else f"{k} {v}" for k, v in out[name].items()))
-    return out
-
-
-# ---- speed -----------------------------------------------------------------------------------------------------
-
-
-def gpt2():
-    import transformers
-    config = transformers.GPT2Config(attn_pdrop=0, embd_pdrop=0, resid_pdrop=0, use_cache=False)
-    return transformers.GPT2LMHeadModel(config)
-
-
-def wait(device):
-    (torch.ocl if device.startswith("ocl") else torch.cuda if device == "cuda" else None or torch.cpu).synchronize()
-
-
-def workload(name, device, batch, train, dtype):
-    """A function that does the work once."""
-    torch.manual_seed(0)
-    text = name == "gpt2"
-    net = (gpt2() if text else network(name, 1000)).to(device)
-    net.train(train)
-    x = torch.randint(50000, (batch, 128)).to(device) if text else torch.randn(batch, 3, 224, 224).to(device)
-    y = torch.randint(1000, (batch,)).to(device)
-    opt = torch.optim.SGD(net.parameters(), lr=1e-3)
-    kind = device.split(":")[0]
-
-    def forward():
-        with torch.autocast(kind, dtype=torch.bfloat16, enabled=dtype == "bf16"):
-            return net(x, labels=x).loss if text and train else net(x).logits[:, -1] if text else net(x)
-
-    def step():
-        if not train:
-            with torch.no_grad():
-                return forward()
-        opt.zero_grad()
-        loss = forward() if text else F.cross_entropy(forward().float(), y)
-        loss.backward()
-        opt.step()
-        return loss
-    return step
-
-
-def timed(step, device, seconds):
-    step()
-    wait(device)
-    took, began = [], time.time()
-    while len(took) < 3 or time.time() - began < seconds and len(took) < 50:
-        t = time.perf_counter()
-        step()
-        wait(device)
-        took.append(time.perf_counter() - t)
-    return statistics.median(took)
-
-
-def one_speed(name, batch, train, dtype, devices, seconds):
-    row = {}
-    if torch.cuda.is_available():
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = dtype == "tf32"
-    steps = {}
-    for d in devices:
-        try:
-            steps[d] = workload(name, d, batch, train, dtype)
-            timed(steps[d], d, 0)                   # plans and compiles
-        except Exception as error:
-            steps.pop(d, None)
-            row[d] = f"{type(error).__name__}: {str(error)[:120]}"
-    for _ in range(2):                              # alternating
-        for d, step in steps.items():
-            row[d] = min(row.get(d, 1e9), timed(step, d, seconds))
-    if all(isinstance(row.get(d), float) for d in ("ocl", "cuda")):
-        row["ratio"] = row["cuda"] / row["ocl"]
+    host = torch_cells.host_calls()
+    here = gradients(mine, x.to("ocl"), y.to("ocl"))
+    away = evaluated(mine, x.to("ocl"))
+    row = {"host_calls": torch_cells.host_calls() - host, "seconds": round(time.time() - began, 1)}
+    f32, f64 = gradients(plain, x, y), gradients(truth, x.double(), y)
+    top = max(g.abs().max().item() for g in f64)
+    row.update(gradient=apart(here, f32, top), gradient_f64=apart(here, f64, top), cpu_f64=apart(f32, f64, top))
+    # all networks saw one batch of training, so their statistics are equal but for rounding
+    want, exact = evaluated(plain, x), evaluated(truth, x.double())
+    row.update(eval=torch_cells.off(away, want), eval_f64=torch_cells.off(away, exact), eval_cpu_f64=torch_cells.off(want, exact))
+    row["good"] = row["gradient"] <= GOOD or row["gradient_f64"] <= 2 * row["cpu_f64"]
     return row
 
 
-def speed(until):
-    devices = ["ocl"] + (["cuda"] if torch.cuda.is_available() else ["cpu"])
-    cells = [(n, b, False, t) for t in ("tf32", "fp32", "bf16") for b in (1, 16, 64) for n in ("resnet50", "vgg16", "mobilenet_v2", "vit_b_16", "gpt2")]
-    cells += [(n, 64, True, "tf32") for n in ("resnet50", "vgg16", "mobilenet_v2", "vit_b_16", "gpt2")]
-    cells.sort(key=lambda c: (c[3] != "tf32", c[1] != 1 and not c[2]))
-    if devices[1] == "cpu":
-        cells = [c for c in cells if c[1] == 1 and c[3] == "fp32" and c[0] != "vgg16"]
-    out = {}
-    for name, batch, train, dtype in cells:
-        key = f"{name} {'train' if train else 'infer'} b{batch} {dtype}"
-        if time.time() > until:
-            out[key] = {"skipped": "no time"}
+def check(left, keep):
+    rows = {}
+    torch_cells.numbers("f32")
+    for name in A.models or (TINY_NETS if A.tiny else NETS):
+        if left() <= 0:
+            rows[name] = {"skipped": "no time"}
             continue
-        out[key] = one_speed(name, batch, train, dtype, devices, 0.5)
-        say(f"{key:32s}", " ".join(f"{k} {1e3 * v:.3g} ms" if k != "ratio" and isinstance(v, float) else f"{k} {v:.2f}" if isinstance(v, float)
-                                   else f"{k} {v}" for k, v in out[key].items()))
-    ratios = [r["ratio"] for r in out.values() if "ratio" in r]
-    if ratios:
-        say("ratio: mean", round(statistics.mean(ratios), 2), "least", round(min(ratios), 2), "of", len(ratios), "cells")
-    return out
+        try:
+            rows[name] = one_net(name)
+        except Exception as error:
+            rows[name] = {"error": f"{type(error).__name__}: {str(error)[:200]}", "good": False}
+        torch.ocl.empty_cache()
+        say(f"{name:20s}", " ".join(f"{k} {v:.2g}" if isinstance(v, float) else f"{k} {v}" for k, v in rows[name].items()))
+        keep(rows)
+    say("networks:", sum(r.get("good", False) for r in rows.values()), "of", len(rows), "good")
+    return rows
+
+
+def speed(left, keep):
+    return torch_cells.speed(left, say, keep, A.models or torch_cells.MODELS, A.cells, 0.1 if A.tiny else A.seconds, A.tiny)
 
 
 def main():
-    if ft.ocl is None:
-        sys.exit("torch_device.py: device ocl is not there, see the warning above")
-    began, result = time.time(), {"torch": torch.__version__, "devices": ft.devices()}
-    say("devices:", ", ".join(f"ocl:{k} is {d}" for k, d in enumerate(ft.devices())))
-    parts = A.parts.split(",")
-    share = {"ops": 0.25, "nets": 0.35, "speed": 0.4}
-    end = began
-    for part in parts:
-        end = max(time.time(), end) + A.seconds * share[part] / sum(share[p] for p in parts)
-        result[part] = {"ops": ops, "nets": nets, "speed": speed}[part](min(end, began + A.seconds))
+    began = time.time()
+    result = {"torch": torch.__version__, "devices": ft.devices(), "cuda": torch.cuda.is_available() and torch.cuda.get_device_name()}
+    say("devices:", ", ".join(f"ocl:{k} is {d}" for k, d in enumerate(ft.devices())), "beside", result["cuda"] or "the cpu")
+
+    def save():
         if A.out:
-            with open(A.out, "w") as f:
+            with open(A.out + ".new", "w") as f:
                 json.dump(result, f, indent=1)
+            os.replace(A.out + ".new", A.out)
+
+    end = began
+    for k, part in enumerate(A.parts):
+        rest = began + 60 * A.minutes - time.time()
+        end = time.time() + rest * SHARES[part] / sum(SHARES[p] for p in A.parts[k:])
+
+        def keep(rows, part=part):
+            result[part] = rows
+            result["recorder"] = torch.ocl.stats()
+            save()
+        keep({"check": check, "speed": speed, "ops": ops}[part](lambda: end - time.time(), keep))
     say(ft.explain())
-    result["recorder"] = torch.ocl.stats()
-    if A.out:
-        with open(A.out, "w") as f:
-            json.dump(result, f, indent=1)
+    bad = A.tiny and [name for name, row in result.get("check", {}).items() if not row.get("good")]
+    bad = bad or A.tiny and [key for key, row in result.get("speed", {}).get("rows", {}).items() if "ocl_error" in row]
+    if bad:
+        sys.exit(f"torch_device.py: wrong: {', '.join(bad)}")
 
 
 main()

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = ("device", "memory", "record", "host", "flush", "ops")
+FILES = ("device", "memory", "record", "host", "flush", "ops", "precision", "attention")
 
 
 class BuildError(RuntimeError):

@@ -164,7 +164,10 @@ class Module:
         torch.ops.ocl.memory_reset_peak()
 
     def empty_cache(self) -> None:
-        """Gives memory back that is kept for later tensors."""
+        """Gives memory back that is kept for later tensors, and programs that are kept for segments that come again."""
+        torch.ops.ocl.flush()
+        torch.ops.ocl.forget_plans()
+        _state["builder"].drop_retired()
         torch.ops.ocl.memory_trim()
         for name in self._names:
             _facula.Device(name).trim()
@@ -180,6 +183,18 @@ class Module:
         """Each call runs when it is made: for debugging, errors come where they arise."""
         torch.ops.ocl.flush()
         torch.ops.ocl.set_each(on)
+
+    def set_precision(self, precision: str | None) -> None:
+        """Of products and convolutions of float32: "default" (1e-5 of the largest, fast algorithms), "highest" (3e-6), "high" (TF32),
+        "medium" (bfloat16); None: as torch.set_float32_matmul_precision says, whose "highest" is our default."""
+        known = (None, "default", "highest", "high", "medium")
+        if precision not in known:
+            raise ValueError(f"precision is None, default, highest, high or medium, not {precision!r}")
+        torch.ops.ocl.set_precision(known.index(precision) - 1)
+
+    def get_precision(self) -> str:
+        """In which products are recorded now."""
+        return str(torch.ops.ocl.precision())
 
     # -- DLPack, whose own protocol knows only devices of torch's list
 

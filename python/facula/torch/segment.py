@@ -263,7 +263,7 @@ class Piece:
             else:
                 self.g.builder.output(f"y{slot}", v.id)
                 out.append((0, slot, v.dt, v.shape))
-        program = _facula.Program(self.g.builder.finish(), device)
+        program = _facula.Program(self.g.builder.finish(), device, precision=self.segment["precision"])
         code = [0, program.address(), len(self.ports)]
         for port in self.ports:
             code += _port(port)
@@ -298,14 +298,22 @@ class Translation:
         self.code: list[list[int]] = []
         self.programs: list[Any] = []
         self.fixed: set[int] = set()
-        self.alive = {k for k, s in enumerate(segment["states"]) if s[1]}
-        self.later: list[set[int]] = [set()] * (len(self.calls) + 1)
+        self.live: list[set[int]] = [set()] * (len(self.calls) + 1)     # before each call: states that matter from there on
+        self.live[-1] = {k for k, s in enumerate(segment["states"]) if s[1]}
         for k in range(len(self.calls) - 1, -1, -1):
-            self.later[k] = self.later[k + 1] | _slots(self.calls[k]["a"]) | _slots(self.calls[k]["y"])
+            self.live[k] = self.live[k + 1] | (_slots(self.calls[k]["a"]) if self.matters(k) else set())
+
+    def matters(self, k: int) -> bool:
+        """A call writes what is kept or read later, or writes nothing and is there for its errors."""
+        c = self.calls[k]
+        written = _slots(c["y"]) | _slots([a for a, w in zip(c["a"], c["w"]) if w])
+        return not written or bool(written & self.live[k + 1])
 
     def run(self) -> None:
         piece = self._new()
         for k, c in enumerate(self.calls):
+            if not self.matters(k):
+                continue
             try:
                 piece.call(k, c)
             except Refused as refused:
@@ -319,7 +327,7 @@ class Translation:
         return Piece(self.segment, self.host_double)
 
     def _end(self, piece: Piece, at: int, broken: bool) -> None:
-        if not piece.calls:
+        if not piece.written & self.live[at]:
             return
         if broken:                                  # what was written of the call that failed is forgotten
             again = self._new()
@@ -327,7 +335,7 @@ class Translation:
                 again.call(k, self.calls[k])
             piece = again
         try:
-            code, program = piece.program(self.device, self.alive | self.later[at])
+            code, program = piece.program(self.device, self.live[at])
         except _facula.Error as error:
             for k in piece.calls:
                 self.why.setdefault(self.calls[k]["op"].removeprefix("aten::"), str(error))
@@ -347,10 +355,14 @@ class Builder:
         self.why: dict[str, str] = {}
         self.next = 1
 
+    def drop_retired(self) -> None:
+        """Frees programs that the shim no longer runs."""
+        for old in self.ops.retired():
+            self.kept.pop(old, None)
+
     def __call__(self, text: bytes) -> int:
         try:
-            for old in self.ops.retired():
-                self.kept.pop(old, None)
+            self.drop_retired()
             segment = json.loads(text)
             device = self.devices[segment["device"]]
             t = Translation(segment, device, device.name == "cpu", self.why)

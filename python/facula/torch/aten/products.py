@@ -160,32 +160,34 @@ def convolution_backward_overrideable(g: Graph, dy: Value, x: Value, w: Value, *
 # ---- attention -------------------------------------------------------------------------------------------------
 
 
-def _heads(g: Graph, q: Value, k: Value, v: Value, mask: Value | None, causal: bool, scale: float | None) -> dict[str, Any]:
+def _heads(q: Value, k: Value, v: Value, causal: bool, scale: float | None, dropout: float) -> dict[str, Any]:
     _floats(q, k, v)
+    if dropout:
+        raise Refused("dropout in attention")
     if q.rank != 4 or k.rank != 4 or not q.count or not k.count:
         raise Refused("attention of other dims than four")
-    if causal and q.shape[2] != k.shape[2]:
-        raise Refused("causal attention of different lengths")
     return {"causal": causal, "scale": scale if scale is not None else 1 / math.sqrt(q.shape[-1])}
+
+
+def _mask(g: Graph, mask: Value | None, k: Value) -> Value | None:
+    """One number for all keys is spread over them: a mask that is too short would hide keys."""
+    return mask if mask is None else g.expand(mask, mask.shape[:-1] + (k.shape[2],))
 
 
 @row("_scaled_dot_product_flash_attention_for_cpu")
 def flash_for_cpu(g: Graph, q: Value, k: Value, v: Value, dropout: float = 0.0, causal: bool = False, attn_mask: Value | None = None,
                   scale: float | None = None) -> list[Any]:
-    if dropout:
-        raise Refused("dropout in attention")
-    how = _heads(g, q, k, v, attn_mask, causal, scale)
-    y, *_, lse = g.ops("attention", q, k, v, attn_mask, results=5, **how)
+    how = _heads(q, k, v, causal, scale, dropout)
+    y, *_, lse = g.ops("attention", q, k, v, _mask(g, attn_mask, k), results=5, **how)
     return [y, lse]
 
 
 @row("_scaled_dot_product_flash_attention_for_cpu_backward")
 def flash_for_cpu_backward(g: Graph, dy: Value, q: Value, k: Value, v: Value, y: Value, lse: Value, dropout: float, causal: bool,
                            attn_mask: Value | None = None, scale: float | None = None) -> list[Any]:
-    if dropout:
-        raise Refused("dropout in attention")
-    how = _heads(g, q, k, v, attn_mask, causal, scale)
-    return g.ops("attention_grad", q, k, v, y, dy, g.cast(lse, "f32") if q.dt != "f64" else lse, attn_mask, results=3, **how)
+    how = _heads(q, k, v, causal, scale, dropout)
+    lse = g.cast(lse, "f32") if q.dt != "f64" else lse
+    return g.ops("attention_grad", q, k, v, y, dy, lse, _mask(g, attn_mask, k), results=3, **how)
 
 
 @row("_scaled_dot_product_attention_math")

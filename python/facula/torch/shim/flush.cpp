@@ -3,6 +3,7 @@
 // that torch's CPU kernels compute.
 #include "flush.h"
 #include <ATen/Functions.h>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -88,6 +89,12 @@ std::vector<int64_t> retired() {
 static void retire(const Variant& v) {
   retired_.push_back(v.plain.id);
   if (v.bound.id) retired_.push_back(v.bound.id);
+}
+void forget_plans() {
+  std::lock_guard<std::recursive_mutex> g(rec().mu);
+  for (auto& [key, e] : entries)
+    for (auto& v : e.variants) retire(v);
+  entries.clear();
 }
 
 // ---- the segment as JSON
@@ -198,6 +205,7 @@ struct Run {                                        // a segment that is being c
   std::vector<State*> states;
   std::vector<Num> numbers;
   int device = 0;
+  const char* precision = "default";
   ~Run() {
     for (auto& c : calls) drop(c);
     for (State* s : states) state_drop(s);
@@ -210,7 +218,7 @@ void drop(Call& c) {
 
 static std::string json(const Run& run, const std::vector<uint8_t>& varying, const std::vector<uint8_t>& fixed,
                         const Plan* bind_to, const std::vector<uint32_t>& bind) {
-  std::string o = "{\"device\":" + std::to_string(run.device) + ",\"states\":[";
+  std::string o = "{\"device\":" + std::to_string(run.device) + ",\"precision\":\"" + run.precision + "\",\"states\":[";
   for (size_t i = 0; i < run.states.size(); i++)
     o += (i ? ",[" : "[") + std::to_string(run.states[i]->bytes) + (run.states[i]->alive ? ",1]" : ",0]");
   o += "],\"numbers\":[";
@@ -449,29 +457,31 @@ static Variant& variant_of(Run& run, Entry& e) {
   return e.variants.back();
 }
 
-void flush(const char*) {
-  auto& R = rec();
-  std::lock_guard<std::recursive_mutex> g(R.mu);
-  if (R.calls.empty()) return;
-  Run run;
-  run.calls.swap(R.calls);
-  run.states.swap(R.states);
-  for (State* s : run.states) s->refs++;
-  run.device = R.device;
-  uint64_t h = mix(R.hash, run.device);
-  R.segment++;
-  R.next_value = 0;
-  R.hash = 0;
-  R.flushes++;
-  for (State* s : run.states) h = mix(h, s->alive);
-  for (auto& c : run.calls) numbers_of(c, run.numbers);
-  if (entries.size() > 1024) {
-    for (auto& [key, e] : entries)
-      for (auto& v : e.variants) retire(v);
-    entries.clear();
+// Whether a call writes what is kept, or writes nothing and is there for its errors.
+static bool matters(const Call& c) {
+  bool writes = !c.out.empty(), kept = false;
+  for (auto& o : c.out) kept |= o.s && o.s->alive;
+  each_ref(c, [&](size_t i, size_t k) {
+    if (!c.op->writes[i]) return;
+    writes = true;
+    kept |= c.in[k].s && c.in[k].s->alive;
+  });
+  return kept || !writes;
+}
+
+// A segment that failed leaves what was there; what it should have made is lost.
+static void lose(const Run& run) {
+  auto mark = [](State* s) { if (s && !s->block) s->lost = true; };
+  for (auto& c : run.calls) {
+    for (auto& o : c.out) mark(o.s);
+    each_ref(c, [&](size_t i, size_t k) { if (c.op->writes[i]) mark(c.in[k].s); });
   }
+}
+
+static void compute(Run& run, uint64_t key) {
+  auto& R = rec();
   uint64_t before = R.builds;
-  Variant& v = variant_of(run, entries[h]);
+  Variant& v = variant_of(run, entries[key]);
   if (R.builds == before) R.replays++;
   if (still_held(run, v)) {
     run_plan(run, v.bound);
@@ -481,12 +491,39 @@ void flush(const char*) {
   if (!bind.empty()) {
     v.binds++;
     if (v.bound.id) retired_.push_back(v.bound.id);
-    v.bound = build(run, v.varying, entries[h].fixed, &v.plain, bind);
+    v.bound = build(run, v.varying, entries[key].fixed, &v.plain, bind);
     hold(run, v);
     run_plan(run, v.bound);
     return;
   }
   run_plan(run, v.plain);
   for (uint32_t k = 0; k < run.states.size(); k++) v.seen[k].writes = run.states[k]->writes;
+}
+
+void flush(const char*) {
+  auto& R = rec();
+  std::lock_guard<std::recursive_mutex> g(R.mu);
+  if (R.calls.empty()) return;
+  Run run;
+  run.calls.swap(R.calls);
+  run.states.swap(R.states);
+  for (State* s : run.states) s->refs++;
+  run.device = R.device;
+  run.precision = precision_name(R.precision);
+  uint64_t h = mix(mix(R.hash, run.device), R.precision + 1);
+  R.segment++;
+  R.next_value = 0;
+  R.hash = 0;
+  R.precision = PRECISION_OPEN;
+  R.flushes++;
+  if (std::none_of(run.calls.begin(), run.calls.end(), matters)) return;
+  for (State* s : run.states) h = mix(h, s->alive);
+  for (auto& c : run.calls) numbers_of(c, run.numbers);
+  if (entries.size() > 1024) forget_plans();
+  try { compute(run, h); }
+  catch (...) {
+    lose(run);
+    throw;
+  }
 }
 }  // namespace ocl

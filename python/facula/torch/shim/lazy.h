@@ -49,6 +49,7 @@ struct State {
   uint64_t segment = 0;           // in which `value` and `slot` have a meaning
   uint32_t value = 0, slot = 0;
   uint64_t writes = 0;
+  bool lost = false;              // what should have made its first contents failed
   std::atomic<int> refs{1};       // of the storage, and one of each recorded use
   std::atomic<bool> alive{true};  // the storage exists: contents survive a flush
 };
@@ -78,6 +79,7 @@ struct OpInfo {
   c10::SmallVector<uint8_t, 4> retlist; // the result is a list
   bool fresh = false, pointwise = false, dynamic = false, random = false, has_out = false;
   bool lift = false;                    // its floating-point arguments are numbers, not structure
+  bool product = false;                 // torch's switch of precision speaks of it
   explicit OpInfo(const c10::OperatorHandle& o);
 };
 
@@ -91,6 +93,19 @@ struct Call {
   int device = 0;
 };
 
+// Of the products of a segment: open until the first of them is recorded.  See precision.cpp.
+enum Precision {
+  PRECISION_OPEN = -1,
+  PRECISION_DEFAULT,
+  PRECISION_HIGHEST,
+  PRECISION_HIGH,
+  PRECISION_MEDIUM
+};
+const char* precision_name(int);                    // as the library calls it
+Precision precision_now();                          // as torch's switch says, or set_precision()
+void set_precision(int64_t);                        // PRECISION_OPEN: torch's switch
+bool is_product(const std::string& name);           // of an overload
+
 struct Recorder {
   std::recursive_mutex mu;
   std::vector<Call> calls;
@@ -98,7 +113,7 @@ struct Recorder {
   uint64_t segment = 1, hash = 0;
   uint64_t last[8] = {0};               // of the last calls
   uint32_t next_value = 0;
-  int device = 0;
+  int device = 0, precision = PRECISION_OPEN;
   bool each = false;                    // a flush after each call
   size_t most = 4096;
   uint64_t flushes = 0, recorded = 0, infers = 0, hits = 0, builds = 0, replays = 0;

@@ -121,6 +121,7 @@ void block_drop(Block* b) {
 }
 void* state_memory(State* s) {
   if (!s->block) {
+    TORCH_CHECK(!s->lost, "ocl: these contents were lost: the calls that should have made them failed earlier");
     s->block = block_new(s->bytes);
     memset(s->block->p, 0, s->bytes);
   }

@@ -155,6 +155,7 @@ static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool 
     }
     std::lock_guard<std::recursive_mutex> g(R.mu);
     if (other) flush("another device");
+    if ((size_t)dst.numel() * dst.itemsize() == to->bytes) to->lost = false;
     Below b;
     host_of(ref_of(dst)).copy_(host_of(ref_of(self)));
     state_wrote(to);
@@ -319,6 +320,9 @@ TORCH_LIBRARY(ocl, m) {
   m.def("set_device_count", [](int64_t n) { set_device_count((int)n); });
   m.def("set_device", [](int64_t n) { set_current_device((int)n); });
   m.def("current_device", []() -> int64_t { return current_device(); });
+  m.def("forget_plans", &forget_plans);
+  m.def("set_precision", &set_precision);
+  m.def("precision", []() -> std::string { return precision_name(precision_now()); });
   m.def("set_each", [](bool on) { rec().each = on; });
   m.def("stats", &stats);
   m.def("memory", &memory);

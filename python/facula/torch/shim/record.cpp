@@ -37,6 +37,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
   lift = sc.name().rfind("aten::_fused_", 0) == 0;
   name = sc.name() + (sc.overload_name().empty() ? "" : "." + sc.overload_name());
   id = std::hash<std::string>()(name);
+  product = is_product(sc.name());
   for (auto& a : sc.arguments()) {
     kind.push_back(kind_of(a));
     random |= kind.back() == GENERATOR;
@@ -342,6 +343,7 @@ void record(const OpInfo& I, Stack* stack) {
     std::lock_guard<std::recursive_mutex> g(R.mu);
     flush(I.name.c_str());
     count_fallback(I.name, why);
+    const Stack held(stack->end() - n, stack->end());       // nothing else may hold its arguments
     stack->erase(stack->end() - n, stack->end());
     run_on_host(c, stack);
   };
@@ -405,6 +407,11 @@ void record(const OpInfo& I, Stack* stack) {
     if (R.device != c.device) {
       flush("another device");
       R.device = c.device;
+    }
+    if (I.product) {
+      const int now = precision_now();
+      if (R.precision != PRECISION_OPEN && R.precision != now) flush("another precision");
+      R.precision = now;
     }
     append(R, std::move(c));
   }

@@ -174,21 +174,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_bits = { .name = "conv2d_basis/bits",
-                                       .op = &fac_op_conv2d_basis,
-                                       .rank = 960,
-                                       .offer = offer,
-                                       .make = make,
-                                       .done = done,
-                                       .pack_key = pack_key,
-                                       .pack = pack,
-                                       .run = run };
-const fac_solver fac_cpu_conv_codes = { .name = "conv2d_codes/bits",
-                                        .op = &fac_op_conv2d_codes,
-                                        .rank = 970,
-                                        .offer = offer,
-                                        .make = make,
-                                        .done = done,
-                                        .pack_key = pack_key,
-                                        .pack = pack,
-                                        .run = run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/bits", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,           \
+    .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_conv_bits = { SOLVER(conv2d_basis), .rank = 960 };
+const fac_solver fac_cpu_conv_codes = { SOLVER(conv2d_codes), .rank = 970 };

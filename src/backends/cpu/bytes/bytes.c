@@ -309,11 +309,24 @@ static place place_of(const job *j, int64_t group, int64_t at) {
                     (group * p->images + image) * p->P * p->Q + row * p->columns + q };
 }
 
-/* Strips first..last-1 of one panel. */
-static void panel_of(const job *j, int64_t group, int64_t panel, int64_t first, int64_t last) {
+/* Strips of one group, one after the other: where they begin is worked out once for all panels. */
+typedef struct strips {
+    int64_t group;
+    int n;
+    place at[STRIPS];
+} strips;
+
+static strips strips_of(const job *j, int64_t group, int64_t first, int64_t last) {
+    strips s = { .group = group, .n = (int)(last - first) };
+    for (int k = 0; k < s.n; k++) s.at[k] = place_of(j, group, first + k);
+    return s;
+}
+
+static void panel_of(const job *j, int64_t panel, const strips *of) {
     const fac_byte_product *p = j->p;
     const seen v = seen_of(p);
-    const int64_t width = 2 * p->kernels->lanes, at = (group * p->panels + panel) * width;
+    const int64_t width = 2 * p->kernels->lanes, shift = panel * width;
+    const int64_t row = of->group * p->panels + panel, at = row * width;
     fac_byte_tile t = { .x_pixel = p->stride[1] * v.column,
                         .x_row = p->dilation[0] * v.row,
                         .x_column = p->dilation[1] * v.column,
@@ -323,26 +336,26 @@ static void panel_of(const job *j, int64_t group, int64_t panel, int64_t first, 
                         .quads = p->quads,
                         .bias = j->bias + at,
                         .zero = j->zeros ? j->zero + at : NULL,
-                        .w = (const int8_t *)j->d->packed + (group * p->panels + panel) * p->panel,
+                        .w = (const int8_t *)j->d->packed + row * p->panel,
                         .factor = p->bytes ? j->factor + at : NULL,
                         .lo = j->lo,
                         .hi = j->hi,
                         .y_zero = j->y_zero,
                         .y_pixel = p->y.column * (int64_t)size_of(p),
-                        .columns = (int)least(width, p->K - panel * width),
+                        .columns = (int)least(width, p->K - shift),
                         .sum = p->sums_up ? &j->sum : NULL,
                         .z_pixel = p->z.column };
-    for (int64_t s = first; s < last; s += 2) {
-        const place a = place_of(j, group, s), b = place_of(j, group, s + 1 < last ? s + 1 : s);
-        const int64_t shift = panel * width * (int64_t)size_of(p);
-        t.x0 = a.x;
-        t.y0 = a.y + shift;
-        t.sum0 = j->sums + a.sum;
-        t.x1 = s + 1 < last ? b.x : NULL;
-        t.y1 = b.y + shift;
-        t.sum1 = j->sums + b.sum;
-        t.z0 = p->sums_up ? a.z + panel * width : NULL;
-        t.z1 = p->sums_up ? b.z + panel * width : NULL;
+    for (int s = 0; s < of->n; s += 2) {
+        const bool two = s + 1 < of->n;
+        const place *a = &of->at[s], *b = two ? a + 1 : a;
+        t.x0 = a->x;
+        t.y0 = a->y + shift * (int64_t)size_of(p);
+        t.sum0 = j->sums + a->sum;
+        t.x1 = two ? b->x : NULL;
+        t.y1 = b->y + shift * (int64_t)size_of(p);
+        t.sum1 = j->sums + b->sum;
+        t.z0 = p->sums_up ? a->z + shift : NULL;
+        t.z1 = p->sums_up ? b->z + shift : NULL;
         p->kernels->tile(&t);
     }
 }
@@ -350,18 +363,22 @@ static void panel_of(const job *j, int64_t group, int64_t panel, int64_t first, 
 static void by_panel(void *arg, int i, int thread) {
     const job *j = arg;
     const fac_byte_product *p = j->p;
+    const int64_t all = p->images * p->strips;
     (void)thread;
-    panel_of(j, i / p->panels, i % p->panels, 0, p->images * p->strips);
+    for (int64_t first = 0; first < all; first += STRIPS) {
+        const strips s = strips_of(j, i / p->panels, first, least(first + STRIPS, all));
+        panel_of(j, i % p->panels, &s);
+    }
 }
 
 static void by_strips(void *arg, int i, int thread) {
     const job *j = arg;
     const fac_byte_product *p = j->p;
-    const int64_t all = p->images * p->strips, blocks = up(all, STRIPS), group = i / blocks;
+    const int64_t all = p->images * p->strips, blocks = up(all, STRIPS);
     const int64_t first = i % blocks * STRIPS;
+    const strips s = strips_of(j, i / blocks, first, least(first + STRIPS, all));
     (void)thread;
-    for (int64_t panel = 0; panel < p->panels; panel++)
-        panel_of(j, group, panel, first, least(first + STRIPS, all));
+    for (int64_t panel = 0; panel < p->panels; panel++) panel_of(j, panel, &s);
 }
 
 static void depthwise_row(void *arg, int i, int thread) {

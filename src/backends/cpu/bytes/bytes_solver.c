@@ -98,8 +98,10 @@ static bool conv_product(const fac_problem *p, fac_byte_product *b) {
         const int64_t *z = p->in[FAC_QSUM_Z].layout.stride;
         b->sums_up = true;
         b->z_first = ((const fac_qlinear_conv_add_attrs *)p->node->attrs)->z_first;
-        b->z.image = z[0], b->z.group = K * z[1], b->z.channel = z[1];
-        b->z.row = z[2], b->z.column = z[3];
+        b->z.image = z[0];
+        b->z.group = K * z[1];
+        b->z.row = z[2];
+        b->z.column = z[3];
     }
     types_of(p, b);
     return true;
@@ -246,48 +248,11 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_integer = { .name = "conv_integer/bytes",
-                                          .op = &fac_op_conv_integer,
-                                          .rank = 990,
-                                          .offer = offer,
-                                          .make = make,
-                                          .done = done,
-                                          .pack_key = pack_key,
-                                          .pack = pack,
-                                          .run = run };
-const fac_solver fac_cpu_qlinear_conv = { .name = "qlinear_conv/bytes",
-                                          .op = &fac_op_qlinear_conv,
-                                          .rank = 1000,
-                                          .offer = offer,
-                                          .make = make,
-                                          .done = done,
-                                          .pack_key = pack_key,
-                                          .pack = pack,
-                                          .run = run };
-const fac_solver fac_cpu_qlinear_conv_add = { .name = "qlinear_conv_add/bytes",
-                                              .op = &fac_op_qlinear_conv_add,
-                                              .rank = 1005,
-                                              .offer = offer,
-                                              .make = make,
-                                              .done = done,
-                                              .pack_key = pack_key,
-                                              .pack = pack,
-                                              .run = run };
-const fac_solver fac_cpu_matmul_integer = { .name = "matmul_integer/bytes",
-                                            .op = &fac_op_matmul_integer,
-                                            .rank = 1010,
-                                            .offer = offer,
-                                            .make = make,
-                                            .done = done,
-                                            .pack_key = pack_key,
-                                            .pack = pack,
-                                            .run = run };
-const fac_solver fac_cpu_qlinear_matmul = { .name = "qlinear_matmul/bytes",
-                                            .op = &fac_op_qlinear_matmul,
-                                            .rank = 1020,
-                                            .offer = offer,
-                                            .make = make,
-                                            .done = done,
-                                            .pack_key = pack_key,
-                                            .pack = pack,
-                                            .run = run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/bytes", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,          \
+    .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_conv_integer = { SOLVER(conv_integer), .rank = 990 };
+const fac_solver fac_cpu_qlinear_conv = { SOLVER(qlinear_conv), .rank = 1000 };
+const fac_solver fac_cpu_qlinear_conv_add = { SOLVER(qlinear_conv_add), .rank = 1005 };
+const fac_solver fac_cpu_matmul_integer = { SOLVER(matmul_integer), .rank = 1010 };
+const fac_solver fac_cpu_qlinear_matmul = { SOLVER(qlinear_matmul), .rank = 1020 };

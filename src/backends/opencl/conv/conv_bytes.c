@@ -5,6 +5,7 @@
  * Weights become words in each run, which takes little beside the rest; x and y may lie in any
  * way, a result lies as x does. */
 #include <limits.h>
+#include <string.h>
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/product/gemm.h"
 #include "opencl_solvers.h"
@@ -67,13 +68,14 @@ static bool conv_geometry(fac_problem *p, bytes *b) {
     const fac_conv_geom *g = &b->g;
     if (!fac_conv_geometry_of(2, p->node->attrs, &p->in[0].type.dims, &p->in[1].type.dims, &b->g))
         return false;
-    b->C = g->C / g->groups, b->K = g->K / g->groups;
+    b->C = g->C / g->groups;
+    b->K = g->K / g->groups;
     fac_cl_lay_alike(&p->in[0], &p->out[0]);
     b->x = steps_of(&p->in[0], b->C);
     b->y = steps_of(&p->out[0], b->K);
     const int64_t taps = g->R * g->S;
-    b->w[0] = b->K * b->C * taps, b->w[1] = b->C * taps, b->w[2] = taps;
-    b->w[3] = g->S, b->w[4] = 1;
+    const int64_t w[] = { b->K * b->C * taps, b->C * taps, taps, g->S, 1 };
+    memcpy(b->w, w, sizeof w);
     return true;
 }
 
@@ -93,10 +95,12 @@ static bool matmul_geometry(fac_problem *p, bytes *b) {
     for (int k = 0; k < 2; k++) p->in[k].layout = fac_layout_plain(&p->in[k].type.dims);
     b->g.W = b->g.Q = rows;
     p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
-    b->C = C, b->K = K;
+    b->C = C;
+    b->K = K;
     b->x = (steps){ batch * rows * C, rows * C, 1, rows * C, C };
     b->y = (steps){ batch * rows * K, rows * K, 1, rows * K, K };
-    b->w[0] = C * K, b->w[1] = 1, b->w[2] = K, b->w[3] = b->w[4] = 0;
+    const int64_t steps_of_w[] = { C * K, 1, K, 0, 0 };
+    memcpy(b->w, steps_of_w, sizeof steps_of_w);
     return true;
 }
 
@@ -113,7 +117,8 @@ static bool measure(bytes *b) {
     if (b->alone) return true;
     b->w_sums = (size_t)weights * sizeof(int32_t);
     b->x_sums = (size_t)pixels * sizeof(int32_t);
-    b->w_words = b->w_sums * (size_t)b->words, b->x_words = b->x_sums * (size_t)b->words;
+    b->w_words = b->w_sums * (size_t)b->words;
+    b->x_words = b->x_sums * (size_t)b->words;
     return true;
 }
 
@@ -240,31 +245,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 3, add, out, err);
 }
 
-const fac_solver fac_cl_conv_integer = { .name = "conv_integer/dot",
-                                         .op = &fac_op_conv_integer,
-                                         .rank = 144,
-                                         .offer = offer,
-                                         .make = make,
-                                         .done = fac_cl_plan_done,
-                                         .run = fac_cl_plan_run };
-const fac_solver fac_cl_qlinear_conv = { .name = "qlinear_conv/dot",
-                                         .op = &fac_op_qlinear_conv,
-                                         .rank = 145,
-                                         .offer = offer,
-                                         .make = make,
-                                         .done = fac_cl_plan_done,
-                                         .run = fac_cl_plan_run };
-const fac_solver fac_cl_matmul_integer = { .name = "matmul_integer/dot",
-                                           .op = &fac_op_matmul_integer,
-                                           .rank = 146,
-                                           .offer = offer,
-                                           .make = make,
-                                           .done = fac_cl_plan_done,
-                                           .run = fac_cl_plan_run };
-const fac_solver fac_cl_qlinear_matmul = { .name = "qlinear_matmul/dot",
-                                           .op = &fac_op_qlinear_matmul,
-                                           .rank = 147,
-                                           .offer = offer,
-                                           .make = make,
-                                           .done = fac_cl_plan_done,
-                                           .run = fac_cl_plan_run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/dot", .op = &fac_op_##of, .offer = offer, .make = make,                          \
+    .done = fac_cl_plan_done, .run = fac_cl_plan_run
+const fac_solver fac_cl_conv_integer = { SOLVER(conv_integer), .rank = 144 };
+const fac_solver fac_cl_qlinear_conv = { SOLVER(qlinear_conv), .rank = 145 };
+const fac_solver fac_cl_matmul_integer = { SOLVER(matmul_integer), .rank = 146 };
+const fac_solver fac_cl_qlinear_matmul = { SOLVER(qlinear_matmul), .rank = 147 };

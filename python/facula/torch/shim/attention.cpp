@@ -1,0 +1,145 @@
+// Attention as one recorded call, and its gradient as another.  torch asks which form of scaled_dot_product_attention a device
+// has; where ours fits, its "overrideable" one is recorded as the cpu's flash attention, which has a row in the table.  Dropout,
+// f64, masks that learn and other dims than four stay torch's decomposition.  The fast paths of nn.MultiheadAttention and
+// nn.TransformerEncoderLayer are compositions of it.
+#include <ATen/Functions.h>
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/native/DispatchStub.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
+#include <torch/library.h>
+#include "lazy.h"
+
+namespace ocl {
+using OT = std::optional<at::Tensor>;
+static bool is_there(const OT& t) { return t && t->defined(); }
+
+// ---- which form
+static bool mask_fits(const at::Tensor& q, const at::Tensor& k, const OT& mask) {
+  if (!is_there(mask)) return true;
+  if (mask->requires_grad() && at::GradMode::is_enabled()) return false;
+  if (mask->scalar_type() != at::kBool && mask->scalar_type() != q.scalar_type()) return false;
+  const int64_t scores[4] = {q.size(0), q.size(1), q.size(2), k.size(2)};
+  if (mask->dim() < 1 || mask->dim() > 4) return false;
+  for (int64_t i = 1; i <= mask->dim(); i++) {
+    const int64_t n = mask->size(mask->dim() - i);
+    if (n != 1 && n != scores[4 - i]) return false;
+  }
+  return true;
+}
+static bool heads_fit(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool shared) {
+  if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || !q.numel() || !k.numel()) return false;
+  if (q.size(0) != k.size(0) || k.size(0) != v.size(0) || k.size(1) != v.size(1) || k.size(2) != v.size(2)) return false;
+  if (q.size(3) != k.size(3) || q.size(3) != v.size(3)) return false;
+  return shared ? q.size(1) % k.size(1) == 0 : q.size(1) == k.size(1);
+}
+static int64_t choice(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OT& mask, double dropout, bool,
+                      std::optional<double>, bool shared) {
+  const auto t = q.scalar_type();
+  const bool plain = t == at::kFloat || t == at::kHalf || t == at::kBFloat16;
+  const bool fits = plain && k.scalar_type() == t && v.scalar_type() == t && dropout == 0 && heads_fit(q, k, v, shared) &&
+                    mask_fits(q, k, mask) && at::globalContext().userEnabledOverrideableSDP();
+  return (int64_t)(fits ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
+}
+
+// ---- the two calls, their arguments by name: other versions of torch have more of them
+struct Arguments {
+  const c10::FunctionSchema& schema;
+  const Stack* stack;
+  const c10::IValue& at(const char* name) const {
+    auto i = schema.argumentIndexWithName(name);
+    TORCH_CHECK(i, "ocl: ", schema.name(), " has no argument ", name);
+    return (*stack)[stack->size() - schema.arguments().size() + *i];
+  }
+  at::Tensor tensor(const char* name) const { return at(name).isTensor() ? at(name).toTensor() : at::Tensor(); }
+  OT optional(const char* name) const {
+    auto t = tensor(name);
+    return t.defined() ? OT(t) : OT();
+  }
+  std::optional<double> scale() const { return at("scale").isDouble() ? std::optional<double>(at("scale").toDouble()) : std::nullopt; }
+};
+static void forward(const c10::OperatorHandle& op, Stack* stack) {
+  Arguments a{op.schema(), stack};
+  auto q = a.tensor("query"), k = a.tensor("key"), v = a.tensor("value");
+  TORCH_CHECK(a.at("dropout_p").toDouble() == 0, "ocl: attention as one call has no dropout");
+  auto [y, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, a.at("is_causal").toBool(), a.optional("attn_bias"),
+                                                                  a.scale());
+  stack->erase(stack->end() - op.schema().arguments().size(), stack->end());
+  stack->emplace_back(y);
+  stack->emplace_back(lse);
+  for (size_t i = 2; i < op.schema().returns().size(); i++) {
+    const bool tensor = op.schema().returns()[i].type()->kind() == c10::TypeKind::TensorType;
+    const bool queries = op.schema().returns()[i].name() == "max_q";
+    if (tensor) stack->emplace_back(at::Tensor());
+    else stack->emplace_back(queries ? q.size(2) : k.size(2));
+  }
+}
+static void backward(const c10::OperatorHandle& op, Stack* stack) {
+  Arguments a{op.schema(), stack};
+  auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      a.tensor("grad_out"), a.tensor("query"), a.tensor("key"), a.tensor("value"), a.tensor("out"), a.tensor("logsumexp"), 0.0,
+      a.at("is_causal").toBool(), a.optional("attn_bias"), a.scale());
+  stack->erase(stack->end() - op.schema().arguments().size(), stack->end());
+  for (auto& d : {dq, dk, dv, at::Tensor()}) stack->emplace_back(d);
+}
+
+// ---- the fast paths of nn.MultiheadAttention and nn.TransformerEncoderLayer, which are for inference
+// mask_type 0: queries by keys, 1: batch by keys, 2: batch by heads by queries by keys; true is masked out
+static OT mask_of(const OT& mask, std::optional<int64_t> type, int64_t batch, int64_t heads, int64_t n) {
+  if (!is_there(mask)) return {};
+  at::Tensor m = *mask;
+  if (type.value_or(2) == 1) m = m.view({batch, 1, 1, n});
+  else if (m.dim() == 3) m = m.view({batch, heads, n, n});
+  return m.scalar_type() == at::kBool ? m.logical_not() : m;
+}
+static std::tuple<at::Tensor, at::Tensor> multi_head(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, int64_t dim,
+                                                     int64_t heads, const at::Tensor& w, const at::Tensor& b, const at::Tensor& wo,
+                                                     const at::Tensor& bo, const OT& mask, bool weights, bool average,
+                                                     std::optional<int64_t> type) {
+  const int64_t batch = query.size(0), n = query.size(1), each = dim / heads;
+  auto ws = w.chunk(3, 0), bs = b.chunk(3, 0);
+  auto part = [&](const at::Tensor& x, int i) { return at::linear(x, ws[i], bs[i]).view({x.size(0), x.size(1), heads, each}).transpose(1, 2); };
+  auto q = part(query, 0), k = part(key, 1), v = part(value, 2);
+  auto m = mask_of(mask, type, batch, heads, n);
+  at::Tensor y, shown;
+  if (!weights) y = at::scaled_dot_product_attention(q, k, v, m);
+  else {
+    auto scores = at::matmul(q / std::sqrt((double)each), k.transpose(-2, -1));
+    if (m) scores = m->scalar_type() == at::kBool ? scores.masked_fill(m->logical_not(), -INFINITY) : scores + *m;
+    shown = scores.softmax(-1);
+    y = at::matmul(shown, v);
+    if (average) shown = shown.mean(1);
+  }
+  return {at::linear(y.transpose(1, 2).reshape({batch, n, dim}), wo, bo), shown};
+}
+static at::Tensor encoder_layer(const at::Tensor& src, int64_t dim, int64_t heads, const at::Tensor& w, const at::Tensor& b,
+                                const at::Tensor& wo, const at::Tensor& bo, bool gelu, bool norm_first, double eps, const at::Tensor& g1,
+                                const at::Tensor& b1, const at::Tensor& g2, const at::Tensor& b2, const at::Tensor& f1,
+                                const at::Tensor& c1, const at::Tensor& f2, const at::Tensor& c2, const OT& mask,
+                                std::optional<int64_t> type) {
+  auto norm = [&](const at::Tensor& x, const at::Tensor& g, const at::Tensor& c) { return at::layer_norm(x, {dim}, g, c, eps); };
+  auto attend = [&](const at::Tensor& x) { return std::get<0>(multi_head(x, x, x, dim, heads, w, b, wo, bo, mask, false, true, type)); };
+  auto feed = [&](const at::Tensor& x) {
+    auto h = at::linear(x, f1, c1);
+    return at::linear(gelu ? at::gelu(h) : at::relu(h), f2, c2);
+  };
+  if (norm_first) {
+    auto x = src + attend(norm(src, g1, b1));
+    return x + feed(norm(x, g2, b2));
+  }
+  auto x = norm(src + attend(src), g1, b1);
+  return norm(x + feed(x), g2, b2);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_scaled_dot_product_fused_attention_overrideable", torch::CppFunction::makeFromBoxedFunction<&forward>());
+  m.impl("_scaled_dot_product_fused_attention_overrideable_backward", torch::CppFunction::makeFromBoxedFunction<&backward>());
+  m.impl("_native_multi_head_attention", TORCH_FN(multi_head));
+  m.impl("_transformer_encoder_layer_fwd", TORCH_FN(encoder_layer));
+}
+}  // namespace ocl
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &ocl::choice);
+}
