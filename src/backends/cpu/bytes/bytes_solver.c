@@ -164,7 +164,7 @@ static const ports *ports_of(const fac_node *n) {
 
 /* Images of few channels, as they are loaded, are read as they are. */
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
-    plan q;
+    plan q = { 0 };
     if (p->node->body[0]) return false;
     if (is_conv(p)) {
         const bool few = p->in[0].type.dims.d[1] <= FEW_CHANNELS && !p->in[0].layout.block;
@@ -183,17 +183,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->work = fac_byte_work(&q.p);
     o->seconds = fac_byte_seconds(&q.p);
     if (p->in[1].time == FAC_RUN) o->seconds += (double)o->packed[1] / PACK_BYTES;
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    if (!settle(d, p, ports_of(p->node), q)) {
-        fac_release(q);
-        return fac_raise(err, FAC_E_INTERNAL, "%s: another problem than was offered for",
-                         p->node->op->name);
-    }
+    *q = *(const plan *)p->draft;
     *out = q;
     return FAC_OK;
 }

@@ -320,21 +320,19 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes);
     o->seconds = (double)q.whole.groups * q.seconds +
                  fac_conv_pack_seconds(q.cpu, p, (double)packed / sizeof(float));
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    const int kind = *(const int *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/winograd: no memory for a plan");
-    q->cpu = fac_cpu_of(d);
-    q->w = &q->cpu->simd->winograd[kind];
-    geometry(q, d, p);
+    *q = *(const plan *)p->draft;
     q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
-    fac_winograd_schedule(q, p->variant);
     *out = q;
     return FAC_OK;
 }

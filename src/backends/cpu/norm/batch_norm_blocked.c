@@ -284,15 +284,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
                                   : q.gradient ? 20
                                                : 12) *
                                      lanes);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q)
         return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
-    q->cpu = fac_cpu_of(d);
-    settle(q, p);
+    *q = *(const plan *)p->draft;
     for (int k = 0; k < inputs(q); k++) q->in[k] = p->in[k].layout;
     for (int k = 0; k < p->nout; k++) q->out[k] = p->out[k].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
