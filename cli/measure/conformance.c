@@ -1,13 +1,13 @@
 /* facula conformance: ONNX backend-test folders, each a model.onnx with
  * test_data_set_N/{input,output}_N.pb. */
 #include <dirent.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli.h"
 #include "json.h"
+#include "measure/conformance.h"
 
 static struct {
     device_options device;
@@ -30,113 +30,15 @@ static const option options[] = {
     { 0 }
 };
 
-typedef enum verdict { PASSED, FAILED, UNSUPPORTED } verdict;
 static const char *const verdict_names[] = { "passed", "failed", "unsupported" };
-
-typedef struct result {
-    verdict v;
-    double worst;
-    char why[512];
-    bool drawn;
-} result;
 
 static bool exists(const char *path) {
     struct stat s;
     return stat(path, &s) == 0;
 }
 
-static void explain(result *r, verdict v, const fac_error *err) {
-    r->v = v;
-    snprintf(r->why, sizeof r->why, "%s", err->text);
-}
-
 static verdict verdict_of(const fac_error *err) {
     return err->status == FAC_E_UNSUPPORTED ? UNSUPPORTED : FAILED;
-}
-
-/* The largest finite number of an output that is no integer. */
-static double largest(const double *v, int64_t n) {
-    double most = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (isfinite(v[i]) && fabs(v[i]) > most) most = fabs(v[i]);
-    return most;
-}
-
-/* What two right answers may differ by beside v, whatever the tolerances: two places of bf16, as
- * onnx's own runner has it (its data round after each step of a chain, which no fused kernel does),
- * one of f16, and in sums some roundings of the largest number, of which the data of the Fourier
- * transforms hold what should be 0. */
-static double rounding(fac_dtype dtype, double v, double most) {
-    if (dtype == FAC_BF16) return ldexp(fabs(v), -6);
-    if (dtype == FAC_F16) return ldexp(fabs(v), -10);
-    return dtype == FAC_F32 ? ldexp(most, -22) : 0;
-}
-
-/* Equal within the tolerances; the first bad element is reported. */
-static void compare(result *r, const char *output, const fac_tensor *got, const fac_tensor *want) {
-    fac_type a = fac_tensor_type(got), b = fac_tensor_type(want);
-    char x[128], y[128];
-    if (a.dtype != b.dtype || !fac_dims_equal(&a.dims, &b.dims)) {
-        r->v = FAILED;
-        snprintf(r->why, sizeof r->why, "output %s is %s[%s], expected %s[%s]", output,
-                 fac_dtype_get(a.dtype)->name, dims_text(NULL, &a.dims, x, sizeof x),
-                 fac_dtype_get(b.dtype)->name, dims_text(NULL, &b.dims, y, sizeof y));
-        return;
-    }
-    if (r->drawn) return;
-    int64_t n = fac_dims_count(&a.dims), bad = -1;
-    double worst = 0, p = 0, q = 0;
-    if (a.dtype == FAC_TEXT) {
-        char *const *s = fac_tensor_data(got), *const *t = fac_tensor_data(want);
-        for (int64_t i = 0; i < n && bad < 0; i++)
-            if (strcmp(s[i], t[i])) bad = i;
-        if (bad >= 0) {
-            r->v = FAILED;
-            snprintf(r->why, sizeof r->why, "output %s[%lld] is \"%s\", expected \"%s\"", output,
-                     (long long)bad, s[bad], t[bad]);
-        }
-        return;
-    }
-    bool whole = fac_dtype_get(a.dtype)->kind != 'f';
-    fac_tensor *s = NULL, *t = NULL;
-    fac_error err = { 0 };
-    fac_dtype as = whole ? FAC_I64 : FAC_F64;
-    if (fac_tensor_convert(got, as, &s, &err) || fac_tensor_convert(want, as, &t, &err)) {
-        explain(r, FAILED, &err);
-    } else {
-        const double most = whole ? 0 : largest(fac_tensor_data(t), n);
-        for (int64_t i = 0; i < n; i++) {
-            double u = whole ? (double)((const int64_t *)fac_tensor_data(s))[i]
-                             : ((const double *)fac_tensor_data(s))[i];
-            double v = whole ? (double)((const int64_t *)fac_tensor_data(t))[i]
-                             : ((const double *)fac_tensor_data(t))[i];
-            bool same = whole ? ((const int64_t *)fac_tensor_data(s))[i] ==
-                                    ((const int64_t *)fac_tensor_data(t))[i]
-                              : u == v || (isnan(u) && isnan(v));
-            double e = same                                           ? 0
-                       : isnan(u) || isnan(v) || isinf(u) || isinf(v) ? INFINITY
-                                                                      : fabs(u - v);
-            const bool wrong =
-                isinf(e) ||
-                e > o.atol + fmax(o.rtol * fabs(v),
-                                  rounding(a.dtype, v,
-                                           most)); /* a bound by an infinity bounds nothing */
-            if (wrong && (bad < 0 || e > worst)) {
-                bad = i;
-                p = u;
-                q = v;
-            }
-            worst = fmax(worst, e);
-        }
-        r->worst = fmax(r->worst, worst);
-        if (bad >= 0) {
-            r->v = FAILED;
-            snprintf(r->why, sizeof r->why, "output %s[%lld] is %.9g, expected %.9g", output,
-                     (long long)bad, p, q);
-        }
-    }
-    fac_tensor_free(s);
-    fac_tensor_free(t);
 }
 
 /* ---- the files of a case ---- */
@@ -224,7 +126,7 @@ static void compare_port(result *r, port *want, int count, fac_tensor *const got
         return;
     }
     for (int k = 0; k < count && r->v == PASSED; k++)
-        compare(r, want->name, got[k], want->tensors[k]);
+        compare_output(r, want->name, got[k], want->tensors[k], o.rtol, o.atol);
 }
 
 static void compare_all(result *r, const char *dir, const fac_graph *g, ports *p,
@@ -325,7 +227,6 @@ static fac_status load_case(const char *path, const char *dir, ports *p, fac_gra
     return load_with_data(path, first, p, g, err);
 }
 
-/* Random numbers are nobody else's: of such models types are compared. */
 static bool draws(const char *path) {
     static const char *const types[] = {
         "Bernoulli",         "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",

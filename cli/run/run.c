@@ -1,7 +1,6 @@
 /* facula run: one model, once. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli.h"
@@ -11,6 +10,7 @@
 #include "analyze/kind.h"
 #include "labels.h"
 #include "run_sound.h"
+#include "run_stats.h"
 #include "show_photo.h"
 
 static struct {
@@ -255,31 +255,6 @@ static fac_status run_and_wait(job *j, fac_error *err) {
     return status ? status : fac_device_sync(j->device, err);
 }
 
-/* Which nodes the device could not do itself, and after which ones a result was brought into
- * another layout. */
-static int report_steps(const job *j) {
-    const size_t n = fac_program_steps(j->program, NULL, 0);
-    fac_step_stat *steps = calloc(n + 1, sizeof *steps);
-    size_t away = 0, reorders = 0;
-    if (!steps) return fail_text("out of memory");
-    fac_program_steps(j->program, steps, n);
-    for (size_t i = 0; i < n; i++) {
-        if (!strcmp(steps[i].op, "reorder")) {
-            reorders++;
-            fprintf(stderr, "reorder %s: after %s\n", steps[i].layouts,
-                    i ? steps[i - 1].nodes : "the inputs");
-            continue;
-        }
-        if (!steps[i].fallback) continue;
-        away++;
-        fprintf(stderr, "on the cpu: %s\n", steps[i].nodes);
-    }
-    fprintf(stderr, "%zu of %zu steps on %s, %zu on the cpu, %zu reorders\n", n - away, n,
-            fac_device_name(j->device), away, reorders);
-    free(steps);
-    return EXIT_OK;
-}
-
 /* Loads the inputs, runs, reports. */
 static int once(job *j, list files, cJSON *rows) {
     fac_error err = { 0 };
@@ -292,7 +267,7 @@ static int once(job *j, list files, cJSON *rows) {
     double start = now();
     if (run_and_wait(j, &err)) return kind_fail_run(&err, j->m.graph, j->in.random);
     j->ms = 1e3 * (now() - start);
-    code = o.verbose ? report_steps(j) : EXIT_OK;
+    code = o.verbose ? run_steps_print(j->program, j->device) : EXIT_OK;
     return code ? code : report(j, rows);
 }
 
@@ -303,11 +278,11 @@ static bool many_photos(const job *j, list files) {
     return photos;
 }
 
-/* Time of the median of some more runs, and what the network is made of. */
+/* The median of some more runs. */
 static int print_stats(job *j) {
     enum { RUNS = 15 };
     fac_error err = { 0 };
-    double ms[RUNS], params = 0, macs = 0;
+    double ms[RUNS];
     for (int i = 0; i < RUNS; i++) {
         double start = now();
         if (run_and_wait(j, &err)) return fail(&err);
@@ -316,27 +291,7 @@ static int print_stats(job *j) {
         for (; k > 0 && ms[k - 1] > t; k--) ms[k] = ms[k - 1];
         ms[k] = t;
     }
-    for (int i = 0; i < fac_graph_params(j->m.graph); i++) {
-        fac_type t = fac_value_type(fac_graph_param(j->m.graph, i));
-        if (fac_value_trains(fac_graph_param(j->m.graph, i)))
-            params += (double)fac_dims_count(&t.dims);
-    }
-    size_t n = fac_program_steps(j->program, NULL, 0);
-    fac_step_stat *steps = calloc(n + 1, sizeof *steps);
-    if (!steps) return fail_text("out of memory");
-    fac_program_steps(j->program, steps, n);
-    for (size_t i = 0; i < n; i++) macs += steps[i].macs;
-    free(steps);
-    struct rusage u;
-    char a[32], b[32], c[32], d[32];
-    getrusage(RUSAGE_SELF, &u);
-    printf("%.2f ms an image (median of %d), %.0f images/s on %s (%s)\n", ms[RUNS / 2], RUNS,
-           1e3 / ms[RUNS / 2], fac_device_name(j->device), fac_device_about(j->device));
-    printf("%s parameters, %s multiply-adds, peak memory %s (activations %s)\n",
-           count_text(params, a, sizeof a), count_text(macs, b, sizeof b),
-           bytes_text(1024.0 * (double)u.ru_maxrss, c, sizeof c),
-           bytes_text((double)j->stat.arena, d, sizeof d));
-    return EXIT_OK;
+    return run_stats_print(j->program, j->device, j->m.graph, ms[RUNS / 2], RUNS, j->stat.arena);
 }
 
 static int work(job *j, list args) {

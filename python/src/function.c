@@ -1,36 +1,10 @@
 /* Functions: an op with its attributes and the types of its inputs, or the gradient of such a
  * function, as a program that is made once and kept.  This is what eager calls run: looking one up
- * costs less than a microsecond, planning it again would cost twenty.
- *
- * A gradient is built by emitting the function once more, multiplying its results with the
- * gradients that arrive and differentiating the sum (fac_grad).  The results of the first call take
- * the places of those emitted again, so forward work is not repeated where the gradient reads
- * it. */
+ * costs less than a microsecond, planning it again would cost twenty. */
 #include <string.h>
-#include "module.h"
+#include "function.h"
 
 enum { KEY = 2048, KEPT = 4096, SAVED = 62 };
-
-typedef struct Recipe { /* how the graph of a function is written */
-    const fac_op *op;
-    char *attrs;
-    fac_tensor *fixed[PY_PORTS]; /* inputs whose contents are part of it */
-    bool absent[PY_PORTS];
-    fac_type types[PY_PORTS];
-    int n;
-    Function *of; /* instead of op: the gradient of this one */
-    uint64_t mask;
-    int want; /* results; 0: those that are not optional */
-} Recipe;
-
-typedef struct Entry {
-    Function f;
-    Recipe how;
-    uint64_t hash, used;
-    size_t bytes;
-    struct Entry *next;
-    unsigned char key[];
-} Entry;
 
 static Entry **table;
 static size_t slots, count;
@@ -132,158 +106,6 @@ static Entry *new_entry(const Key *k, uint64_t hash) {
     e->bytes = bytes;
     if (k) memcpy(e->key, k->at, bytes);
     return e;
-}
-
-/* ---- writing the graph ---- */
-
-static int results(const fac_value *y, const fac_op *op, int want) {
-    int n = 1, nout = y->node && y->node->op == op ? y->node->nout : 1;
-    const fac_port *p = op->out;
-    for (int k = 1; k < nout; k++) {
-        if (p && p[0].name && p[1].name) p++;
-        if (!want && p && p->name && (p->is & (FAC_OPTIONAL | FAC_INTERNAL))) break;
-        n = k + 1;
-    }
-    return want && want < n ? want : n;
-}
-
-static bool emit_op(const Entry *e, fac_graph *g, fac_value *const in[], fac_value *out[],
-                    int *nout) {
-    fac_value *given[PY_PORTS];
-    const Recipe *how = &e->how;
-    for (int i = 0; i < how->n; i++) {
-        if (how->absent[i])
-            given[i] = NULL;
-        else
-            given[i] = how->fixed[i] ? fac_const(g, how->fixed[i]) : in[i];
-    }
-    out[0] = fac_apply(g, how->op, how->attrs, how->n, given);
-    if (fac_graph_check(g, NULL)) return false;
-    int n = results(out[0], how->op, how->want);
-    if (n > PY_PORTS) n = PY_PORTS;
-    for (int k = 1; k < n; k++) out[k] = fac_value_other(out[0], k);
-    *nout = n;
-    return true;
-}
-
-static bool is_float(const fac_value *v) {
-    return fac_dtype_get(fac_value_type(v).dtype)->kind == 'f';
-}
-
-static fac_value *dot(fac_value *y, fac_value *dy) {
-    fac_value *all = fac_mul(y, dy);
-    return fac_sum(all, (fac_dims){ 0 }, false);
-}
-
-/* Gradients of f, whose results are y, times d; d has one value for each result that is a float. */
-static bool emit_gradients(const Function *f, uint64_t mask, fac_value *const in[],
-                           fac_value *const y[], fac_value *const d[], fac_value *out[]) {
-    fac_value *loss = NULL, *wrt[PY_PORTS];
-    int n = 0, nd = 0;
-    for (int k = 0; k < f->nout; k++)
-        if (is_float(y[k])) {
-            fac_value *part = dot(y[k], d[nd++]);
-            if (loss && fac_value_type(loss).dtype != fac_value_type(part).dtype)
-                part = fac_cast(part, fac_value_type(loss).dtype);
-            loss = loss ? fac_add(loss, part) : part;
-        }
-    for (int i = 0; i < f->nin; i++)
-        if (mask >> i & 1) wrt[n++] = in[i];
-    if (!loss) return false;
-    fac_grad(loss, n, wrt, out);
-    return !fac_graph_check(fac_value_graph(loss), NULL);
-}
-
-static bool emit_vjp(const Entry *e, fac_graph *g, fac_value *const in[], fac_value *out[],
-                     fac_value *y[]) {
-    const Function *of = e->how.of;
-    return py_function_emit(of, g, in, y) &&
-           emit_gradients(of, e->how.mask, in, y, in + of->nin, out);
-}
-
-bool py_function_emit(const Function *f, fac_graph *g, fac_value *const in[], fac_value *out[]) {
-    const Entry *e = (const Entry *)f;
-    fac_value *y[PY_PORTS];
-    int nout;
-    return e->how.of ? emit_vjp(e, g, in, out, y) : emit_op(e, g, in, out, &nout);
-}
-
-static void declare_inputs(Entry *e, fac_graph *g, fac_value *in[]) {
-    char name[16];
-    for (int i = 0; i < e->f.nin; i++) {
-        PyOS_snprintf(name, sizeof name, "x%d", i);
-        fac_type t = e->how.types[i];
-        if (t.dtype)
-            in[i] = fac_input(g, name, t.dtype, t.dims);
-        else
-            in[i] = NULL;
-    }
-}
-
-static void declare_outputs(fac_graph *g, int n, fac_value *const out[]) {
-    char name[16];
-    for (int k = 0; k < n; k++) {
-        PyOS_snprintf(name, sizeof name, "y%d", k);
-        fac_output(g, name, out[k]);
-    }
-}
-
-static bool broken(Entry *e) {
-    fac_error err;
-    if (!fac_graph_check(e->f.graph, &err)) return false;
-    py_raise(&err);
-    return true;
-}
-
-static bool build_op(Entry *e) {
-    fac_value *in[PY_PORTS], *out[PY_PORTS];
-    fac_graph *g = e->f.graph = fac_graph_new();
-    if (!g) return PyErr_NoMemory() != NULL;
-    declare_inputs(e, g, in);
-    if (!emit_op(e, g, in, out, &e->f.nout)) return !broken(e);
-    declare_outputs(g, e->f.nout, out);
-    return !broken(e);
-}
-
-static int floats(const Function *f, fac_type to[]) {
-    int n = 0;
-    for (int k = 0; k < f->nout; k++) {
-        fac_type t = fac_value_type(fac_graph_output(f->graph, k));
-        if (fac_dtype_get(t.dtype)->kind == 'f') to[n++] = t;
-    }
-    return n;
-}
-
-static void save_results(const Function *of, fac_value *const y[], fac_value *const saved[]) {
-    int n = 0;
-    for (int k = 0; k < of->nout; k++)
-        if (is_float(y[k])) {
-            if (y[k]->node) fac_replace(y[k], saved[n]);
-            n++;
-        }
-}
-
-static bool build_vjp(Entry *e, bool saved) {
-    const Function *of = e->how.of;
-    fac_value *in[PY_PORTS], *out[PY_PORTS], *y[PY_PORTS];
-    fac_type d[PY_PORTS];
-    int nd = floats(of, d);
-    e->f.nin = of->nin + nd * (saved ? 2 : 1);
-    if (e->f.nin > PY_PORTS - 2) {
-        PyErr_SetString(PyExc_ValueError, "an operator with too many inputs to differentiate it");
-        return false;
-    }
-    for (int i = of->nin; i < e->f.nin; i++) e->how.types[i] = d[(i - of->nin) % nd];
-    for (int i = of->nin; i < e->f.nin; i++) e->f.floats_in[i] = true;
-    fac_graph *g = e->f.graph = fac_graph_new();
-    if (!g) return PyErr_NoMemory() != NULL;
-    declare_inputs(e, g, in);
-    if (!emit_vjp(e, g, in, out, y)) return !broken(e);
-    e->f.nout = __builtin_popcountll(e->how.mask);
-    declare_outputs(g, e->f.nout, out);
-    if (saved) save_results(of, y, in + of->nin + nd);
-    fac_graph_sweep(g);
-    return !broken(e);
 }
 
 /* ---- looking up ---- */
@@ -392,7 +214,7 @@ Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_devi
     if (!e) return NULL;
     e->f.device = device;
     e->how.want = want;
-    if (!describe(e, op, attrs, n, in) || !build_op(e)) {
+    if (!describe(e, op, attrs, n, in) || !py_function_build_op(e)) {
         free_entry(e);
         return NULL;
     }
@@ -428,7 +250,7 @@ Function *py_function_vjp(Function *f, uint64_t key) {
     memcpy(e->f.fixed, f->fixed, sizeof f->fixed);
     e->how.of = f;
     e->f.gradient = true;
-    bool ok = build_vjp(e, key >> SAVED & 1);
+    bool ok = py_function_build_vjp(e, key >> SAVED & 1);
     if (ok) add_work_of_results(&e->f);
     e->f.work += f->work;
     if (ok) ok = keep_vjp(f, &e->f, key);

@@ -48,10 +48,8 @@ static fac_status place_for(walk *w, fac_lazy *x, place **out, fac_error *err) {
 
 /* ---- what there is ---- */
 
-static bool has_history(const fac_made *m) { return m->nin && m->kind >= FAC_MADE_OP; }
-
 static fac_status add_made(walk *w, fac_made *m, fac_error *err) {
-    if (!has_history(m) || fac_keys_get(&w->found, key_of(m))) return FAC_OK;
+    if (!fac_made_has_history(m) || fac_keys_get(&w->found, key_of(m))) return FAC_OK;
     if (!fac_reserve(&w->made, &w->room, w->n + 1, sizeof *w->made) ||
         !fac_keys_put(&w->found, key_of(m), m))
         return fac_raise_memory(err, "gradients");
@@ -358,7 +356,7 @@ fac_status fac_lazy_backward(int ny, fac_lazy *const y[], fac_lazy *const dy[], 
     return status;
 }
 
-/* ---- leaves and requirements ---- */
+/* ---- leaves ---- */
 
 static int by_address(const void *a, const void *b) {
     const uintptr_t x = (uintptr_t) * (fac_lazy *const *)a, y = (uintptr_t) * (fac_lazy *const *)b;
@@ -375,7 +373,7 @@ size_t fac_lazy_leaves(int ny, fac_lazy *const y[], size_t most, fac_lazy *leave
     for (size_t at = w.n; at-- > 0 && ok;)
         for (int i = 0; i < w.made[at]->nin && ok; i++) {
             fac_lazy *x = w.made[at]->in[i];
-            if (!x || !x->requires || has_history(x->made)) continue;
+            if (!x || !x->requires || fac_made_has_history(x->made)) continue;
             ok = fac_reserve(&found, &room, n + 1, sizeof *found);
             if (ok) found[n++] = x;
         }
@@ -389,24 +387,4 @@ size_t fac_lazy_leaves(int ny, fac_lazy *const y[], size_t most, fac_lazy *leave
     fac_recorder_let_go(w.r);
     fac_release(found);
     return count;
-}
-
-fac_status fac_lazy_require(fac_lazy *x, bool requires, fac_error *err) {
-    if (!x) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_require: the value is NULL");
-    if (!fac_lazy_is_leaf(x))
-        return fac_raise(err, FAC_E_ARGUMENT,
-                         "fac_lazy_require: this value is the result of an op: detach it first");
-    if (requires && fac_dtype_get(x->type.dtype)->kind != 'f')
-        return fac_raise(err, FAC_E_DTYPE, "fac_lazy_require: %s has no gradients",
-                         fac_dtype_get(x->type.dtype)->name);
-    x->requires = requires;
-    return FAC_OK;
-}
-
-bool fac_lazy_requires(const fac_lazy *x) { return x->requires; }
-bool fac_lazy_is_leaf(const fac_lazy *x) { return !has_history(x->made) && !x->made->used_up; }
-
-const char *fac_lazy_made_by(const fac_lazy *x) {
-    if (x->made->kind == FAC_MADE_CUSTOM) return "custom";
-    return x->made->kind == FAC_MADE_OP && x->made->op ? x->made->op->name : NULL;
 }

@@ -256,6 +256,10 @@ fac_status fac_eager(fac_recorder *r, const fac_op *op, const void *attrs, int n
 void fac_singles_drop(fac_recorder *r);
 
 /* ---- history.c ---- */
+/* What made it is remembered: an op or more, and values that it read. */
+static inline bool fac_made_has_history(const fac_made *m) {
+    return m->nin && m->kind >= FAC_MADE_OP;
+}
 /* Does a node that reads these remember them? */
 bool fac_history_wanted(int n, fac_lazy *const in[], unsigned flags);
 /* Bodies are those of node (may be NULL), which also says how many inputs are its ports'. */

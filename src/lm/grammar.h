@@ -23,7 +23,7 @@ struct fac_grammar {
     const fac_tokenizer *tokens;
 };
 
-/* ---- grammar_text.c ---- */
+/* ---- grammar_text.c, and what it calls: grammar_text.h ---- */
 fac_status fac_grammar_parse(fac_grammar *g, const char *text, fac_error *err);
 /* ---- grammar_schema.c: JSON Schema as the text of a grammar, which the caller releases ---- */
 fac_status fac_grammar_of_schema(const char *schema, size_t bytes, char **text, fac_error *err);

@@ -1,5 +1,6 @@
 /* fac_nn_prelu: a rectifier whose slope below zero is learned (He et al. 2015). */
 #include "nn/nn_internal.h"
+#include "ops/grad.h"
 
 static fac_value *prelu(fac_value *x, int count) {
     const int rank = x->type.dims.n;
@@ -7,9 +8,7 @@ static fac_value *prelu(fac_value *x, int count) {
         return fac_graph_raise(x->graph, FAC_E_SHAPE, "%s: prelu of %d slopes; x has %d dims",
                                x->graph->scope, count, rank);
     fac_value *w = fac_nn_param(x, "weight", fac_shape(count), NULL, fac_init_constant(0.25));
-    fac_dims behind = { 0 }; /* the channels, and a 1 for each dim after them */
-    for (int k = 2; k < rank; k++) behind.d[behind.n++] = k - 1;
-    return fac_prelu(x, count > 1 && behind.n ? fac_unsqueeze(w, behind) : w);
+    return fac_prelu(x, count > 1 ? fac_grad_of_channels(w, x) : w);
 }
 
 fac_value *fac_nn_prelu(fac_value *x, const char *name, int count) {

@@ -8,6 +8,7 @@
  *   save_value.c   constants, and names of what a node reads
  *   save_name.c    names of values and nodes
  *   save_body.c    bodies of nodes: subgraphs and functions
+ *   save_message.c records as messages
  *   encode.c       protobuf */
 #ifndef FACULA_ONNX_EXPORT_H
 #define FACULA_ONNX_EXPORT_H
@@ -116,6 +117,10 @@ bool fac_export_can(fac_export *ex, const fac_node *n);
 /* Records a node of ex->g. */
 fac_status fac_export_node(fac_export *ex, const fac_node *n, fac_error *err);
 void fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t);
+
+/* ---- save_message.c ---- */
+/* All of the model, as ModelProto; false when the stream takes no more. */
+bool fac_export_message(pb_ostream_t *s, const fac_export *ex);
 
 /* ---- save_value.c ---- */
 /* The name of x as another element type: a Cast that is put before. */

@@ -9,6 +9,7 @@
  *   attribute.c  what a node says of itself: fac_onnx_int() and its sisters, references to a
  *                function's attributes
  *   node.c       one node through the tables of an op's descriptor, or through its load()
+ *   constant.c   one Constant
  *   opaque.c     nodes that cannot be built, for those who only look
  *   module.c     the module that PyTorch's exporter says a node stands in */
 #ifndef FACULA_ONNX_IMPORT_H

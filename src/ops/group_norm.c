@@ -76,15 +76,6 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* scale or bias, so that it broadcasts: to x when there is one for each channel, else to x as N,
- * groups, all others. */
-static fac_value *broadcast(const fac_node *n, fac_value *v, bool each) {
-    fac_dims behind = { .n = each ? n->in[0]->type.dims.n - 2 : 1 };
-    for (int k = 0; k < behind.n; k++) behind.d[k] = k + 1;
-    v = fac_grad_as(v, n->in[0]->type.dtype);
-    return behind.n ? fac_unsqueeze(v, behind) : v;
-}
-
 static bool has_each(const fac_node *n, int k) {
     return n->in[k]->type.dims.d[0] == n->in[0]->type.dims.d[1];
 }
@@ -112,9 +103,9 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     if (!fac_needs(n, 0)) return;
     fac_value *dhat = dy_apart;
     if (scale && has_each(n, 1))
-        dhat = fac_reshape(fac_mul(dy[0], broadcast(n, scale, true)), apart);
-    else if (scale)
-        dhat = fac_mul(dhat, broadcast(n, scale, false));
+        dhat = fac_reshape(fac_mul(dy[0], fac_grad_of_channels(scale, x)), apart);
+    else if (scale) /* groups stand where channels do */
+        dhat = fac_mul(dhat, fac_grad_of_channels(scale, dhat));
     dx[0] = fac_reshape_like(fac_grad_unstandard(&s, dhat), x);
 }
 

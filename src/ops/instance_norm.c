@@ -59,19 +59,14 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *x = n->in[0], *scale = n->in[1];
-    fac_dims plane = { 0 }, over = { .n = 1 }, behind = { 0 };
-    for (int k = 2; k < x->type.dims.n; k++)
-        plane.d[plane.n++] = over.d[over.n++] = k, behind.d[behind.n++] = k - 1;
+    fac_dims plane = { 0 }, over = { .n = 1 };
+    for (int k = 2; k < x->type.dims.n; k++) plane.d[plane.n++] = over.d[over.n++] = k;
     fac_standard s = fac_grad_standard(x, plane, ((const attrs *)n->attrs)->epsilon);
     if (fac_needs(n, 1))
         dx[1] = fac_grad_as(fac_sum(fac_mul(dy[0], s.hat), over, false), scale->type.dtype);
     if (fac_needs(n, 2)) dx[2] = fac_grad_as(fac_sum(dy[0], over, false), n->in[2]->type.dtype);
     if (!fac_needs(n, 0)) return;
-    fac_value *dhat = dy[0];
-    if (scale) {
-        fac_value *f = fac_grad_as(scale, x->type.dtype);
-        dhat = fac_mul(dhat, behind.n ? fac_unsqueeze(f, behind) : f);
-    }
+    fac_value *dhat = scale ? fac_mul(dy[0], fac_grad_of_channels(scale, x)) : dy[0];
     dx[0] = fac_grad_unstandard(&s, dhat);
 }
 

@@ -89,33 +89,18 @@ bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_k
 
 /* The attributes of all three, and those of one alone after them. */
 #define FAC_CELL_AT(field) offsetof(fac_recurrent_opts, field)
-#define FAC_CELL_ATTRS                                                                              \
-    {                                                                                               \
-        "direction", FAC_A_ENUM, FAC_CELL_AT(direction), 0, 0, 0, 0, fac_direction_names, "of time" \
-    },                                                                                              \
-        { "batch_first",                                                                            \
-          FAC_A_FLAG,                                                                               \
-          FAC_CELL_AT(batch_first),                                                                 \
-          0,                                                                                        \
-          0,                                                                                        \
-          0,                                                                                        \
-          0,                                                                                        \
-          NULL,                                                                                     \
-          "the batch is the first dim, not time" },                                                 \
-        { "torch_gates",                                                                            \
-          FAC_A_FLAG,                                                                               \
-          FAC_CELL_AT(torch_gates),                                                                 \
-          0,                                                                                        \
-          0,                                                                                        \
-          0,                                                                                        \
-          0,                                                                                        \
-          NULL,                                                                                     \
-          "weights hold the gates in PyTorch's order" },                                            \
-        { "clip", FAC_A_REAL, FAC_CELL_AT(clip), 0, 0, 0, 0, NULL, "limit of what enters a gate" }, \
-    {                                                                                               \
-        "activations", FAC_A_TEXT, FAC_CELL_AT(activations), 0, 0, 0, 0, NULL,                      \
-            "for each direction, \"Tanh LeakyRelu:0.1\""                                            \
-    }
+/* clang-format off */
+#define FAC_CELL_ATTRS \
+    { "direction", FAC_A_ENUM, FAC_CELL_AT(direction), 0, 0, 0, 0, fac_direction_names, \
+      "of time" }, \
+    { "batch_first", FAC_A_FLAG, FAC_CELL_AT(batch_first), 0, 0, 0, 0, NULL, \
+      "the batch is the first dim, not time" }, \
+    { "torch_gates", FAC_A_FLAG, FAC_CELL_AT(torch_gates), 0, 0, 0, 0, NULL, \
+      "weights hold the gates in PyTorch's order" }, \
+    { "clip", FAC_A_REAL, FAC_CELL_AT(clip), 0, 0, 0, 0, NULL, "limit of what enters a gate" }, \
+    { "activations", FAC_A_TEXT, FAC_CELL_AT(activations), 0, 0, 0, 0, NULL, \
+      "for each direction, \"Tanh LeakyRelu:0.1\"" }
+/* clang-format on */
 
 fac_cell_step fac_lstm_step; /* lstm.c */
 

@@ -4,10 +4,10 @@
  * Attention reads the slices where they stand.  Preserves the sums of each output. */
 #include "facula/ops.h"
 #include "op_list.h"
-#include "passes/each.h"
+#include "passes/join_siblings.h"
 #include "passes/passes.h"
 
-enum { MOST = 8, DEPTH = 8 };
+enum { DEPTH = 8 }; /* of views between a product and what reads it */
 
 /* All that read v, through views, are attentions, of their queries, keys and values. */
 static bool feeds_attention(const fac_value *v, int depth) {
@@ -44,7 +44,7 @@ static bool candidate(const fac_node *n) {
     return known && feeds_attention(n->out[0], DEPTH);
 }
 
-static bool siblings(const fac_node *a, const fac_node *b) {
+static bool alike(const fac_node *a, const fac_node *b) {
     return !a->body[0] == !b->body[0] && a->in[1]->type.dtype == b->in[1]->type.dtype &&
            a->out[0]->type.dtype == b->out[0]->type.dtype;
 }
@@ -58,10 +58,11 @@ static fac_graph *add_body(const fac_type *y, const fac_type *b) {
     return body;
 }
 
-static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept, void *self) {
-    fac_value *w[MOST], *b[MOST];
+static fac_value *join(fac_graph *g, fac_node *const *all, int n, int *axis) {
+    fac_value *w[FAC_SIBLINGS], *b[FAC_SIBLINGS];
     fac_type type = all[0]->out[0]->type;
-    int64_t *const N = &type.dims.d[type.dims.n - 1];
+    *axis = type.dims.n - 1;
+    int64_t *const N = &type.dims.d[*axis];
     bool known;
     *N = 0;
     for (int i = 0; i < n; i++) {
@@ -71,26 +72,16 @@ static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept,
     }
     fac_value *args[3] = { all[0]->in[0], fac_concat(w, n, 1), b[0] ? fac_concat(b, n, 0) : NULL };
     fac_graph *body = b[0] ? add_body(&type, &args[2]->type) : NULL;
-    if (b[0] && !body) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a body of matmul");
-    if (b[0] && !body) return;
-    fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, b[0] ? 3 : 2, 2, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
-    fac_node_named_as(y->node, all[0]);
-    fac_split_among(y, type.dims.n - 1, all, n);
-}
-
-/* Products like `first`, of its x. */
-static int gather(const fac_node *first, fac_node **all) {
-    int n = 0;
-    for (fac_use *u = first->in[0]->uses; u && n < MOST; u = u->next)
-        if (!u->input && candidate(u->node) && siblings(first, u->node)) all[n++] = u->node;
-    return n;
+    if (b[0] && !body) {
+        fac_graph_raise(g, FAC_E_NOMEM, "no memory for a body of matmul");
+        return NULL;
+    }
+    return fac_emit_body(g, all[0]->op, all[0]->attrs, b[0] ? 3 : 2, 2, args, body, NULL);
 }
 
 static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
-    fac_node *all[MOST];
-    const int count = candidate(n) ? gather(n, all) : 0;
-    if (count > 1) merge(to, all, count, by->accept, by->self);
+    static const fac_siblings of = { candidate, alike, NULL, join };
+    fac_join_siblings(to, n, &of, by);
 }
 
 fac_graph *fac_pass_sibling_products(const fac_graph *g, fac_accept *accept, void *self) {

@@ -9,11 +9,11 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
-#include "passes/each.h"
 #include "passes/body_chain.h"
+#include "passes/join_siblings.h"
 #include "passes/passes.h"
 
-enum { BLOCK = 16, MOST = 8 }; /* channels of the widest vectors; convolutions of one image */
+enum { BLOCK = 16 }; /* channels of the widest vectors */
 
 /* All that read it are convolutions and pools, which read slices of channels as they are. */
 static bool read_in_blocks(const fac_value *v) {
@@ -52,49 +52,35 @@ static bool same_bodies(const fac_graph *a, const fac_graph *b) {
     return !m && !n;
 }
 
-static bool siblings(const fac_node *a, const fac_node *b) {
+static bool alike(const fac_node *a, const fac_node *b) {
     return a->op == b->op && !memcmp(a->attrs, b->attrs, a->op->attrs_size) &&
            !a->in[2] == !b->in[2] && a->in[1]->type.dtype == b->in[1]->type.dtype &&
            same_bodies(a->body[0], b->body[0]);
 }
 
-static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept, void *self) {
-    fac_value *w[MOST], *b[MOST];
+/* Slices that begin with a block are views. */
+static bool whole(const fac_node *n) { return n->in[1]->type.dims.d[0] % BLOCK == 0; }
+
+static fac_value *join(fac_graph *g, fac_node *const *all, int n, int *axis) {
+    fac_value *w[FAC_SIBLINGS], *b[FAC_SIBLINGS];
     int64_t K = 0;
-    for (int i = 0; i < n; i++)
-        w[i] = all[i]->in[1], b[i] = all[i]->in[2], K += w[i]->type.dims.d[0];
+    for (int i = 0; i < n; i++) {
+        w[i] = all[i]->in[1];
+        b[i] = all[i]->in[2];
+        K += w[i]->type.dims.d[0];
+    }
+    *axis = 1;
     fac_type type = all[0]->out[0]->type;
     type.dims.d[1] = K;
     fac_graph *body = all[0]->body[0] ? fac_body_resized(g, all[0]->body[0], type) : NULL;
-    if (all[0]->body[0] && !body) return;
+    if (all[0]->body[0] && !body) return NULL;
     fac_value *args[3] = { all[0]->in[0], fac_concat(w, n, 0), b[0] ? fac_concat(b, n, 0) : NULL };
-    fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, 3, 3, args, body, NULL);
-    if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */
-    fac_node_named_as(y->node, all[0]);
-    fac_split_among(y, 1, all, n);
-}
-
-/* Convolutions like `first`, of its image: those of whole blocks, and at most one other at the end.
- */
-static int gather(fac_node *first, fac_node **all) {
-    fac_node *odd = NULL;
-    int n = 0;
-    for (fac_use *u = first->in[0]->uses; u; u = u->next) {
-        fac_node *m = u->node;
-        if (u->input || !candidate(m) || !siblings(first, m)) continue;
-        if (m->in[1]->type.dims.d[0] % BLOCK == 0) {
-            if (n < MOST - 1) all[n++] = m;
-        } else if (!odd || m->id < odd->id)
-            odd = m;
-    }
-    if (odd && n) all[n++] = odd;
-    return n;
+    return fac_emit_body(g, all[0]->op, all[0]->attrs, 3, 3, args, body, NULL);
 }
 
 static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
-    fac_node *all[MOST];
-    int count = candidate(n) ? gather(n, all) : 0;
-    if (count > 1) merge(to, all, count, by->accept, by->self);
+    static const fac_siblings of = { candidate, alike, whole, join };
+    fac_join_siblings(to, n, &of, by);
 }
 
 fac_graph *fac_pass_siblings(const fac_graph *g, fac_accept *accept, void *self) {

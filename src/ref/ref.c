@@ -8,7 +8,7 @@
 #include "tensor/convert_text.h"
 #include "tensor/tensor_internal.h"
 
-/* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk ---- */
+/* ---- scratch: a bump allocator; the same walk worked out the size of its memory before ---- */
 
 typedef struct scratch {
     char *memory;
@@ -199,13 +199,11 @@ static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_hos
     for (size_t i = 0; i < g->nconsts; i++) {
         fac_value *c = g->consts[i];
         at[c->id] =
-            (fac_host){ c->type, c->tensor ? fac_tensor_memory(c->tensor) : NULL,
-                        c->known };
+            (fac_host){ c->type, c->tensor ? fac_tensor_memory(c->tensor) : NULL, c->known };
     }
     for (size_t i = 0; i < g->nparams; i++)
         at[g->params[i]->id] =
-            (fac_host){ g->params[i]->type,
-                        fac_tensor_memory(g->params[i]->tensor), NULL };
+            (fac_host){ g->params[i]->type, fac_tensor_memory(g->params[i]->tensor), NULL };
     for (size_t i = 0; i < g->noutputs; i++)
         if (g->outputs[i].value->node) at[g->outputs[i].value->id] = out[i];
 

@@ -74,13 +74,13 @@ static fac_status load(model_page *p, const char *name, fac_error *err) {
     return FAC_OK;
 }
 
-static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void **self,
+static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
                             fac_error *err) {
     model_page *p = fac_alloc(1, sizeof *p);
-    const fac_device_opts one = { .threads = opts->threads ? opts->threads : 1 };
+    const fac_device_opts one = { .threads = with->opts.threads ? with->opts.threads : 1 };
     const char *name = fac_json_string_of(how, "model");
     if (!p) return fac_raise_memory(err, "a page");
-    p->given = opts->model;
+    p->given = with->opts.model;
     if (!name || strlen(name) >= sizeof p->name) name = p->given ? "given" : "lenet";
     fac_status status = fac_device_open("cpu", &one, &p->device, err);
     if (!status) status = load(p, name, err);

@@ -23,14 +23,15 @@ static void close_page(void *self) {
     fac_release(r);
 }
 
-static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void **self,
+static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
                             fac_error *err) {
     (void)how;
     runs *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise_memory(err, "a page");
     r->more = true;
-    r->watches = opts->watch != NULL;
-    const fac_status status = r->watches ? fac_watch_open(opts->watch, &r->watch, err) : FAC_OK;
+    r->watches = with->opts.watch != NULL;
+    const fac_status status =
+        r->watches ? fac_watch_open(with->opts.watch, &r->watch, err) : FAC_OK;
     if (status)
         fac_release(r);
     else

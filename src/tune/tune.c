@@ -4,7 +4,7 @@
  * those that this finds.
  *
  *   subjects   the different problems of the program, and for each everything that offers to solve
- *              it (fac_candidates)
+ *              it (tune_subject.c)
  *   passes     in pass k problem j takes candidate (k + j) mod (how many it has): no two passes
  *              meet the same neighbours
  *   winners    the least time of a step, with the reorders and packs in front of it, which its
@@ -24,104 +24,14 @@
 #include "base/clock.h"
 #include "tune/tune.h"
 
+typedef fac_tune_candidate candidate;
+typedef fac_tune_subject subject;
+typedef fac_tuning tuning;
+
 /* FASTER: of the alternations; 12 throws of a coin show one side so often in 1 of 50 cases. */
 enum { RUNS = 3, MOST_RUNS = 64, AGAIN = 2, ALTERNATIONS = 12, FASTER = 10 };
 
-static const double HOPELESS = 5; /* times the least estimate: not worth a pass */
-static const double GAIN = 0.97;  /* of the default's time, at most: less is noise */
-
-typedef struct candidate {
-    fac_candidate is;
-    double seconds;
-} candidate; /* the least so far; infinite: never ran */
-typedef struct subject {
-    char *key;
-    int n, usual, best; /* candidates; the one that estimates chose; -1 while there is none */
-    candidate *at;
-    bool open;      /* best is not settled */
-    double sum;     /* of the run at hand */
-    int steps, ran; /* of the run at hand; which candidate they ran, -1: several */
-} subject;
-
-typedef struct tuning {
-    const fac_program *p;
-    fac_tensor *const *in;
-    const fac_tune_opts *o;
-    subject *at;
-    size_t n, room;
-    fac_table places;  /* key -> place + 1 */
-    double launch;     /* seconds of one command more: see price */
-    fac_device *judge; /* once there is a winner to check; NULL: the reference kernels judge */
-    fac_error *err;
-} tuning;
-
-/* ---- subjects ---- */
-
-/* Steps of relays are not: alone, as they would be timed, others are faster. */
-static bool is_subject(const fac_step *s) {
-    return s->kind == FAC_STEP_RUN && s->problem->node->graph && !s->relay;
-}
-
-static subject *subject_of(const tuning *t, const char *key) {
-    const uintptr_t place = (uintptr_t)fac_table_get(&t->places, key);
-    return place ? &t->at[place - 1] : NULL;
-}
-
-static int place_of(const subject *s, const fac_solver *solver, int variant) {
-    for (int i = 0; i < s->n; i++)
-        if (s->at[i].is.solver == solver && s->at[i].is.variant == variant) return i;
-    return -1;
-}
-
-static fac_status fill(tuning *t, subject *s, const fac_step *step) {
-    const int n = fac_candidates(t->p->device, step->problem, NULL, 0),
-              most = t->o->most > 0 && t->o->most < n ? t->o->most : n;
-    fac_candidate *all = fac_alloc((size_t)n + 1, sizeof *all);
-    s->at = fac_alloc((size_t)n + 1, sizeof *s->at);
-    if (all) fac_candidates(t->p->device, step->problem, all, n);
-    for (int i = 0; all && s->at && i < n; i++) {
-        const bool usual =
-            all[i].solver == step->solver && all[i].variant == step->problem->variant;
-        if (!usual &&
-            (all[i].seconds > HOPELESS * all[0].seconds || s->n - (s->usual >= 0) >= most - 1))
-            continue;
-        if (usual) s->usual = s->n;
-        s->at[s->n++] = (candidate){ all[i], INFINITY };
-    }
-    fac_release(all);
-    if (!all || !s->at) return fac_raise(t->err, FAC_E_NOMEM, "no memory to tune %s", s->key);
-    if (s->usual < 0) { /* the last resort of the planner */
-        s->usual = s->n;
-        s->at[s->n++] =
-            (candidate){ { step->solver, step->problem->variant, 0, INFINITY }, INFINITY };
-    }
-    return FAC_OK;
-}
-
-static fac_status add_subject(tuning *t, const fac_step *step) {
-    char *key = fac_problem_key(step->problem);
-    if (key && subject_of(t, key)) {
-        fac_release(key);
-        return FAC_OK;
-    }
-    if (!key || !fac_reserve(&t->at, &t->room, t->n + 1, sizeof *t->at) ||
-        !fac_table_put(&t->places, key, (void *)(t->n + 1))) {
-        fac_release(key);
-        return fac_raise(t->err, FAC_E_NOMEM, "no memory to tune %zu problems", t->n);
-    }
-    t->at[t->n] = (subject){ .key = key, .usual = -1, .best = -1 };
-    return fill(t, &t->at[t->n++], step);
-}
-
-static void forget(tuning *t) {
-    for (size_t i = 0; i < t->n; i++) {
-        fac_release(t->at[i].key);
-        fac_release(t->at[i].at);
-    }
-    fac_release(t->at);
-    fac_table_free(&t->places);
-    fac_device_free(t->judge);
-}
+static const double GAIN = 0.97; /* of the default's time, at most: less is noise */
 
 /* ---- programs that differ in their wisdom ---- */
 
@@ -184,12 +94,12 @@ static fac_status note(tuning *t, const fac_plan *plan) {
         const double seconds = step->seconds + t->launch * (double)commands_of(plan, step, &k);
         if (step->kind == FAC_STEP_PACKS) continue; /* for steps all over the plan */
         before += seconds;
-        if (!is_subject(step)) continue;
+        if (!fac_tune_is_subject(step)) continue;
         char *key = fac_problem_key(step->problem);
         if (!key) return fac_raise(t->err, FAC_E_NOMEM, "no memory to tune %s", step->label);
-        subject *s = subject_of(t, key);
+        subject *s = fac_tune_subject_of(t, key);
         fac_release(key);
-        const int which = s ? place_of(s, step->solver, step->problem->variant) : -1;
+        const int which = s ? fac_tune_place_of(s, step->solver, step->problem->variant) : -1;
         if (which >= 0) {
             s->ran = s->steps && s->ran != which ? -1 : which;
             s->sum += before;
@@ -410,7 +320,7 @@ static fac_status tune(tuning *t, const fac_wisdom *none, fac_wisdom *into, fac_
     FAC_TRY(program_with(t, none, &p, t->err));
     fac_status status = FAC_OK;
     for (int i = 0; i < p->last->nsteps && !status; i++)
-        if (is_subject(&p->last->steps[i])) status = add_subject(t, &p->last->steps[i]);
+        if (fac_tune_is_subject(&p->last->steps[i])) status = fac_tune_add(t, &p->last->steps[i]);
     if (!status) status = price(t, p);
     fac_program_free(p);
     FAC_TRY(status);
@@ -433,7 +343,7 @@ fac_status fac_program_tune(fac_program *p, fac_tensor *const in[], const fac_tu
     FAC_TRY(fac_wisdom_new(&none, err));
     tuning t = { .p = p, .in = in, .o = opts ? opts : &usual, .err = err };
     fac_status status = tune(&t, none, into, &s);
-    forget(&t);
+    fac_tune_forget(&t);
     fac_wisdom_free(none);
     if (!status && stat) *stat = s;
     return status;

@@ -84,7 +84,8 @@ static fac_tensor *run(fac_device *d, fac_tensor *x, fac_tensor *w, fac_tensor *
     return y;
 }
 
-/* The largest difference, in units of the sum of magnitudes (bound) of its terms. */
+/* The largest difference, beyond the rounding of the bias, in units of the sum of magnitudes
+ * (bound) of the products: x may be near 0 where the bias is not. */
 static double worst(const fac_tensor *x, const fac_tensor *w, const fac_tensor *b,
                     const fac_tensor *y) {
     const fac_dims xd = fac_tensor_type(x).dims, wd = fac_tensor_type(w).dims;
@@ -96,15 +97,18 @@ static double worst(const fac_tensor *x, const fac_tensor *w, const fac_tensor *
     double most = 0;
     for (int64_t m = 0; m < M; m++)
         for (int64_t n = 0; n < N; n++) {
-            double sum = bias ? (double)bias[n] : 0, all = fabs(sum), largest_x = 0;
+            const double first = bias ? (double)bias[n] : 0;
+            double sum = first, all = 0, largest_x = 0;
             for (int64_t k = 0; k < K; k++) {
                 const double term = (double)a[m * K + k] * (double)c[n * K + k];
                 sum += term;
                 all += fabs((double)c[n * K + k]);
                 largest_x = fmax(largest_x, fabs((double)a[m * K + k]));
             }
-            const double off = fabs(sum - (double)got[m * N + n]) / (all * largest_x + 1e-30);
-            if (!(off <= most)) most = off;
+            const double beside = fabs(sum - (double)got[m * N + n]) - 0x1p-23 * fabs(first),
+                         off = beside > 0 ? beside / (all * largest_x + 1e-30) : 0;
+            if (isnan(beside)) return INFINITY;
+            if (off > most) most = off;
         }
     fac_tensor_free(plain);
     return most;

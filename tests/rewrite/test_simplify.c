@@ -93,9 +93,10 @@ static void absorbed(void **state) {
 
 static void neutral(void **state) {
     (void)state;
+    /* wide enough that a relu does not give zeros alone */
     static const sample cases[] = {
         { "zeros are added", 1, "relu", "add",
-          "input x f32[N,4]\nparam b f32[4]\na = add(x, b)\ns = sub(a, b)\ny = relu(s)\n"
+          "input x f32[N,64]\nparam b f32[64]\na = add(x, b)\ns = sub(a, b)\ny = relu(s)\n"
           "output y = y\n" },
         { "other numbers are added", -1, "add", NULL,
           "finput x f32[N,4]\nparam b f32[4]\ny = add(x, b)\noutput y = y\n" },
@@ -106,23 +107,23 @@ static void neutral(void **state) {
           "input x f32[4]\nparam b f32[4]\ny = sub(b, x)\n"
           "output y = y\n" },
         { "factors, divisors and exponents of one", 1, "relu", "mul",
-          "input x f32[N,4]\na = mul(x, 1)\nb = div(a, 1)\n"
+          "input x f32[N,64]\na = mul(x, 1)\nb = div(a, 1)\n"
           "c = pow(b, 1)\ny = relu(c)\noutput y = y\n" },
         { "one by x", -1, "div", NULL,
           "input x f32[N,4]\na = exp(x)\ny = div(f32(1), a)\noutput y = y\n" },
         { "a slice of everything, a pad of nothing", 1, "relu", NULL,
-          "input x f32[3,4]\n"
-          "a = slice(x, i64{0}, i64{9}, i64{1})\nb = pad(a, i64{0,0,0,0})\ny = relu(b)\noutput y = "
+          "input x f32[3,40]\n"
+          "a = slice(x, i64{0}, i64{99}, i64{1})\nb = pad(a, i64{0,0,0,0})\ny = relu(b)\noutput y = "
           "y\n" },
         { "a slice backwards", -1, "slice", NULL,
-          "input x f32[3,4]\n"
+          "input x f32[3,40]\n"
           "a = slice(x, i64{-1}, i64{-9}, i64{1}, i64{-1})\ny = relu(a)\noutput y = y\n" },
         { "a pad that takes away as much as it adds", -1, "pad", NULL,
-          "input x f32[3,4]\nb = pad(x, i64{0,1,0,-1})\n"
+          "input x f32[3,40]\nb = pad(x, i64{0,1,0,-1})\n"
           "y = relu(b)\n"
           "output y = y\n" },
         { "minus minus, relu of what is not negative", 1, "relu", "neg",
-          "input x f32[4]\na = neg(x)\nb = neg(a)\nc = relu(b)\n"
+          "input x f32[64]\na = neg(x)\nb = neg(a)\nc = relu(b)\n"
           "y = relu(c)\noutput y = y\n" },
         { "an expand before a sum", 1, "add", "expand",
           "input x f32[4]\ninput z f32[3,4]\na = expand(x, i64{3,4})\n"
@@ -132,7 +133,7 @@ static void neutral(void **state) {
           "input x f32[4]\ninput z f32[4]\na = expand(x, i64{3,4})\n"
           "y = add(a, z)\noutput y = y\n" },
         { "one piece, and a piece of nothing", 1, "relu", "concat",
-          "input x f32[3,4]\nparam e f32[0,4]\n"
+          "input x f32[3,40]\nparam e f32[0,40]\n"
           "a = concat(x, e) axis=0\n"
           "b = concat(a) axis=1\ny = relu(b)\noutput y = y\n" }
     };

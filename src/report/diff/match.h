@@ -25,6 +25,26 @@ void fac_match_free(fac_match *m);
 /* Do x of a and y of b stand for the same?  Constants do when their contents are equal. */
 bool fac_match_same(const fac_match *m, const fac_value *x, const fac_value *y);
 
+/* match_keys.c: a key for each node of a side, by place; zeros: it has none.  second: the side is
+ * b, whose leaves go by their mates in a. */
+typedef enum fac_match_naming {
+    FAC_MATCH_GIVEN,
+    FAC_MATCH_MODULE,
+    FAC_MATCH_NUMBERED,
+    FAC_MATCH_NAMINGS
+} fac_match_naming;
+/* The cone above: op and inputs, all the way to the leaves. */
+void fac_match_hash_down(const fac_diff_side *s, bool second, fac_hash *to);
+/* What fac_match_hash_up begins with: which outputs and updates a node makes. */
+void fac_match_hash_ends(const fac_diff_side *s, bool second, fac_hash *to);
+/* The cone below: op, its own leaves, and all that read it, in any order. */
+void fac_match_hash_up(const fac_diff_side *s, bool second, fac_hash *to);
+/* The parameters that it reads. */
+void fac_match_hash_params(const fac_diff_side *s, bool second, fac_hash *to);
+/* What it is called; false when memory is gone. */
+bool fac_match_hash_names(const fac_diff_side *s, fac_match_naming by, fac_arena *memory,
+                          fac_hash *to);
+
 /* contents.c: bit by bit, of one type. */
 bool fac_contents_equal(const fac_tensor *x, const fac_tensor *y);
 fac_hash fac_contents_hash(fac_hash h, const fac_value *v);

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/verify/verify.h"
+#include "report/verify/data.h"
+
+typedef fac_data_trial data;
 
 /* multiply-adds: f64 at once; few rounds; never f64 */
 static const double SMALL = 3e7, LARGE = 1e9, MOST = 3e11;
@@ -21,16 +23,6 @@ typedef struct tolerance {
 static const tolerance single = { 1e-4, 1e-5 }, real = { 1e-4, 1e-6 }, slight = { 1e-6, 1e-7 };
 static const tolerance half = { 4e-3, 4e-3 }, brain = { 2e-2, 2e-2 };
 static const double NOISE = 1e-10; /* of f64, where numbers of a thousand cancel */
-
-typedef struct data {
-    fac_trial *t;
-    fac_data *to;
-    fac_graph *wide[2];
-    fac_reach *reach[2];
-    fac_dtype as;
-    bool half, brain; /* numbers of 16 bits */
-    bool nonzero, varies;
-} data;
 
 static fac_verify_side *side_of(const data *d, int i) { return i ? &d->t->b : &d->t->a; }
 
@@ -48,7 +40,7 @@ static bool given_tolerance(const fac_trial *t) { return t->o->rtol != 0 || t->o
 
 /* ---- running ---- */
 
-static void drop(data *d) {
+void fac_data_drop(data *d) {
     for (int i = 0; i < 2; i++) {
         fac_side_done(side_of(d, i));
         fac_reach_free(d->reach[i]);
@@ -67,12 +59,12 @@ static bool has(const fac_graph *g, fac_dtype type) {
     return false;
 }
 
-static void find_short(data *d) {
+void fac_data_find_short(data *d) {
     d->half = has(d->t->a.graph, FAC_F16) || has(d->t->b.graph, FAC_F16);
     d->brain = has(d->t->a.graph, FAC_BF16) || has(d->t->b.graph, FAC_BF16);
 }
 
-static fac_status make(data *d, fac_dtype as) {
+fac_status fac_data_make(data *d, fac_dtype as) {
     d->as = as;
     for (int i = 0; i < 2; i++) {
         fac_verify_side *s = side_of(d, i);
@@ -95,7 +87,7 @@ static fac_status run_both(data *d, int first, int rounds) {
 
 /* First all of one model, then all of the other.  Integers that turn out to be places, out of
  * range, are drawn small. */
-static fac_status run(data *d, int first, int rounds) {
+fac_status fac_data_run(data *d, int first, int rounds) {
     static const int below[] = { 7, 2, 1 };
     fac_trial *t = d->t;
     fac_error *err = t->err, own = { 0 };
@@ -122,14 +114,12 @@ static void look_at_reach(data *d, int rounds) {
 
 /* ---- comparing ---- */
 
-enum { PIECE = 1024 };
-
-static double largest(const fac_tensor *t) {
+double fac_data_largest(const fac_tensor *t) {
     const fac_type type = fac_tensor_type(t);
     const int64_t n = type.dtype == FAC_TEXT ? 0 : fac_dims_count(&type.dims);
-    double x[PIECE], most = 0;
-    for (int64_t from = 0; from < n; from += PIECE) {
-        const int64_t count = n - from < PIECE ? n - from : PIECE;
+    double x[FAC_DATA_PIECE], most = 0;
+    for (int64_t from = 0; from < n; from += FAC_DATA_PIECE) {
+        const int64_t count = n - from < FAC_DATA_PIECE ? n - from : FAC_DATA_PIECE;
         fac_tensor_doubles(t, from, count, x);
         for (int64_t k = 0; k < count; k++)
             if (isfinite(x[k])) most = fmax(most, fabs(x[k]));
@@ -137,14 +127,14 @@ static double largest(const fac_tensor *t) {
     return most;
 }
 
-static const fac_tensor *result(const fac_verify_side *s, int r, size_t k) {
+const fac_tensor *fac_data_result(const fac_verify_side *s, int r, size_t k) {
     return s->out[(size_t)r * s->run->noutputs + k];
 }
 
 static fac_status beyond(const data *d, int r, size_t k, tolerance by, bool of_largest,
                          fac_difference *to) {
-    const fac_tensor *a = result(&d->t->a, r, k), *b = result(&d->t->b, r, k);
-    const double size = of_largest ? fmax(largest(a), largest(b)) : 1;
+    const fac_tensor *a = fac_data_result(&d->t->a, r, k), *b = fac_data_result(&d->t->b, r, k);
+    const double size = of_largest ? fmax(fac_data_largest(a), fac_data_largest(b)) : 1;
     *to = (fac_difference){ 0 };
     const double noise = of_largest && d->as == FAC_F64 ? NOISE : 0;
     return fac_compare(a, b, NULL, NULL, by.rtol, by.atol * size + noise, to, d->t->err);
@@ -199,10 +189,10 @@ static fac_status judge_round(data *d, int first, int r, bool *differs) {
 static fac_status look(data *d, int r) {
     for (size_t k = 0; k < d->t->a.graph->noutputs; k++) {
         fac_difference x = { 0 };
-        d->nonzero |= largest(result(&d->t->a, r, k)) > 0;
+        d->nonzero |= fac_data_largest(fac_data_result(&d->t->a, r, k)) > 0;
         if (!r) continue;
-        FAC_TRY(fac_compare(result(&d->t->a, 0, k), result(&d->t->a, r, k), NULL, NULL, 0, 0, &x,
-                            d->t->err));
+        FAC_TRY(fac_compare(fac_data_result(&d->t->a, 0, k), fac_data_result(&d->t->a, r, k), NULL,
+                            NULL, 0, 0, &x, d->t->err));
         d->varies |= x.count > 0;
     }
     return FAC_OK;
@@ -210,7 +200,7 @@ static fac_status look(data *d, int r) {
 
 /* ---- all of it ---- */
 
-static bool can_be_f64(const data *d, double macs) {
+bool fac_data_can_be_f64(const data *d, double macs) {
     return fac_can_widen(d->t->a.graph) && fac_can_widen(d->t->b.graph) && macs < MOST &&
            !given_tolerance(d->t);
 }
@@ -257,9 +247,9 @@ static fac_status decide(data *d, int first, int r, bool *differs) {
 
 /* The round in f64; its f32 results differ. */
 static fac_status ask_f64(data *d, int round, bool *differs) {
-    drop(d);
-    FAC_TRY(make(d, FAC_F64));
-    FAC_TRY(run(d, round, 1));
+    fac_data_drop(d);
+    FAC_TRY(fac_data_make(d, FAC_F64));
+    FAC_TRY(fac_data_run(d, round, 1));
     return decide(d, round, 0, differs);
 }
 
@@ -281,12 +271,12 @@ static fac_status judge_all(data *d, int rounds, bool final, int doubtful[FEW_RO
 
 static fac_status rounds_of(data *d, int rounds, double macs) {
     const bool small = macs < SMALL && d->t->a.graph->nodes + d->t->b.graph->nodes < FEW_NODES;
-    const bool can = can_be_f64(d, macs);
+    const bool can = fac_data_can_be_f64(d, macs);
     int doubtful[FEW_ROUNDS], count = 0;
     bool differs = false;
     d->to->f64 = small && can;
-    FAC_TRY(make(d, d->to->f64 ? FAC_F64 : FAC_F32));
-    FAC_TRY(run(d, 0, rounds));
+    FAC_TRY(fac_data_make(d, d->to->f64 ? FAC_F64 : FAC_F32));
+    FAC_TRY(fac_data_run(d, 0, rounds));
     look_at_reach(d, rounds);
     for (int i = 0; i < 2; i++)
         fac_reach_say(d->reach[i], i ? "B" : "A", d->t->v->note, sizeof d->t->v->note);
@@ -313,101 +303,13 @@ static bool few_numbers(const fac_graph *g) {
 
 fac_status fac_verify_data(fac_trial *t, fac_data *out) {
     data d = { .t = t, .to = out };
-    find_short(&d);
+    fac_data_find_short(&d);
     const double macs = fac_macs(t->a.graph) + fac_macs(t->b.graph);
     const int usual = macs > LARGE              ? FEW_ROUNDS
                       : few_numbers(t->a.graph) ? MANY_ROUNDS
                                                 : FAC_INPUT_KINDS;
     *out = (fac_data){ .is = FAC_DATA_AGREES };
     fac_status status = rounds_of(&d, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : usual, macs);
-    drop(&d);
-    return status;
-}
-
-/* ---- a closer look ---- In a deep network most of an output may not depend on the inputs at all:
- * biases, and activations that are saturated.  Then what counts is how the outputs change from one
- * input to another; a constant shift, as rounding a bias makes it, is left out. f64 keeps what f32
- * would lose. */
-
-/* of the change; of the numbers: noise of f64 */
-static const double SHARE = 1e-3, EPSILON = 1e-12;
-
-/* Sizes may follow from data. */
-static bool all_alike(const fac_tensor *const t[4]) {
-    const fac_type type = fac_tensor_type(t[0]);
-    for (int i = 1; i < 4; i++) {
-        const fac_type other = fac_tensor_type(t[i]);
-        if (!fac_dims_equal(&type.dims, &other.dims)) return false;
-    }
-    return true;
-}
-
-/* Both models' change of output k from round r to round s. */
-static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
-    const fac_tensor *t[4] = { result(&d->t->a, r, k), result(&d->t->a, s, k),
-                               result(&d->t->b, r, k), result(&d->t->b, s, k) };
-    const fac_type type = fac_tensor_type(t[0]);
-    const int64_t n = type.dtype == FAC_F64 && all_alike(t) ? fac_dims_count(&type.dims) : 0;
-    double size = 0, most = 0, off = 0, by[2] = { 0 };
-    int64_t at = 0;
-    double x[4][PIECE];
-    for (int i = 0; i < 4; i++) size = fmax(size, largest(t[i]));
-    for (int64_t from = 0; from < n; from += PIECE) {
-        const int64_t count = n - from < PIECE ? n - from : PIECE;
-        for (int i = 0; i < 4; i++) fac_tensor_doubles(t[i], from, count, x[i]);
-        for (int64_t j = 0; j < count; j++) {
-            const double a = x[1][j] - x[0][j], b = x[3][j] - x[2][j], apart = fabs(a - b);
-            most = fmax(most, fmax(fabs(a), fabs(b)));
-            if (!(apart > off)) continue;
-            off = apart, at = from + j;
-            by[0] = a, by[1] = b;
-        }
-    }
-    if (*differs || !(off > SHARE * most + EPSILON * size)) return FAC_OK;
-    *differs = true;
-    d->t->v->round = s;
-    fac_verdict_say(d->t->v, FAC_DIFFERENT,
-                    "output %.100s: from %s to %s element %lld changes by %.9g against %.9g",
-                    d->t->a.graph->outputs[k].name, fac_inputs_word(r), fac_inputs_word(s),
-                    (long long)at, by[0], by[1]);
-    return FAC_OK;
-}
-
-static fac_status changes(data *d, int r, int s, bool *differs) {
-    for (size_t k = 0; k < d->t->a.graph->noutputs; k++) FAC_TRY(change(d, r, s, k, differs));
-    return FAC_OK;
-}
-
-/* Whether numbers of a round outgrow their type, in one of the models. */
-static fac_status outgrows(data *d, int round, bool *yes) {
-    char node[120] = "";
-    FAC_TRY(fac_trial_inputs(d->t, round));
-    for (int i = 0; i < 2 && !*node; i++)
-        FAC_TRY(fac_find_overflow(d->t, d->wide[i], node, sizeof node));
-    *yes = *node;
-    return FAC_OK;
-}
-
-static fac_status closer(data *d, bool *differs) {
-    bool out[FEW_ROUNDS];
-    FAC_TRY(make(d, FAC_F64));
-    FAC_TRY(run(d, 0, FEW_ROUNDS));
-    for (int r = 0; r < FEW_ROUNDS; r++) FAC_TRY(outgrows(d, r, &out[r]));
-    for (int r = 0; r < FEW_ROUNDS; r++)
-        for (int s = r + 1; s < FEW_ROUNDS; s++)
-            if (!out[r] && !out[s]) FAC_TRY(changes(d, r, s, differs));
-    return FAC_OK;
-}
-
-fac_status fac_verify_closer(fac_trial *t, bool *differs) {
-    fac_data none = { .is = FAC_DATA_AGREES };
-    data d = { .t = t, .to = &none };
-    *differs = false;
-    find_short(&d);
-    if (d.half || d.brain || t->o->n ||
-        !can_be_f64(&d, fac_macs(t->a.graph) + fac_macs(t->b.graph)))
-        return FAC_OK;
-    const fac_status status = closer(&d, differs);
-    drop(&d);
+    fac_data_drop(&d);
     return status;
 }

@@ -1,11 +1,12 @@
 /* Bounds from value to value.
  *
- * Where values of both models are known to be the same (pairs.c), both networks are cut: what reads
- * such a value reads an input instead, and gets the first model's numbers.  Each segment then
- * starts from exact numbers in both models, so that only the rounding of its own few layers counts,
- * and bounds stay a small multiple of what really happens.  If every segment of b makes of a's
- * numbers what a makes of them, b is a but for rounding.  Numbers that are nearly equal may make a
- * pair of what is none, which shows as a difference: so a difference here is no proof of one.
+ * Where values of both models are known to be the same (pairs.c), both networks are cut
+ * (local_cut.c): what reads such a value reads an input instead, and gets the first model's
+ * numbers.  Each segment then starts from exact numbers in both models, so that only the rounding
+ * of its own few layers counts, and bounds stay a small multiple of what really happens.  If every
+ * segment of b makes of a's numbers what a makes of them, b is a but for rounding.  Numbers that
+ * are nearly equal may make a pair of what is none, which shows as a difference: so a difference
+ * here is no proof of one.
  *
  * Segments go through in groups of limited size: programs and weights of one group are in memory at
  * a time.  The first model's own numbers are those of one run for each round, and stay. */
@@ -15,35 +16,16 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/ops.h"
-#include "report/verify/verify.h"
+#include "report/verify/local.h"
 
-static const char CUT[] = "verify.cut.";
+typedef fac_local_end end;
+typedef fac_local local;
+
 static const double
     GROUP = 512e6,
     KEPT = 2e9; /* bytes of a group's results and weights; of the first model's numbers */
 static const double NEAR = 1e-3,
                     COARSE = 2e-2; /* what rounding may do to values that are the same */
-
-/* An output that is no pair ends a segment too, but nothing reads on from it. */
-typedef struct end {
-    fac_pair of;
-    bool cut;
-    double bytes;
-    fac_verify_segment result;
-} end;
-
-typedef struct local {
-    fac_trial *t;
-    end *ends;
-    size_t n, npairs;
-    int rounds;
-    fac_tensor **given;    /* [rounds][inputs]: of the models */
-    fac_tensor **value;    /* [rounds][n]: the first model's numbers of what is cut */
-    fac_graph *cut[2];     /* both models, cut at all pairs */
-    fac_value **end_of[2]; /* [n], in these */
-    const char *unknown;
-    size_t wrong, unbounded;
-} local;
 
 /* One group in one model. */
 typedef struct part {
@@ -53,94 +35,12 @@ typedef struct part {
     int *error_at;
 } part;
 
-/* ---- cutting ---- */
-
-typedef struct cutter {
-    const local *l;
-    bool second;
-    int *pair_of;
-    fac_value **real;
-} cutter;
-
-static fac_value *of(const end *e, bool second) { return second ? e->of.b : e->of.a; }
-
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
-                  fac_value *out[]) {
-    cutter *c = self;
-    bool any = false;
-    for (int k = 0; k < n->nout; k++) any |= c->pair_of[n->out[k]->id] >= 0;
-    if (!any) return false;
-    fac_node_copy(to, n, in, out);
-    for (int k = 0; k < n->nout && !to->error.status; k++) {
-        char name[64];
-        const int pair = c->pair_of[n->out[k]->id];
-        if (pair < 0) continue;
-        c->real[pair] = out[k];
-        snprintf(name, sizeof name, "%s%d", CUT, pair);
-        fac_value *given =
-            fac_input(to, name, c->l->ends[pair].of.a->type.dtype, out[k]->type.dims);
-        out[k] =
-            out[k]->type.dtype == given->type.dtype ? given : fac_cast(given, out[k]->type.dtype);
-    }
-    return true;
-}
-
-/* The graph cut at all pairs; output k is what ends there. */
-static fac_graph *cut_graph(const local *l, bool second) {
-    const fac_graph *g = second ? l->t->b.graph : l->t->a.graph;
-    cutter c = { l, second, fac_alloc((size_t)g->ids + 1, sizeof *c.pair_of),
-                 fac_alloc(l->n + 1, sizeof *c.real) };
-    fac_value **map = NULL;
-    fac_graph *to = NULL;
-    if (c.pair_of && c.real) {
-        for (uint32_t k = 0; k <= g->ids; k++) c.pair_of[k] = -1;
-        for (size_t k = 0; k < l->n; k++)
-            if (l->ends[k].cut) c.pair_of[of(&l->ends[k], second)->id] = (int)k;
-        to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = visit, .keep_dead = true },
-                               &map);
-    }
-    if (to) fac_forget_outputs(to);
-    for (size_t k = 0; to && k < l->n && !to->error.status; k++) {
-        char name[32];
-        const int pair = c.pair_of[of(&l->ends[k], second)->id];
-        snprintf(name, sizeof name, "end.%zu", k);
-        fac_output(to, name, pair >= 0 ? c.real[pair] : map[of(&l->ends[k], second)->id]);
-    }
-    fac_release(c.pair_of);
-    fac_release(c.real);
-    return to;
-}
-
-static fac_status cut_both(local *l) {
-    for (int i = 0; i < 2; i++) {
-        l->cut[i] = cut_graph(l, i == 1);
-        if (!l->cut[i]) return fac_raise_memory(l->t->err, "segments");
-        FAC_TRY(fac_graph_check(l->cut[i], l->t->err));
-        l->end_of[i] = fac_alloc(l->n + 1, sizeof *l->end_of[i]);
-        if (!l->end_of[i]) return fac_raise_memory(l->t->err, "segments");
-        for (size_t k = 0; k < l->n; k++) l->end_of[i][k] = l->cut[i]->outputs[k].value;
-    }
-    return FAC_OK;
-}
-
-/* A copy of what ends first..last need, and of nothing else. */
-static fac_graph *take_part(local *l, size_t first, size_t last, bool second) {
-    fac_graph *g = l->cut[second];
-    fac_forget_outputs(g);
-    for (size_t k = first; k < last; k++) {
-        char name[32];
-        snprintf(name, sizeof name, "end.%zu", k);
-        fac_output(g, name, l->end_of[second][k]);
-    }
-    return g->error.status ? NULL : fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-}
-
 /* ---- one group ---- */
 
 static fac_status open_part(local *l, size_t first, size_t last, bool second, part *to) {
     fac_trial *t = l->t;
     const char *unknown = NULL;
-    fac_graph *cut = take_part(l, first, last, second);
+    fac_graph *cut = fac_local_part(l, first, last, second);
     fac_status status = cut ? fac_graph_check(cut, t->err) : fac_raise_memory(t->err, "a segment");
     to->error_at = fac_alloc(last - first + 1, sizeof *to->error_at);
     if (!status && to->error_at)
@@ -169,8 +69,8 @@ static void close_part(part *p) {
  */
 static fac_tensor *source_of(const local *l, const char *name, int round, bool second) {
     const fac_graph *g = second ? l->t->b.graph : l->t->a.graph;
-    if (!strncmp(name, CUT, sizeof CUT - 1))
-        return l->value[(size_t)round * l->n + strtoul(name + sizeof CUT - 1, NULL, 10)];
+    if (!strncmp(name, FAC_LOCAL_CUT, sizeof FAC_LOCAL_CUT - 1))
+        return l->value[(size_t)round * l->n + strtoul(name + sizeof FAC_LOCAL_CUT - 1, NULL, 10)];
     for (size_t i = 0; i < g->ninputs; i++)
         if (!strcmp(g->inputs[i]->name, name)) return l->given[(size_t)round * g->ninputs + i];
     return NULL;
@@ -402,7 +302,7 @@ static fac_status from_pair_to_pair(fac_trial *t, const fac_pair *pairs, size_t 
     good = good && l.given && l.value;
     fac_status status =
         good ? take_numbers(&l) : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu segments", n);
-    if (!status) status = cut_both(&l);
+    if (!status) status = fac_local_cut(&l);
     if (!status) status = run_groups(&l);
     *can = !status && !l.unknown;
     if (*can) tell_segments(&l);

@@ -90,8 +90,7 @@ fac_status fac_find_first(fac_trial *t);
  * said here. */
 fac_status fac_verify_local(fac_trial *t, int rounds, bool *can);
 
-/* ---- verify.c, for the others ---- */
-bool fac_may_be_alike(const fac_value *x, const fac_value *y); /* of the same sizes */
+/* ---- trial.c: running models ---- */
 fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program **out);
 /* One run on the trial's inputs, which become the types of g. */
 fac_status fac_trial_run(const fac_trial *t, const fac_graph *g, fac_program *p, fac_tensor *out[]);
@@ -101,6 +100,9 @@ void fac_side_done(fac_verify_side *s); /* forgets what ran and its results */
 /* Runs g once on tensors of the trial's inputs; out[] has g->noutputs places, all NULL. */
 fac_status fac_trial_once(const fac_trial *t, const fac_graph *g, fac_tensor *out[]);
 void fac_drop_tensors(fac_tensor *t[], size_t n);
+
+/* ---- verify.c, for the others ---- */
+bool fac_may_be_alike(const fac_value *x, const fac_value *y); /* of the same sizes */
 void fac_verdict_unbounded(fac_verdict *v, const char *name, const fac_difference *d);
 void fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format, ...) FAC_PRINTF(3, 4);
 
@@ -159,8 +161,8 @@ typedef struct fac_data {
 } fac_data;
 /* Fills the verdict's numbers, and why where they differ. */
 fac_status fac_verify_data(fac_trial *t, fac_data *out);
-/* Where outputs agree: whether they change alike from one input to another, in f64; says so in the
- * verdict where not. */
+/* data_closer.c.  Where outputs agree: whether they change alike from one input to another, in f64;
+ * says so in the verdict where not. */
 fac_status fac_verify_closer(fac_trial *t, bool *differs);
 /* Multiply-adds of one run. */
 double fac_macs(const fac_graph *g);

@@ -140,33 +140,10 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_depthwise = { .name = "conv2d/depthwise",
-                                            .op = &fac_op_conv2d,
-                                            .rank = 140,
-                                            .how = &(const bool){ false },
-                                            .offer = offer,
-                                            .make = make,
-                                            .done = done,
-                                            .pack_key = pack_key,
-                                            .pack = pack,
-                                            .run = run };
-const fac_solver fac_cpu_conv_grad_x_depthwise = { .name = "conv2d_grad_x/depthwise",
-                                                   .op = &fac_op_conv2d_grad_x,
-                                                   .rank = 500,
-                                                   .how = &(const bool){ false },
-                                                   .offer = offer,
-                                                   .make = make,
-                                                   .done = done,
-                                                   .pack_key = pack_key,
-                                                   .pack = pack,
-                                                   .run = run };
-const fac_solver fac_cpu_conv_grouped = { .name = "conv2d/grouped",
-                                          .op = &fac_op_conv2d,
-                                          .rank = 150,
-                                          .how = &(const bool){ true },
-                                          .offer = offer,
-                                          .make = make,
-                                          .done = done,
-                                          .pack_key = pack_key,
-                                          .pack = pack,
-                                          .run = run };
+#define SOLVER(of, name_, grouped)                                                                 \
+    .name = #of "/" name_, .op = &fac_op_##of, .how = &(const bool){ grouped }, .offer = offer,    \
+    .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_conv_depthwise = { SOLVER(conv2d, "depthwise", false), .rank = 140 };
+const fac_solver fac_cpu_conv_grad_x_depthwise = { SOLVER(conv2d_grad_x, "depthwise", false),
+                                                   .rank = 500 };
+const fac_solver fac_cpu_conv_grouped = { SOLVER(conv2d, "grouped", true), .rank = 150 };

@@ -276,23 +276,9 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_inverted = { .name = "fused_conv/inverted",
-                                           .op = &fac_op_fused_conv,
-                                           .rank = 160,
-                                           .how = &(const bool){ false },
-                                           .offer = offer,
-                                           .make = make,
-                                           .done = done,
-                                           .pack_key = pack_key,
-                                           .pack = pack,
-                                           .run = run_rows };
-const fac_solver fac_cpu_conv_inverted_channels = { .name = "fused_conv/inverted_channels",
-                                                    .op = &fac_op_fused_conv,
-                                                    .rank = 170,
-                                                    .how = &(const bool){ true },
-                                                    .offer = offer,
-                                                    .make = make,
-                                                    .done = done,
-                                                    .pack_key = pack_key,
-                                                    .pack = pack,
-                                                    .run = run_channels };
+#define SOLVER(name_, channels, run_)                                                              \
+    .name = "fused_conv/" name_, .op = &fac_op_fused_conv, .how = &(const bool){ channels },       \
+    .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run_
+const fac_solver fac_cpu_conv_inverted = { SOLVER("inverted", false, run_rows), .rank = 160 };
+const fac_solver fac_cpu_conv_inverted_channels = { SOLVER("inverted_channels", true, run_channels),
+                                                    .rank = 170 };

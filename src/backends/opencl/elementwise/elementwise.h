@@ -19,6 +19,8 @@ typedef struct fac_cl_walk {
 
 /* false: an operand is blocked, or they are too many for a kernel's arguments. */
 bool fac_cl_walk_of(const fac_problem *p, fac_cl_walk *w);
+/* Some element lies too far away for a number of 32 bits. */
+bool fac_cl_walk_is_wide(const fac_cl_walk *w);
 
 /* What a node, or a fused node of several, says of one element: functions, and statements that read
  * and write x0[a0], x1[a1], ... (inputs first, then outputs).  false when some node has no

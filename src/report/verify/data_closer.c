@@ -1,0 +1,94 @@
+/* A closer look at outputs that agree.  In a deep network most of an output may not depend on the
+ * inputs at all: biases, and activations that are saturated.  Then what counts is how the outputs
+ * change from one input to another; a constant shift, as rounding a bias makes it, is left out.
+ * f64 keeps what f32 would lose. */
+#include <math.h>
+#include "base/error.h"
+#include "report/verify/data.h"
+
+typedef fac_data_trial data;
+
+enum { ROUNDS = 3 };
+
+/* of the change; of the numbers: noise of f64 */
+static const double SHARE = 1e-3, EPSILON = 1e-12;
+
+/* Sizes may follow from data. */
+static bool all_alike(const fac_tensor *const t[4]) {
+    const fac_type type = fac_tensor_type(t[0]);
+    for (int i = 1; i < 4; i++) {
+        const fac_type other = fac_tensor_type(t[i]);
+        if (!fac_dims_equal(&type.dims, &other.dims)) return false;
+    }
+    return true;
+}
+
+/* Both models' change of output k from round r to round s. */
+static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
+    const fac_tensor *t[4] = { fac_data_result(&d->t->a, r, k), fac_data_result(&d->t->a, s, k),
+                               fac_data_result(&d->t->b, r, k), fac_data_result(&d->t->b, s, k) };
+    const fac_type type = fac_tensor_type(t[0]);
+    const int64_t n = type.dtype == FAC_F64 && all_alike(t) ? fac_dims_count(&type.dims) : 0;
+    double size = 0, most = 0, off = 0, by[2] = { 0 };
+    int64_t at = 0;
+    double x[4][FAC_DATA_PIECE];
+    for (int i = 0; i < 4; i++) size = fmax(size, fac_data_largest(t[i]));
+    for (int64_t from = 0; from < n; from += FAC_DATA_PIECE) {
+        const int64_t count = n - from < FAC_DATA_PIECE ? n - from : FAC_DATA_PIECE;
+        for (int i = 0; i < 4; i++) fac_tensor_doubles(t[i], from, count, x[i]);
+        for (int64_t j = 0; j < count; j++) {
+            const double a = x[1][j] - x[0][j], b = x[3][j] - x[2][j], apart = fabs(a - b);
+            most = fmax(most, fmax(fabs(a), fabs(b)));
+            if (!(apart > off)) continue;
+            off = apart, at = from + j;
+            by[0] = a, by[1] = b;
+        }
+    }
+    if (*differs || !(off > SHARE * most + EPSILON * size)) return FAC_OK;
+    *differs = true;
+    d->t->v->round = s;
+    fac_verdict_say(d->t->v, FAC_DIFFERENT,
+                    "output %.100s: from %s to %s element %lld changes by %.9g against %.9g",
+                    d->t->a.graph->outputs[k].name, fac_inputs_word(r), fac_inputs_word(s),
+                    (long long)at, by[0], by[1]);
+    return FAC_OK;
+}
+
+static fac_status changes(data *d, int r, int s, bool *differs) {
+    for (size_t k = 0; k < d->t->a.graph->noutputs; k++) FAC_TRY(change(d, r, s, k, differs));
+    return FAC_OK;
+}
+
+/* Whether numbers of a round outgrow their type, in one of the models. */
+static fac_status outgrows(data *d, int round, bool *yes) {
+    char node[120] = "";
+    FAC_TRY(fac_trial_inputs(d->t, round));
+    for (int i = 0; i < 2 && !*node; i++)
+        FAC_TRY(fac_find_overflow(d->t, d->wide[i], node, sizeof node));
+    *yes = *node;
+    return FAC_OK;
+}
+
+static fac_status closer(data *d, bool *differs) {
+    bool out[ROUNDS];
+    FAC_TRY(fac_data_make(d, FAC_F64));
+    FAC_TRY(fac_data_run(d, 0, ROUNDS));
+    for (int r = 0; r < ROUNDS; r++) FAC_TRY(outgrows(d, r, &out[r]));
+    for (int r = 0; r < ROUNDS; r++)
+        for (int s = r + 1; s < ROUNDS; s++)
+            if (!out[r] && !out[s]) FAC_TRY(changes(d, r, s, differs));
+    return FAC_OK;
+}
+
+fac_status fac_verify_closer(fac_trial *t, bool *differs) {
+    fac_data none = { .is = FAC_DATA_AGREES };
+    data d = { .t = t, .to = &none };
+    *differs = false;
+    fac_data_find_short(&d);
+    if (d.half || d.brain || t->o->n ||
+        !fac_data_can_be_f64(&d, fac_macs(t->a.graph) + fac_macs(t->b.graph)))
+        return FAC_OK;
+    const fac_status status = closer(&d, differs);
+    fac_data_drop(&d);
+    return status;
+}
