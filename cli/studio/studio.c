@@ -17,7 +17,8 @@ static const option options[] = {
     { "--open", OPTION_FLAG, &o.open, NULL, "show the page in the browser (xdg-open)" },
     { "--no-open", OPTION_FLAG, &o.no_open, NULL, "only print the address, which is the default" },
     { "--data", OPTION_TEXT, &o.data, "DIR",
-      "MNIST's four files for the page Images; default: Debian's Fashion-MNIST" },
+      "MNIST's four files, in it or in DIR/mnist, for the page Images (default: Debian's "
+      "Fashion-MNIST); train.tsv and dev.tsv of SST-2, in it or in DIR/sst2, for the page Text" },
     { "--watch", OPTION_TEXT, &o.watch, "DIR",
       "show the trainings of this folder and of those in it, live" },
     { "--device", OPTION_TEXT, &o.device, "NAME", "where a page begins: cpu (default) or opencl" },

@@ -156,7 +156,9 @@ void train_list(void) {
         "  none            nothing of it\n");
     printf("\nmodels of our own fit the samples: mlp, cnn, resnet, text-cnn, sound-cnn; "
            "mlp:16,16,tanh has hidden\nlayers of these widths, with relu, tanh, sigmoid, gelu "
-           "or linear after each\n");
+           "or linear after each;\n"
+           "text-cnn:100,3-4-5,0.25 has 100 filters of each of these widths in words, and this "
+           "dropout\n");
     printf("\nschemes of --quantize: W bits of weights, A of what layers read; the first and the "
            "last layer stay floats:\n"
            "  lq:wWaA      learned levels (LQ-Nets), 1 to 4 bits; 32: floats\n"

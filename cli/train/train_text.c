@@ -1,15 +1,11 @@
-/* facula train: texts.  The network is that of Kim, "Convolutional Neural Networks for Sentence
- * Classification" (EMNLP 2014): vectors of words, convolutions of several widths over time, the
- * maximum over time, dropout, a linear layer.  The vectors begin random, or as --glove says, and
- * are trained.  Most of the regularization is dropout of the vectors themselves: with 6,920
- * sentences and 14,000 words it gains two points over dropout after the maximum alone. */
+/* facula train: texts.  The networks are those of facula/sentence.h; the vectors begin random, or
+ * as
+ * --glove says, and are trained. */
 #include <string.h>
+#include "facula/sentence.h"
 #include "train.h"
 
-enum { DIM = 64, FILTERS = 64, HIDDEN = 64, LONGEST = 256 };
-static const int widths[] = { 3, 4, 5 };
-enum { WIDTHS = sizeof widths / sizeof *widths, WIDEST = 5 };
-static const double vector_dropout = 0.5, dropout = 0.5, vector_std = 0.1;
+enum { LONGEST = 256 };
 
 /* ---- data ---- */
 
@@ -38,68 +34,21 @@ int text_data(train_options *o, fac_dataset *train, fac_dataset *test) {
 
 /* ---- models: tokens N,L -> logits N,classes ---- */
 
-static fac_value *vectors(fac_value *tokens, int64_t words, int dim) {
-    const fac_nn_embedding_opts o = { .padding = true,
-                                      .padding_idx = FAC_PAD,
-                                      .weight = { FAC_INIT_NORMAL, .std = vector_std } };
-    return fac_nn_dropout(fac_nn_embedding(tokens, "embedding", words, dim, &o), vector_dropout);
-}
-
-/* How many words each sentence has, N; <pad> is none. */
-static fac_value *word_count(fac_value *tokens) {
-    fac_value *padding = fac_number(fac_value_graph(tokens), FAC_I64, FAC_PAD);
-    return fac_sum(fac_cast(fac_not(fac_equal(tokens, padding)), FAC_I64), fac_shape(1), false);
-}
-
-/* The sum of a sentence's vectors over the root of their number: what its words say whatever their
- * order. */
-static fac_value *bag(fac_value *x, fac_value *tokens) {
-    fac_value *n = fac_max(word_count(tokens), fac_number(fac_value_graph(tokens), FAC_I64, 1));
-    return fac_div(fac_sum(x, fac_shape(1), false),
-                   fac_unsqueeze(fac_sqrt(fac_cast(n, FAC_F32)), fac_shape(1)));
-}
-
-/* The padding is as wide as the widest kernel, so there always is a window of nothing but zeros:
- * the maximum, and so the answer, does not depend on how much <pad> is after a sentence. */
-static fac_value *cnn(fac_value *tokens, int64_t words, int dim, int classes) {
-    fac_graph *g = fac_value_graph(tokens);
-    fac_value *x = vectors(tokens, words, dim), *found[WIDTHS + 1];
-    fac_value *around = fac_ints(g, fac_shape(WIDEST, WIDEST)), *time = fac_ints(g, fac_shape(1));
-    fac_value *padded =
-        fac_transpose(fac_pad(x, around, NULL, time, FAC_PAD_CONSTANT), fac_shape(0, 2, 1));
-    for (int k = 0; k < WIDTHS; k++) {
-        char name[16];
-        snprintf(name, sizeof name, "conv%d", widths[k]);
-        fac_value *y = fac_nn_conv1d(padded, name, FILTERS, widths[k], NULL);
-        found[k] = fac_relu(fac_reduce_max(y, fac_shape(2), false));
-    }
-    found[WIDTHS] = bag(x, tokens);
-    return fac_nn_linear(fac_nn_dropout(fac_concat(found, WIDTHS + 1, 1), dropout), "fc", classes);
-}
-
-/* Two directions; each sentence ends where its padding begins. */
-static fac_value *lstm(fac_value *tokens, int64_t words, int dim, int classes) {
-    const fac_nn_recurrent_opts o = { .bidirectional = true,
-                                      .batch_first = true,
-                                      .lengths = word_count(tokens) };
-    fac_value *y = fac_nn_lstm(vectors(tokens, words, dim), "lstm", HIDDEN, &o).y;
-    fac_value *found = fac_relu(fac_reduce_max(y, fac_shape(1), false));
-    return fac_nn_linear(fac_nn_dropout(found, dropout), "fc", classes);
-}
-
+/* "text-cnn:100,3-4-5,0.25": what the network is made of follows the name. */
 static const struct {
     const char *name;
     bool any_length;
-    fac_value *(*build)(fac_value *, int64_t, int, int);
+    fac_value *(*build)(fac_value *, int64_t, const fac_sentence_net *, int);
 } nets[] = {
-    { "text-cnn", true, cnn },
-    { "text-lstm", false, lstm },
+    { "text-cnn", true, fac_nn_sentence_cnn },
+    { "text-lstm", false, fac_nn_sentence_lstm },
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
 static int find(const char *name) {
+    const size_t n = strcspn(name, ":");
     int k = 0;
-    while (k < NETS && strcmp(nets[k].name, name)) k++;
+    while (k < NETS && (strlen(nets[k].name) != n || strncmp(nets[k].name, name, n))) k++;
     return k;
 }
 
@@ -130,17 +79,19 @@ int text_model(const train_options *o, const fac_dataset *like, int dim, model *
     fac_error err = { 0 };
     fac_tensor *table = NULL;
     const int net = find(o->model);
+    fac_sentence_net s;
+    const char *made_of = strchr(o->model, ':');
+    if (fac_sentence_parse(made_of ? made_of + 1 : "", &s, &err)) return fail(&err);
     if (!like->tokens && like->count) return fail_text("the model %s needs texts", o->model);
     int code = pretrained(o, &table);
     fac_graph *g = code ? NULL : fac_graph_new();
     if (!g) return code ? code : fail_text("out of memory");
-    if (table) dim = (int)fac_tensor_type(table).dims.d[1];
+    s.dim = table ? (int)fac_tensor_type(table).dims.d[1] : dim;
     fac_nn_seed(g, (uint64_t)o->seed);
     const fac_dims dims =
         fac_shape(fac_symbol(g, "N"), nets[net].any_length ? fac_symbol(g, "L") : like->item.d[0]);
     fac_value *x = fac_input(g, "tokens", FAC_I64, dims);
-    fac_output(g, "logits",
-               nets[net].build(x, fac_vocab_count(o->vocab), dim ? dim : DIM, like->classes));
+    fac_output(g, "logits", nets[net].build(x, fac_vocab_count(o->vocab), &s, like->classes));
     fac_status status = fac_graph_check(g, &err);
     if (!status && table) status = take_vectors(g, table, &err);
     fac_tensor_free(table);

@@ -14,6 +14,7 @@
 #include "facula/ops.h"
 #include "facula/nn.h"
 #include "facula/mlp.h"
+#include "facula/sentence.h"
 #include "facula/loss.h"
 #include "facula/optim.h"
 #include "facula/zoo.h"

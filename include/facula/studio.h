@@ -7,6 +7,7 @@
 #define FACULA_STUDIO_H
 
 #include "facula/device.h"
+#include "facula/tensor.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
@@ -21,8 +22,10 @@ typedef struct fac_studio_opts {
     int port;           /* 0: any that is free */
     const char *device; /* a name of fac_device_open; NULL: "cpu" */
     int threads;        /* of the cpu; 0: 1, which is fastest for small networks */
-    const char *data;   /* a folder with the four files of MNIST for the page Images; NULL: Debian's
-                           Fashion-MNIST */
+    const char *data;   /* a folder with the four files of MNIST, in it or in mnist/, for the page
+                           Images, else these are Debian's Fashion-MNIST; and with train.tsv and
+                           dev.tsv of SST-2, in it, in sst2/ or in text/sst2/, for the page Text.
+                           NULL: none */
     const char *model;  /* an ONNX file or a name of the zoo for the page Graph, or NULL */
     const char *watch;  /* a folder of trainings (`facula train --out` below it) for the page Runs,
                            or NULL */
@@ -34,6 +37,20 @@ fac_status fac_studio_open(const fac_studio_opts *opts, fac_studio **out, fac_er
 /* "http://127.0.0.1:41733/#key=..."; lives as long as the studio. */
 const char *fac_studio_address(const fac_studio *s);
 void fac_studio_close(fac_studio *s); /* ends all sessions; NULL is fine */
+
+/* ---- a training of one's own, on the page Notebook; any thread may call these ---- */
+
+/* The next point of each of these curves, at this step.  At most 16 names of at most 95 bytes in
+ * all calls together, else FAC_E_ARGUMENT; long curves are thinned out.  A value may be NaN or
+ * infinite. */
+fac_status fac_studio_log(fac_studio *s, double step, int n, const char *const names[],
+                          const double values[], fac_error *err);
+/* Pictures, histograms and numbers of these tensors as they are now, in place of those before; the
+ * first 200.  Nothing is kept of the tensors. */
+fac_status fac_studio_weights(fac_studio *s, int n, const char *const names[],
+                              fac_tensor *const tensors[], fac_error *err);
+/* Somebody pressed Stop on the page: the training may end when it likes. */
+bool fac_studio_stop_asked(const fac_studio *s);
 
 #ifdef __cplusplus
 }

@@ -83,7 +83,7 @@ typedef struct fac_tuned {
 } fac_tuned;
 
 typedef struct fac_tune_opts { /* zero is the default everywhere */
-    double seconds;            /* of measuring in each pass; 0 = 0.2, and at least three runs            */
+    double seconds;            /* of measuring in each pass; 0 = 0.2, and at least three runs */
     int rounds; /* through all candidates; 0 = 2: the fastest run of each counts                */
     void (*progress)(void *self, int pass, int passes);
     void *self;
@@ -100,7 +100,7 @@ typedef struct fac_tune_stat {
     double before, after;   /* seconds of a run by estimates and with what was learnt, alternating:
                                lower quartiles */
     int winners, confirmed; /* problems with a faster choice: at first; timed again, and right */
-    double together;        /* seconds of a run with all of these, whether they were kept or not        */
+    double together;        /* seconds of a run with all of these, whether they were kept or not */
 } fac_tune_stat;
 
 /* Tunes the program for inputs of these types and adds what was learnt to `into`; the program

@@ -18,13 +18,14 @@ from .functional import *  # noqa: F403
 from .functional import abs, all, any, max, min, pow, round, sum  # noqa: A004
 from .random import (Generator, bernoulli, manual_seed, multinomial, normal, rand, rand_like, randint, randn, randn_like, randperm,
                      seed)
-from . import array_api, data, export, files, model, nn, optim, plot, tables, tools, train, zoo
+from . import array_api, data, export, files, model, nn, optim, playground, plot, tables, tools, train, zoo
 from .files import load_weights, save
 from .edit import edit
 from .export import trace
 from .lazy import flush, is_lazy, lazy, lazy_stats, set_lazy
 from .model import Model, load
 from .nn import Module, Parameter
+from .playground import Studio, studio
 from .quantize import Quantized, dequantize, pack, quantize, unpack  # type: ignore[assignment]
 from .train import Trainer
 from .tools import activations, devices, diff, inspect, profile, report, summary, tile, verify  # type: ignore[assignment]

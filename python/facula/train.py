@@ -74,16 +74,16 @@ def accuracy(scores: Tensor, labels: Tensor) -> float:
 
 class Trainer:
     """Trains a Module: Trainer(net, optimizer).fit(train, test, epochs=5).  Steps are lazy, which is faster; lazy=False
-    computes each operator at once, for debugging."""
+    computes each operator at once, for debugging.  studio: a facula.Studio, which shows the training while it goes on."""
 
     def __init__(self, net: Any, optimizer: Any = None, loss: Callable[[Any, Any], Tensor] | None = None, schedule: Any = None,
-                 lazy: bool = True) -> None:
+                 lazy: bool = True, studio: Any = None) -> None:
         from .nn import functional as F
         from .optim import Adam
         self.net = net
         self.optimizer = optimizer if optimizer is not None else Adam(net.parameters())
         self.loss = loss or F.cross_entropy
-        self.schedule, self.lazy = schedule, lazy
+        self.schedule, self.lazy, self.studio = schedule, lazy, studio
         self.history = History(loss=[], accuracy=[], test_loss=[], test_accuracy=[], seconds=[])
 
     def step(self, x: Any, y: Any) -> tuple[float, Tensor]:
@@ -126,8 +126,12 @@ class Trainer:
                     n = len(y)
                     total, count, done = total + loss * n, count + n, done + 1
                     right += accuracy(out, y) * n if out.ndim == 2 and not y.dtype.is_floating_point else 0
+                    if self.studio is not None and self._show(loss):
+                        break
                     bar.show(done, f"epoch {epoch + 1}/{epochs}  loss {total / count:.4f}  accuracy {right / count:.1%}")
                 self._note(total / count, right / count, time.perf_counter() - start, test)
+                if self.studio is not None and self._show_epoch():
+                    break
                 if self.schedule is not None:
                     self.schedule.step()
                 if callback is not None and callback(epoch, self.history) is False:
@@ -136,6 +140,16 @@ class Trainer:
             pass
         bar.close()
         return self.history
+
+    def _show(self, loss: float) -> bool:
+        """A step in the studio; is the training to end?"""
+        self.studio.log(loss=loss)
+        return bool(self.studio.stopped)
+
+    def _show_epoch(self) -> bool:
+        names = ("accuracy", "test_loss", "test_accuracy")
+        self.studio.log(self.studio.step, **{k: self.history[k][-1] for k in names if self.history[k]})
+        return bool(self.studio.stopped)
 
     def _note(self, loss: float, right: float, seconds: float, test: Any) -> None:
         h = self.history

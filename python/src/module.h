@@ -176,6 +176,7 @@ PyObject *py_graph(fac_graph *g); /* takes g; NULL: no memory */
 
 extern PyMethodDef py_look_methods[], py_edit_methods[], py_data_methods[], py_compare_methods[];
 extern PyMethodDef py_lend_methods[], py_quantize_methods[];
+extern PyMethodDef py_studio_methods[]; /* studio.c */
 /* The tensors of a list of n, each retained; where `absent` is set one may be None.  NULL: an
  * exception; else py_operands_drop gives them back. */
 fac_tensor **py_operands(PyObject *list, int n, bool absent);

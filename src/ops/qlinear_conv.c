@@ -28,7 +28,7 @@ static const fac_port in[] = { { "x", FAC_INTS, 0 },
                                { 0 } };
 static const fac_port out[] = { { "y", FAC_INTS, 0 }, { 0 } };
 
-static bool infer(fac_node *n) {
+bool fac_qlinear_conv_infer(fac_node *n) {
     const int64_t K = n->in[1]->type.dims.n ? n->in[1]->type.dims.d[0] : 0;
     for (int k = X_SCALE; k <= Y_ZERO; k += 2)
         if (n->in[k]->type.dtype != FAC_F32) return fac_fail(n, FAC_E_DTYPE, "scales must be f32");
@@ -113,7 +113,7 @@ const fac_op fac_op_qlinear_conv = {
     .out = out,
     .attrs = fac_conv2d_table,
     .attrs_size = sizeof(fac_conv2d_opts),
-    .infer = infer,
+    .infer = fac_qlinear_conv_infer,
     .ref = ref,
     .expand = expand,
     .cost = fac_conv_cost,

@@ -68,6 +68,8 @@ bool fac_quant_each(fac_node *n, int input, int64_t count, const char *name);
 
 enum { FAC_QCONV_X, FAC_QCONV_W, FAC_QCONV_B };
 bool fac_quant_conv_infer(fac_node *n, fac_dtype y);
+/* Of qlinear_conv, and of what has more ports after its own. */
+bool fac_qlinear_conv_infer(fac_node *n);
 /* What conv_integer gives, as doubles; the ports of the zero points, which may be absent. */
 fac_status fac_quant_conv_sums(const fac_ref *r, int x_zero, int w_zero, double *y, fac_error *err);
 /* 1 to 3 spatial dims to ops of two, or to products in f64: for ONNX's ConvInteger, QLinearConv. */

@@ -154,6 +154,10 @@ fac_graph *fac_pass_norm_masks(const fac_graph *g, fac_price *price, void *self)
  * rounding. */
 fac_graph *fac_pass_norm_pairs(const fac_graph *g, fac_price *price, void *self);
 
+/* A sum of bytes and the convolution that alone makes one of them for it become one
+ * `qlinear_conv_add`, where accept(self, node).  The same bits. */
+fac_graph *fac_pass_quantized_sums(const fac_graph *g, fac_accept *accept, void *self);
+
 /* A convolution and the max pool that alone reads it become one `conv2d_max_pool`, where
  * price(self, node) is less than that of both. */
 fac_graph *fac_pass_conv_pools(const fac_graph *g, fac_price *price, void *self);

@@ -136,6 +136,8 @@ static const pass passes[] = {
       .does = "views go after what can join a product" },
     { "epilogue", .accepts = fac_pass_epilogue,
       .does = "bias, add and activation join convolutions and products" },
+    { "quantized_sums", .accepts = fac_pass_quantized_sums,
+      .does = "sums of bytes join convolutions" },
     { "relu_pools", .accepts = fac_pass_relu_pools, .does = "gradients of max pools mask by relu" },
     { "norm_epilogue", .accepts = fac_pass_norm_epilogue,
       .does = "add and activation join norms of training" },

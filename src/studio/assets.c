@@ -10,10 +10,14 @@
 #include "studio_icon.h"
 #include "studio_images.h"
 #include "studio_link.h"
+#include "studio_mic.h"
 #include "studio_net.h"
+#include "studio_notebook.h"
 #include "studio_points.h"
 #include "studio_runs.h"
 #include "studio_sandbox.h"
+#include "studio_sound.h"
+#include "studio_text.h"
 
 static const asset assets[] = {
     { "/", "text/html; charset=utf-8", studio_html },
@@ -29,6 +33,10 @@ static const asset assets[] = {
     { "/page/sandbox.js", "text/javascript; charset=utf-8", studio_sandbox },
     { "/page/images.js", "text/javascript; charset=utf-8", studio_images },
     { "/page/graph.js", "text/javascript; charset=utf-8", studio_graph },
+    { "/page/text.js", "text/javascript; charset=utf-8", studio_text },
+    { "/page/sound.js", "text/javascript; charset=utf-8", studio_sound },
+    { "/page/mic.js", "text/javascript; charset=utf-8", studio_mic },
+    { "/page/notebook.js", "text/javascript; charset=utf-8", studio_notebook },
 };
 enum { ASSETS = sizeof assets / sizeof *assets };
 

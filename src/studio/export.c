@@ -3,11 +3,14 @@
 #include "studio/export.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "base/error.h"
 #include "base/file.h"
 #include "facula/onnx.h"
 #include "facula/train.h"
+#include "studio_run_c.h"
+#include "studio_run_py.h"
 
 static fac_status take_file(const char *path, fac_text *to, fac_error *err) {
     fac_file *f;
@@ -39,4 +42,19 @@ fac_status fac_export_model(const fac_graph *model, bool onnx, fac_text *to, fac
     unlink(path);
     rmdir(dir);
     return status;
+}
+
+fac_status fac_export_file(const fac_graph *model, const char *name, fac_text *to,
+                           const char **type, fac_error *err) {
+    *type = "application/octet-stream";
+    if (!strcmp(name, "model.onnx")) return fac_export_model(model, true, to, err);
+    if (!strcmp(name, "model.safetensors")) return fac_export_model(model, false, to, err);
+    *type = "text/plain; charset=utf-8";
+    if (!strcmp(name, "net.c"))
+        fac_text_add(to, studio_run_c);
+    else if (!strcmp(name, "net.py"))
+        fac_text_add(to, studio_run_py);
+    else
+        return fac_raise(err, FAC_E_ARGUMENT, "there is no such file");
+    return FAC_OK;
 }

@@ -18,7 +18,9 @@ typedef enum frame_kind {
     FRAME_PANELS,  /* JSON: histograms and norms */
     FRAME_PICTURES, /* u32 generation, u16 count; of each u8 group, u8 label, u16 width, u16 height,
                        bytes */
-    FRAME_WRONG,    /* likewise */
+    FRAME_WRONG,    /* likewise, or JSON: rows of a table */
+    FRAME_COLUMNS,  /* u32 generation, u32 the first's number, u16 count, u16 rows; of each column a
+                       byte a row, the lowest first */
     FRAME_KINDS
 } frame_kind;
 

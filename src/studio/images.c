@@ -33,12 +33,12 @@ static fac_status read_setup(images_setup *s, const images *p, const cJSON *from
     return FAC_OK;
 }
 
-static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void **self,
+static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
                             fac_error *err) {
     images *p = fac_alloc(1, sizeof *p);
     images_setup s = { .samples = 1000, .batch = 16, .epochs = 20, .lr = 0.001 };
     if (!p) return fac_raise_memory(err, "a page");
-    p->data = opts->data;
+    p->data = with->opts.data;
     fac_status status = fac_images_open(p, err);
     if (!status) status = read_setup(&s, p, how, err);
     if (!status) status = fac_images_build(p, &s, err);
@@ -214,12 +214,8 @@ static void write_command(const images *p, fac_text *to) {
 static fac_status file(void *self, const char *name, fac_text *out, const char **type,
                        fac_error *err) {
     images *p = self;
-    *type = "application/octet-stream";
-    if (p->model && !strcmp(name, "model.onnx")) return fac_export_model(p->model, true, out, err);
-    if (p->model && !strcmp(name, "model.safetensors"))
-        return fac_export_model(p->model, false, out, err);
-    if (!p->model || strcmp(name, "command.txt"))
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no such file");
+    if (!p->model) return fac_raise(err, FAC_E_ARGUMENT, "there is no network");
+    if (strcmp(name, "command.txt")) return fac_export_file(p->model, name, out, type, err);
     *type = "text/plain; charset=utf-8";
     write_command(p, out);
     return FAC_OK;

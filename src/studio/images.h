@@ -20,6 +20,7 @@ typedef struct images_setup {
 typedef struct images {
     images_setup setup;
     const char *data;      /* its folder; NULL: Fashion-MNIST */
+    char folder[4096];     /* where data points to */
     fac_dataset all, test; /* as they were read */
     fac_dataset train;     /* the first samples of all, whose memory it shares */
     fac_device *device;

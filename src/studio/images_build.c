@@ -1,18 +1,34 @@
 /* The page of images: data, network, programs. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/error.h"
 #include "facula/nn.h"
 #include "facula/zoo.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
+#include "studio/data.h"
 #include "studio/images.h"
 
 static const char clothes[] = "/usr/share/datasets/fashion-mnist";
 
 bool fac_images_digits(const images *p) { return p->data != NULL; }
 
+/* Digits where there are some; a folder of other data has none, one that is not there is an error.
+ */
+static void find_digits(images *p) {
+    static const char *const more[] = { "mnist", NULL }, *const names[] = {
+        "train-labels-idx1-ubyte", "train-labels-idx1-ubyte.gz", NULL
+    };
+    if (!p->data) return;
+    if (fac_data_find(p->data, more, names, p->folder, sizeof p->folder))
+        p->data = p->folder;
+    else if (!access(p->data, X_OK))
+        p->data = NULL;
+}
+
 fac_status fac_images_open(images *p, fac_error *err) {
+    find_digits(p);
     const fac_device_opts how = { .threads = 1 };
     const char *from = p->data ? p->data : clothes;
     fac_status status = fac_dataset_mnist(from, true, &p->all, err);

@@ -10,13 +10,13 @@ static void close_page(void *self) {
     fac_release(self);
 }
 
-static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void **self,
+static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
                             fac_error *err) {
     points *p = fac_alloc(1, sizeof *p);
     points_setup s;
     if (!p) return fac_raise_memory(err, "a page");
     fac_points_setup_usual(&s);
-    if (opts->threads) s.threads = opts->threads;
+    if (with->opts.threads) s.threads = with->opts.threads;
     p->speed = 10;
     fac_status status = fac_points_setup_read(&s, how, err);
     if (!status) status = fac_points_build(p, &s, false, err);

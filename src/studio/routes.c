@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "studio/studio.h"
 
-enum { NAME = 32, WAIT_MS = 1000000 };
+enum { NAME = 32, WAIT_MS = 1000000, PUT_BYTES = 32 << 20 };
 
 static void say_failed(fac_http_request *r, const fac_error *err) {
     const int status = err->status == FAC_E_NOMEM || err->status == FAC_E_INTERNAL ? 500 : 400;
@@ -49,8 +49,9 @@ static cJSON *read_body(fac_http_request *r) {
 /* ---- sessions ---- */
 
 static const page *find_page(const char *name) {
-    static const page *const pages[] = { &fac_page_points, &fac_page_runs, &fac_page_images,
-                                         &fac_page_graph };
+    static const page *const pages[] = { &fac_page_points,  &fac_page_runs, &fac_page_images,
+                                         &fac_page_graph,   &fac_page_text, &fac_page_sound,
+                                         &fac_page_notebook };
     for (size_t k = 0; name && k < sizeof pages / sizeof *pages; k++)
         if (!strcmp(pages[k]->name, name)) return pages[k];
     return NULL;
@@ -70,7 +71,7 @@ static void open_session(void *self, fac_http_request *r) {
         fac_http_fail(r, 400, "no_page", "there is no such page");
         return;
     }
-    fac_status status = fac_studio_session_new(p, &st->opts, how, &s, &err);
+    fac_status status = fac_studio_session_new(p, &st->with, how, &s, &err);
     if (!status) status = fac_sessions_add(&st->sessions, s, name, &err);
     if (!status) fac_json_put_pair_text(&t, "id", name);
     say(r, status, &err, &t);
@@ -124,6 +125,21 @@ static void get_file(void *self, fac_http_request *r) {
     else
         fac_http_reply(r, 200, type, t.n ? t.s : "", t.n);
     fac_text_free(&t);
+    fac_sessions_leave(&st->sessions, e);
+}
+
+/* Raw bytes: they stay in memory, and only the page knows what they are. */
+static void put_file(void *self, fac_http_request *r) {
+    fac_studio *st = self;
+    fac_error err = { 0 };
+    size_t n;
+    const char *bytes = fac_http_body(r, &n), *name = fac_http_path(r) + strlen("/api/put/") + NAME;
+    table_entry *e = use(st, r, "/api/put/");
+    if (!e) return;
+    if (fac_studio_session_put(e->session, *name ? name + 1 : name, bytes, n, &err))
+        say_failed(r, &err);
+    else
+        fac_http_json(r, 200, "{}");
     fac_sessions_leave(&st->sessions, e);
 }
 
@@ -206,5 +222,6 @@ const fac_http_route fac_studio_routes[] = {
     { "POST", "/api/ask/", ask, FAC_HTTP_PREFIX, 0 },
     { "GET", "/api/stream/", get_stream, FAC_HTTP_PREFIX, 0 },
     { "GET", "/api/file/", get_file, FAC_HTTP_PREFIX, 0 },
+    { "POST", "/api/put/", put_file, FAC_HTTP_PREFIX | FAC_HTTP_RAW, PUT_BYTES },
 };
 const int fac_studio_nroutes = sizeof fac_studio_routes / sizeof *fac_studio_routes;

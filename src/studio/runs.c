@@ -1,10 +1,12 @@
 /* The page of runs: trainings of other processes, live.  Frames say how many lines there are; the
  * page asks for those that it lacks, so none is lost and none is sent twice. */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/read.h"
+#include "studio/export.h"
 #include "studio/session.h"
 #include "studio/watch.h"
 
@@ -23,14 +25,15 @@ static void close_page(void *self) {
     fac_release(r);
 }
 
-static fac_status open_page(const fac_studio_opts *opts, const cJSON *how, void **self,
+static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
                             fac_error *err) {
     (void)how;
     runs *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise_memory(err, "a page");
     r->more = true;
-    r->watches = opts->watch != NULL;
-    const fac_status status = r->watches ? fac_watch_open(opts->watch, &r->watch, err) : FAC_OK;
+    r->watches = with->opts.watch != NULL;
+    const fac_status status =
+        r->watches ? fac_watch_open(with->opts.watch, &r->watch, err) : FAC_OK;
     if (status)
         fac_release(r);
     else
@@ -158,9 +161,33 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
     return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
 }
 
+/* ---- files: "3.model.onnx" is that of run 3 ---- */
+
+static void write_commands(const watch_run *run, fac_text *to) {
+    fac_text_print(to, "facula train --resume '%s'\nfacula evaluate '%s'\n", run->path, run->path);
+}
+
+static fac_status file(void *self, const char *name, fac_text *out, const char **type,
+                       fac_error *err) {
+    runs *r = self;
+    char *end;
+    const unsigned long k = strtoul(name, &end, 10);
+    if (end == name || *end != '.' || k >= r->watch.n)
+        return fac_raise(err, FAC_E_ARGUMENT, "there is no such run");
+    const char *of = end + 1;
+    *type = "application/octet-stream";
+    if (!strcmp(of, "model.onnx") || !strcmp(of, "model.safetensors"))
+        return fac_watch_model(&r->watch, k, of, out, err);
+    if (strcmp(of, "command.txt")) return fac_export_file(NULL, of, out, type, err);
+    *type = "text/plain; charset=utf-8";
+    write_commands(&r->watch.run[k], out);
+    return FAC_OK;
+}
+
 const page fac_page_runs = { .name = "runs",
                              .open = open_page,
                              .close = close_page,
                              .command = command,
                              .work = work,
-                             .show = show };
+                             .show = show,
+                             .file = file };

@@ -75,7 +75,7 @@ static void release(session *s) {
     fac_release(s);
 }
 
-fac_status fac_studio_session_new(const page *p, const fac_studio_opts *opts, const cJSON *how,
+fac_status fac_studio_session_new(const page *p, const studio_means *with, const cJSON *how,
                                   session **out, fac_error *err) {
     session *s = fac_alloc(1, sizeof *s);
     if (!s) return fac_raise_memory(err, "a session");
@@ -83,7 +83,7 @@ fac_status fac_studio_session_new(const page *p, const fac_studio_opts *opts, co
     s->page = p;
     s->frames = fac_frames_new();
     fac_status status =
-        s->frames ? p->open(opts, how, &s->self, err) : fac_raise_memory(err, "a session");
+        s->frames ? p->open(with, how, &s->self, err) : fac_raise_memory(err, "a session");
     if (!status) status = start(s, err);
     if (status) {
         if (s->self) p->close(s->self);
@@ -131,6 +131,15 @@ fac_status fac_studio_session_file(session *s, const char *name, fac_text *out, 
     if (!s->page->file) return fac_raise(err, FAC_E_ARGUMENT, "this page has no files");
     enter(s);
     const fac_status status = s->page->file(s->self, name, out, type, err);
+    leave(s);
+    return status;
+}
+
+fac_status fac_studio_session_put(session *s, const char *name, const void *bytes, size_t n,
+                                  fac_error *err) {
+    if (!s->page->put) return fac_raise(err, FAC_E_ARGUMENT, "this page takes no files");
+    enter(s);
+    const fac_status status = s->page->put(s->self, name, bytes, n, err);
     leave(s);
     return status;
 }

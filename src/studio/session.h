@@ -8,13 +8,20 @@
 #include "facula/studio.h"
 #include "studio/frames.h"
 #include "studio/json.h"
+#include "studio/notebook.h"
 
 typedef struct session session;
+
+/* What the pages of a studio have in common. */
+typedef struct studio_means {
+    fac_studio_opts opts;
+    notebook *notebook;
+} studio_means;
 
 /* A kind of page.  All but open are called with the session to themselves. */
 typedef struct page {
     const char *name;
-    fac_status (*open)(const fac_studio_opts *opts, const cJSON *how, void **self, fac_error *err);
+    fac_status (*open)(const studio_means *with, const cJSON *how, void **self, fac_error *err);
     void (*close)(void *self);
     /* One command.  answer: members of a JSON object, without braces. */
     fac_status (*command)(void *self, const cJSON *what, fac_text *answer, fac_error *err);
@@ -26,16 +33,21 @@ typedef struct page {
      * be NULL. */
     fac_status (*file)(void *self, const char *name, fac_text *out, const char **type,
                        fac_error *err);
+    /* Bytes of a file of the user's, or of a stream, by what they are.  May be NULL. */
+    fac_status (*put)(void *self, const char *name, const void *bytes, size_t n, fac_error *err);
 } page;
-extern const page fac_page_points, fac_page_runs, fac_page_images, fac_page_graph;
+extern const page fac_page_points, fac_page_runs, fac_page_images, fac_page_graph, fac_page_text,
+    fac_page_sound, fac_page_notebook;
 
-fac_status fac_studio_session_new(const page *p, const fac_studio_opts *opts, const cJSON *how,
+fac_status fac_studio_session_new(const page *p, const studio_means *with, const cJSON *how,
                                   session **out, fac_error *err);
 void fac_studio_session_free(session *s); /* ends its readers and its thread; NULL is fine */
 fac_status fac_studio_session_command(session *s, const cJSON *what, fac_text *answer,
                                       fac_error *err);
 fac_status fac_studio_session_file(session *s, const char *name, fac_text *out, const char **type,
                                    fac_error *err);
+fac_status fac_studio_session_put(session *s, const char *name, const void *bytes, size_t n,
+                                  fac_error *err);
 frames *fac_studio_session_frames(session *s);
 int64_t fac_studio_session_idle_ns(session *s); /* since the last command or reader */
 #endif

@@ -6,7 +6,7 @@
 #include "studio/table.h"
 
 struct fac_studio {
-    fac_studio_opts opts;
+    studio_means with;
     fac_http *http;
     table sessions;
     char key[33], address[128];

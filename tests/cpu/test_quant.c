@@ -57,6 +57,29 @@ static void convolutions(void **state) {
          127);
 }
 
+#define SUM_U8 "f32{0.31}, u8{117}, f32{0.62}, u8{101})"
+#define SUM_S8 "f32{0.31}, i8{-11}, f32{0.3}, i8{9})"
+#define V_U8 ", f32{0.021}, u8{131}, f32{0.013}, i8{0}, f32{0.57}, u8{119}, "
+#define V_S8 ", f32{0.021}, i8{-3}, f32{0.013}, i8{2}, f32{0.57}, i8{-9}, "
+
+/* Of convolutions and other bytes: both orders, runs of pixels that do not come out even. */
+static void sums(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "qlinear_conv_add(u8[1,64,7,7], i8[64,64,1,1], i32[64]" V_U8 "u8[1,64,7,7], " SUM_U8,
+        "qlinear_conv_add(u8[2,8,9,8], i8[33,8,3,3], -" V_U8 "u8[2,33,9,8], " SUM_U8
+        " pad=1,1,1,1 z_first",
+        "qlinear_conv_add(i8[1,20,14,15], i8[40,20,1,1], i32[40]" V_S8 "i8[1,40,7,8], " SUM_S8
+        " stride=2,2",
+        "qlinear_conv_add(i8[1,7,5,6], i8[3,7,2,3], -" V_S8 "i8[1,3,5,6], " SUM_S8
+        " pad=0,2,1,0 z_first",
+        "qlinear_conv_add(u8[2,12,9,9], i8[8,3,3,3], i32[8]" V_U8 "u8[2,8,9,9], " SUM_U8
+        " groups=4 pad=1,1,1,1"
+    };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        same("qlinear_conv_add/bytes", problems[k], -128, 127);
+}
+
 static void products(void **state) {
     (void)state;
     static const char *const problems[] = { "qlinear_matmul(u8[1,64], i8[64,33], i32[33]" U8S8,
@@ -96,8 +119,8 @@ static void between(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(convolutions), cmocka_unit_test(products),
-                                        cmocka_unit_test(between) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(convolutions), cmocka_unit_test(sums),
+                                        cmocka_unit_test(products), cmocka_unit_test(between) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

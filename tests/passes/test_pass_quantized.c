@@ -40,6 +40,8 @@ enum {
     DEPTHWISE,
     MATMUL,
     ADD,
+    CONV_ADD,
+    ADD_CONV,
     MUL,
     MEAN,
     POOL,
@@ -53,6 +55,8 @@ static const char *const solvers[KINDS] = { "qlinear_conv/bytes",
                                             "qlinear_conv/bytes",
                                             "qlinear_matmul/bytes",
                                             "qlinear_add/bytes",
+                                            "qlinear_conv_add/bytes",
+                                            "qlinear_conv_add/bytes",
                                             "qlinear_mul/bytes",
                                             "qlinear_global_avg_pool/bytes",
                                             "max_pool2d/bytes",
@@ -79,6 +83,11 @@ static fac_value *made(fac_graph *g, int kind, fac_value *x) {
     case ADD:
         return packed(
             g, fac_add(x, both(g, fac_input(g, "other", FAC_F32, fac_shape(2, 8, 9, 7)), Z)), Y);
+    case CONV_ADD:
+    case ADD_CONV: {
+        fac_value *c = both(g, fac_conv2d(x, weights(g, fac_shape(8, 8, 3, 3)), NULL, &pad), Z);
+        return packed(g, kind == CONV_ADD ? fac_add(c, x) : fac_add(x, c), Y);
+    }
     case MUL:
         return packed(
             g, fac_mul(x, both(g, fac_input(g, "other", FAC_F32, fac_shape(2, 8, 9, 7)), Z)), Y);

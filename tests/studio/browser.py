@@ -62,7 +62,8 @@ class Browser:
         self.profile = tempfile.mkdtemp()
         self.process = subprocess.Popen(
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", f"--user-data-dir={self.profile}",
+             "--disable-background-networking", "--disable-component-update", "--use-fake-device-for-media-stream",
+             "--use-fake-ui-for-media-stream", f"--user-data-dir={self.profile}",
              f"--window-size={width},{height}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         where = os.path.join(self.profile, "DevToolsActivePort")
         for _ in range(600):

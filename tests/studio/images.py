@@ -104,9 +104,11 @@ with Studio(facula) as studio:
 with Studio(facula, "--data", "/nowhere") as studio:
     status, _, text = studio.request("POST", "/api/open", {"page": "images"})
     assert status == 400 and b"/nowhere" in text, text
+with Studio(facula, "--data", tempfile.mkdtemp()) as studio:
+    Page(studio, "images").wait(lambda s: s["digits"] is False, kind=1)
 mnist = os.path.join(os.environ.get("FACULA_DATA", "/nowhere"), "mnist")
 if os.path.exists(mnist):
-    with Studio(facula, "--data", mnist) as studio:
+    with Studio(facula, "--data", os.path.dirname(mnist)) as studio:
         page = Page(studio, "images", samples=10000, batch=32, epochs=3)
         page.wait(lambda s: s["digits"], kind=1)
         page.do("play")

@@ -6,10 +6,13 @@ import sys
 import tempfile
 import time
 
+import sentences
 from browser import Browser
 from studio import SLOW, Studio
 
 facula = os.path.abspath(sys.argv[1])
+MNIST = os.path.join(os.environ.get("FACULA_DATA", "/nowhere"), "mnist")
+IMAGES = os.path.exists(MNIST) or os.path.exists("/usr/share/datasets/fashion-mnist")
 
 
 def near(a, b, most=40):
@@ -149,10 +152,17 @@ def sandbox(b, studio):
     assert move_all(b) >= 4
 
 
+def forget(b):
+    """Images that are not there are an error, which the page says."""
+    b.wait("!document.querySelector('#toast').hidden")
+    b.js("document.querySelector('#toast').hidden = true")
+    b.complaints.clear()
+
+
 def images(b, studio):
-    if not os.path.exists("/usr/share/datasets/fashion-mnist"):
-        print("images: skipped, no dataset-fashion-mnist")
-        b.complaints.clear()
+    if not IMAGES:
+        print("images: skipped, no dataset-fashion-mnist and no FACULA_DATA")
+        forget(b)
         return
     b.wait("document.querySelectorAll('#maps canvas').length === 22")
     b.js("document.querySelector('#play').click()")
@@ -176,6 +186,58 @@ def images(b, studio):
     b.js("document.querySelector('#clear').click()")
 
 
+def text(b, studio):
+    b.wait("document.querySelector('#words')?.children.length === 12")
+    for control, value in (("#lr", 6), ("#epochs", 20)):        # 0.01: few sentences take large steps
+        b.js("((s, v) => { const e = document.querySelector(s); e.value = v; e.dispatchEvent(new Event('change')) })" + f"('{control}', {value})")
+    b.wait("document.querySelector('#main').textContent.includes('/ 20')")
+    b.js("document.querySelector('#play').click()")
+    b.wait("[...document.querySelectorAll('#main dd')].slice(3).some(d => /^(9[0-9]|100)\\.[0-9] %$/.test(d.textContent))", 12)
+    b.wait("document.querySelector('#play').textContent === 'Play'", 12)
+    b.wait("document.querySelectorAll('#rows tbody tr').length === 40")
+    b.wait(drawn("#loss", 10))
+    b.js("(() => { const e = document.querySelector('#sentence'); e.value = 'the plot is brilliant <b>not</b>'; e.dispatchEvent(new Event('input')) })()")
+    b.wait("[...document.querySelectorAll('#words .word')].some(w => /^brilliant\\+/.test(w.textContent) && w.dataset.side === 'good')")
+    assert b.js("document.querySelector('#said').textContent").startswith("good"), b.js("document.querySelector('#said').textContent")
+    assert b.js("document.querySelectorAll('#main b').length") == 0, "sentences are text"
+    b.js("[...document.querySelectorAll('#words .word')].find(w => /^brilliant/.test(w.textContent)).click()")
+    b.wait("document.querySelectorAll('#near li').length === 12")
+    b.js("document.querySelector('#rows tbody button').click()")
+    b.wait("document.querySelector('#sentence').value === document.querySelector('#rows tbody button').textContent")
+    assert move_all(b) >= 11
+
+
+def sound(b, studio):
+    """A file as its input would give it, then Chromium's own microphone, which beeps."""
+    b.wait("document.querySelector('#deaf')?.textContent.includes('facula studio model.onnx')")
+    b.js("""(() => {
+        const n = 8000, d = new DataView(new ArrayBuffer(44 + 2 * n)), put = (at, s) => [...s].forEach((c, i) => d.setUint8(at + i, c.charCodeAt(0)));
+        put(0, "RIFF"); d.setUint32(4, 36 + 2 * n, true); put(8, "WAVEfmt "); d.setUint32(16, 16, true); d.setUint16(20, 1, true); d.setUint16(22, 1, true);
+        d.setUint32(24, 8000, true); d.setUint32(28, 16000, true); d.setUint16(32, 2, true); d.setUint16(34, 16, true); put(36, "data"); d.setUint32(40, 2 * n, true);
+        for (let i = 0; i < n; i++) d.setInt16(44 + 2 * i, 16000 * Math.sin(i), true);
+        const t = new DataTransfer(), e = document.querySelector("#file");
+        t.items.add(new File([d.buffer], "sine.wav", { type: "audio/wav" }));
+        e.files = t.files;
+        e.dispatchEvent(new Event("change"));
+    })()""")
+    b.wait("document.querySelector('#main').textContent.includes('8000 Hz')")
+    b.wait("document.querySelector('#play').textContent === 'Pause'")
+    b.wait("document.querySelector('#play').textContent === 'Play'", 3)
+    b.wait(drawn("#view", 20))
+    assert move_all(b) >= 7
+    b.js("document.querySelector('#mic').click()")
+    b.wait("document.querySelector('#main dd').textContent === 'microphone'")
+    b.wait("+[...document.querySelectorAll('#main dd')][4].textContent > 100", 6)
+    b.wait(drawn("#view", 20))
+    b.js("document.querySelector('#mic').click()")
+    b.wait("document.querySelector('#mic').textContent === 'Microphone'")
+
+
+def notebook(b, studio):
+    b.wait("document.querySelector('#main').textContent.includes('facula.studio(net)')")
+    assert move_all(b) >= 1
+
+
 def graph(b, studio):
     b.wait("document.querySelector('#graph') && document.querySelector('#told').textContent.includes('conv1')")
     b.js("document.querySelector('#run').click()")
@@ -184,6 +246,13 @@ def graph(b, studio):
     b.wait("document.querySelectorAll('#steps tr').length > 3")
     b.wait(drawn("#graph", 20))
     b.wait(drawn("#hist", 3))
+    b.js("document.querySelector('#gradients').click()")
+    b.wait("[...document.querySelectorAll('#main tbody td')].some(d => /grad/.test(d.textContent))")
+    b.js("document.querySelector('#plan').click()")
+    b.wait("document.querySelector('#planned').textContent.includes('become')")
+    b.wait(drawn("#graph", 20))
+    b.js("document.querySelector('#gradients').click()")
+    b.wait("![...document.querySelectorAll('#main tbody td')].some(d => /grad/.test(d.textContent))")
     b.js("(() => { const e = document.querySelector('#model'); e.value = 'resnet18'; e.dispatchEvent(new Event('change')) })()")
     b.wait("document.querySelector('#main').textContent.includes('layer4.1.conv2')")
     x, y = b.js("(() => { const c = document.querySelector('#graph'); c.scrollIntoView(); const r = c.getBoundingClientRect();"
@@ -194,7 +263,7 @@ def graph(b, studio):
     b.js("document.querySelectorAll('#main input[type=checkbox]').forEach(e => { if (e.checked) e.click() })")
 
 
-PAGES = {"points": points, "graph": graph, "images": images, "runs": runs, "sandbox": sandbox}
+PAGES = {"points": points, "graph": graph, "images": images, "text": text, "sound": sound, "runs": runs, "notebook": notebook, "sandbox": sandbox}
 
 
 def make_runs():
@@ -225,6 +294,8 @@ def small(studio):
         b.wait("document.querySelector('#main h1')")
         for name in PAGES:
             show(b, studio, name)
+            if name == "images" and not IMAGES:
+                forget(b)
             quiet(b, studio)
         assert b.js("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 24)", "not dark"
 
@@ -240,7 +311,11 @@ def take_picture(studio, path):
 
 
 if __name__ == "__main__":
-    with Studio(facula, "--watch", make_runs()) as studio:
+    data = tempfile.mkdtemp()
+    sentences.write(os.path.join(data, "sst2"))
+    if os.path.exists(MNIST):
+        os.symlink(MNIST, os.path.join(data, "mnist"))
+    with Studio(facula, "--watch", make_runs(), "--data", data) as studio:
         if len(sys.argv) > 2:
             take_picture(studio, sys.argv[2])
             raise SystemExit(0)

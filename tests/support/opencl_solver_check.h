@@ -215,6 +215,8 @@ static inline fac_status run_alone(const fac_solver *s, void *plan, const fac_sp
     return status;
 }
 
+static inline bool steers(const fac_node *n, int i) { return fac_port_flags(n, i) & FAC_HOST; }
+
 /* Runs one solver on one problem; false: it made no offer. */
 static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case *c, bool gaps) {
     fac_operand o[OPERANDS] = { 0 };
@@ -246,12 +248,14 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
     for (int i = 0; i < n->nin + n->nout; i++) {
         if (o[i].type.dtype == FAC_NONE) continue;
         bool in = i < n->nin;
-        if (in && o[i].known) { /* no solver reads it: it is part of the plan */
+        if (in && o[i].known && steers(n, i)) { /* no solver reads it: it is part of the plan */
             host[i] = (fac_host){ o[i].type, NULL, o[i].known };
             continue;
         }
         flat[i] =
             in ? contents(o[i].type, c->lo, c->hi) : calloc(1, fac_type_bytes(&o[i].type) + 1);
+        if (in && o[i].known)
+            fac_convert(o[i].type.dtype, flat[i], FAC_I64, o[i].known->v, (size_t)o[i].known->n);
         host[i] = (fac_host){ o[i].type, flat[i], o[i].known };
     }
     if (decide) decide(n, host);

@@ -2,7 +2,7 @@
 import { place, write_place, complain, say_link } from "/page/link.js";
 import { el } from "/page/form.js";
 
-const pages = [["points", "Points"], ["graph", "Graph"], ["images", "Images"], ["runs", "Runs"], ["sandbox", "Sandboxes"]];
+const pages = [["points", "Points"], ["graph", "Graph"], ["images", "Images"], ["text", "Text"], ["sound", "Sound"], ["runs", "Runs"], ["notebook", "Notebook"], ["sandbox", "Sandboxes"]];
 const main = document.querySelector("#main"), nav = document.querySelector("#nav");
 let close = null, turn = 0;
 

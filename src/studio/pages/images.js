@@ -1,6 +1,6 @@
 // Images: LeNet learns digits, or clothes; draw one, look into the layers, see what counts and what goes wrong.
-import { Session, json_of, save } from "/page/link.js";
-import { el, card, fold, button, slide, check, facts, number, percent, time } from "/page/form.js";
+import { Session, json_of, take_along } from "/page/link.js";
+import { el, card, button, slide, check, facts, number, percent, time } from "/page/form.js";
 import { picture, plot, colour, legend } from "/page/draw.js";
 
 export const open = async main => {
@@ -158,7 +158,7 @@ class Images {
         el("div", { className: "stack" }, card("What it sees", this.index, el("div", { className: "looked" }, this.image, this.bars), this.said,
             check("show which pixels count", true, v => { this.salient = v; s.do("setup", {}); })), card("What the layers answer", this.maps)),
         el("div", { className: "stack" }, card("How it learns", this.facts, this.curve, this.rates, legend([["training", "accent"], ["test (first 500)", "b"]])),
-            card("Wrong ones", this.wrong), fold("Take it along", ["command.txt", "model.onnx", "model.safetensors"].map(n => button(n, () => save(s, n)))))));
+            card("Wrong ones", this.wrong), take_along(s, ["command.txt", "model.onnx", "model.safetensors", "net.c", "net.py"]))));
         this.salient = true;
     }
     add(e) {

@@ -1,4 +1,6 @@
 // The way to the engine: a key of this tab, questions by POST, one stream of frames for an open page.
+import { fold, button } from "/page/form.js";
+
 const at = new URLSearchParams(location.hash.slice(1));
 if (at.get("key")) sessionStorage.setItem("key", at.get("key"));
 at.delete("key");
@@ -104,6 +106,14 @@ export class Session {
         if (!answer.ok) throw new Error((await answer.json()).error.message);
         return answer.blob();
     }
+    // Raw bytes to the engine: a file of the user's, or a piece of a stream.
+    async put(name, bytes) {
+        if (!this.open) return;
+        try {
+            const answer = await this.ask(call(`/api/put/${this.id}/${name}`, { method: "POST", body: bytes }));
+            if (!answer.ok) complain((await answer.json()).error?.message || "the studio refuses");
+        } catch (e) { complain(e.message); }
+    }
     async close() {
         if (!this.open) return;
         this.open = false;
@@ -126,3 +136,6 @@ export const save = async (session, name) => {
         setTimeout(() => URL.revokeObjectURL(a.href), 5000);
     } catch (e) { complain(e.message); }
 };
+
+// Files of an open page, a button each.
+export const take_along = (session, names) => fold("Take it along", names.map(n => button(n, () => save(session, n), { "data-file": n })));

@@ -75,13 +75,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const double pairs =
         (double)(s->B * s->H) * (double)s->Q * (double)s->T * (s->causal && s->Q == s->T ? 0.5 : 1);
     o->seconds = fac_cpu_seconds(cpu, pairs * (6 * (double)s->D + 4 * (double)s->E + 16), 0.75, 0);
+    *FAC_DRAFT(o, plan) = a;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *a = fac_alloc(1, sizeof *a);
+    (void)d;
     if (!a) return fac_raise(err, FAC_E_NOMEM, "attention_grad: no memory for a plan");
-    settle(p, fac_cpu_of(d), a);
+    *a = *(const plan *)p->draft;
+    a->problem = p;
     const fac_attention_shape *s = &a->shape;
     a->q = fac_attention_place_of(&p->in[Q], s->H), a->y = fac_attention_place_of(&p->in[Y], s->H);
     a->dy = fac_attention_place_of(&p->in[DY], s->H),

@@ -3,13 +3,13 @@
  * with the second and third term a number for each channel, computed before the tiles; the last one
  * is there only where w_zero is not 0, which weights of real models never have. */
 #include <limits.h>
+#include <math.h>
 #include <string.h>
-#include "backends/cpu/bytes/bytes.h"
+#include "backends/cpu/bytes/bytes_internal.h"
 #include "backends/cpu/device/cpu.h"
 
-enum { STRIPS = 8, LINE = 64 };
+enum { STRIPS = 8 };
 
-static size_t lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -32,13 +32,6 @@ static void stage(fac_byte_product *p) {
     p->width = (p->Q - 1) * p->stride[1] + (p->S - 1) * p->dilation[1] + 1;
     if (p->height < p->H + p->pad[0]) p->height = p->H + p->pad[0];
     if (p->width < p->W + p->pad[1]) p->width = p->W + p->pad[1];
-}
-
-/* Output channels with those that fill up vectors: of all groups, or of a depthwise convolution,
- * whose channels lie side by side. */
-static int64_t outputs_of(const fac_byte_product *p) {
-    const int64_t width = 2 * p->kernels->lanes;
-    return p->depthwise ? up(p->groups, width) * width : p->groups * p->panels * width;
 }
 
 /* Strides of x as the kernel sees it. */
@@ -70,7 +63,8 @@ static void cut_strips(fac_byte_product *p) {
     p->rows = p->P;
     p->columns = p->Q;
     const bool flat = p->R == 1 && p->S == 1 && p->y.row == p->Q * p->y.column &&
-                      x.row * p->stride[0] == p->Q * x.column * p->stride[1];
+                      x.row * p->stride[0] == p->Q * x.column * p->stride[1] &&
+                      (!p->sums_up || p->z.row == p->Q * p->z.column);
     if (flat) {
         p->rows = 1;
         p->columns = p->P * p->Q;
@@ -90,10 +84,10 @@ bool fac_byte_settle(const fac_cpu *c, fac_byte_product *p) {
         (double)(p->images * p->groups) * (double)p->strips > most)
         return false;
     p->by_panel = w > x && p->groups * p->panels >= c->pool.threads;
-    const size_t outputs = (size_t)outputs_of(p);
-    p->stage = p->staged ? lines((size_t)(p->images * seen_of(p).image) + 64) : 0;
-    p->sums = lines((size_t)(p->groups * p->images * p->P * p->Q) * sizeof(int32_t));
-    p->numbers = 3 * lines(outputs * sizeof(int32_t));
+    const size_t outputs = (size_t)fac_byte_outputs(p);
+    p->stage = p->staged ? fac_byte_lines((size_t)(p->images * seen_of(p).image) + 64) : 0;
+    p->sums = fac_byte_lines((size_t)(p->groups * p->images * p->P * p->Q) * sizeof(int32_t));
+    p->numbers = 3 * fac_byte_lines(outputs * sizeof(int32_t));
     if (p->depthwise) p->sums = (size_t)(p->R * p->S) * outputs * sizeof(int32_t);
     return true;
 }
@@ -110,67 +104,6 @@ double fac_byte_seconds(const fac_byte_product *p) {
     return fac_cpu_seconds(p->cpu, work, share, bytes);
 }
 
-/* ---- weights ---- */
-
-static int weight(const fac_byte_product *p, const void *w, int64_t at) {
-    return p->w_signed ? ((const int8_t *)w)[at] : ((const uint8_t *)w)[at] - 128;
-}
-
-size_t fac_byte_packed(const fac_byte_product *p) {
-    const size_t sums = (size_t)outputs_of(p) * sizeof(int32_t);
-    if (p->depthwise) return (size_t)(p->R * p->S) * sums + sums;
-    return lines((size_t)(p->groups * p->panels * p->panel)) + sums;
-}
-
-static int32_t *sums_in(const fac_byte_product *p, void *packed) {
-    const size_t all = fac_byte_packed(p);
-    const size_t sums = (size_t)outputs_of(p) * sizeof(int32_t);
-    return (int32_t *)(void *)((char *)packed + (all - sums));
-}
-
-/* One output channel. */
-static void pack_channel(const fac_byte_product *p, const void *w, int64_t group, int64_t k,
-                         int8_t *panel, int32_t *sum) {
-    const int lanes = p->kernels->lanes;
-    const int64_t in_panel = k % (2 * lanes);
-    int8_t *to = panel + in_panel / lanes * (4 * lanes) + in_panel % lanes * 4;
-    const int64_t base = group * p->w.group + k * p->w.k;
-    for (int64_t r = 0; r < p->R; r++)
-        for (int64_t s = 0; s < p->S; s++)
-            for (int64_t c = 0; c < p->C; c++) {
-                const int v = weight(p, w, base + r * p->w.r + s * p->w.s + c * p->w.c);
-                const int64_t term = (r * p->S + s) * p->channels + c;
-                to[term / 4 * (8 * lanes) + term % 4] = (int8_t)v;
-                *sum += v;
-            }
-}
-
-/* Depthwise: [tap][channel], 32 bits each. */
-static void pack_depthwise(const fac_byte_product *p, const void *w, int32_t *to, int32_t *sum) {
-    const int64_t width = outputs_of(p);
-    for (int64_t g = 0; g < p->groups; g++)
-        for (int64_t t = 0; t < p->R * p->S; t++) {
-            const int v = weight(p, w, g * p->w.group + t / p->S * p->w.r + t % p->S * p->w.s);
-            to[t * width + g] = v;
-            sum[g] += v;
-        }
-}
-
-void fac_byte_pack(const fac_byte_product *p, const void *w, void *to) {
-    const int64_t width = 2 * p->kernels->lanes;
-    int32_t *sum = sums_in(p, to);
-    memset(to, 0, fac_byte_packed(p));
-    if (p->depthwise) {
-        pack_depthwise(p, w, to, sum);
-        return;
-    }
-    for (int64_t g = 0; g < p->groups; g++)
-        for (int64_t k = 0; k < p->K; k++) {
-            int8_t *panel = (int8_t *)to + (g * p->panels + k / width) * p->panel;
-            pack_channel(p, w, g, k, panel, sum + g * p->panels * width + k);
-        }
-}
-
 /* ---- a run ---- */
 
 typedef struct job {
@@ -185,6 +118,7 @@ typedef struct job {
     int32_t y_zero;
     bool zeros; /* some w_zero is not 0 */
     float lo, hi;
+    fac_byte_sum sum;
 } job;
 
 static int byte_of(const void *v, bool sign, int64_t at) {
@@ -197,7 +131,7 @@ static void numbers(job *j) {
     const fac_byte_product *p = j->p;
     const fac_byte_data *d = j->d;
     const int64_t width = p->panels * 2 * p->kernels->lanes, K = p->depthwise ? 1 : p->K;
-    const int32_t *sum = sums_in(p, (void *)(uintptr_t)d->packed);
+    const int32_t *sum = fac_byte_sums(p, (void *)(uintptr_t)d->packed);
     const int shift = p->w_signed ? 0 : 128;
     for (int64_t g = 0; g < p->groups; g++)
         for (int64_t k = 0; k < K; k++) {
@@ -256,7 +190,7 @@ static void stage_row(void *arg, int i, int thread) {
 static void less_zeros(job *j) {
     const fac_byte_product *p = j->p;
     const int32_t *from = j->d->packed;
-    const int64_t width = outputs_of(p);
+    const int64_t width = fac_byte_outputs(p);
     for (int64_t t = 0; t < p->R * p->S; t++)
         for (int64_t g = 0; g < p->groups; g++)
             j->sums[t * width + g] = from[t * width + g] - j->zero[g];
@@ -286,7 +220,7 @@ static size_t size_of(const fac_byte_product *p) { return p->bytes ? 1 : 4; }
 
 /* Where strip `at` of a group begins: its first pixel in x and y, and its number among sums. */
 typedef struct place {
-    const uint8_t *x;
+    const uint8_t *x, *z;
     char *y;
     int64_t sum;
 } place;
@@ -300,15 +234,30 @@ static place place_of(const job *j, int64_t group, int64_t at) {
     const int64_t x = group * v.group + image * v.image + row * p->stride[0] * v.row +
                       q * p->stride[1] * v.column;
     const int64_t y = group * p->y.group + image * p->y.image + row * p->y.row + q * p->y.column;
-    return (place){ j->x + x, (char *)j->d->y + y * (int64_t)size_of(p),
+    const int64_t z = group * p->z.group + image * p->z.image + row * p->z.row + q * p->z.column;
+    return (place){ j->x + x, p->sums_up ? (const uint8_t *)j->d->z + z : NULL,
+                    (char *)j->d->y + y * (int64_t)size_of(p),
                     (group * p->images + image) * p->P * p->Q + row * p->columns + q };
 }
 
-/* Strips first..last-1 of one panel. */
-static void panel_of(const job *j, int64_t group, int64_t panel, int64_t first, int64_t last) {
+/* Strips of one group, one after the other: where they begin is worked out once for all panels. */
+typedef struct strips {
+    int64_t group;
+    int n;
+    place at[STRIPS];
+} strips;
+
+static strips strips_of(const job *j, int64_t group, int64_t first, int64_t last) {
+    strips s = { .group = group, .n = (int)(last - first) };
+    for (int k = 0; k < s.n; k++) s.at[k] = place_of(j, group, first + k);
+    return s;
+}
+
+static void panel_of(const job *j, int64_t panel, const strips *of) {
     const fac_byte_product *p = j->p;
     const seen v = seen_of(p);
-    const int64_t width = 2 * p->kernels->lanes, at = (group * p->panels + panel) * width;
+    const int64_t width = 2 * p->kernels->lanes, shift = panel * width;
+    const int64_t row = of->group * p->panels + panel, at = row * width;
     fac_byte_tile t = { .x_pixel = p->stride[1] * v.column,
                         .x_row = p->dilation[0] * v.row,
                         .x_column = p->dilation[1] * v.column,
@@ -318,22 +267,26 @@ static void panel_of(const job *j, int64_t group, int64_t panel, int64_t first, 
                         .quads = p->quads,
                         .bias = j->bias + at,
                         .zero = j->zeros ? j->zero + at : NULL,
-                        .w = (const int8_t *)j->d->packed + (group * p->panels + panel) * p->panel,
+                        .w = (const int8_t *)j->d->packed + row * p->panel,
                         .factor = p->bytes ? j->factor + at : NULL,
                         .lo = j->lo,
                         .hi = j->hi,
                         .y_zero = j->y_zero,
                         .y_pixel = p->y.column * (int64_t)size_of(p),
-                        .columns = (int)least(width, p->K - panel * width) };
-    for (int64_t s = first; s < last; s += 2) {
-        const place a = place_of(j, group, s), b = place_of(j, group, s + 1 < last ? s + 1 : s);
-        const int64_t shift = panel * width * (int64_t)size_of(p);
-        t.x0 = a.x;
-        t.y0 = a.y + shift;
-        t.sum0 = j->sums + a.sum;
-        t.x1 = s + 1 < last ? b.x : NULL;
-        t.y1 = b.y + shift;
-        t.sum1 = j->sums + b.sum;
+                        .columns = (int)least(width, p->K - shift),
+                        .sum = p->sums_up ? &j->sum : NULL,
+                        .z_pixel = p->z.column };
+    for (int s = 0; s < of->n; s += 2) {
+        const bool two = s + 1 < of->n;
+        const place *a = &of->at[s], *b = two ? a + 1 : a;
+        t.x0 = a->x;
+        t.y0 = a->y + shift * (int64_t)size_of(p);
+        t.sum0 = j->sums + a->sum;
+        t.x1 = two ? b->x : NULL;
+        t.y1 = b->y + shift * (int64_t)size_of(p);
+        t.sum1 = j->sums + b->sum;
+        t.z0 = p->sums_up ? a->z + shift : NULL;
+        t.z1 = p->sums_up ? b->z + shift : NULL;
         p->kernels->tile(&t);
     }
 }
@@ -341,18 +294,22 @@ static void panel_of(const job *j, int64_t group, int64_t panel, int64_t first, 
 static void by_panel(void *arg, int i, int thread) {
     const job *j = arg;
     const fac_byte_product *p = j->p;
+    const int64_t all = p->images * p->strips;
     (void)thread;
-    panel_of(j, i / p->panels, i % p->panels, 0, p->images * p->strips);
+    for (int64_t first = 0; first < all; first += STRIPS) {
+        const strips s = strips_of(j, i / p->panels, first, least(first + STRIPS, all));
+        panel_of(j, i % p->panels, &s);
+    }
 }
 
 static void by_strips(void *arg, int i, int thread) {
     const job *j = arg;
     const fac_byte_product *p = j->p;
-    const int64_t all = p->images * p->strips, blocks = up(all, STRIPS), group = i / blocks;
+    const int64_t all = p->images * p->strips, blocks = up(all, STRIPS);
     const int64_t first = i % blocks * STRIPS;
+    const strips s = strips_of(j, i / blocks, first, least(first + STRIPS, all));
     (void)thread;
-    for (int64_t panel = 0; panel < p->panels; panel++)
-        panel_of(j, group, panel, first, least(first + STRIPS, all));
+    for (int64_t panel = 0; panel < p->panels; panel++) panel_of(j, panel, &s);
 }
 
 static void depthwise_row(void *arg, int i, int thread) {
@@ -368,7 +325,7 @@ static void depthwise_row(void *arg, int i, int thread) {
                              .S = (int)p->S,
                              .channels = (int)p->groups,
                              .w = j->taps,
-                             .w_tap = outputs_of(p),
+                             .w_tap = fac_byte_outputs(p),
                              .bias = j->bias,
                              .factor = p->bytes ? j->factor : NULL,
                              .lo = j->lo,
@@ -380,6 +337,23 @@ static void depthwise_row(void *arg, int i, int thread) {
                              .pixels = p->Q };
     (void)thread;
     p->kernels->row(&t);
+}
+
+/* As qlinear_add has them: v is what the convolution makes. */
+static fac_byte_sum sum_of(const job *j) {
+    const fac_byte_product *p = j->p;
+    const fac_byte_data *d = j->d;
+    const float v_zero = (float)j->y_zero, z_zero = (float)byte_of(d->z_zero, p->y_signed, 0),
+                y_zero = (float)byte_of(d->sum_zero, p->y_signed, 0);
+    fac_byte_sum s = { .rv = d->y_scale[0] / d->sum_scale[0],
+                       .rz = d->z_scale[0] / d->sum_scale[0],
+                       .lo = p->y_signed ? -128 : 0,
+                       .hi = p->y_signed ? 127 : 255,
+                       .sign = p->y_signed,
+                       .z_first = p->z_first };
+    s.off = p->z_first ? y_zero - fmaf(s.rz, z_zero, s.rv * v_zero)
+                       : y_zero - fmaf(s.rv, v_zero, s.rz * z_zero);
+    return s;
 }
 
 void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d) {
@@ -400,6 +374,7 @@ void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d) {
     j.hi = (float)((p->y_signed ? 127 : 255) - j.y_zero);
     j.x = p->staged ? j.stage : d->x;
     numbers(&j);
+    if (p->sums_up) j.sum = sum_of(&j);
     if (p->staged) fac_parallel(pool, (int)(p->images * p->height), stage_row, &j);
     j.taps = d->packed;
     if (j.zeros && p->depthwise)

@@ -10,6 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a sum of bytes v, which a convolution makes, and z. */
+typedef struct fac_byte_sum {
+    float rv, rz, off, lo, hi; /* limits of y */
+    bool sign, z_first;        /* bytes are i8; z is the first operand */
+} fac_byte_sum;
+
 /* One tile: two runs of `n` pixels (or one) times two vectors of output channels,
  *   acc[pixel][k] = bias[k] + sum over r, s, c of x[pixel, r, s][c] w[r][s][c][k] - sum[pixel]
  *       zero[k]
@@ -27,6 +33,11 @@ typedef struct fac_byte_tile {
     void *y0, *y1;
     int64_t y_pixel; /* bytes */
     int columns;     /* channels to write, at most two vectors */
+    /* Bytes that are added to those of the sums: y = sat(rne(fma(v, rv, fma(z, rz, off)))), as
+     * qlinear_add has it; z lies as y does. */
+    const fac_byte_sum *sum; /* NULL: none */
+    const uint8_t *z0, *z1;
+    int64_t z_pixel;
 } fac_byte_tile;
 typedef void fac_byte_tile_kernel(const fac_byte_tile *t);
 
@@ -84,9 +95,10 @@ typedef struct fac_byte_product {
     int64_t stride[2], dilation[2], pad[2];
     bool x_signed, w_signed, bytes; /* x is i8, w is i8, y is bytes */
     bool y_signed, depthwise;
+    bool sums_up, z_first; /* z is added, as the first operand */
     struct {
         int64_t group, image, channel, row, column;
-    } x, y;
+    } x, y, z;
     struct {
         int64_t group, k, c, r, s;
     } w;
@@ -110,6 +122,8 @@ typedef struct fac_byte_data {
     const int32_t *bias;
     const float *x_scale, *w_scale, *y_scale;
     int64_t biases, w_zeros, w_scales; /* how many: each serves output n modulo that */
+    const void *z, *z_zero, *sum_zero; /* where sums_up; sum_*: of y, whose other numbers are v's */
+    const float *z_scale, *sum_scale;
     void *y, *work;
 } fac_byte_data;
 

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "op_list.h"
 #include "ops/conv.h"
+#include "ops/qlinear_conv_add.h"
 
 enum { NONE = -1, FEW_CHANNELS = 4 };
 static const double PACK_BYTES = 5e8; /* a second, of weights that change in each run */
@@ -29,7 +30,7 @@ typedef struct plan {
     fac_byte_product p;
     ports at;
     int64_t biases, w_zeros, w_scales;
-    fac_layout x, y;
+    fac_layout x, y, z;
 } plan;
 
 static int64_t count_at(const fac_problem *p, int port) {
@@ -61,6 +62,8 @@ static void types_of(const fac_problem *p, fac_byte_product *b) {
     b->y_signed = y == FAC_I8;
 }
 
+static bool adds(const fac_problem *p) { return FAC_IS(p->node, qlinear_conv_add); }
+
 static void wish(fac_operand *v) { v->layout = fac_layout_channels_last(&v->type.dims); }
 
 static bool conv_product(const fac_problem *p, fac_byte_product *b) {
@@ -91,6 +94,15 @@ static bool conv_product(const fac_problem *p, fac_byte_product *b) {
     b->y.row = y->stride[2], b->y.column = y->stride[3];
     b->y.group = K * y->stride[1];
     b->w.s = 1, b->w.r = g.S, b->w.c = g.R * g.S, b->w.k = C * g.R * g.S, b->w.group = K * b->w.k;
+    if (adds(p)) {
+        const int64_t *z = p->in[FAC_QSUM_Z].layout.stride;
+        b->sums_up = true;
+        b->z_first = ((const fac_qlinear_conv_add_attrs *)p->node->attrs)->z_first;
+        b->z.image = z[0];
+        b->z.group = K * z[1];
+        b->z.row = z[2];
+        b->z.column = z[3];
+    }
     types_of(p, b);
     return true;
 }
@@ -138,18 +150,21 @@ static bool settle(fac_device *d, const fac_problem *p, const ports *at, plan *q
     q->w_zeros = count_at(p, at->w_zero);
     q->w_scales = count_at(p, at->w_scale);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
+    if (adds(p)) q->z = p->in[FAC_QSUM_Z].layout;
+    if (adds(p) && q->p.depthwise) return false;
     return true;
 }
 
 static const ports *ports_of(const fac_node *n) {
     const bool conv = n->op->attrs_size != 0;
+    if (FAC_IS(n, qlinear_conv_add)) return &of_qconv;
     if (FAC_IS(n, qlinear_conv) || FAC_IS(n, qlinear_matmul)) return conv ? &of_qconv : &of_qmatmul;
     return conv ? &of_conv : &of_matmul;
 }
 
 /* Images of few channels, as they are loaded, are read as they are. */
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
-    plan q;
+    plan q = { 0 };
     if (p->node->body[0]) return false;
     if (is_conv(p)) {
         const bool few = p->in[0].type.dims.d[1] <= FEW_CHANNELS && !p->in[0].layout.block;
@@ -162,22 +177,21 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     for (int k = 1; k < p->nin; k++)
         if (p->in[k].type.dtype != FAC_NONE)
             p->in[k].layout = fac_layout_plain(&p->in[k].type.dims);
+    if (adds(p)) wish(&p->in[FAC_QSUM_Z]);
     if (!settle(d, p, ports_of(p->node), &q)) return false;
     o->packed[1] = fac_byte_packed(&q.p);
     o->work = fac_byte_work(&q.p);
     o->seconds = fac_byte_seconds(&q.p);
     if (p->in[1].time == FAC_RUN) o->seconds += (double)o->packed[1] / PACK_BYTES;
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    if (!settle(d, p, ports_of(p->node), q)) {
-        fac_release(q);
-        return fac_raise(err, FAC_E_INTERNAL, "%s: another problem than was offered for",
-                         p->node->op->name);
-    }
+    *q = *(const plan *)p->draft;
     *out = q;
     return FAC_OK;
 }
@@ -207,6 +221,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     const plan *q = plan_;
     const ports *a = &q->at;
     const size_t size = q->p.bytes ? 1 : 4;
+    const char *z = q->p.sums_up ? (char *)fac_span_bytes(in[FAC_QSUM_Z]) + q->z.offset : NULL;
     const fac_byte_data data = { .x = fac_span_bytes(in[0]) + q->x.offset,
                                  .packed = fac_span_bytes(in[1]),
                                  .y = fac_span_bytes(out[0]) + (size_t)q->y.offset * size,
@@ -218,6 +233,11 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
                                  .x_scale = at(in, a->x_scale),
                                  .w_scale = at(in, a->w_scale),
                                  .y_scale = at(in, a->y_scale),
+                                 .z = z,
+                                 .z_zero = z ? at(in, FAC_QSUM_Z_ZERO) : NULL,
+                                 .sum_zero = z ? at(in, FAC_QSUM_Y_ZERO) : NULL,
+                                 .z_scale = z ? at(in, FAC_QSUM_Z_SCALE) : NULL,
+                                 .sum_scale = z ? at(in, FAC_QSUM_Y_SCALE) : NULL,
                                  .biases = q->biases,
                                  .w_zeros = q->w_zeros,
                                  .w_scales = q->w_scales };
@@ -231,5 +251,6 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     .pack_key = pack_key, .pack = pack, .run = run
 const fac_solver fac_cpu_conv_integer = { SOLVER(conv_integer), .rank = 990 };
 const fac_solver fac_cpu_qlinear_conv = { SOLVER(qlinear_conv), .rank = 1000 };
+const fac_solver fac_cpu_qlinear_conv_add = { SOLVER(qlinear_conv_add), .rank = 1005 };
 const fac_solver fac_cpu_matmul_integer = { SOLVER(matmul_integer), .rank = 1010 };
 const fac_solver fac_cpu_qlinear_matmul = { SOLVER(qlinear_matmul), .rank = 1020 };

@@ -226,15 +226,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->packed[1] = packed * sizeof(float);
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g->K, q.cpu->simd->lanes);
     o->seconds = seconds_of(&q, (double)packed) + fac_conv_pack_seconds(q.cpu, p, (double)packed);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/first_winograd: no memory for a plan");
-    q->cpu = fac_cpu_of(d);
-    fac_cpu_conv(d, p, &q->g, &q->e);
-    settle(q);
+    *q = *(const plan *)p->draft;
     q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     *out = q;

@@ -171,15 +171,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->seconds =
         fac_cpu_seconds(q.cpu, 2 * taps * (double)q.M, 0.6 * (0.3 + 0.7 * full), 16 * taps) +
         columns_seconds(&q);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/gemm: no memory for a plan", p->node->op->name);
-    q->cpu = fac_cpu_of(d);
-    fac_cpu_conv(d, p, &q->g, &q->e);
-    settle(q);
+    *q = *(const plan *)p->draft;
     fac_conv_flatten(&q->g);
     q->pointwise = q->g.S == 1 && q->g.Q == q->N && q->g.W == q->N;
     q->x = p->in[0].layout, q->b = p->in[2].layout, q->y = p->out[0].layout;

@@ -107,15 +107,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
            outputs = lanes * (double)(g->P * g->Q);
     o->seconds = fac_cpu_seconds(q.cpu, 2 * outputs * (double)q.taps, 0.2,
                                  4 * (outputs + lanes * (double)(g->H * g->W)));
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
-    size_t work;
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_w/depthwise: no memory for a plan");
-    q->cpu = fac_cpu_of(d);
-    settle(q, p, &work);
+    *q = *(const plan *)p->draft;
     q->x = p->in[0].layout, q->dy = p->in[1].layout, q->dw = p->out[0].layout;
     *out = q;
     return FAC_OK;

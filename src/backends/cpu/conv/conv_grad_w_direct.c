@@ -307,20 +307,19 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     double moved = 4 * (double)g->N * (double)(g->C * g->H * g->W + g->K * g->P * g->Q) +
                    8 * (double)(g->K * g->C * g->R * g->S);
     o->seconds = fac_cpu_seconds(q.cpu, 2 * macs, planar ? 0.6 : 0.8, moved);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    const bool planar = *(const bool *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
-    size_t work;
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    *q = (plan){ .cpu = fac_cpu_of(d), .planar = planar };
-    settle(q, p, &work);
+    *q = *(const plan *)p->draft;
     const fac_conv_geom *g = &q->g;
     const fac_layout *x = &p->in[0].layout;
     q->dy = p->in[1].layout, q->dw = p->out[0].layout;
-    if (planar) {
+    if (q->planar) {
         q->x_offset = x->offset, q->x_image = g->C * q->padded.plane, q->x_row = q->padded.row;
         q->x_pixel = g->stride[2], q->x_outer = q->padded.plane;
     } else {

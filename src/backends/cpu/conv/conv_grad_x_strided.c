@@ -286,16 +286,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     double moved = 4 * (double)g->N * (double)(g->C * g->H * g->W + g->K * g->P * g->Q);
     o->seconds = fac_cpu_seconds(q.cpu, 2 * macs, depthwise ? 0.4 : 0.7, moved) +
                  fac_conv_pack_seconds(q.cpu, p, (double)packed);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    const bool depthwise = *(const bool *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
-    int64_t halo;
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_x/strided: no memory for a plan");
-    *q = (plan){ .cpu = fac_cpu_of(d), .depthwise = depthwise };
-    settle(q, p, &halo);
+    *q = *(const plan *)p->draft;
     q->dy = p->in[0].layout, q->dx = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;

@@ -62,6 +62,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) || !settle(&g, p))
         return false;
     o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->in[X].type) / fac_cpu_of(d)->bandwidth;
+    *FAC_DRAFT(o, plan) = g;
     return true;
 }
 
@@ -69,7 +70,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     plan *g = fac_alloc(1, sizeof *g);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "rotary: no memory for a plan");
-    settle(g, p);
+    *g = *(const plan *)p->draft;
     *out = g;
     return FAC_OK;
 }

@@ -81,14 +81,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->packed[q.factor] = o->packed[q.summand] = fac_bias_bytes(q.channels, q.cpu->simd->lanes);
     const double bytes = 8.0 * (double)(q.images * q.channels) * (double)(q.height * q.width);
     o->seconds = fac_cpu_seconds(q.cpu, 0, 1, bytes);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "affine: no memory for a plan");
-    q->cpu = fac_cpu_of(d);
-    settle(q, p);
+    *q = *(const plan *)p->draft;
     q->x = p->in[q->input].layout, q->y = p->out[0].layout;
     *out = q;
     return FAC_OK;

@@ -284,15 +284,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
                                   : q.gradient ? 20
                                                : 12) *
                                      lanes);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q)
         return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
-    q->cpu = fac_cpu_of(d);
-    settle(q, p);
+    *q = *(const plan *)p->draft;
     for (int k = 0; k < inputs(q); k++) q->in[k] = p->in[k].layout;
     for (int k = 0; k < p->nout; k++) q->out[k] = p->out[k].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
@@ -307,24 +308,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_batch_norm_blocked = { .name = "batch_norm/blocked",
-                                                .op = &fac_op_batch_norm,
-                                                .rank = 630,
-                                                .offer = offer,
-                                                .make = make,
-                                                .done = done,
-                                                .run = run };
-const fac_solver fac_cpu_batch_norm_act_grad_blocked = { .name = "batch_norm_act_grad/blocked",
-                                                         .op = &fac_op_batch_norm_act_grad,
-                                                         .rank = 650,
-                                                         .offer = offer,
-                                                         .make = make,
-                                                         .done = done,
-                                                         .run = run };
-const fac_solver fac_cpu_batch_norm_grad_blocked = { .name = "batch_norm_grad/blocked",
-                                                     .op = &fac_op_batch_norm_grad,
-                                                     .rank = 640,
-                                                     .offer = offer,
-                                                     .make = make,
-                                                     .done = done,
-                                                     .run = run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/blocked", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,        \
+    .run = run
+const fac_solver fac_cpu_batch_norm_blocked = { SOLVER(batch_norm), .rank = 630 };
+const fac_solver fac_cpu_batch_norm_act_grad_blocked = { SOLVER(batch_norm_act_grad), .rank = 650 };
+const fac_solver fac_cpu_batch_norm_grad_blocked = { SOLVER(batch_norm_grad), .rank = 640 };

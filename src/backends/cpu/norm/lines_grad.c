@@ -91,13 +91,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!fac_size_mul(floats, sizeof(float), &o->work)) return false;
     }
     o->seconds = 1e-6 + 16.0 * (double)r.lines * (double)r.size / r.cpu->bandwidth;
+    *FAC_DRAFT(o, plan) = r;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *r = fac_alloc(1, sizeof *r);
+    (void)d;
     if (!r) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    settle(p, fac_cpu_of(d), r);
+    *r = *(const plan *)p->draft;
+    r->problem = p;
     *out = r;
     return FAC_OK;
 }

@@ -56,6 +56,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!build(p, &r)) return false;
     double count = (double)(r.images * r.channels * r.plane);
     o->seconds = 1e-6 + count * (double)(r.size + 12) / (4e9 * c->pool.threads);
+    *FAC_DRAFT(o, plan) = r;
     return true;
 }
 
@@ -63,7 +64,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     plan *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise(err, FAC_E_NOMEM, "lrn: no memory for a plan");
-    build(p, r);
+    *r = *(const plan *)p->draft;
+    r->problem = p;
     *out = r;
     return FAC_OK;
 }

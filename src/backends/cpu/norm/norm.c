@@ -108,13 +108,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         return false;
     if (!build(p, &r)) return false;
     o->seconds = 1e-6 + 12.0 * (double)(r.rows * r.size) / c->bandwidth;
+    *FAC_DRAFT(o, plan) = r;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise(err, FAC_E_NOMEM, "norm: no memory for a plan");
-    build(p, r);
+    *r = *(const plan *)p->draft;
+    r->problem = p;
     r->past = r->kind != BATCH_BLOCKED &&
               fac_streams_past(fac_cpu_of(d), (size_t)fac_type_bytes(&p->out[0].type));
     *out = r;

@@ -103,14 +103,15 @@ static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
     o->work = p.x_bytes + p.per_thread * (size_t)p.cpu->pool.threads + 64;
     o->seconds = 1e-6 + (double)(p.N * p.row_bytes) / (2 * p.cpu->bandwidth) +
                  2 * (double)p.M * (double)p.N * (double)p.K / p.cpu->flops;
+    *FAC_DRAFT(o, plan) = p;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_error *err) {
     plan *p = fac_alloc(1, sizeof *p);
+    (void)d;
     if (!p) return fac_raise(err, FAC_E_NOMEM, "linear/blocks: no memory for a plan");
-    p->cpu = fac_cpu_of(d);
-    settle(p, q);
+    *p = *(const plan *)q->draft;
     p->x = q->in[0].layout;
     p->b = q->in[2].layout;
     p->y = q->out[0].layout;

@@ -221,15 +221,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     double products = fac_cpu_seconds(q.cpu, 2 * rows * weights, 0.7, 0);
     o->seconds = fac_cpu_seconds(q.cpu, 0, 1, 4 * (weights + (double)q.M * (double)(q.N + q.K)));
     if (o->seconds < products) o->seconds = products;
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
-    size_t work;
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/thin: no memory for a plan", p->node->op->name);
-    q->cpu = fac_cpu_of(d);
-    settle(q, p, &work);
+    *q = *(const plan *)p->draft;
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;

@@ -29,22 +29,70 @@ INLINE vec scaled(ivec acc, vec factor, float lo, float hi) {
     return clip(__builtin_convertvector(acc, vec) * factor, lo, hi);
 }
 
-/* Whole numbers: |v| is at most 511. */
+/* The nearest whole numbers, of halves the even ones: |v| is at most 511. */
 INLINE ivec whole(vec v) {
+#if VL == 16
+    return (ivec)_mm512_cvtps_epi32((__m512)v);
+#elif defined(__AVX2__)
+    return (ivec)_mm256_cvtps_epi32((__m256)v);
+#else
     const float magic = 12582912.0f;
     return __builtin_convertvector((v + magic) - magic, ivec);
+#endif
+}
+
+/* VL bytes as numbers. */
+INLINE ivec wide_bytes(const uint8_t *p) {
+#if VL == 16
+    return (ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+#elif defined(__AVX2__)
+    return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+#else
+    ivec v;
+    for (int k = 0; k < VL; k++) v[k] = p[k];
+    return v;
+#endif
+}
+
+/* a b + c with one rounding. */
+INLINE vec fma_of(vec a, vec b, vec c) {
+#if VL == 16
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    for (int k = 0; k < VL; k++) c[k] = (float)((double)a[k] * (double)b[k] + (double)c[k]);
+    return c;
+#endif
+}
+
+/* Bytes v of a convolution and those at z, added. */
+INLINE ivec added(const fac_byte_sum *s, ivec v, const uint8_t *z) {
+    ivec w = wide_bytes(z);
+    if (s->sign) w = (w << 24) >> 24;
+    vec a = __builtin_convertvector(v, vec), b = __builtin_convertvector(w, vec);
+    const vec rv = all(s->rv), rz = all(s->rz), off = all(s->off);
+    const vec y =
+        s->z_first ? fma_of(b, rz, fma_of(a, rv, off)) : fma_of(a, rv, fma_of(b, rz, off));
+    return whole(clip(y, s->lo, s->hi));
 }
 
 INLINE void put_bytes(uint8_t *to, ivec v) {
 #if defined(__AVX512F__)
     _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8((__m512i)v));
+#elif defined(__AVX2__)
+    const __m256i bytes = (__m256i)(v & 255);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi16(words, words));
 #else
     for (int k = 0; k < VL; k++) to[k] = (uint8_t)v[k];
 #endif
 }
 
-INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, int32_t sum, uint8_t *y) {
-    uint8_t some[8 * VL];
+INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, int32_t sum, uint8_t *y,
+                   const uint8_t *z) {
+    uint8_t some[8 * VL], others[2 * VL];
     uint8_t *to = t->columns == 2 * VL ? y : some;
     const int size = t->factor ? 1 : 4;
     a0 += load_int(t->bias);
@@ -54,8 +102,15 @@ INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, int32_t sum, uint8_
         a1 -= sum * load_int(t->zero + VL);
     }
     if (t->factor) {
-        put_bytes(to, whole(scaled(a0, load(t->factor), t->lo, t->hi)) + t->y_zero);
-        put_bytes(to + VL, whole(scaled(a1, load(t->factor + VL), t->lo, t->hi)) + t->y_zero);
+        a0 = whole(scaled(a0, load(t->factor), t->lo, t->hi)) + t->y_zero;
+        a1 = whole(scaled(a1, load(t->factor + VL), t->lo, t->hi)) + t->y_zero;
+        if (t->sum) {
+            if (to == some) z = memcpy(others, z, (size_t)t->columns);
+            a0 = added(t->sum, a0, z);
+            a1 = added(t->sum, a1, z + VL);
+        }
+        put_bytes(to, a0);
+        put_bytes(to + VL, a1);
     } else {
         memcpy(to, &a0, sizeof a0);
         memcpy(to + 4 * VL, &a1, sizeof a1);
@@ -130,19 +185,6 @@ INLINE ivec dot(ivec a, ivec x, const weights *w) {
 #endif
 
 /* ---- depthwise ---- */
-
-/* VL bytes as numbers. */
-INLINE ivec wide_bytes(const uint8_t *p) {
-#if VL == 16
-    return (ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
-#elif defined(__AVX2__)
-    return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
-#else
-    ivec v;
-    for (int k = 0; k < VL; k++) v[k] = p[k];
-    return v;
-#endif
-}
 
 INLINE ivec times(ivec x, ivec w) {
 #if defined(WIDE)

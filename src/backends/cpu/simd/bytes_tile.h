@@ -33,7 +33,9 @@ TARGET INLINE void TILE_OF(_runs)(const fac_byte_tile *t, const int runs, const 
         const int32_t *sum = first ? t->sum0 : t->sum1;
         uint8_t *y =
             first ? (uint8_t *)t->y0 + p * t->y_pixel : (uint8_t *)t->y1 + (p - n) * t->y_pixel;
-        finish(t, a[p][0], a[p][1], t->zero ? sum[first ? p : p - n] : 0, y);
+        const uint8_t *z = first ? t->z0 : t->z1;
+        if (t->sum) z += (first ? p : p - n) * t->z_pixel;
+        finish(t, a[p][0], a[p][1], t->zero ? sum[first ? p : p - n] : 0, y, z);
     }
 }
 

@@ -159,6 +159,7 @@ fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source,
     fac_text text = { 0 }, all = { 0 };
     fac_text_add(&all, options->s ? options->s : "");
     if (strstr(source, "FAC_EXCHANGE")) fac_cl_exchange_text(o, &text, &all);
+    if (strstr(source, "FAC_DOT")) fac_cl_dot_text(o, &text, &all);
     fac_text_add(&text, fac_kernel_elements);
     fac_text_add(&text, source);
     fac_text_add(&all, fac_cl_option_bf16(o));
