@@ -212,7 +212,7 @@ def main():
             save()
         keep({"check": check, "speed": speed, "ops": ops}[part](lambda: end - time.time(), keep))
     say(ft.explain())
-    bad = A.tiny and [name for name, row in result.get("check", {}).items() if not row.get("good")]
+    bad = A.tiny and [name for name, row in result.get("check", {}).items() if row.get("good") is False]
     bad = bad or A.tiny and [key for key, row in result.get("speed", {}).get("rows", {}).items() if "ocl_error" in row]
     if bad:
         sys.exit(f"torch_device.py: wrong: {', '.join(bad)}")

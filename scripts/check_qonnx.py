@@ -1,7 +1,8 @@
-"""Random quantizers of QONNX against the qonnx package's own execution: check_qonnx.py FACULA [--seed S].
+"""QONNX in and out against the qonnx package's own execution: check_qonnx.py FACULA [--seed S].
 
-Needs onnx and qonnx.  Each model has one BipolarQuant, Quant, IntQuant, MultiThreshold or Trunc; numbers lie on and
-beside the places where they jump.
+Needs onnx and qonnx.  In: each model has one BipolarQuant, Quant, IntQuant, MultiThreshold or Trunc; numbers lie on and
+beside the places where they jump.  Out: networks of each scheme, trained or made from samples, are exported with --qonnx
+and run by qonnx, and as plain ONNX by ONNX Runtime where that is there; the answers are those of `facula run`.
 """
 import argparse
 import pathlib
@@ -16,12 +17,21 @@ try:
     from onnx import TensorProto, helper, numpy_helper
     from qonnx.core.modelwrapper import ModelWrapper
     from qonnx.core.onnx_exec import execute_onnx
+    from qonnx.transformation.infer_shapes import InferShapes
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(0)
 
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+
 DOMAIN = "qonnx.custom_op.general"
 CASES = 60
+SCHEMES = ["lq:w1a1", "lq:w1a2", "lq:w2a2", "lq:w3a3", "dorefa:w1a2", "dorefa:w2a2", "lsq:w2a2", "abc:w2a2", "bnn", "xnor",
+           "bwn", "bireal", "reactnet"]
+SAMPLES = 64
 
 
 def quantizer(rng):
@@ -57,6 +67,70 @@ def model_of(kind, others, attrs, shape):
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
+def facula(args, *words):
+    """Standard output; SystemExit where the command fails."""
+    done = subprocess.run([args.facula, *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def fixed(path, batch):
+    """The model with a batch of this size, which qonnx wants to know."""
+    model = onnx.load(path)
+    for port in list(model.graph.input) + list(model.graph.output):
+        port.type.tensor_type.shape.dim[0].dim_value = batch
+    del model.graph.value_info[:]
+    return model
+
+
+def same(name, want, got):
+    """Whether all answers are equal; a number beside a threshold may fall on its other side: one sample in 32."""
+    off = np.abs(want - got).reshape(len(want), -1).max(axis=1) > 1e-4 * (1 + np.abs(want).max())
+    if off.sum() <= len(want) // 32:
+        return True
+    print(f"{name}: {off.sum()} of {len(want)} answers differ, by {np.abs(want - got).max()}")
+    return False
+
+
+def check_exported(args, folder, name, plain, x):
+    """How many of both forms are wrong: with QONNX's operators by qonnx, with ONNX's own by ONNX Runtime."""
+    np.save(folder / "x.npy", x)
+    facula(args, "export", plain, "-o", folder / "q.onnx", "--qonnx")
+    model = fixed(folder / "q.onnx", len(x))
+    put, get = model.graph.input[0].name, model.graph.output[0].name
+    facula(args, "run", plain, "--input", f"{put}={folder / 'x.npy'}", "--output", f"{get}={folder / 'y.npy'}")
+    want = np.load(folder / "y.npy")
+    if not any(node.domain == DOMAIN for node in model.graph.node):
+        print(f"{name}: no operator of {DOMAIN}")
+        return 1
+    shaped = ModelWrapper(model).transform(InferShapes())
+    wrong = not same(f"{name}, qonnx", want, execute_onnx(shaped, {put: x})[get])
+    facula(args, "run", folder / "q.onnx", "--input", f"{put}={folder / 'x.npy'}", "--output", f"{get}={folder / 'y.npy'}")
+    wrong += not same(f"{name}, read again", want, np.load(folder / "y.npy"))
+    if onnxruntime:
+        session = onnxruntime.InferenceSession(str(plain), providers=["CPUExecutionProvider"])
+        wrong += not same(f"{name}, ONNX Runtime", want, session.run([get], {put: x})[0])
+    return wrong
+
+
+def check_exports(args, rng, folder):
+    wrong = 0
+    points = rng.random((SAMPLES, 2), np.float32)
+    for scheme in SCHEMES:
+        run = folder / scheme.replace(":", "-")
+        facula(args, "train", "toy:circle", "--points", 200, "--model", "mlp:16,16,16", "--epochs", 5, "--seed", args.seed,
+               "--quantize", scheme, "--out", run)
+        wrong += check_exported(args, folder, scheme, run / "model.onnx", points)
+    for scheme in ["lq:w1a2", "lq:w2a2", "lq:w2a32"]:
+        made = folder / "made.onnx"
+        facula(args, "quantize", "zoo:lenet", "--seed", args.seed, "--random", "--scheme", scheme, "-o", made)
+        images = rng.standard_normal((8, 1, 28, 28)).astype(np.float32)
+        wrong += check_exported(args, folder, f"lenet {scheme}", made, images)
+    print(f"exported: {len(SCHEMES) + 3} networks, {wrong} wrong")
+    return wrong
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("facula")
@@ -84,7 +158,8 @@ def main():
             if worst > 1e-5:
                 wrong += 1
                 print(f"case {case}: {kind} {attrs} {[o.tolist() for o in others]}: differs by {worst}")
-    print(f"qonnx: {CASES} models, {wrong} wrong")
+        print(f"qonnx: {CASES} models, {wrong} wrong")
+        wrong += check_exports(args, rng, folder)
     sys.exit(wrong != 0)
 
 

@@ -83,7 +83,7 @@ static bool page(FILE *to, report *r) {
     page_facts(to, r);
     const bool good = report_graph(to, r) && report_tree(to, r) && report_kinds(to, r) &&
                       report_time(to, r) && report_memory(to, r) && report_roofline(to, r) &&
-                      report_counts(to, r) && report_plan(to, r);
+                      report_levels(to, r) && report_counts(to, r) && report_plan(to, r);
     page_end(to, r);
     return good;
 }

@@ -62,6 +62,8 @@ bool report_arena(FILE *to,
 bool report_time(FILE *to, const report *r);   /* report_time.c: what was measured */
 bool report_memory(FILE *to, const report *r); /* report_memory.c: memory over time */
 bool report_roofline(FILE *to, const report *r);
+bool report_levels(FILE *to,
+                   const report *r); /* report_levels.c: of learned levels; else nothing */
 
 /* Which of the colours a layer has: "mac", "norm", "act", "pool", "move", "other". */
 const char *layer_class(const fac_layer *l);

@@ -9,7 +9,7 @@
 #include "text/quantize_gguf.h"
 
 static struct {
-    const char *scheme, *out, *data, *set, *calibrate, *activations;
+    const char *scheme, *out, *data, *set, *calibrate, *activations, *histograms;
     list keep;
     long samples, opset;
     double percentile;
@@ -39,6 +39,8 @@ static const option options[] = {
       "weights of 7 bits, for other runtimes on processors without VNNI" },
     { "--sweep", OPTION_FLAG, &o.sweep, NULL,
       "of lq:wWaA: what each layer loses alone at 1 to 4 bits; -o FILE.svg or .png: a chart" },
+    { "--histograms", OPTION_OUT, &o.histograms, "FILE",
+      "of lq:wWaA: a .svg or .png of weights and activations with their levels and thresholds" },
     { "--keep", OPTION_LIST, &o.keep, "PATTERN",
       "layers that stay floats: names, modules, op:conv2d, kind:Linear; * for any text" },
     { "--opset", OPTION_INT, &o.opset, "N", "of the file, 13 to 26; default 18", "[13, 26]" },
@@ -105,6 +107,8 @@ static int check(const list *args) {
                                    "--reduce-range go with the schemes of 8 bits");
     if (o.sweep && !is_learned())
         return usage_error(self(), "--sweep goes with scheme lq:wWaA, not %s", o.scheme);
+    if (o.histograms && (o.sweep || !is_learned()))
+        return usage_error(self(), "--histograms goes with scheme lq:wWaA and -o FILE");
     if (!is_learned() && to_packed())
         return usage_error(self(), "-o %s: packed files are for lq:wWaA", o.out);
     if (calibrates && !sampled)
@@ -117,7 +121,11 @@ static int check(const list *args) {
 static sweep_samples swept;
 
 static fac_status take(void *by, fac_tensor *const in[], fac_error *err) {
-    return o.sweep ? sweep_keep(&swept, in, err) : fac_calibrator_add(by, in, err);
+    if (o.sweep || o.histograms) {
+        const fac_status status = sweep_keep(&swept, in, err);
+        if (status || o.sweep) return status;
+    }
+    return fac_calibrator_add(by, in, err);
 }
 
 static int from_folder(const model *m, quantized *q) {
@@ -224,11 +232,22 @@ static fac_status test(const train_job *j, const fac_graph *g, quantized *q, fac
     return status;
 }
 
-static int finish(const train_job *labelled, quantized *q) {
+/* What the quantizers of the result are given by the same samples. */
+static int count_levels(const fac_graph *g, fac_device *device, quantized *q) {
+    fac_error err = { 0 };
+    if (!o.histograms) return EXIT_OK;
+    fac_status status = fac_quantizers_new(g, device, &q->levels, &err);
+    for (int i = 0; i < swept.n && !status; i++)
+        status = fac_quantizers_add(q->levels, swept.at + i * swept.inputs, &err);
+    return status ? fail(&err) : levels_draw(q->levels, o.scheme, o.histograms);
+}
+
+static int finish(const train_job *labelled, fac_device *device, quantized *q) {
     fac_error err = { 0 };
     fac_graph *g = NULL;
     if (fac_calibrator_finish(q->by, &g, &err)) return fail(&err);
     int code = write_model(g, q);
+    if (!code) code = count_levels(g, device, q);
     if (!code && labelled && test(labelled, g, q, &err)) code = fail(&err);
     fac_graph_free(g);
     if (code) return code;
@@ -244,9 +263,7 @@ static int sweep(const fac_graph *g, fac_device *device, const train_job *labell
                               .labelled = labelled,
                               .samples = &swept,
                               .json = o.json };
-    const int code = quantize_sweep(&what);
-    sweep_free(&swept);
-    return code;
+    return quantize_sweep(&what);
 }
 
 static int begin(const fac_graph *g, fac_device *device, quantized *q) {
@@ -271,7 +288,8 @@ static int with_files(const char *path, quantized *q) {
         code = from_folder(&m, q);
     else if (!code && (o.input.named.n || o.input.random))
         code = from_options(&m, q);
-    if (!code) code = o.sweep ? sweep(m.graph, device, NULL) : finish(NULL, q);
+    if (!code) code = o.sweep ? sweep(m.graph, device, NULL) : finish(NULL, device, q);
+    fac_quantizers_free(q->levels);
     fac_calibrator_free(q->by);
     model_free(&m);
     fac_device_free(device);
@@ -287,18 +305,24 @@ static int with_set(const char *path, quantized *q) {
     int code = evaluate_open(self(), &what, &j, &q->plan);
     if (!code) code = begin(j.m.graph, j.dev, q);
     if (!code && from_set(&j, q, &err)) code = fail(&err);
-    if (!code) code = o.sweep ? sweep(j.m.graph, j.dev, &j) : finish(&j, q);
+    if (!code) code = o.sweep ? sweep(j.m.graph, j.dev, &j) : finish(&j, j.dev, q);
+    fac_quantizers_free(q->levels);
     fac_calibrator_free(q->by);
     train_free(&train_given, &j);
     return code;
 }
 
 static int run(list args) {
-    quantized q = { .scheme = o.scheme, .out = o.out, .plan = { .from = PHOTO_NONE } };
-    const int code = check(&args);
+    quantized q = {
+        .scheme = o.scheme, .out = o.out, .drawn = o.histograms, .plan = { .from = PHOTO_NONE }
+    };
+    int code = check(&args);
     if (code) return code;
     if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
-    return o.set || is_folder(args.at[0]) ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
+    const bool labelled = o.set || is_folder(args.at[0]);
+    code = labelled ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
+    sweep_free(&swept);
+    return code;
 }
 
 static void schemes(void) {

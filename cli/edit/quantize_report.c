@@ -60,6 +60,7 @@ int quantize_print(const quantized *q) {
     printf("; parameters took %s before; %ld sample%s\n",
            bytes_text(q->bytes_before, before, sizeof before), q->samples,
            plural((double)q->samples));
+    if (q->drawn) printf("%s: what becomes which level\n", q->drawn);
     print_accuracy(q);
     photo_plan_print(&q->plan);
     return EXIT_OK;
@@ -103,6 +104,7 @@ int quantize_json(const quantized *q) {
     const fac_integer_layer *l;
     for (int i = 0; (l = fac_calibrator_layer(q->by, i)); i++)
         cJSON_AddItemToArray(layers, layer(l));
+    if (q->levels) levels_json(q->levels, root);
     photo_plan_json(&q->plan, root);
     return json_print(root);
 }

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "analyze/kind.h"
+#include "analyze/levels.h"
 #include "json.h"
 #include "run/photo.h"
 #include "run/samples.h"
 #include "evaluate.h"
 
-static struct { const char *against, *preset; } o;
+static struct { const char *against, *preset, *histograms; } o;
 static train_options *const t = &train_given;
 
 static const option options[] = {
@@ -18,6 +19,8 @@ static const option options[] = {
     LINK_ROOT_OPTION,
     { "--against", OPTION_TEXT, &o.against, "MODEL",
       "another form of the model: how far its answers differ" },
+    { "--histograms", OPTION_OUT, &o.histograms, "FILE",
+      "a .svg or .png of weights and activations of few bits, with their levels and thresholds" },
     { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set",
       "[1, 1048576]" },
     { "--size", OPTION_TEXT, &train_given.size, "HxW",
@@ -98,7 +101,7 @@ fac_status evaluate_scores(const train_job *j, const fac_graph *other, scores *s
     return status;
 }
 
-static int print(const scores *s, const photo_plan *plan) {
+static int print(const scores *s, const photo_plan *plan, const fac_quantizers *levels) {
     char loss[24];
     const double n = s->samples > 0 ? s->samples : 1;
     if (t->json) {
@@ -112,6 +115,7 @@ static int print(const scores *s, const photo_plan *plan) {
             json_number(root, "largest_difference", s->difference, 6);
         }
         recordings_json(&s->heard, root);
+        if (levels) levels_json(levels, root);
         photo_plan_json(plan, root);
         return json_print(root);
     }
@@ -121,8 +125,24 @@ static int print(const scores *s, const photo_plan *plan) {
     if (o.against)
         printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n",
                o.against, s->same, s->samples, s->difference);
+    if (levels) printf("%s: what becomes which level\n", o.histograms);
     photo_plan_print(plan);
     return EXIT_OK;
+}
+
+/* What the quantizers of the model are given by the first samples of the test part. */
+static int count_levels(const train_job *j, const char *title, fac_quantizers **out) {
+    enum { SAMPLES = 256 };
+    fac_error err = { 0 };
+    fac_tensor *x = NULL, *labels = NULL;
+    const fac_batches first = { .size = SAMPLES };
+    if (!o.histograms) return EXIT_OK;
+    fac_status status = fac_quantizers_new(j->m.graph, j->dev, out, &err);
+    if (!status) status = fac_batch(&j->test, &first, 0, 0, &x, &labels, &err);
+    if (!status) status = fac_quantizers_add(*out, &x, &err);
+    fac_tensor_free(x);
+    fac_tensor_free(labels);
+    return status ? fail(&err) : levels_draw(*out, title, o.histograms);
 }
 
 /* Classes of a training, which the labels of other data must be. */
@@ -207,12 +227,15 @@ static int run(list args) {
     model other = { 0 };
     scores s = { 0 };
     photo_plan plan = { 0 };
+    fac_quantizers *levels = NULL;
     if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
     const evaluate_what what = { args.at[0], args.n > 1 ? args.at[1] : NULL, o.preset };
     int code = evaluate_open(v, &what, &j, &plan);
     if (!code && o.against) code = model_load(o.against, NULL, NULL, 0, &other);
     if (!code && evaluate_scores(&j, other.graph, &s, &err)) code = fail(&err);
-    if (!code) code = print(&s, &plan);
+    if (!code) code = count_levels(&j, args.at[0], &levels);
+    if (!code) code = print(&s, &plan, levels);
+    fac_quantizers_free(levels);
     model_free(&other);
     recordings_free(&s.heard);
     train_free(t, &j);

@@ -103,8 +103,8 @@ fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *e
  *   int8:dynamic   weights are bytes; each run finds the ranges of what products read
  *   int4:block32   weights of products have 4 bits, each 32 of them a scale and a zero point
  *   lq:wWaA        weights of W bits and what layers read of A bits, 1 to 4 (A 32: floats)
- * The last one fits levels of LQ-Nets to weights and samples, without training; of the first and the
- * last layer, and of inputs below 0, it leaves floats.  Its result has fac_quantize_basis:
+ * The last one fits levels of LQ-Nets to weights and samples, without training; of the first and
+ * the last layer, and of inputs below 0, it leaves floats.  Its result has fac_quantize_basis:
  * fac_packed_save or fac_graph_dequantize make files of it.
  * Batch norms go into the weights before them, and constants are computed first. */
 
@@ -164,6 +164,37 @@ typedef struct fac_integer_layer {
 } fac_integer_layer;
 /* In the order of execution, after fac_calibrator_finish; NULL after the last. */
 const fac_integer_layer *fac_calibrator_layer(const fac_calibrator *c, int i);
+
+/* ---- numbers beside their levels ---- */
+
+/* A quantizer of a learned basis (fac_quantize_basis; of packed files fac_unpack_basis), and how
+ * often the numbers that it was given lie where: cells of equal width from lo to hi.  Weights with
+ * levels for each filter are counted as parts of the largest level of their filter, and level and
+ * threshold are means over the filters.  Of a packed file only the levels are left. */
+enum { FAC_QUANTIZER_LEVELS = 16, FAC_QUANTIZER_CELLS = 60 };
+typedef struct fac_quantizer_counts {
+    const char *layer; /* that reads its result */
+    bool weights;      /* else what the layer reads */
+    int bits, levels;  /* 2^bits */
+    int64_t filters;   /* with levels of their own; 0: all have the same */
+    double level[FAC_QUANTIZER_LEVELS], threshold[FAC_QUANTIZER_LEVELS - 1]; /* rising */
+    int64_t taken[FAC_QUANTIZER_LEVELS]; /* how many numbers become level k */
+    double lo, hi;
+    int64_t in[FAC_QUANTIZER_CELLS]; /* [lo + k w, lo + (k + 1) w), without zeros */
+    int64_t zeros, below, above, nan;
+} fac_quantizer_counts;
+typedef struct fac_quantizers fac_quantizers;
+
+/* Those of a model, whose weights are counted at once.  The graph is copied; device must outlive
+ * the result, and may be NULL where nothing is added.  FAC_E_ARGUMENT: it has none. */
+fac_status fac_quantizers_new(const fac_graph *model, fac_device *device, fac_quantizers **out,
+                              fac_error *err);
+/* Runs the model on in[], as fac_program_run takes them, and counts what its layers read; any
+ * number of times. */
+fac_status fac_quantizers_add(fac_quantizers *q, fac_tensor *const in[], fac_error *err);
+/* In the order of execution; NULL after the last.  Lives as long as q. */
+const fac_quantizer_counts *fac_quantizers_get(const fac_quantizers *q, int i);
+void fac_quantizers_free(fac_quantizers *q); /* NULL is fine */
 
 /* ---- packed files ---- */
 

@@ -106,7 +106,9 @@ typedef enum fac_stroke {
     FAC_STROKE_SOLID,
     FAC_STROKE_DASHED,
     FAC_STROKE_FAINT,
-    FAC_STROKE_BARS
+    FAC_STROKE_BARS,
+    FAC_STROKE_RULES,
+    FAC_STROKE_DASHED_RULES
 } fac_stroke;
 
 /* One line.  Points that are not finite are left out; x ascends. */
@@ -116,7 +118,8 @@ typedef struct fac_series {
     const double *x, *y;
     int colour;        /* 0.. of a palette that the colour-blind can tell apart */
     fac_stroke stroke; /* faint lines do not decide how far the axis goes; bars stand around their
-                          x, on 0 */
+                          x, on 0; rules are upright lines at each x, whose y are not read and may
+                          be NULL; a terminal shows none */
 } fac_series;
 
 /* How often a class (row) was taken for another (column): counts[row * n + column]. */

@@ -180,6 +180,7 @@ def main():
     p.add_argument("--samples", type=int, default=4)
     p.add_argument("--dtypes", nargs="*", default=["float32"])
     p.add_argument("--verbose", action="store_true")
+    p.add_argument("--entries", action="store_true", help="says of each entry what torch computed")
     a = p.parse_args()
     torch.set_num_threads(1)
     facula.set_num_threads(1)
@@ -193,6 +194,9 @@ def main():
         seen[name] += 1
         if seen[name] <= 3:
             print("WRONG", name, how, args)
+    for name, (how, blocked) in entries.items():
+        if a.entries and how in ("other", "wrong"):
+            print(f"{how} {name}: {', '.join(blocked)}")
     blockers = collections.Counter(b for e in entries.values() for b in e[1] if e[0] in ("other", "wrong"))
     print("blocked by:", ", ".join(f"{k} {n} ({mode.refused.get(k, '')[:60]})" for k, n in blockers.most_common(70)))
 

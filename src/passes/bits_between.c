@@ -4,11 +4,13 @@
  *     y = relu(conv2d_basis(x, w...) + z);   conv2d_basis(y, v...)
  *         -> q, y = conv2d_codes(x, w..., z, basis of the next);   conv2d_basis(q, v...)
  *
- * and a max pool in between goes after the quantizer, since levels keep the order of numbers.  y
- * is made where others read it, too.  Of one base without z the scale, the bias and the thresholds
- * become whole numbers (code_limits).  Done where accept(self, node) says that a kernel takes the
- * layer. */
+ * and a max pool in between goes after the quantizer, since levels keep the order of numbers.  A
+ * concat of channels joins words instead, where all of its parts are such layers and but the last
+ * one have whole words.  y is made where others read it, too.  Of one base without z the scale, the
+ * bias and the thresholds become whole numbers (code_limits).  Done where accept(self, node) says
+ * that a kernel takes the layer. */
 #include "facula/ops.h"
+#include "graph/attr.h"
 #include "op_list.h"
 #include "ops/code_limits.h"
 #include "ops/conv_basis.h"
@@ -17,10 +19,25 @@
 #include "passes/passes.h"
 #include "passes/single.h"
 
+/* A part of a concat as codes: of which basis, and whether of what is above 0: where the concat is
+ * read, and as codes. */
+typedef struct part {
+    fac_value *q, *basis;
+    bool positive, codes_positive;
+} part;
+
+/* A concat on the way to codes. */
+typedef struct join {
+    const fac_node *node;
+    part *parts;
+    struct join *next;
+} join;
+
 typedef struct work {
     fac_graph *g;
     fac_accept *accept;
     void *self;
+    join *joins;
 } work;
 
 static bool is_early(const fac_value *v) { return !v || v->time != FAC_RUN; }
@@ -41,6 +58,34 @@ static bool keeps_places(const fac_node *n) {
 
 static bool is_pool(const fac_node *n) {
     return FAC_IS(n, max_pool2d) && !(n->nout > 1 && (n->out[1]->uses || n->out[1]->roots));
+}
+
+enum { DEEP = 16 };
+
+static bool is_join(const fac_node *n, int deep);
+
+/* Whether v is made by a layer that may give codes. */
+static bool leads_to_layer(const fac_value *v, int deep) {
+    const fac_node *n = v->node;
+    if (!n || !deep) return false;
+    if (FAC_IS(n, conv2d_basis) || (FAC_IS(n, conv2d_codes) && v == n->out[1])) return true;
+    if (FAC_IS(n, add) && n->nin == 2)
+        return FAC_IS(n->in[0]->node, conv2d_basis) || FAC_IS(n->in[1]->node, conv2d_basis);
+    if (FAC_IS(n, concat)) return is_join(n, deep - 1);
+    return (FAC_IS(n, relu) || is_pool(n)) && leads_to_layer(n->in[0], deep - 1);
+}
+
+/* A concat of channels whose parts may all be codes. */
+static bool is_join(const fac_node *n, int deep) {
+    const fac_type *t = &n->out[0]->type;
+    if (!FAC_IS(n, concat) || t->dtype != FAC_F32 || t->dims.n != 4) return false;
+    if (fac_axis(fac_attr_int(n, "axis", 0), 4) != 1) return false;
+    for (int i = 0; i < n->nin; i++) {
+        const int64_t channels = n->in[i]->type.dims.d[1];
+        if (channels < 1 || (i + 1 < n->nin && channels % FAC_WORD_BITS)) return false;
+        if (!leads_to_layer(n->in[i], deep)) return false;
+    }
+    return true;
 }
 
 static bool takes_codes(const fac_use *u) {
@@ -81,7 +126,7 @@ static void look_at(const fac_use *u, bool positive, readers *to) {
     else if (FAC_IS(n, relu)) {
         if (u->node->in[0] == to->of && !to->relu) to->relu = n;
         look(n->out[0], true, to);
-    } else if (keeps_places(n) || is_pool(n))
+    } else if (keeps_places(n) || is_pool(n) || is_join(n, DEEP))
         look(n->out[0], positive, to);
     else {
         to->floats = true;
@@ -114,9 +159,63 @@ static void take_codes(fac_node *n, fac_value *q) {
     fac_replace(n->out[0], y);
 }
 
+/* ---- concats ---- */
+
+static join *join_of(work *k, const fac_node *n) {
+    join *j = k->joins;
+    while (j && j->node != n) j = j->next;
+    if (j) return j;
+    j = fac_arena_alloc(&k->g->arena, 1, sizeof *j);
+    part *parts = j ? fac_arena_alloc(&k->g->arena, (size_t)n->nin, sizeof *parts) : NULL;
+    if (!parts) {
+        fac_graph_raise(k->g, FAC_E_NOMEM, "no memory for a pass");
+        return NULL;
+    }
+    *j = (join){ n, parts, k->joins };
+    k->joins = j;
+    return j;
+}
+
+/* All parts are codes of one basis.  all: what of the readers of the concat may take them. */
+static bool is_whole(const join *j, readers *all, bool *positive) {
+    bool raw = true;
+    *positive = all->positive = true;
+    for (int i = 0; i < j->node->nin; i++) {
+        const part *p = &j->parts[i];
+        if (!p->q || p->basis != j->parts[0].basis) return false;
+        *positive &= p->positive;
+        all->positive &= p->codes_positive;
+        raw &= p->codes_positive == p->positive;
+    }
+    if (!all->positive) *positive = false;
+    return all->positive || raw;
+}
+
+static fac_value *joined(const work *k, const join *j) {
+    fac_value **q = fac_arena_alloc(&k->g->arena, (size_t)j->node->nin, sizeof *q);
+    if (!q) return fac_graph_raise(k->g, FAC_E_NOMEM, "no memory for a pass");
+    for (int i = 0; i < j->node->nin; i++) q[i] = j->parts[i].q;
+    fac_value *v = fac_concat(q, j->node->nin, 4);
+    name_as(v, j->node);
+    return v;
+}
+
+static void rewire(work *k, const fac_value *v, fac_value *q, bool positive, const readers *r);
+
+/* One more part of a concat; the last one joins them. */
+static void take_part(work *k, const fac_use *u, fac_value *q, bool positive, const readers *r) {
+    readers all = { .layer = r->layer };
+    bool above;
+    join *j = join_of(k, u->node);
+    if (!j) return;
+    j->parts[u->input] = (part){ q, r->layer->in[FAC_CB_X_BASIS], positive, r->positive };
+    if (!is_whole(j, &all, &above)) return;
+    fac_value *v = joined(k, j);
+    if (v->node) rewire(k, u->node->out[0], v, above, &all);
+}
+
 /* Those that read v, which q has the codes of. */
-static void rewire(const work *k, const fac_value *v, fac_value *q, bool positive,
-                   const readers *r) {
+static void rewire(work *k, const fac_value *v, fac_value *q, bool positive, const readers *r) {
     for (const fac_use *u = v->uses, *next; u && !k->g->error.status; u = next) {
         fac_node *n = u->node;
         next = u->next;
@@ -126,6 +225,8 @@ static void rewire(const work *k, const fac_value *v, fac_value *q, bool positiv
             rewire(k, n->out[0], q, true, r);
         else if (keeps_places(n))
             rewire(k, n->out[0], q, positive, r);
+        else if (is_join(n, DEEP))
+            take_part(k, u, q, positive, r);
         else if (is_pool(n)) {
             fac_value *in[] = { q, r->layer->in[FAC_CB_X_BASIS] };
             fac_value *pooled = fac_emit(&fac_op_max_pool_codes, n->attrs, 2, in);
@@ -178,7 +279,7 @@ static fac_node *add_of(const fac_value *v, fac_value **z) {
     return alike && (*z)->type.dtype == v->type.dtype ? n : NULL;
 }
 
-static void fuse(const work *k, fac_node *conv) {
+static void fuse(work *k, fac_node *conv) {
     fac_value *z = NULL, *v = conv->out[0];
     const fac_node *add = v->type.dtype == FAC_F32 ? add_of(v, &z) : NULL;
     if (add)
@@ -205,7 +306,7 @@ static bool is_any(const fac_graph *g) {
 fac_graph *fac_pass_bits_between(const fac_graph *g, fac_accept *accept, void *self) {
     if (!is_any(g)) return (fac_graph *)(uintptr_t)g;
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
-    work k = { to, accept, self };
+    work k = { to, accept, self, NULL };
     /* what a layer becomes lies after it, and so do the new readers of its codes: each is seen */
     for (fac_node *n = to ? to->first : NULL; n && !to->error.status; n = n->next)
         if (FAC_IS(n, conv2d_basis)) fuse(&k, n);

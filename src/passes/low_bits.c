@@ -151,11 +151,13 @@ static fac_value *emit(fac_graph *g, const levels *x, const weight *w, fac_value
     return fac_emit(&fac_op_conv2d_basis, &a, FAC_CB_PORTS, in);
 }
 
-/* A linear layer is a convolution of images of one pixel. */
+/* A linear layer is a convolution of images of one pixel; rows of sequences are rows. */
 static fac_value *linear(fac_graph *g, const fac_node *n, levels *x, weight *w, fac_value *b) {
-    const fac_dims d = n->out[0]->type.dims;
-    if (x->x->type.dims.n != 2 || w->dims.n != 2) return NULL;
+    const fac_dims d = n->out[0]->type.dims, *from = &x->x->type.dims;
+    const int64_t all = fac_dims_count(from);
+    if (from->n < 2 || w->dims.n != 2 || (from->n > 2 && all < 1)) return NULL;
     w->dims = fac_shape(w->dims.d[0], w->dims.d[1], 1, 1);
+    if (from->n > 2) x->x = fac_reshape_sizes(x->x, fac_shape(all / w->dims.d[1], w->dims.d[1]));
     x->x = fac_unsqueeze(x->x, fac_shape(2, 3));
     return fac_reshape_sizes(emit(g, x, w, b, NULL), d);
 }
@@ -202,9 +204,16 @@ static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t, const
     return shape ? fac_reshape_sizes(y, *shape) : y;
 }
 
+/* A linear layer's result of two dims, whose second one are the channels. */
+static bool is_row_of(const fac_node *conv, const fac_value *v) {
+    const fac_dims *d = &conv->out[0]->type.dims;
+    return v->type.dims.n == 2 && d->d[2] == 1 && d->d[3] == 1;
+}
+
 static bool put_norm(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     const fac_node *conv = maker(in[0]);
     if (!conv || fac_attr_flag(n, "training_mode") || !fac_used_once(n->in[0])) return false;
+    if (FAC_IS(in[0]->node, reshape) && !is_row_of(conv, in[0])) return false;
     for (int i = 1; i < 5; i++)
         if (!early(in[i]) || in[i]->type.dtype != FAC_F32) return false;
     for (int k = 1; k < n->nout; k++)

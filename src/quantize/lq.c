@@ -10,6 +10,7 @@
 #include "graph/attr.h"
 #include "op_list.h"
 #include "ops/basis.h"
+#include "passes/each.h"
 #include "quantize/quantize.h"
 
 enum { FLOATS = 32, STEPS = 30, CELLS = 4096 };
@@ -32,9 +33,11 @@ static bool fits(const char *scheme) {
     return fac_lq_bits(scheme, &w, &a);
 }
 
-static bool takes(const fac_node *n) {
-    const bool gemm = FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b");
-    return fac_is_weighted(n) && (FAC_IS(n, conv2d) || FAC_IS(n, linear) || gemm);
+static bool takes(const fac_node *n) { return fac_is_weighted(n); }
+
+/* A product whose weight has a column for each output: it gets rows. */
+static bool has_columns(const fac_node *n) {
+    return FAC_IS(n, matmul) || (FAC_IS(n, gemm) && !fac_attr_flag(n, "trans_b"));
 }
 
 /* ---- the best levels for numbers that are counted ---- */
@@ -111,13 +114,28 @@ static fac_status fit_rows(const fac_rows *w, int bits, float *to, double *sqnr,
     return FAC_OK;
 }
 
+/* The weight as rows: a new constant. */
+static fac_value *turned(fac_calibrator *c, const fac_integer_work *l, fac_graph *to,
+                         const fac_rows *w) {
+    fac_tensor *t = NULL;
+    float *at = fac_quantize_tensor(FAC_F32, fac_shape(w->rows, w->terms), &t, &c->wrong);
+    if (!at) return NULL;
+    for (int64_t r = 0; r < w->rows; r++)
+        for (int64_t k = 0; k < w->terms; k++)
+            at[r * w->terms + k] = w->at[r * w->row_step + k * w->term_step];
+    fac_value *v = fac_quantize_const(to, t, fac_weight_name(l), "rows");
+    fac_tensor_free(t);
+    return v;
+}
+
 static fac_value *weight(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value *w) {
     fac_rows rows;
     fac_tensor *basis = NULL;
     fac_value *v = NULL;
     if (fac_rows_of(l->node, &rows, &c->wrong)) return NULL;
+    if (has_columns(l->node)) w = turned(c, l, to, &rows);
     const fac_dims d = fac_shape(c->weight_bits, rows.rows);
-    float *at = fac_quantize_tensor(FAC_F32, d, &basis, &c->wrong);
+    float *at = w ? fac_quantize_tensor(FAC_F32, d, &basis, &c->wrong) : NULL;
     if (at && !fit_rows(&rows, c->weight_bits, at, &l->is.weight_sqnr, &c->wrong)) {
         v = fac_quantize_const(to, basis, fac_weight_name(l), "basis");
         const int64_t bytes = (rows.terms + 7) / 8 * rows.rows * c->weight_bits;
@@ -181,6 +199,19 @@ static void plan(fac_calibrator *c) {
                   c->how.scheme);
 }
 
+/* The same product of a weight that has rows. */
+static fac_value *with_rows(const fac_node *n, fac_value *const in[]) {
+    fac_value *y;
+    if (FAC_IS(n, gemm)) {
+        fac_gemm_opts o = *(const fac_gemm_opts *)n->attrs;
+        o.trans_b = true;
+        y = fac_emit(n->op, &o, n->nin, in);
+    } else
+        y = fac_linear(in[0], in[1], NULL);
+    if (y->node) fac_node_named_as(y->node, n);
+    return y;
+}
+
 static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value *const in[],
                 fac_value *out[]) {
     fac_value *with[3] = { in[0], NULL, l->node->nin > 2 ? in[2] : NULL };
@@ -188,7 +219,10 @@ static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value
     with[1] = weight(c, l, to, in[1]);
     if (with[1]) with[0] = input(c, l, to, in[0]);
     if (!with[0] || !with[1]) return false;
-    fac_node_copy(to, l->node, with, out);
+    if (has_columns(l->node))
+        out[0] = with_rows(l->node, with);
+    else
+        fac_node_copy(to, l->node, with, out);
     return true;
 }
 

@@ -16,7 +16,12 @@ enum {
 
 /* ---- ranges ---- */
 
+static bool is_ruled(const fac_series *s) {
+    return s->stroke == FAC_STROKE_RULES || s->stroke == FAC_STROKE_DASHED_RULES;
+}
+
 static bool counts(const fac_panel *p, const fac_series *s, int i) {
+    if (is_ruled(s)) return isfinite(s->x[i]);
     return isfinite(s->x[i]) && isfinite(s->y[i]) && (p->scale != FAC_SCALE_LOG || s->y[i] > 0);
 }
 
@@ -32,6 +37,7 @@ static void widen(const fac_panel *p, bool faint, fac_range *r) {
             if (!counts(p, s, i)) continue;
             r->x0 = fmin(r->x0, s->x[i] - bar_width(s) / 2);
             r->x1 = fmax(r->x1, s->x[i] + bar_width(s) / 2);
+            if (is_ruled(s)) continue;
             if ((s->stroke == FAC_STROKE_FAINT) != faint) continue;
             r->y0 = fmin(r->y0, s->stroke == FAC_STROKE_BARS ? 0 : s->y[i]);
             r->y1 = fmax(r->y1, s->y[i]);
@@ -115,6 +121,18 @@ static void draw_bars(fac_canvas *c, const fac_panel *p, const fac_series *s, co
     }
 }
 
+/* From the axis to the top. */
+static void draw_rules(fac_canvas *c, const fac_panel *p, const fac_series *s, const frame *f) {
+    const fac_ink ink = { fac_palette[s->colour % FAC_PALETTE], 1, 1.6,
+                          s->stroke == FAC_STROKE_DASHED_RULES };
+    const double top = f->box.y, bottom = top + f->box.h;
+    for (int i = 0; i < s->n; i++) {
+        if (!counts(p, s, i)) continue;
+        const double x = f->box.x + f->box.w * fac_axis_place(&f->x, s->x[i]);
+        fac_draw_rule(c, x, top, x, bottom, ink);
+    }
+}
+
 static void draw_series(fac_canvas *c, const fac_panel *p, const fac_series *s, const frame *f) {
     fac_point *points =
         fac_arena_alloc(&c->arena, (size_t)(s->n > 0 ? s->n : 0) + 1, sizeof *points);
@@ -139,6 +157,15 @@ static void draw_series(fac_canvas *c, const fac_panel *p, const fac_series *s, 
         fac_draw_disc(c, points[i].x, points[i].y, 3, (fac_ink){ ink.rgb, 1, 0, false });
 }
 
+static void draw_one(fac_canvas *c, const fac_panel *p, const fac_series *s, const frame *f) {
+    if (is_ruled(s))
+        draw_rules(c, p, s, f);
+    else if (s->stroke == FAC_STROKE_BARS)
+        draw_bars(c, p, s, f);
+    else
+        draw_series(c, p, s, f);
+}
+
 /* ---- around them ---- */
 
 /* From the right to the left, in the line of the title; in lines of their own below it when they
@@ -159,7 +186,7 @@ static double legend(fac_canvas *c, const fac_panel *p, fac_box box) {
             y += 18;
         }
         fac_ink ink = { fac_palette[s->colour % FAC_PALETTE], 1, 2.5,
-                        s->stroke == FAC_STROKE_DASHED };
+                        s->stroke == FAC_STROKE_DASHED || s->stroke == FAC_STROKE_DASHED_RULES };
         fac_draw_rule(c, x, y + 8, x + RULE, y + 8, ink);
         fac_draw_text(c, x + RULE + 6, y + 12, s->name, (fac_font){ .size = FONT }, fac_text_rgb);
         x += w;
@@ -214,6 +241,5 @@ void fac_panel_curves(fac_canvas *c, const fac_panel *p, fac_box box) {
     for (int faint = 1; faint >= 0; faint--) /* the faint ones after the others */
         for (int k = 0; k < p->n; k++)
             if ((p->series[k].stroke == FAC_STROKE_FAINT) == faint)
-                (p->series[k].stroke == FAC_STROKE_BARS ? draw_bars
-                                                        : draw_series)(c, p, &p->series[k], &f);
+                draw_one(c, p, &p->series[k], &f);
 }

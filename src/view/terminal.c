@@ -194,7 +194,7 @@ static fac_status put_all(sheet *s, FILE *to, fac_error *err) {
     s->series = fac_alloc(cells, 1);
     if (!s->dots || !s->series) return fac_raise_memory(err, "a chart");
     for (int k = 0; k < s->p->n && k < NONE; k++)
-        if (s->p->series[k].stroke != FAC_STROKE_FAINT)
+        if (s->p->series[k].stroke < FAC_STROKE_RULES && s->p->series[k].stroke != FAC_STROKE_FAINT)
             draw(s, k); /* there is no faint in a terminal */
     put_head(s);
     for (int k = 0; k < s->lines; k++) put_line(s, k);

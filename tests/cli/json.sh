@@ -49,6 +49,7 @@ json export zoo:lenet -o again.onnx
 printf "input x f32[1,4,5,5]\nparam w f32[6,4,3,3]\n%%1 = binarize(x)\n%%2 = binarize(w)\n%%3 = conv2d(%%1, %%2)\noutput y = %%3\n" >signs.txt
 json pack signs.txt -o signs.fac
 json quantize lenet.onnx --scheme int8:static --random -o bytes.onnx
+json quantize lenet.onnx --scheme lq:w2a2 --random -o few.fac --histograms h.svg
 section='quantize --sweep' json quantize lenet.onnx --scheme lq:w2a2 --sweep --random
 section='bench --against' json bench signs.fac --against signs.txt --seconds 0.001
 json tile lenet.onnx --max-m 16 --max-n 16 --max-k 16

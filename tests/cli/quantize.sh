@@ -33,6 +33,15 @@ expect 0 'where' "$facula" show l.onnx
 expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos -o l.fac
 expect 0 'w1a2' "$facula" summary l.fac --columns bits
 expect 0 '"binary_macs"' "$facula" summary l.fac --json
+expect 0 'which level' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos -o l.fac --histograms h.svg
+check grep -q '>thresholds<' h.svg
+check test "$(grep -o 'weights, 2 bits' h.svg | wc -l)" = 3
+check test "$(grep -o 'inputs, 2 bits' h.svg | wc -l)" = 3
+expect 0 '"taken"' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos -o l.fac --histograms h.svg --json
+expect 2 '--histograms goes with' "$facula" quantize lenet.onnx --scheme int8:static --data photos -o s.onnx \
+    --histograms h.svg
+expect 1 'saved as .svg or .png' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos -o l.fac \
+    --histograms h.jpg
 expect 0 'all of them' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos --sweep -o sweep.svg
 check grep -q '<svg' sweep.svg
 expect 0 'lq:w1a32' "$facula" quantize lenet.onnx --scheme lq:w2a32 --data photos --sweep --keep fc1

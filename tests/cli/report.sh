@@ -38,6 +38,14 @@ alone() {
 alone page.html
 alone measured.html
 
+# ---- levels of few bits ----
+check [ "$(grep -c 'id="levels"' page.html)" -eq 0 ]
+"$facula" export zoo:lenet -o small.onnx >/dev/null
+expect 0 'of 5 layers' "$facula" quantize small.onnx --scheme lq:w2a2 --random -o small.fac
+expect 0 'html' "$facula" report small.fac -o levels.html
+holds levels.html 'id="levels"' 'weights, 2 bits' 'class="level"'
+alone levels.html
+
 # ---- names that try to be more ----
 "$facula" export zoo:lenet -o plain.onnx >/dev/null
 LC_ALL=C sed -e 's/conv1\.conv2d/<img src=a:>/g' -e "s/conv2\.conv2d/'\"><b>\&amp;</g" plain.onnx >'<b>hostile.onnx'

@@ -36,6 +36,16 @@ static void random_codes_are_exact(void **state) {
     }
 }
 
+static void concats_of_codes_are_exact(void **state) {
+    (void)state;
+    uint64_t s = seed;
+    for (int k = 0; k < 60; k++) {
+        char text[2000];
+        const int channels = concat_text(&s, text, sizeof text);
+        same(text, channels);
+    }
+}
+
 /* ---- trained networks ---- */
 
 enum { IMAGES = 16, SIDE = 13, CLASSES = 5, PIXELS = IMAGES * 3 * SIDE * SIDE };
@@ -47,7 +57,16 @@ static fac_value *conv_norm(fac_value *x, const char *name, int channels, int st
     return fac_nn_batch_norm(fac_nn_conv2d(x, name, channels, 3, &o), bn, 0);
 }
 
-/* A stem, a residual block, one with a shortcut of its own, a max pool, linear layers. */
+/* Two layers side by side, one with a max pool, as one image. */
+static fac_value *side_by_side(fac_value *x) {
+    fac_value *p = fac_relu(conv_norm(x, "p", 64, 1));
+    fac_value *q =
+        fac_relu(fac_max_pool2d(conv_norm(x, "q", 40, 1), 3, 3,
+                                &(fac_pool2d_opts){ .stride = { 1, 1 }, .pad = { 1, 1, 1, 1 } }));
+    return fac_concat((fac_value *[]){ p, q }, 2, 1);
+}
+
+/* A stem, a residual block, one with a shortcut of its own, a max pool, a concat, linear layers. */
 static fac_graph *network(void) {
     fac_graph *g = fac_graph_new();
     fac_nn_seed(g, seed);
@@ -61,7 +80,7 @@ static fac_graph *network(void) {
         x = fac_relu(fac_add(y, k ? conv_norm(x, names[k][2], channels, stride) : x));
     }
     x = fac_relu(fac_max_pool2d(conv_norm(x, "c", 64, 1), 2, 2, NULL));
-    x = fac_relu(conv_norm(x, "d", 40, 1));
+    x = fac_relu(conv_norm(side_by_side(x), "d", 40, 1));
     x = fac_relu(fac_nn_linear(fac_mean(x, fac_shape(2, 3), false), "e", 64));
     x = fac_relu(fac_nn_linear(x, "f", 48));
     fac_output(g, "logits", fac_nn_linear(x, "g", CLASSES));
@@ -113,6 +132,14 @@ static void run_graph(fac_graph *g, fac_tensor *const in[], bool exact, fac_tens
     if (fac_program_new(g, dev, &o, &p, &err) || fac_program_run(p, in, out, &err))
         fail_msg("%s", err.text);
     fac_program_free(p);
+}
+
+/* Concats of codes. */
+static int joins_of(const fac_graph *g) {
+    int n = 0;
+    for (const fac_node *m = g->first; m; m = m->next)
+        n += FAC_IS(m, concat) && m->out[0]->type.dtype == FAC_U32 && m->out[0]->type.dims.n == 5;
+    return n;
 }
 
 static int count(const fac_graph *g, const fac_op *op) {
@@ -221,17 +248,17 @@ static void same_classes(fac_graph *g, const char *scheme) {
     fac_tensor_free(x);
 }
 
-/* Layers that give codes, those that read them, pools of codes and layers with limits. */
+/* Layers that give codes, those that read them, pools of codes, layers with limits and concats. */
 static void trained_networks_are_exact(void **state) {
     (void)state;
     static const struct {
         const char *scheme;
-        int codes, read, pools, limits;
-    } nets[] = { { "lq:w1a1", 5, 5, 1, 3 },
-                 { "lq:w1a2", 5, 5, 1, 0 },
-                 { "lq:w2a2", 5, 5, 1, 0 },
-                 { "xnor", 0, 0, 0, 0 },
-                 { "dorefa:w1a2", 5, 5, 1, 0 } };
+        int codes, read, pools, limits, joins;
+    } nets[] = { { "lq:w1a1", 7, 6, 2, 4, 1 },
+                 { "lq:w1a2", 7, 6, 2, 0, 1 },
+                 { "lq:w2a2", 7, 6, 2, 0, 1 },
+                 { "xnor", 0, 0, 0, 0, 0 },
+                 { "dorefa:w1a2", 7, 6, 2, 0, 1 } };
     const bool counts = !strcmp(fac_cpu_of(dev)->bits->name, "popcount");
     for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {
         fac_graph *g = trained(nets[k].scheme), *after;
@@ -240,15 +267,17 @@ static void trained_networks_are_exact(void **state) {
         const int codes = count(after, &fac_op_conv2d_codes);
         const int pools = count(after, &fac_op_max_pool_codes);
         const int limits = count(after, &fac_op_code_limits);
+        const int joins = joins_of(after);
         const int read = same_layers(after, nets[k].scheme);
         fac_graph_free(after);
         same_classes(g, nets[k].scheme);
         fac_graph_free(g);
-        print_message("%s: %d, %d, %d, %d\n", nets[k].scheme, codes, read, pools, limits);
+        print_message("%s: %d, %d, %d, %d, %d\n", nets[k].scheme, codes, read, pools, limits,
+                      joins);
         if (counts && (codes < nets[k].codes || read < nets[k].read || pools < nets[k].pools ||
-                       limits < nets[k].limits))
-            fail_msg("%s: %d layers give codes, %d read them, %d pools, %d limits", nets[k].scheme,
-                     codes, read, pools, limits);
+                       limits < nets[k].limits || joins < nets[k].joins))
+            fail_msg("%s: %d layers give codes, %d read them, %d pools, %d limits, %d concats",
+                     nets[k].scheme, codes, read, pools, limits, joins);
     }
 }
 
@@ -265,6 +294,7 @@ static int close_device(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(random_codes_are_exact),
+                                        cmocka_unit_test(concats_of_codes_are_exact),
                                         cmocka_unit_test(trained_networks_are_exact) };
     return cmocka_run_group_tests_name("codes", tests, open_device, close_device);
 }

@@ -181,6 +181,52 @@ static void inputs_below_zero_stay_floats(void **state) {
     fac_graph_free(g);
 }
 
+/* ---- products ---- */
+
+enum { FEATURES = 24, FORMS = 4 };
+
+/* w[o,i], or its transpose. */
+static fac_value *product_weight(fac_graph *g, const char *name, const fac_tensor *w,
+                                 bool columns) {
+    const float *from = fac_tensor_data(w);
+    fac_tensor *t;
+    OK(fac_tensor_new(NULL, FAC_F32, fac_shape(FEATURES, FEATURES), &t, &err));
+    float *to = (float *)(uintptr_t)fac_tensor_data(t);
+    for (int o = 0; o < FEATURES; o++)
+        for (int i = 0; i < FEATURES; i++)
+            to[columns ? i * FEATURES + o : o * FEATURES + i] = from[o * FEATURES + i];
+    fac_value *v = fac_param(g, name, t);
+    fac_tensor_free(t);
+    return v;
+}
+
+/* x w' + b as a linear layer, a gemm of rows, one of columns, a matmul and an add. */
+static fac_value *product(fac_value *x, fac_value *w, fac_value *b, int form) {
+    switch (form) {
+    case 0:
+        return fac_linear(x, w, b);
+    case 1:
+        return fac_gemm(x, w, b, &(fac_gemm_opts){ .trans_b = true });
+    case 2:
+        return fac_gemm(x, w, b, NULL);
+    default:
+        return fac_add(fac_matmul(x, w), b);
+    }
+}
+
+/* Three products; the one in the middle has this form. */
+static fac_graph *products(fac_tensor *const w[3], fac_tensor *b, int form, bool sequences) {
+    fac_graph *g = fac_graph_new();
+    const fac_dims rows = fac_shape(6, FEATURES), both = fac_shape(2, 3, FEATURES);
+    fac_value *x = fac_input(g, "x", FAC_F32, sequences ? both : rows);
+    x = fac_relu(fac_linear(x, product_weight(g, "a", w[0], false), NULL));
+    fac_value *middle = product_weight(g, "b", w[1], form > 1);
+    x = fac_relu(product(x, middle, fac_param(g, "bias", b), form));
+    fac_output(g, "y", fac_linear(x, product_weight(g, "c", w[2], false), NULL));
+    OK(fac_graph_check(g, &err));
+    return g;
+}
+
 static fac_tensor *answer(const fac_graph *g, fac_tensor *x) {
     fac_program *p;
     fac_tensor *y = NULL;
@@ -188,6 +234,51 @@ static fac_tensor *answer(const fac_graph *g, fac_tensor *x) {
     OK(fac_program_run(p, &x, &y, &err));
     fac_program_free(p);
     return y;
+}
+
+/* Whatever form a product has, its weight gets the same levels and its result is the same. */
+static void products_of_all_forms_are_taken(void **state) {
+    (void)state;
+    const fac_dims square = fac_shape(FEATURES, FEATURES);
+    fac_tensor *w[3] = { weights(square, 0), weights(square, 0), weights(square, 0) };
+    fac_tensor *b = weights(fac_shape(FEATURES), 0), *given = weights(fac_shape(6, FEATURES), 0);
+    float first[6 * FEATURES];
+    double sqnr = 0;
+    for (int form = 0; form < FORMS; form++)
+        for (int sequences = 0; sequences < 2; sequences++) {
+            if (sequences && (form == 1 || form == 2)) continue; /* gemm has two dims */
+            fac_calibrator *c;
+            fac_graph *g = products(w, b, form, sequences), *q;
+            fac_tensor *x;
+            const fac_dims rows = fac_shape(6, FEATURES), both = fac_shape(2, 3, FEATURES);
+            OK(fac_tensor_new(NULL, FAC_F32, sequences ? both : rows, &x, &err));
+            memcpy((float *)(uintptr_t)fac_tensor_data(x), fac_tensor_data(given),
+                   6 * FEATURES * sizeof(float));
+            OK(fac_calibrator_new(g, dev, &(fac_integers){ .scheme = "lq:w2a2" }, &c, &err));
+            OK(fac_calibrator_add(c, &x, &err));
+            OK(fac_calibrator_finish(c, &q, &err));
+            assert_int_equal(quantizers(q, false), 1);
+            assert_int_equal(quantizers(q, true), 1);
+            fac_tensor *y = answer(q, x);
+            const float *is = fac_tensor_data(y);
+            if (!form && !sequences) {
+                memcpy(first, is, sizeof first);
+                sqnr = fac_calibrator_layer(c, 1)->weight_sqnr;
+            }
+            assert_true(fac_calibrator_layer(c, 1)->weight_sqnr == sqnr);
+            for (int i = 0; i < 6 * FEATURES; i++)
+                if (fabsf(is[i] - first[i]) > 1e-4f * (1 + fabsf(first[i])))
+                    fail_msg("form %d: y[%d] is %g, not %g", form, i, (double)is[i],
+                             (double)first[i]);
+            fac_tensor_free(y);
+            fac_tensor_free(x);
+            fac_graph_free(q);
+            fac_calibrator_free(c);
+            fac_graph_free(g);
+        }
+    for (int k = 0; k < 3; k++) fac_tensor_free(w[k]);
+    fac_tensor_free(given);
+    fac_tensor_free(b);
 }
 
 static void files_are_the_same_network(void **state) {
@@ -252,6 +343,7 @@ int main(void) {
         cmocka_unit_test(one_bit_is_as_good_as_can_be),
         cmocka_unit_test(more_bits_lose_less),
         cmocka_unit_test(inputs_below_zero_stay_floats),
+        cmocka_unit_test(products_of_all_forms_are_taken),
         cmocka_unit_test(files_are_the_same_network),
         cmocka_unit_test(bad_schemes_are_refused),
     };

@@ -116,4 +116,35 @@ static inline int random_text(uint64_t *s, char *to, size_t size) {
     return wide;
 }
 
+/* Two or three layers side by side, with or without relu and pool, whose concat another one reads;
+ * channels of all but the last one are whole words, mostly. */
+static inline int concat_text(uint64_t *s, char *to, size_t size) {
+    static const char *const bases[] = { "-", "f32{1}", "f32{1, 2}", "f32{3, -1}", "f32{1, 2, 4}" };
+    const int C = 1 + below(s, 40), H = 3 + below(s, 6), W = 3 + below(s, 9), N = 1 + below(s, 2);
+    const int parts = 2 + below(s, 2), u = below(s, 5), t = below(s, 5), after = below(s, 3);
+    int at = 0, all = 0;
+    PUT("input x f32[%d,%d,%d,%d]\n", N, C, H, W);
+    for (int i = 0; i < parts; i++) {
+        const int whole = i + 1 < parts && below(s, 8);
+        const int K = whole ? 32 * (1 + below(s, 2)) : 1 + below(s, 70), R = 1 + 2 * below(s, 2);
+        PUT("param w%d u8[1,%d,%d]\nparam v%d f32[1,%d]\nparam b%d f32[%d]\n", i, K,
+            (C * R * R + 7) / 8, i, K, i, K);
+        PUT("p%d = conv2d_basis(x, w%d, b%d, %s, v%d) pad=%d,%d,%d,%d dims=%d,%d,%d,%d\n", i, i, i,
+            bases[u], i, R / 2, R / 2, R / 2, R / 2, K, C, R, R);
+        if (below(s, 2))
+            PUT("r%d = relu(p%d)\n", i, i);
+        else
+            PUT("r%d = max_pool2d(p%d) kernel=3,3 stride=1,1 pad=1,1,1,1\n", i, i);
+        all += K;
+    }
+    PUT("c = concat(r0, r1%s) axis=1\n", parts > 2 ? ", r2" : "");
+    if (after == 1) PUT("d = relu(c)\n");
+    PUT("param w u8[2,9,%d]\nparam v f32[2,9]\n", (all + 7) / 8);
+    PUT("y = conv2d_basis(%s, w, -, %s, v) dims=9,%d,1,1%s\n", after == 1 ? "d" : "c", bases[t],
+        all, after == 2 ? " relu" : "");
+    PUT("output y = y\n");
+    if (!below(s, 4)) PUT("output c = c\n");
+    return C;
+}
+
 #endif

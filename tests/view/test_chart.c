@@ -156,6 +156,37 @@ static void charts_are_written_as_svg(void **state) {
     unlink(in_folder("a.svg"));
 }
 
+/* Upright lines at their x, over the whole height, whatever the y of others: each as often as it is
+ * there. */
+static int rules_of(fac_stroke stroke, const char *what) {
+    static const double at[4] = { -0.5, NAN, 0.25, 0.75 }, mid[2] = { -0.5, 0.5 },
+                        heights[2] = { 3, 8 };
+    const fac_series s[2] = { { NULL, 2, mid, heights, 0, FAC_STROKE_BARS },
+                              { NULL, 4, at, NULL, 3, stroke } };
+    const fac_panel panel = { .title = "levels", .n = 2, .series = s };
+    const fac_chart one = { .title = "t", .columns = 1, .n = 1, .panels = &panel };
+    char *text = calloc(1, 1 << 20);
+    int n = 0;
+    OK(fac_chart_save(&one, in_folder("r.svg"), err));
+    FILE *f = fopen(in_folder("r.svg"), "r");
+    assert_true(fread(text, 1, (1 << 20) - 1, f) > 500);
+    fclose(f);
+    check_xml(text);
+    assert_null(strstr(text, "nan"));
+    for (const char *p = text; (p = strstr(p, what)); p++) n++;
+    free(text);
+    unlink(in_folder("r.svg"));
+    return n;
+}
+
+static void rules_are_drawn_at_their_places(void **state) {
+    (void)state;
+    assert_int_equal(rules_of(FAC_STROKE_RULES, "#B5509B") + rules_of(FAC_STROKE_RULES, "#b5509b"),
+                     3);
+    assert_int_equal(rules_of(FAC_STROKE_RULES, "dasharray"), 0);
+    assert_int_equal(rules_of(FAC_STROKE_DASHED_RULES, "dasharray"), 3);
+}
+
 static void charts_are_written_as_png(void **state) {
     (void)state;
     fac_error e = { 0 };
@@ -268,6 +299,7 @@ int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(ticks_are_sensible),
                                         cmocka_unit_test(numbers_have_their_digits),
                                         cmocka_unit_test(charts_are_written_as_svg),
+                                        cmocka_unit_test(rules_are_drawn_at_their_places),
                                         cmocka_unit_test(charts_are_written_as_png),
                                         cmocka_unit_test(what_cannot_be_drawn_is_refused),
                                         cmocka_unit_test(every_allocation_may_fail),

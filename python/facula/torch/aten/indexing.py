@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..graph import Graph, Operand, Refused, Value, axis_of, broadcast
+from ..graph import Graph, Operand, Refused, Value, axis_of, broadcast, kind
 from .shapes import plain_strides
 from .table import row, rows
 
@@ -27,7 +27,7 @@ def _at_least_one(x: Value) -> Value:
 @row("index_select")
 def index_select(g: Graph, x: Value, dim: int, at: Value) -> Value:
     if not x.rank:
-        return g.reshape(x, at.shape)
+        return x
     return g.op("gather", x, g.reshape(at, (at.count,)), axis=axis_of(dim, x.rank))
 
 
@@ -47,11 +47,16 @@ def take(g: Graph, x: Value, at: Value) -> Value:
     return g.op("gather", g.reshape(_at_least_one(x), (x.count,)), at, axis=0)
 
 
+def _flat(g: Graph, x: Value) -> Value:
+    return g.reshape(x, (x.count,))
+
+
 def _scatter(g: Graph, x: Value, dim: int, at: Value, src: Operand, how: str) -> Value:
     if not at.count:
         return x
     if not x.rank or not at.rank:
-        raise Refused("no dims")
+        one = _flat(g, src) if isinstance(src, Value) else src
+        return g.reshape(_scatter(g, _flat(g, x), 0, _flat(g, at), one, how), x.shape)
     axis = axis_of(dim, x.rank)
     if isinstance(src, Value):
         if src.rank != at.rank:
@@ -83,12 +88,28 @@ def scatter_by(g: Graph, x: Value, dim: int, at: Value, src: Operand, how: str) 
     return _scatter(g, x, dim, at, src, {"add": "add", "multiply": "mul"}[how])
 
 
+REDUCTIONS = {"sum": ("add", 0), "prod": ("mul", 1), "amax": ("max", -math.inf), "amin": ("min", math.inf), "mean": ("add", 0)}
+
+
 @row("scatter_reduce.two")
 def scatter_reduce(g: Graph, x: Value, dim: int, at: Value, src: Value, how: str, include_self: bool = True) -> Value:
-    names = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-    if how not in names or not include_self or x.dt == "bool":
-        raise Refused("means, or without the old elements")
-    return _scatter(g, x, dim, at, src, names[how])
+    if x.dt == "bool" or (kind(x.dt) != 2 and (how == "mean" or not include_self)):
+        raise Refused("integers")
+    name, first = REDUCTIONS[how]
+    begun = x if include_self else _scatter(g, x, dim, at, first, "none")
+    y = _scatter(g, begun, dim, at, src, name)
+    if how != "mean":
+        return y
+    count = _scatter(g, g.full(x.shape, 1 if include_self else 0, x.dt), dim, at, 1, "add")
+    return g.div(y, g.op("max", count, g.number(1, x.dt)))
+
+
+@row("index_reduce")
+def index_reduce(g: Graph, x: Value, dim: int, at: Value, src: Value, how: str, include_self: bool = True) -> Value:
+    axis = axis_of(dim, x.rank)
+    if x.rank:
+        at = g.expand(g.reshape(at, (1,) * axis + (at.count,) + (1,) * (x.rank - axis - 1)), src.shape)
+    return scatter_reduce(g, x, dim, at, src, how, include_self)
 
 
 # ---- x[a, :, b] ------------------------------------------------------------------------------------------------
@@ -177,9 +198,9 @@ def index_put_impl(g: Graph, x: Value, indices: Sequence[Value | None], values: 
 
 
 def _along(g: Graph, x: Value, dim: int, at: Value, src: Value, accumulate: bool) -> Value:
-    axis = axis_of(dim, x.rank)
     if not x.rank:
-        raise Refused("no dims")
+        return g.reshape(_put(g, _flat(g, x), [_flat(g, at)], _flat(g, src), accumulate), ())
+    axis = axis_of(dim, x.rank)
     return _put(g, x, [None] * axis + [g.reshape(at, (at.count,))], src, accumulate)
 
 
@@ -216,6 +237,67 @@ def isin(g: Graph, x: Value, among: Value, assume_unique: bool = False, invert: 
 def isin_scalar(g: Graph, x: Value, one: Operand, assume_unique: bool = False, invert: bool = False) -> Value:
     hit = g.compare("equal", x, one)
     return g.op("not", hit) if invert else hit
+
+
+# ---- through the whole tensor as one row -------------------------------------------------------------------------
+
+
+@row("put")
+def put(g: Graph, x: Value, at: Value, src: Value, accumulate: bool = False) -> Value:
+    return g.reshape(_put(g, _flat(g, x), [_flat(g, at)], _flat(g, src), accumulate), x.shape)
+
+
+def _counted(g: Graph, mask: Value) -> Value:
+    """The how-manieth of the true elements each one is, as one row."""
+    return g.sub(g.op("cum_sum", g.cast(_flat(g, mask), "i64"), g.number(0, "i64")), 1)
+
+
+@row("masked_scatter")
+def masked_scatter(g: Graph, x: Value, mask: Value, src: Value) -> Value:
+    if not src.count or not x.count:
+        raise Refused("places in nothing")
+    shape = broadcast(x.shape, mask.shape)
+    x, mask = g.expand(x, shape), g.expand(mask, shape)
+    at = g.op("clip", _counted(g, mask), g.number(0, "i64"), g.number(src.count - 1, "i64"))
+    return g.op("where", mask, g.reshape(g.op("gather", _flat(g, src), at, axis=0), shape), x)
+
+
+@row("masked_scatter_backward")
+def masked_scatter_backward(g: Graph, dy: Value, mask: Value, sizes: Sequence[int]) -> Value:
+    n = math.prod(sizes)
+    if not dy.count:
+        return g.full(sizes, 0, dy.dt)
+    mask = _flat(g, g.expand(mask, dy.shape))
+    at = g.where(mask, _counted(g, mask), n)            # what is not masked goes after the end
+    return g.reshape(g.slice(_scatter(g, g.full((n + 1,), 0, dy.dt), 0, at, _flat(g, dy), "none"), 0, 0, n), sizes)
+
+
+@row("unfold_backward")
+def unfold_backward(g: Graph, dy: Value, sizes: Sequence[int], dim: int, size: int, step: int) -> Value:
+    zeros = g.full(sizes, 0, dy.dt)
+    if not sizes:
+        return g.reshape(dy, ())
+    axis = axis_of(dim, len(sizes))
+    n = dy.shape[axis]
+    order = [k for k in range(dy.rank - 1) if k <= axis] + [dy.rank - 1] + [k for k in range(dy.rank - 1) if k > axis]
+    y = g.reshape(g.transpose(dy, order), dy.shape[:axis] + (n * size,) + dy.shape[axis + 1:-1])
+    i, j = g.reshape(g.arange(n), (n, 1)), g.reshape(g.arange(size), (1, size))
+    return _along(g, zeros, axis, _flat(g, g.add(g.mul(i, step), j)), y, True)
+
+
+def _unpool(dims: int) -> Any:
+    def function(g: Graph, x: Value, at: Value, size: Sequence[int], *_: Any) -> Value:
+        lead, n = x.shape[:-dims], math.prod(size)
+        planes = math.prod(lead)
+        if not x.count:
+            raise Refused("places in nothing")
+        y = _scatter(g, g.full((planes, n), 0, x.dt), 1, g.reshape(at, (planes, x.count // planes)),
+                     g.reshape(x, (planes, x.count // planes)), "none")
+        return g.reshape(y, lead + tuple(size))
+    return function
+
+
+rows["max_unpool2d"], rows["max_unpool3d"] = _unpool(2), _unpool(3)
 
 
 def _triangle(lower: bool) -> Any:

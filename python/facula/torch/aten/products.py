@@ -17,16 +17,11 @@ def _floats(*xs: Value | None) -> None:
 @row("mm", "bmm", "mv", "dot", "vdot")
 def mm(g: Graph, a: Value, b: Value) -> Value:
     if not a.count or not b.count:
-        return g.full(a.shape[:-1] + (b.shape[:-2] + b.shape[-1:] if b.rank > 1 else ())[a.rank - 2 if a.rank > 2 else 0:], 0, a.dt) \
-            if a.rank == 2 and b.rank == 2 else _refuse()
+        return g.full(a.shape[:-1] + (b.shape[-1:] if b.rank > 1 else ()), 0, a.dt)
     if kind(a.dt) != 2:
         if a.dt not in ("i32", "i64"):
             raise Refused("a product of small integers")
     return g.op("matmul", a, b)
-
-
-def _refuse() -> Value:
-    raise Refused("a product of nothing")
 
 
 def _mixed(g: Graph, c: Value, product: Value, beta: Any, alpha: Any) -> Value:

@@ -105,14 +105,14 @@ def _slices(g: Graph, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
     return out
 
 
-@row("split.Tensor", "split_copy.Tensor")
+@row("split.Tensor", "split_copy.Tensor", "unsafe_split.Tensor")
 def split(g: Graph, x: Value, size: int, dim: int = 0) -> list[Value]:
     axis = axis_of(dim, x.rank)
     n = x.shape[axis]
     return cut(g, x, axis, [min(size, n - at) for at in range(0, n, size)] if size and n else [n])
 
 
-@row("split_with_sizes", "split_with_sizes_copy", "split.sizes")
+@row("split_with_sizes", "split_with_sizes_copy", "split.sizes", "unsafe_split_with_sizes")
 def split_with_sizes(g: Graph, x: Value, sizes: Sequence[int], dim: int = 0) -> list[Value]:
     return cut(g, x, axis_of(dim, x.rank), sizes)
 
@@ -344,6 +344,28 @@ def diagonal_scatter(g: Graph, x: Value, src: Value, offset: int = 0, a: int = 0
 @row("diagonal_backward")
 def diagonal_backward(g: Graph, dy: Value, shape: Sequence[int], offset: int, a: int, b: int) -> Value:
     return diagonal_scatter(g, g.full(shape, 0, dy.dt), dy, offset, a, b)
+
+
+@row("diag_embed")
+def diag_embed(g: Graph, x: Value, offset: int = 0, a: int = -2, b: int = -1) -> Value:
+    n, rank = x.shape[-1] + abs(offset), x.rank + 1
+    shape = list(x.shape[:-1])
+    for axis in sorted((axis_of(a, rank), axis_of(b, rank))):
+        shape.insert(axis, n)
+    return diagonal_scatter(g, g.full(shape, 0, x.dt), x, offset, a, b)
+
+
+@row("block_diag")
+def block_diag(g: Graph, xs: Sequence[Value]) -> Value:
+    from ..graph import promote
+    to = promote(*xs)
+    parts = [g.cast(g.reshape(x, (1,) * (2 - x.rank) + x.shape), to) for x in xs]
+    width, at, out = sum(x.shape[1] for x in parts), 0, []
+    for x in parts:
+        h, w = x.shape
+        out.append(g.concat([g.full((h, at), 0, to), x, g.full((h, width - at - w), 0, to)], 1))
+        at += w
+    return g.concat(out, 0)
 
 
 @row("unfold", "unfold_copy")

@@ -5,12 +5,11 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/bytes/bytes.h"
+#include "backends/cpu/bytes/bytes_internal.h"
 #include "backends/cpu/device/cpu.h"
 
-enum { STRIPS = 8, LINE = 64 };
+enum { STRIPS = 8 };
 
-static size_t lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -33,13 +32,6 @@ static void stage(fac_byte_product *p) {
     p->width = (p->Q - 1) * p->stride[1] + (p->S - 1) * p->dilation[1] + 1;
     if (p->height < p->H + p->pad[0]) p->height = p->H + p->pad[0];
     if (p->width < p->W + p->pad[1]) p->width = p->W + p->pad[1];
-}
-
-/* Output channels with those that fill up vectors: of all groups, or of a depthwise convolution,
- * whose channels lie side by side. */
-static int64_t outputs_of(const fac_byte_product *p) {
-    const int64_t width = 2 * p->kernels->lanes;
-    return p->depthwise ? up(p->groups, width) * width : p->groups * p->panels * width;
 }
 
 /* Strides of x as the kernel sees it. */
@@ -92,10 +84,10 @@ bool fac_byte_settle(const fac_cpu *c, fac_byte_product *p) {
         (double)(p->images * p->groups) * (double)p->strips > most)
         return false;
     p->by_panel = w > x && p->groups * p->panels >= c->pool.threads;
-    const size_t outputs = (size_t)outputs_of(p);
-    p->stage = p->staged ? lines((size_t)(p->images * seen_of(p).image) + 64) : 0;
-    p->sums = lines((size_t)(p->groups * p->images * p->P * p->Q) * sizeof(int32_t));
-    p->numbers = 3 * lines(outputs * sizeof(int32_t));
+    const size_t outputs = (size_t)fac_byte_outputs(p);
+    p->stage = p->staged ? fac_byte_lines((size_t)(p->images * seen_of(p).image) + 64) : 0;
+    p->sums = fac_byte_lines((size_t)(p->groups * p->images * p->P * p->Q) * sizeof(int32_t));
+    p->numbers = 3 * fac_byte_lines(outputs * sizeof(int32_t));
     if (p->depthwise) p->sums = (size_t)(p->R * p->S) * outputs * sizeof(int32_t);
     return true;
 }
@@ -110,67 +102,6 @@ double fac_byte_seconds(const fac_byte_product *p) {
     const double work = 2 * outputs * (p->depthwise ? terms : (terms + 8) * width);
     const double bytes = outputs * (double)p->K * (p->bytes ? 1 : 4) + (double)p->stage;
     return fac_cpu_seconds(p->cpu, work, share, bytes);
-}
-
-/* ---- weights ---- */
-
-static int weight(const fac_byte_product *p, const void *w, int64_t at) {
-    return p->w_signed ? ((const int8_t *)w)[at] : ((const uint8_t *)w)[at] - 128;
-}
-
-size_t fac_byte_packed(const fac_byte_product *p) {
-    const size_t sums = (size_t)outputs_of(p) * sizeof(int32_t);
-    if (p->depthwise) return (size_t)(p->R * p->S) * sums + sums;
-    return lines((size_t)(p->groups * p->panels * p->panel)) + sums;
-}
-
-static int32_t *sums_in(const fac_byte_product *p, void *packed) {
-    const size_t all = fac_byte_packed(p);
-    const size_t sums = (size_t)outputs_of(p) * sizeof(int32_t);
-    return (int32_t *)(void *)((char *)packed + (all - sums));
-}
-
-/* One output channel. */
-static void pack_channel(const fac_byte_product *p, const void *w, int64_t group, int64_t k,
-                         int8_t *panel, int32_t *sum) {
-    const int lanes = p->kernels->lanes;
-    const int64_t in_panel = k % (2 * lanes);
-    int8_t *to = panel + in_panel / lanes * (4 * lanes) + in_panel % lanes * 4;
-    const int64_t base = group * p->w.group + k * p->w.k;
-    for (int64_t r = 0; r < p->R; r++)
-        for (int64_t s = 0; s < p->S; s++)
-            for (int64_t c = 0; c < p->C; c++) {
-                const int v = weight(p, w, base + r * p->w.r + s * p->w.s + c * p->w.c);
-                const int64_t term = (r * p->S + s) * p->channels + c;
-                to[term / 4 * (8 * lanes) + term % 4] = (int8_t)v;
-                *sum += v;
-            }
-}
-
-/* Depthwise: [tap][channel], 32 bits each. */
-static void pack_depthwise(const fac_byte_product *p, const void *w, int32_t *to, int32_t *sum) {
-    const int64_t width = outputs_of(p);
-    for (int64_t g = 0; g < p->groups; g++)
-        for (int64_t t = 0; t < p->R * p->S; t++) {
-            const int v = weight(p, w, g * p->w.group + t / p->S * p->w.r + t % p->S * p->w.s);
-            to[t * width + g] = v;
-            sum[g] += v;
-        }
-}
-
-void fac_byte_pack(const fac_byte_product *p, const void *w, void *to) {
-    const int64_t width = 2 * p->kernels->lanes;
-    int32_t *sum = sums_in(p, to);
-    memset(to, 0, fac_byte_packed(p));
-    if (p->depthwise) {
-        pack_depthwise(p, w, to, sum);
-        return;
-    }
-    for (int64_t g = 0; g < p->groups; g++)
-        for (int64_t k = 0; k < p->K; k++) {
-            int8_t *panel = (int8_t *)to + (g * p->panels + k / width) * p->panel;
-            pack_channel(p, w, g, k, panel, sum + g * p->panels * width + k);
-        }
 }
 
 /* ---- a run ---- */
@@ -200,7 +131,7 @@ static void numbers(job *j) {
     const fac_byte_product *p = j->p;
     const fac_byte_data *d = j->d;
     const int64_t width = p->panels * 2 * p->kernels->lanes, K = p->depthwise ? 1 : p->K;
-    const int32_t *sum = sums_in(p, (void *)(uintptr_t)d->packed);
+    const int32_t *sum = fac_byte_sums(p, (void *)(uintptr_t)d->packed);
     const int shift = p->w_signed ? 0 : 128;
     for (int64_t g = 0; g < p->groups; g++)
         for (int64_t k = 0; k < K; k++) {
@@ -259,7 +190,7 @@ static void stage_row(void *arg, int i, int thread) {
 static void less_zeros(job *j) {
     const fac_byte_product *p = j->p;
     const int32_t *from = j->d->packed;
-    const int64_t width = outputs_of(p);
+    const int64_t width = fac_byte_outputs(p);
     for (int64_t t = 0; t < p->R * p->S; t++)
         for (int64_t g = 0; g < p->groups; g++)
             j->sums[t * width + g] = from[t * width + g] - j->zero[g];
@@ -394,7 +325,7 @@ static void depthwise_row(void *arg, int i, int thread) {
                              .S = (int)p->S,
                              .channels = (int)p->groups,
                              .w = j->taps,
-                             .w_tap = outputs_of(p),
+                             .w_tap = fac_byte_outputs(p),
                              .bias = j->bias,
                              .factor = p->bytes ? j->factor : NULL,
                              .lo = j->lo,

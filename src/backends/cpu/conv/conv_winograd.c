@@ -239,12 +239,6 @@ static void run_group(const plan *p, job *j) {
     fac_parallel(pool, (int)(p->blocks * p->chunks), chunk_of_any, j);
 }
 
-/* Floats of U of a group. */
-static int64_t u_floats(const plan *p) {
-    return (int64_t)(fac_bias_bytes(p->g.K, p->cpu->simd->lanes) / sizeof(float)) * p->g.C *
-           fac_tiles_planes(&p->tiles);
-}
-
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     const plan *p = plan_;
@@ -263,7 +257,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     (void)d, (void)err;
     for (int64_t i = 0; i < p->whole.groups; i++) {
         run_group(p, &j);
-        j.x += C * p->x.stride[1], j.y += K * p->y.stride[1], j.u += u_floats(p);
+        j.x += C * p->x.stride[1], j.y += K * p->y.stride[1], j.u += fac_winograd_u_floats(p);
         if (j.b) j.b += p->g.K;
         if (j.r) j.r += K * p->r.stride[1];
         if (j.mask) j.mask += K * p->mask.stride[1];
@@ -340,49 +334,6 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 /* ---- weights ---- */
 
-enum { CHANNELS_OF_ITEM = 16 };
-
-static int64_t pack_parts(const plan *p) {
-    return (p->g.C + CHANNELS_OF_ITEM - 1) / CHANNELS_OF_ITEM;
-}
-
-typedef struct packing {
-    const plan *p;
-    const float *w;
-    float *to;
-    int64_t group;
-} packing;
-
-/* K, C, r, r -> [chunk][point][C][vectors x lanes]: some channels of one chunk. */
-static void pack_channels(void *arg, int i, int thread) {
-    const packing *a = arg;
-    const plan *p = a->p;
-    const fac_simd *simd = p->cpu->simd;
-    int64_t lanes = simd->lanes, C = p->g.C, taps = p->g.R * p->g.S, parts = pack_parts(p);
-    int64_t chunk = i / parts, first = C * (i % parts) / parts, last = C * (i % parts + 1) / parts;
-    int64_t k0 = chunk * 2 * lanes, width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, chunk);
-    const fac_conv_weights w = fac_conv_weights_of(&p->whole, p->turned, a->w, a->group);
-    float g[CHANNELS_OF_ITEM * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL *
-            FAC_WINOGRAD_LANES]; /* [c][tap][lanes] */
-    fac_winograd_matrix G;
-    fac_winograd_filters(p->w, &G);
-    (void)thread;
-    for (int64_t v = 0; v < width; v += lanes) {
-        int64_t left = p->g.K - k0 - v, real = left < 0 ? 0 : left < lanes ? left : lanes;
-        const float *from = w.w + (k0 + v) * w.k + first * w.c;
-        if (real < lanes) memset(g, 0, sizeof g);
-        if (!p->turned)
-            simd->turn(from, w.k, g, lanes, real, (last - first) * taps);
-        else
-            for (int64_t c = 0; c < last - first; c++) /* the last tap first */
-                simd->turn(from + c * w.c - (taps - 1), w.k, g + (c * taps + taps - 1) * lanes,
-                           -lanes, real, taps);
-        for (int64_t c = first; c < last; c++)
-            p->w->filter(&G, g + (c - first) * taps * lanes,
-                         a->to + k0 * C * fac_tiles_planes(&p->tiles) + c * width + v, C * width);
-    }
-}
-
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 |
@@ -392,13 +343,11 @@ static uint64_t pack_key(const void *plan_, int input) {
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,
                        fac_error *err) {
     const plan *p = plan_;
-    packing a = { p, fac_span_packed(from), fac_span_packed(to), 0 };
     (void)d, (void)err;
     if (input == 2)
-        fac_pack_bias(a.w, p->whole.K, p->cpu->simd->lanes, a.to);
+        fac_pack_bias(fac_span_packed(from), p->whole.K, p->cpu->simd->lanes, fac_span_packed(to));
     else
-        for (; a.group < p->whole.groups; a.group++, a.to += u_floats(p))
-            fac_parallel(&p->cpu->pool, (int)(p->chunks * pack_parts(p)), pack_channels, &a);
+        fac_winograd_pack(p, fac_span_packed(from), fac_span_packed(to));
     return FAC_OK;
 }
 

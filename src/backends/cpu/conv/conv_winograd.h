@@ -1,5 +1,5 @@
-/* conv2d by Winograd's transforms (conv_winograd.c): its plan, and how the work is cut
- * (conv_winograd_schedule.c). */
+/* conv2d by Winograd's transforms (conv_winograd.c): its plan, how the work is cut
+ * (conv_winograd_schedule.c), and its weights (conv_winograd_pack.c). */
 #ifndef FACULA_CPU_CONV_WINOGRAD_H
 #define FACULA_CPU_CONV_WINOGRAD_H
 #include "backends/cpu/conv/winograd.h"
@@ -27,6 +27,12 @@ static inline int64_t fac_winograd_m_floats(const fac_winograd_plan *p) {
     return fac_tiles_points(&p->tiles) * p->m_point;
 }
 
+/* Floats of U of a group. */
+static inline int64_t fac_winograd_u_floats(const fac_winograd_plan *p) {
+    return (int64_t)(fac_bias_bytes(p->g.K, p->cpu->simd->lanes) / sizeof(float)) * p->g.C *
+           fac_tiles_planes(&p->tiles);
+}
+
 /* Floats from one thread's V, if it has one, and M to the next one's: a power of two, so that in
  * layers of about the same size the same thread writes the same lines, which no other core then
  * has; close to each other where they are too large for that. */
@@ -48,4 +54,7 @@ enum {
  * those of the variant.  false: a variant that is no other than one before it, or more pieces than
  * can be counted. */
 bool fac_winograd_schedule(fac_winograd_plan *p, int variant);
+
+/* conv_winograd_pack.c: the weights of all groups, transformed, in whole.groups times u_floats. */
+void fac_winograd_pack(const fac_winograd_plan *p, const float *w, float *to);
 #endif

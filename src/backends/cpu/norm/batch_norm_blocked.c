@@ -308,24 +308,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-const fac_solver fac_cpu_batch_norm_blocked = { .name = "batch_norm/blocked",
-                                                .op = &fac_op_batch_norm,
-                                                .rank = 630,
-                                                .offer = offer,
-                                                .make = make,
-                                                .done = done,
-                                                .run = run };
-const fac_solver fac_cpu_batch_norm_act_grad_blocked = { .name = "batch_norm_act_grad/blocked",
-                                                         .op = &fac_op_batch_norm_act_grad,
-                                                         .rank = 650,
-                                                         .offer = offer,
-                                                         .make = make,
-                                                         .done = done,
-                                                         .run = run };
-const fac_solver fac_cpu_batch_norm_grad_blocked = { .name = "batch_norm_grad/blocked",
-                                                     .op = &fac_op_batch_norm_grad,
-                                                     .rank = 640,
-                                                     .offer = offer,
-                                                     .make = make,
-                                                     .done = done,
-                                                     .run = run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/blocked", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,        \
+    .run = run
+const fac_solver fac_cpu_batch_norm_blocked = { SOLVER(batch_norm), .rank = 630 };
+const fac_solver fac_cpu_batch_norm_act_grad_blocked = { SOLVER(batch_norm_act_grad), .rank = 650 };
+const fac_solver fac_cpu_batch_norm_grad_blocked = { SOLVER(batch_norm_grad), .rank = 640 };

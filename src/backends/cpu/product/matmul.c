@@ -212,30 +212,9 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_gemm = { .name = "linear/gemm",
-                                         .op = &fac_op_linear,
-                                         .rank = 330,
-                                         .offer = offer,
-                                         .make = make,
-                                         .done = done,
-                                         .pack_key = pack_key,
-                                         .pack = pack,
-                                         .run = run };
-const fac_solver fac_cpu_matmul_gemm = { .name = "matmul/gemm",
-                                         .op = &fac_op_matmul,
-                                         .rank = 340,
-                                         .offer = offer,
-                                         .make = make,
-                                         .done = done,
-                                         .pack_key = pack_key,
-                                         .pack = pack,
-                                         .run = run };
-const fac_solver fac_cpu_gemm_gemm = { .name = "gemm/gemm",
-                                       .op = &fac_op_gemm,
-                                       .rank = 350,
-                                       .offer = offer,
-                                       .make = make,
-                                       .done = done,
-                                       .pack_key = pack_key,
-                                       .pack = pack,
-                                       .run = run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/gemm", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,           \
+    .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_linear_gemm = { SOLVER(linear), .rank = 330 };
+const fac_solver fac_cpu_matmul_gemm = { SOLVER(matmul), .rank = 340 };
+const fac_solver fac_cpu_gemm_gemm = { SOLVER(gemm), .rank = 350 };

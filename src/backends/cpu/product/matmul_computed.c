@@ -221,30 +221,9 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_computed = { .name = "linear/computed",
-                                             .op = &fac_op_linear,
-                                             .rank = 300,
-                                             .offer = offer,
-                                             .make = make,
-                                             .done = done,
-                                             .pack_key = pack_key,
-                                             .pack = pack,
-                                             .run = run };
-const fac_solver fac_cpu_matmul_computed = { .name = "matmul/computed",
-                                             .op = &fac_op_matmul,
-                                             .rank = 310,
-                                             .offer = offer,
-                                             .make = make,
-                                             .done = done,
-                                             .pack_key = pack_key,
-                                             .pack = pack,
-                                             .run = run };
-const fac_solver fac_cpu_gemm_computed = { .name = "gemm/computed",
-                                           .op = &fac_op_gemm,
-                                           .rank = 320,
-                                           .offer = offer,
-                                           .make = make,
-                                           .done = done,
-                                           .pack_key = pack_key,
-                                           .pack = pack,
-                                           .run = run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/computed", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,       \
+    .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_linear_computed = { SOLVER(linear), .rank = 300 };
+const fac_solver fac_cpu_matmul_computed = { SOLVER(matmul), .rank = 310 };
+const fac_solver fac_cpu_gemm_computed = { SOLVER(gemm), .rank = 320 };

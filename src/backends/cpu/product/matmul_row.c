@@ -245,30 +245,9 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_linear_row = { .name = "linear/row",
-                                        .op = &fac_op_linear,
-                                        .rank = 260,
-                                        .offer = offer,
-                                        .make = make,
-                                        .done = done,
-                                        .pack_key = pack_key,
-                                        .pack = pack,
-                                        .run = run };
-const fac_solver fac_cpu_matmul_row = { .name = "matmul/row",
-                                        .op = &fac_op_matmul,
-                                        .rank = 270,
-                                        .offer = offer,
-                                        .make = make,
-                                        .done = done,
-                                        .pack_key = pack_key,
-                                        .pack = pack,
-                                        .run = run };
-const fac_solver fac_cpu_gemm_row = { .name = "gemm/row",
-                                      .op = &fac_op_gemm,
-                                      .rank = 280,
-                                      .offer = offer,
-                                      .make = make,
-                                      .done = done,
-                                      .pack_key = pack_key,
-                                      .pack = pack,
-                                      .run = run };
+#define SOLVER(of)                                                                                 \
+    .name = #of "/row", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,            \
+    .pack_key = pack_key, .pack = pack, .run = run
+const fac_solver fac_cpu_linear_row = { SOLVER(linear), .rank = 260 };
+const fac_solver fac_cpu_matmul_row = { SOLVER(matmul), .rank = 270 };
+const fac_solver fac_cpu_gemm_row = { SOLVER(gemm), .rank = 280 };

@@ -1,6 +1,6 @@
 /* conv/wgmma_stream: convolutions on wgmma by groups that stay and take tile after tile, both
- * operands in local memory (kernels/nv_conv_stream.cl).  What its solver (conv_stream.c) and its
- * choice of tiles (conv_stream_tiles.c) share. */
+ * operands in local memory (kernels/nv_conv_stream.cl).  What its solver (conv_stream.c), its text
+ * and its choice of tiles (conv_stream_tiles.c) share. */
 #ifndef FACULA_OPENCL_NVIDIA_CONV_STREAM_H
 #define FACULA_OPENCL_NVIDIA_CONV_STREAM_H
 #include "backends/opencl/nvidia/conv/conv.h"
@@ -41,6 +41,7 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
 int fac_nv_stream_variants(void);
 /* Bytes of local memory of the kernel. */
 size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t);
+/* conv_stream_text.c: the whole kernel; false: no memory. */
 bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to);
 /* Launches that its phases take. */
 static inline int fac_nv_stream_launches(const fac_nv_stream *q) {

@@ -1,0 +1,276 @@
+/* How often the numbers that a quantizer is given lie where, beside its levels: see
+ * facula/quantize.h.  What is no leaf of the graph becomes an output of a copy, which is run. */
+#include <math.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "facula/program.h"
+#include "facula/quantize.h"
+#include "graph/graph_internal.h"
+#include "op_list.h"
+#include "ops/basis.h"
+#include "passes/select.h"
+
+/* Cells reach so many times as far as the largest level. */
+static const double reach = 1.5;
+
+typedef struct row {
+    fac_quantizer_counts is;
+    const fac_node *node;
+    int64_t axis;
+    bool positive;
+} row;
+
+struct fac_quantizers {
+    fac_graph *graph; /* for inference; its outputs are in[0] and in[1] of the quantizers that read
+                         what is computed */
+    fac_device *device;
+    fac_program *program;
+    row *rows;
+    int n, computed; /* rows; of them those with outputs */
+    fac_arena memory;
+};
+
+static fac_status no_memory(fac_error *err) { return fac_raise_memory(err, "counts of levels"); }
+
+/* ---- which there are ---- */
+
+static bool is_quantizer(const fac_node *n) {
+    return FAC_IS(n, quantize_basis) || FAC_IS(n, unpack_basis);
+}
+
+static bool is_stored(const fac_value *v) { return v->tensor != NULL; }
+
+/* Packed weights, or those that a quantizer reads as they are stored. */
+static bool has_weights(const row *r) { return is_stored(r->node->in[0]); }
+
+static bool is_computed(const row *r) { return !has_weights(r) || !is_stored(r->node->in[1]); }
+
+/* The layer after it, on the way through what only moves numbers. */
+static const fac_node *reader_of(const fac_node *n) {
+    while (n->out[0]->uses) {
+        const fac_node *next = n->out[0]->uses->node;
+        if (!next->op->move) return next;
+        n = next;
+    }
+    return n;
+}
+
+static fac_status name_of(fac_quantizers *q, row *r, fac_error *err) {
+    char label[256];
+    const fac_node *reader = reader_of(r->node);
+    const char *module = fac_module_path(&q->memory, reader);
+    if (!module) return no_memory(err);
+    if (!*module) module = fac_arena_text(&q->memory, fac_node_label(reader, label, sizeof label));
+    r->is.layer = module;
+    return module ? FAC_OK : no_memory(err);
+}
+
+static fac_status gather(fac_quantizers *q, fac_error *err) {
+    q->rows = fac_alloc((size_t)q->graph->nodes + 1, sizeof *q->rows);
+    if (!q->rows) return no_memory(err);
+    for (const fac_node *n = q->graph->first; n; n = n->next) {
+        if (!is_quantizer(n)) continue;
+        row *r = &q->rows[q->n++];
+        const fac_dims *basis = &n->in[1]->type.dims;
+        const bool packed = FAC_IS(n, unpack_basis);
+        const fac_basis_opts none = { 0 }, *o = packed ? &none : n->attrs;
+        *r = (row){ .node = n, .axis = o->axis, .positive = o->positive };
+        r->is.bits = (int)basis->d[0];
+        r->is.levels = 1 << r->is.bits;
+        r->is.filters = basis->n > 1 ? basis->d[1] : 0;
+        r->is.weights = has_weights(r);
+        FAC_TRY(name_of(q, r, err));
+        q->computed += is_computed(r);
+    }
+    if (q->n) return FAC_OK;
+    return fac_raise(err, FAC_E_ARGUMENT,
+                     "nothing in it has learned levels of 1 to %d bits: expected a model of "
+                     "scheme lq:wWaA, or a packed file",
+                     FAC_BASIS_BITS);
+}
+
+/* ---- counting ---- */
+
+static double largest(const fac_basis *b) {
+    return fmax(fabs(b->level[0]), fabs(b->level[b->levels - 1]));
+}
+
+/* One of `filters` bases; 1: the only one. */
+static void take_levels(row *r, const fac_basis *b, double unit, int64_t filters) {
+    const double part = 1 / (unit * (double)filters);
+    for (int k = 0; k < b->levels; k++) r->is.level[k] += b->level[k] * part;
+    for (int k = 0; k + 1 < b->levels; k++) r->is.threshold[k] += b->threshold[k] * part;
+}
+
+static void begin(row *r) {
+    memset(r->is.level, 0, sizeof r->is.level);
+    memset(r->is.threshold, 0, sizeof r->is.threshold);
+}
+
+static void set_range(row *r, double most) {
+    r->is.hi = reach * (most > 0 ? most : 1);
+    r->is.lo = r->positive ? 0 : -r->is.hi;
+}
+
+static void count_one(fac_quantizer_counts *q, double x) {
+    const double cell = (x - q->lo) / (q->hi - q->lo) * FAC_QUANTIZER_CELLS;
+    if (x == 0)
+        q->zeros++;
+    else if (cell < 0)
+        q->below++;
+    else if (cell < FAC_QUANTIZER_CELLS)
+        q->in[(int)cell]++;
+    else
+        q->above++;
+}
+
+static void count_line(row *r, const fac_basis *b, double unit, const double *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(x[i])) {
+            r->is.nan++;
+            continue;
+        }
+        r->is.taken[fac_basis_find(b, x[i])]++;
+        count_one(&r->is, x[i] / unit);
+    }
+}
+
+static void count(row *r, const fac_tensor *x, const fac_tensor *basis) {
+    const fac_dims d = fac_tensor_type(x).dims, v = fac_tensor_type(basis).dims;
+    const fac_basis_grid g = fac_basis_grid_of(&d, &v, r->axis);
+    const bool single = r->node->out[0]->type.dtype != FAC_F64;
+    const double *numbers = fac_tensor_data(x), *at = fac_tensor_data(basis);
+    begin(r);
+    for (int64_t c = 0; c < g.channels; c++) {
+        fac_basis b;
+        fac_basis_of(at + c, g.channels, g.bits, r->positive, single, &b);
+        const double most = largest(&b), unit = r->is.filters && most > 0 ? most : 1;
+        take_levels(r, &b, unit, g.channels);
+        set_range(r, r->is.filters ? 1 : most);
+        for (int64_t k = 0; k < g.outer; k++)
+            count_line(r, &b, unit, numbers + (k * g.channels + c) * g.inner, g.inner);
+    }
+}
+
+/* The code of each element is in its planes of bits: see fac_pack_basis. */
+static void count_packed(row *r, const fac_tensor *bits, const fac_tensor *basis) {
+    const fac_dims d = fac_tensor_type(bits).dims, y = r->node->out[0]->type.dims;
+    const uint8_t *plane = fac_tensor_data(bits);
+    const double *at = fac_tensor_data(basis);
+    const bool single = r->node->out[0]->type.dtype != FAC_F64;
+    const int64_t each = d.d[1] ? fac_dims_count(&y) / d.d[1] : 0;
+    begin(r);
+    for (int64_t c = 0; c < d.d[1]; c++) {
+        fac_basis b;
+        fac_basis_of(at + c, d.d[1], (int)d.d[0], false, single, &b);
+        const double most = largest(&b), unit = most > 0 ? most : 1;
+        take_levels(r, &b, unit, d.d[1]);
+        set_range(r, 1);
+        for (int64_t k = 0; k < each; k++) {
+            double sum = 0;
+            for (int j = 0; j < b.bits; j++) {
+                const int bit = plane[(j * d.d[1] + c) * d.d[2] + k / 8] >> k % 8 & 1;
+                sum += bit ? b.v[j] : -b.v[j];
+                if (single) sum = (double)(float)sum;
+            }
+            count_line(r, &b, unit, &sum, 1);
+        }
+    }
+}
+
+static fac_status count_pair(row *r, const fac_tensor *x, const fac_tensor *basis, fac_error *err) {
+    const bool packed = FAC_IS(r->node, unpack_basis);
+    fac_tensor *numbers = NULL, *v = NULL;
+    fac_status status = fac_tensor_convert(x, packed ? FAC_U8 : FAC_F64, &numbers, err);
+    if (!status) status = fac_tensor_convert(basis, FAC_F64, &v, err);
+    if (!status) (packed ? count_packed : count)(r, numbers, v);
+    fac_tensor_free(numbers);
+    fac_tensor_free(v);
+    return status;
+}
+
+/* ---- the calls ---- */
+
+/* A copy whose outputs are what the quantizers read: pairs of numbers and basis. */
+static fac_status with_outputs(fac_quantizers *q, fac_error *err) {
+    fac_graph *g = q->graph;
+    g->noutputs = 0;
+    for (int i = 0; i < q->n; i++) {
+        const row *r = &q->rows[i];
+        for (int k = 0; k < 2 && is_computed(r); k++) {
+            const char *name = fac_arena_print(&q->memory, "quantizer.%d.%d", i, k);
+            if (!name) return no_memory(err);
+            fac_output(g, name, r->node->in[k]);
+        }
+    }
+    return fac_graph_check(g, err);
+}
+
+static fac_status open(fac_quantizers *q, const fac_graph *model, fac_error *err) {
+    q->graph = fac_graph_inference(model);
+    if (!q->graph) return no_memory(err);
+    FAC_TRY(gather(q, err));
+    for (int i = 0; i < q->n; i++) {
+        row *r = &q->rows[i];
+        if (!is_computed(r))
+            FAC_TRY(count_pair(r, r->node->in[0]->tensor, r->node->in[1]->tensor, err));
+    }
+    return with_outputs(q, err);
+}
+
+fac_status fac_quantizers_new(const fac_graph *model, fac_device *device, fac_quantizers **out,
+                              fac_error *err) {
+    fac_error own = { 0 };
+    if (!err) err = &own;
+    FAC_TRY(fac_graph_usable(model, "fac_quantizers_new", err));
+    fac_quantizers *q = fac_alloc(1, sizeof *q);
+    if (!q) return no_memory(err);
+    q->device = device;
+    const fac_status status = open(q, model, err);
+    if (status)
+        fac_quantizers_free(q);
+    else
+        *out = q;
+    return status;
+}
+
+static fac_status run(fac_quantizers *q, fac_tensor *const in[], fac_tensor *out[],
+                      fac_error *err) {
+    int at = 0;
+    if (!q->program) FAC_TRY(fac_program_new(q->graph, q->device, NULL, &q->program, err));
+    FAC_TRY(fac_program_run(q->program, in, out, err));
+    for (int i = 0; i < q->n; i++) {
+        row *r = &q->rows[i];
+        if (!is_computed(r)) continue;
+        FAC_TRY(count_pair(r, out[at], out[at + 1], err));
+        at += 2;
+    }
+    return FAC_OK;
+}
+
+fac_status fac_quantizers_add(fac_quantizers *q, fac_tensor *const in[], fac_error *err) {
+    fac_error own = { 0 };
+    if (!err) err = &own;
+    const size_t outputs = 2 * (size_t)q->computed;
+    if (!outputs) return FAC_OK;
+    fac_tensor **out = fac_alloc(outputs, sizeof *out);
+    if (!out) return no_memory(err);
+    const fac_status status = run(q, in, out, err);
+    for (size_t i = 0; i < outputs; i++) fac_tensor_free(out[i]);
+    fac_release(out);
+    return status;
+}
+
+const fac_quantizer_counts *fac_quantizers_get(const fac_quantizers *q, int i) {
+    return i >= 0 && i < q->n ? &q->rows[i].is : NULL;
+}
+
+void fac_quantizers_free(fac_quantizers *q) {
+    if (!q) return;
+    fac_program_free(q->program);
+    fac_graph_free(q->graph);
+    fac_release(q->rows);
+    fac_arena_free(&q->memory);
+    fac_release(q);
+}
