@@ -39,7 +39,8 @@ static fac_status take_filters(fac_sentence_net *s, const char *word, fac_error 
 
 static fac_status take_widths(fac_sentence_net *s, const char *word, fac_error *err) {
     const char *at = word;
-    do {
+    bool more = true;
+    while (more) {
         char *end;
         const long n = strtol(at, &end, 10);
         if (end == at || (*end && *end != '-') || n < 1 || n > FAC_SENTENCE_WIDEST)
@@ -53,8 +54,9 @@ static fac_status take_widths(fac_sentence_net *s, const char *word, fac_error *
             return fac_raise(err, FAC_E_ARGUMENT, "filters have at most %d widths",
                              FAC_SENTENCE_WIDTHS);
         s->width[s->n++] = (int)n;
-        at = *end ? end + 1 : end;
-    } while (*at);
+        more = *end != 0;
+        at = end + 1;
+    }
     return FAC_OK;
 }
 

@@ -10,6 +10,8 @@
 #include "facula/onnx.h"
 #include "facula/program.h"
 #include "facula/zoo.h"
+#include "studio/export.h"
+#include "studio/model.h"
 #include "studio/session.h"
 
 enum { READS = 16, BUCKETS = 24, RUNS = 3, STEPS = 4096, INPUTS = 8 };
@@ -20,7 +22,8 @@ typedef struct model_page {
     fac_analysis *analysis;
     char name[64];
     const char *given; /* of the command line */
-    bool fresh;
+    bool fresh, gradients;
+    int forward; /* layers before the loss; the others are those of its gradients */
     uint32_t generation;
 } model_page;
 
@@ -56,11 +59,30 @@ static fac_status open_model(const model_page *p, const char *name, fac_graph **
     return fac_zoo_new(of, NULL, 0, out, err);
 }
 
-static fac_status load(model_page *p, const char *name, fac_error *err) {
+static int count_layers(const fac_analysis *a) {
+    int n = 0;
+    while (fac_analysis_layer(a, n)) n++;
+    return n;
+}
+
+/* How many layers there are without gradients, then the graph with those that were asked for. */
+static fac_status analyze(fac_graph *g, bool gradients, int *forward, fac_analysis **out,
+                          fac_error *err) {
+    FAC_TRY(fac_analyze(g, 1, out, err));
+    *forward = count_layers(*out);
+    if (!gradients) return FAC_OK;
+    fac_analysis_free(*out);
+    *out = NULL;
+    FAC_TRY(fac_model_gradients(g, err));
+    return fac_analyze(g, 1, out, err);
+}
+
+static fac_status load(model_page *p, const char *name, bool gradients, fac_error *err) {
     fac_graph *g;
-    fac_analysis *a;
+    fac_analysis *a = NULL;
+    int forward = 0;
     FAC_TRY(open_model(p, name, &g, err));
-    const fac_status status = fac_analyze(g, 1, &a, err);
+    const fac_status status = analyze(g, gradients, &forward, &a, err);
     if (status) {
         fac_graph_free(g);
         return status;
@@ -68,6 +90,8 @@ static fac_status load(model_page *p, const char *name, fac_error *err) {
     release_model(p);
     p->graph = g;
     p->analysis = a;
+    p->gradients = gradients;
+    p->forward = forward;
     p->generation++;
     p->fresh = true;
     strncpy(p->name, name, sizeof p->name - 1);
@@ -83,7 +107,7 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
     p->given = with->opts.model;
     if (!name || strlen(name) >= sizeof p->name) name = p->given ? "given" : "lenet";
     fac_status status = fac_device_open("cpu", &one, &p->device, err);
-    if (!status) status = load(p, name, err);
+    if (!status) status = load(p, name, false, err);
     if (status)
         close_page(p);
     else
@@ -142,6 +166,8 @@ static void show(void *self, frames *to) {
     fac_json_put_pair_text(&t, "model", p->name);
     fac_json_put_pair_text(&t, "given", p->given ? p->given : "");
     write_names(p, &t);
+    fac_json_put_pair_bool(&t, "gradients", p->gradients);
+    fac_json_put_pair(&t, "forward", p->forward);
     fac_json_put_pair(&t, "params", all.params);
     fac_json_put_pair(&t, "macs", all.macs);
     fac_json_put_pair(&t, "weights", all.weights);
@@ -285,7 +311,32 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
     if (name && !strcmp(name, "plan")) return plan(p, what, answer, err);
     if (!name || strcmp(name, "load") || !model || strlen(model) >= sizeof p->name)
         return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
-    return load(p, model, err);
+    bool gradients = false;
+    FAC_TRY(fac_json_bool(what, "gradients", &gradients, err));
+    return load(p, model, gradients, err);
+}
+
+/* ---- files ---- */
+
+/* The command line that says the same, and the model; gradients are no part of either. */
+static fac_status file(void *self, const char *name, fac_text *out, const char **type,
+                       fac_error *err) {
+    model_page *p = self;
+    fac_graph *g;
+    if (!strcmp(name, "command.txt")) {
+        const bool given = p->given && !strcmp(p->name, "given");
+        const char *zoo = given ? "" : "zoo:";
+        const char *model = given ? p->given : p->name;
+        *type = "text/plain; charset=utf-8";
+        fac_text_print(out, "facula inspect '%s%s'\nfacula profile '%s%s' --threads 1\n", zoo,
+                       model, zoo, model);
+        return FAC_OK;
+    }
+    if (!p->gradients) return fac_export_file(p->graph, name, out, type, err);
+    FAC_TRY(open_model(p, p->name, &g, err));
+    const fac_status status = fac_export_file(g, name, out, type, err);
+    fac_graph_free(g);
+    return status;
 }
 
 const page fac_page_graph = { .name = "graph",
@@ -293,4 +344,5 @@ const page fac_page_graph = { .name = "graph",
                               .close = close_page,
                               .command = command,
                               .work = work,
-                              .show = show };
+                              .show = show,
+                              .file = file };

@@ -15,8 +15,8 @@ enum { POINTS = 500, BUCKETS = 24, SIDE = 48 };
 
 typedef struct curve {
     char name[NOTEBOOK_NAME];
-    double x[POINTS + 1], y[POINTS + 1]; /* of[n]: the last one, also where it was not kept */
-    int n;
+    double x[POINTS + 1], y[POINTS + 1];
+    int n, shown; /* that are kept; and with the last one, also where it is not */
     int64_t every, count;
 } curve;
 
@@ -87,9 +87,8 @@ static void add_point(curve *c, double x, double y) {
     }
     c->x[c->n] = x;
     c->y[c->n] = y;
+    c->shown = c->n + 1;
     if (c->count++ % c->every == 0) c->n++;
-    c->x[c->n] = x;
-    c->y[c->n] = y;
 }
 
 static fac_status check_name(const char *name, fac_error *err) {
@@ -134,8 +133,8 @@ void fac_notebook_put_curves(notebook *n, fac_text *to) {
         fac_text_add(to, k ? ",{" : "{");
         fac_json_put_pair_text(to, "name", c->name);
         fac_json_put_pair(to, "count", (double)c->count);
-        put_numbers(to, "x", c->x, c->n + 1);
-        put_numbers(to, "y", c->y, c->n + 1);
+        put_numbers(to, "x", c->x, c->shown);
+        put_numbers(to, "y", c->y, c->shown);
         fac_text_add(to, "}");
     }
     fac_text_add(to, "]");

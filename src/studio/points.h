@@ -9,6 +9,7 @@
 enum {
     POINTS_MOST = 500,
     POINTS_GRID = 100,
+    POINTS_SLICES = 10, /* of the grid: what layers say of one stays in the caches */
     POINTS_NEURON = 50,
     POINTS_NEURONS = 16,
     POINTS_WEIGHTS = 20000,
@@ -40,8 +41,11 @@ typedef struct points {
     fac_trainer *trainer;
     fac_batches order;
     fac_loader *loader;
-    fac_program *looker;               /* probabilities, first neurons, largest of each neuron */
-    fac_tensor *grid, *points, *truth; /* inputs of looker; labels of all */
+    fac_program *boundary;           /* probabilities */
+    fac_program *looker;             /* probabilities, first neurons, largest of each neuron */
+    fac_tensor *grid[POINTS_SLICES]; /* inputs of boundary: a point a pixel, some rows at once */
+    fac_tensor *coarse, *points, *truth; /* inputs of looker: every second pixel, the points; labels
+                                            of all */
     uint32_t generation; /* of the network: frames of older ones are dropped by the page */
     int64_t step, in_epoch;
     bool playing, panels, touched; /* touched: the command line alone does not give these weights */

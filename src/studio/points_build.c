@@ -9,17 +9,20 @@
 static void release_net(points *p) {
     fac_loader_free(p->loader);
     fac_trainer_free(p->trainer);
+    fac_program_free(p->boundary);
     fac_program_free(p->looker);
     fac_graph_free(p->model);
     p->loader = NULL;
     p->trainer = NULL;
+    p->boundary = NULL;
     p->looker = NULL;
     p->model = NULL;
 }
 
 void fac_points_release(points *p) {
     release_net(p);
-    fac_tensor_free(p->grid);
+    for (int k = 0; k < POINTS_SLICES; k++) fac_tensor_free(p->grid[k]);
+    fac_tensor_free(p->coarse);
     fac_tensor_free(p->points);
     fac_tensor_free(p->truth);
     fac_dataset_free(&p->all);
@@ -79,18 +82,24 @@ static fac_status tensor_of(fac_dtype dtype, fac_dims dims, const void *data, fa
     return status;
 }
 
-/* Middles of the pixels of the unit square, the first row at the top. */
-static fac_status new_grid(fac_tensor **out, fac_error *err) {
-    float *xy = fac_alloc(2 * POINTS_GRID * POINTS_GRID, sizeof *xy);
+/* Middles of every `step`th pixel of these rows of the unit square, the first row at the top. */
+static fac_status new_grid(int step, int first, int rows, fac_tensor **out, fac_error *err) {
+    const int side = POINTS_GRID / step, n = side * (rows / step);
+    float *xy = fac_alloc(2 * (size_t)n, sizeof *xy);
     if (!xy) return fac_raise_memory(err, "a grid");
-    for (int i = 0; i < POINTS_GRID * POINTS_GRID; i++) {
-        xy[2 * i] = ((float)(i % POINTS_GRID) + 0.5f) / POINTS_GRID;
-        xy[2 * i + 1] = 1 - ((float)(i / POINTS_GRID) + 0.5f) / POINTS_GRID;
+    for (int i = 0; i < n; i++) {
+        xy[2 * i] = ((float)(i % side * step) + 0.5f) / POINTS_GRID;
+        xy[2 * i + 1] = 1 - ((float)(first + i / side * step) + 0.5f) / POINTS_GRID;
     }
-    const fac_status status =
-        tensor_of(FAC_F32, fac_shape(POINTS_GRID * POINTS_GRID, 2), xy, out, err);
+    const fac_status status = tensor_of(FAC_F32, fac_shape(n, 2), xy, out, err);
     fac_release(xy);
     return status;
+}
+
+static fac_status new_grids(points *p, fac_error *err) {
+    const int rows = POINTS_GRID / POINTS_SLICES;
+    for (int k = 0; k < POINTS_SLICES; k++) FAC_TRY(new_grid(1, k * rows, rows, &p->grid[k], err));
+    return new_grid(POINTS_GRID / POINTS_NEURON, 0, POINTS_GRID, &p->coarse, err);
 }
 
 /* ---- the network ---- */
@@ -143,21 +152,22 @@ static void name_output(fac_graph *g, const char *what, int layer, fac_value *v)
     fac_output(g, name, v);
 }
 
-/* Over the parameters of the model: probabilities [N,2]; of each hidden layer its first neurons
- * [N,16], then the largest value of each neuron. */
-static fac_status new_looker(points *p, fac_error *err) {
+/* A program over the parameters of the model: probabilities [N,2]; with neurons of each hidden
+ * layer its first ones [N,16], then the largest value of each. */
+static fac_status new_program(points *p, bool neurons, fac_program **out, fac_error *err) {
     fac_value *hidden[FAC_MLP_LAYERS];
     fac_graph *g = fac_graph_new();
+    const int n = neurons ? p->setup.net.n : 0;
     if (!g) return fac_raise_memory(err, "a graph");
     fac_nn_source(g, shared, p->model);
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 2));
     fac_output(g, "p", fac_softmax(fac_nn_mlp(x, &p->setup.net, 2, hidden), 1));
-    for (int k = 0; k < p->setup.net.n; k++)
+    for (int k = 0; k < n; k++)
         name_output(g, "first", k, fac_slice(hidden[k], 1, 0, POINTS_NEURONS, 1));
-    for (int k = 0; k < p->setup.net.n; k++)
+    for (int k = 0; k < n; k++)
         name_output(g, "largest", k, fac_reduce_max(hidden[k], fac_shape(0), false));
     fac_status status = fac_graph_check(g, err);
-    if (!status) status = fac_program_new(g, p->device, NULL, &p->looker, err);
+    if (!status) status = fac_program_new(g, p->device, NULL, out, err);
     fac_graph_free(g);
     return status;
 }
@@ -179,7 +189,7 @@ static fac_status build(points *p, fac_error *err) {
     const fac_device_opts how = { .threads = strcmp(s->device, "cpu") ? 0 : (int)s->threads };
     FAC_TRY(fac_device_open(s->device, &how, &p->device, err));
     FAC_TRY(load(p, s, err));
-    FAC_TRY(new_grid(&p->grid, err));
+    FAC_TRY(new_grids(p, err));
     FAC_TRY(tensor_of(FAC_F32, fac_shape(p->all.count, 2), p->all.values, &p->points, err));
     FAC_TRY(tensor_of(FAC_I64, fac_shape(p->all.count), p->all.labels, &p->truth, err));
     return new_model(s, &p->model, err);
@@ -195,7 +205,8 @@ fac_status fac_points_build(points *p, const points_setup *s, bool keep, fac_err
                    .playing = p->playing && keep };
     fac_status status = build(&new, err);
     if (!status && keep && p->model) status = keep_weights(p->model, new.model, err);
-    if (!status) status = new_looker(&new, err);
+    if (!status) status = new_program(&new, false, &new.boundary, err);
+    if (!status) status = new_program(&new, true, &new.looker, err);
     if (!status) status = new_trainer(&new, err);
     points *out = status ? &new : p;
     fac_points_release(out);

@@ -35,38 +35,39 @@ static unsigned char byte_of(float share) {
 static void add_chances(fac_text *to, const fac_tensor *p) {
     const float *x = fac_tensor_data(p);
     const int64_t n = x ? fac_tensor_type(p).dims.d[0] : 0;
-    for (int64_t i = 0; i < n; i++) {
-        const char c = (char)byte_of(x[2 * i + 1]);
-        fac_text_add_bytes(to, &c, 1);
+    char line[POINTS_GRID];
+    for (int64_t i = 0; i < n; i += POINTS_GRID) {
+        const int64_t some = n - i < POINTS_GRID ? n - i : POINTS_GRID;
+        for (int64_t k = 0; k < some; k++) line[k] = (char)byte_of(x[2 * (i + k) + 1]);
+        fac_text_add_bytes(to, line, (size_t)some);
     }
 }
 
-static void put_boundary(points *p, const fac_tensor *grid, const fac_tensor *at_points,
+static void put_boundary(points *p, fac_tensor *const *grid, const fac_tensor *at_points,
                          frames *to) {
     fac_text t = { 0 };
     add_u32(&t, p->generation);
     add_u16(&t, POINTS_GRID);
     add_u16(&t, POINTS_GRID);
-    add_chances(&t, grid);
+    for (int k = 0; k < POINTS_SLICES; k++) add_chances(&t, grid[k]);
     add_chances(&t, at_points);
     fac_frames_put(to, FRAME_BOUNDARY, &t);
 }
 
 /* ---- neurons ---- */
 
-/* Every second pixel of the grid; 128 is 0, 1 and 255 the largest value and its negative. */
+/* 128 is 0, 1 and 255 the largest value and its negative. */
 static void add_neuron(fac_text *to, const float *x, int64_t width, int64_t k) {
-    const int every = POINTS_GRID / POINTS_NEURON;
     char line[POINTS_NEURON];
     float most = 0;
-    for (int64_t i = 0; i < POINTS_GRID * POINTS_GRID; i++)
+    for (int64_t i = 0; i < POINTS_NEURON * POINTS_NEURON; i++)
         most = fmaxf(most, fabsf(x[i * width + k]));
+    const float scale = most > 0 ? 127 / most : 0;
     add_f32(to, most);
     for (int r = 0; r < POINTS_NEURON; r++) {
-        for (int c = 0; c < POINTS_NEURON; c++) {
-            const float v = x[((int64_t)r * every * POINTS_GRID + c * every) * width + k];
-            line[c] = (char)(128 + (int)lroundf(most > 0 ? 127 * v / most : 0));
-        }
+        const float *row = x + (int64_t)r * POINTS_NEURON * width + k;
+        for (int c = 0; c < POINTS_NEURON; c++)
+            line[c] = (char)(128 + (int)lroundf(scale * row[c * width]));
         fac_text_add_bytes(to, line, sizeof line);
     }
 }
@@ -229,23 +230,32 @@ static void put_panels(points *p, frames *to) {
     p->paneled = fac_now_ns();
 }
 
+static fac_status look(points *p, fac_tensor **boundary, fac_tensor **coarse, fac_tensor **at) {
+    fac_status status = FAC_OK;
+    for (int k = 0; k < POINTS_SLICES && !status; k++)
+        status = fac_program_run(p->boundary, &p->grid[k], &boundary[k], &p->stopped);
+    if (!status) status = fac_program_run(p->looker, &p->coarse, coarse, &p->stopped);
+    return status ? status : fac_program_run(p->looker, &p->points, at, &p->stopped);
+}
+
 void fac_points_show(void *self, frames *to) {
     points *p = self;
-    fac_tensor *grid[OUTPUTS] = { NULL }, *at[OUTPUTS] = { NULL };
+    fac_tensor *boundary[POINTS_SLICES] = { NULL };
+    fac_tensor *coarse[OUTPUTS] = { NULL }, *at[OUTPUTS] = { NULL };
     if (!p->dirty && !p->fresh_setup) return;
     p->dirty = false;
-    fac_status status = fac_program_run(p->looker, &p->grid, grid, &p->stopped);
-    if (!status) status = fac_program_run(p->looker, &p->points, at, &p->stopped);
+    const fac_status status = look(p, boundary, coarse, at);
     if (p->fresh_setup) put_setup(p, to);
     if (!status) {
         put_state(p, at, to);
-        put_boundary(p, grid[0], at[0], to);
-        put_neurons(p, grid + 1, to);
+        put_boundary(p, boundary, at[0], to);
+        put_neurons(p, coarse + 1, to);
         put_weights(p, to);
         put_panels(p, to);
     }
+    for (int k = 0; k < POINTS_SLICES; k++) fac_tensor_free(boundary[k]);
     for (int k = 0; k < OUTPUTS; k++) {
-        fac_tensor_free(grid[k]);
+        fac_tensor_free(coarse[k]);
         fac_tensor_free(at[k]);
     }
 }

@@ -1,10 +1,12 @@
 /* The page of runs: trainings of other processes, live.  Frames say how many lines there are; the
  * page asks for those that it lacks, so none is lost and none is sent twice. */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/read.h"
+#include "studio/export.h"
 #include "studio/session.h"
 #include "studio/watch.h"
 
@@ -159,9 +161,33 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
     return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
 }
 
+/* ---- files: "3.model.onnx" is that of run 3 ---- */
+
+static void write_commands(const watch_run *run, fac_text *to) {
+    fac_text_print(to, "facula train --resume '%s'\nfacula evaluate '%s'\n", run->path, run->path);
+}
+
+static fac_status file(void *self, const char *name, fac_text *out, const char **type,
+                       fac_error *err) {
+    runs *r = self;
+    char *end;
+    const unsigned long k = strtoul(name, &end, 10);
+    if (end == name || *end != '.' || k >= r->watch.n)
+        return fac_raise(err, FAC_E_ARGUMENT, "there is no such run");
+    const char *of = end + 1;
+    *type = "application/octet-stream";
+    if (!strcmp(of, "model.onnx") || !strcmp(of, "model.safetensors"))
+        return fac_watch_model(&r->watch, k, of, out, err);
+    if (strcmp(of, "command.txt")) return fac_export_file(NULL, of, out, type, err);
+    *type = "text/plain; charset=utf-8";
+    write_commands(&r->watch.run[k], out);
+    return FAC_OK;
+}
+
 const page fac_page_runs = { .name = "runs",
                              .open = open_page,
                              .close = close_page,
                              .command = command,
                              .work = work,
-                             .show = show };
+                             .show = show,
+                             .file = file };

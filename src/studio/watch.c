@@ -162,3 +162,15 @@ fac_status fac_watch_read(const watch *w, size_t run, const char *name, char **t
         return fac_raise(err, FAC_E_IO, "%s: the path is too long", w->run[run].path);
     return fac_read_text(path, LONGEST, FAC_READ_FILE, text, NULL, err);
 }
+
+fac_status fac_watch_model(const watch *w, size_t run, const char *name, fac_text *to,
+                           fac_error *err) {
+    char path[LINE];
+    fac_file *f;
+    if (!join(path, sizeof path, w->run[run].path, name))
+        return fac_raise(err, FAC_E_IO, "%s: the path is too long", w->run[run].path);
+    FAC_TRY(fac_file_map(path, &f, err));
+    fac_text_add_bytes(to, fac_file_data(f), fac_file_size(f));
+    fac_file_free(f);
+    return FAC_OK;
+}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/text.h"
 #include "facula/status.h"
 
 typedef enum watch_column {
@@ -52,4 +53,7 @@ fac_status fac_watch_stop(const watch *w, size_t run, fac_error *err);
 /* The whole text of a small file of a run, by fac_read_free. */
 fac_status fac_watch_read(const watch *w, size_t run, const char *name, char **text,
                           fac_error *err);
+/* A model of a run, of any size: all of it after what is in to. */
+fac_status fac_watch_model(const watch *w, size_t run, const char *name, fac_text *to,
+                           fac_error *err);
 #endif

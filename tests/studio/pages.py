@@ -246,6 +246,13 @@ def graph(b, studio):
     b.wait("document.querySelectorAll('#steps tr').length > 3")
     b.wait(drawn("#graph", 20))
     b.wait(drawn("#hist", 3))
+    b.js("document.querySelector('#gradients').click()")
+    b.wait("[...document.querySelectorAll('#main tbody td')].some(d => /grad/.test(d.textContent))")
+    b.js("document.querySelector('#plan').click()")
+    b.wait("document.querySelector('#planned').textContent.includes('become')")
+    b.wait(drawn("#graph", 20))
+    b.js("document.querySelector('#gradients').click()")
+    b.wait("![...document.querySelectorAll('#main tbody td')].some(d => /grad/.test(d.textContent))")
     b.js("(() => { const e = document.querySelector('#model'); e.value = 'resnet18'; e.dispatchEvent(new Event('change')) })()")
     b.wait("document.querySelector('#main').textContent.includes('layer4.1.conv2')")
     x, y = b.js("(() => { const c = document.querySelector('#graph'); c.scrollIntoView(); const r = c.getBoundingClientRect();"

@@ -210,9 +210,37 @@ def learning_that_breaks_says_so(studio):
     page.close()
 
 
+def resident(studio):
+    with open(f"/proc/{studio.process.pid}/status") as f:
+        return int(next(line for line in f if line.startswith("VmRSS")).split()[1])
+
+
+def memory_stays(studio):
+    """A training with everything open, as fast as it goes: after a beginning, nothing grows.  FACULA_MINUTES: for how long."""
+    if "FACULA_SANITIZED" in os.environ:
+        return
+    page = Page(studio, "points", set="spiral", net="16,16,tanh", count=200, batch=20, epochs=100000)
+    page.do("speed", epochs_per_s=0)
+    page.do("panels", on=True)
+    page.do("play")
+    minutes = float(os.environ.get("FACULA_MINUTES", "0"))
+    seen, start = [], time.monotonic()
+    while len(seen) < 5 or time.monotonic() - start < 60 * minutes:
+        time.sleep(max(2, 6 * minutes))
+        seen.append(resident(studio))
+        if not page.json()["playing"]:
+            page.do("play")     # all its epochs are over: as many again
+    page.wait(lambda s: s["playing"])
+    state = page.json()
+    assert page.counts[3] > 5, (state, page.counts)
+    print(f"memory: {seen} kB over {time.monotonic() - start:.0f} s, {state['step']} steps, {page.counts[3]} boundaries")
+    assert min(seen[-3:]) - seen[1] <= 256, seen
+    page.close()
+
+
 with Studio(facula) as studio:
     for test in (all_the_same, frames_say_what_they_should, files_can_be_used, wrong_words_are_refused, sessions_are_few,
-                 learning_that_breaks_says_so, xor_is_learned, a_click_is_answered):
+                 learning_that_breaks_says_so, xor_is_learned, a_click_is_answered, memory_stays):
         test(studio)
         print("ok", test.__name__, flush=True)
 assert studio.process.returncode == 143, studio.process.returncode

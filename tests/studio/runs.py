@@ -76,6 +76,20 @@ def one_that_is_written(studio):
     page.close()
 
 
+def files(studio):
+    page = Page(studio, "runs")
+    page.wait(lambda s: any(r["name"] == "first" and r["done"] for r in s["runs"]))
+    k = run_of(page, "first")[0]
+    for name in ("model.onnx", "model.safetensors"):
+        with open(os.path.join(where, "first", name), "rb") as f:
+            assert page.file(f"{k}.{name}") == f.read(), name
+    assert f"facula train --resume '{where}/first'" in page.file(f"{k}.command.txt").decode()
+    assert b"fac_onnx_load" in page.file(f"{k}.net.c") and b"fac.load" in page.file(f"{k}.net.py")
+    for wrong in ("model.onnx", f"{k}", f"{k}.", f"{k}.run.json", f"{k}.../model.onnx", "99.model.onnx", "-1.model.onnx", "x.net.c"):
+        assert studio.request("GET", f"/api/file/{page.id}/{wrong}")[0] == 400, wrong
+    page.close()
+
+
 def one_that_is_stopped(studio):
     long = train("long", "--epochs", "10000000")
     page = Page(studio, "runs")
@@ -91,7 +105,7 @@ def one_that_is_stopped(studio):
 
 
 with Studio(facula, "--watch", where) as studio:
-    for test in (a_finished_one, one_that_is_written, one_that_is_stopped):
+    for test in (a_finished_one, one_that_is_written, files, one_that_is_stopped):
         test(studio)
         print("ok", test.__name__, flush=True)
 wrong = subprocess.run([facula, "train", "toy:xor", "--epochs", "1", "--quiet"], capture_output=True)

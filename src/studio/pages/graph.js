@@ -1,7 +1,7 @@
 // Graph: any model, layer by layer: costs, the numbers in it, the steps that really run.
-import { Session, json_of } from "/page/link.js";
+import { Session, json_of, take_along } from "/page/link.js";
 import { el, card, button, choose, check, facts, number, percent, time } from "/page/form.js";
-import { picture, bars, colour } from "/page/draw.js";
+import { picture, bars, colour, legend } from "/page/draw.js";
 
 export const open = async main => {
     const g = new Graph(main);
@@ -21,6 +21,7 @@ class Graph {
         this.build();
         this.session = await Session.open("graph", {}, (kind, bytes) => { if (kind === 1) this.set_up(json_of(bytes)); }, () =>
             this.main.prepend(el("p", { className: "card" }, "This page was left alone for too long. ", button("Begin again", () => location.reload()))));
+        this.along.append(take_along(this.session, ["command.txt", "model.onnx", "model.safetensors", "net.c", "net.py"]));
     }
     set_up(s) {
         this.setup = s;
@@ -29,6 +30,8 @@ class Graph {
         const names = s.models.map(m => m === "given" ? ["given", s.given] : [m, "zoo:" + m]);
         this.models.input.replaceChildren(...names.map(([v, name]) => el("option", { value: v }, name)));
         this.models.input.value = s.model;
+        this.slopes.set(s.gradients);
+        this.key.hidden = !s.gradients;
         this.facts.set([String(s.layers.length), count(s.params), count(s.macs), count(s.weights), count(s.peak)]);
         this.place();
         const most = Math.max(1, ...s.layers.map(l => l.macs));
@@ -41,17 +44,21 @@ class Graph {
         this.plan_said.textContent = "";
         this.choose(0);
     }
-    // Rows by depth; a layer lies below all that it reads, near the middle of them.
+    // Rows by depth; a layer lies below all that it reads, near the middle of them.  Gradients rise from the bottom, to the right.
     place() {
-        const layers = this.setup.layers, depth = [], rows = [];
+        const { layers, forward } = this.setup, depth = [], rows = [], back = [];
         layers.forEach((l, i) => {
-            depth[i] = 1 + Math.max(-1, ...l.reads.map(r => r < 0 ? -1 : depth[r]));
-            (rows[depth[i]] ||= []).push(i);
+            depth[i] = Math.max(i < forward ? 0 : rows.length, ...l.reads.map(r => r < 0 ? 0 : depth[r] + 1));
+            const row = i < forward ? rows : back, at = depth[i] - (i < forward ? 0 : rows.length);
+            (row[at] ||= []).push(i);
         });
+        const most = all => Math.max(0, ...Array.from(all, r => r?.length || 0)), left = most(rows), right = most(back);
+        this.deep = Math.max(rows.length, back.length);
         this.places = [];
-        rows.forEach((row, y) => row.forEach((i, k) => { this.places[i] = { x: k - (row.length - 1) / 2, y }; }));
-        this.deep = rows.length;
-        this.across = Math.max(...rows.map(r => r.length));
+        const put = (row, y, shift) => row?.forEach((i, k) => { this.places[i] = { x: k - (row.length - 1) / 2 + shift, y }; });
+        rows.forEach((row, y) => put(row, y, right && -(right + 1) / 2));
+        back.forEach((row, y) => put(row, this.deep - 1 - y, (left + 1) / 2));
+        this.across = left + right + (right && 1);
         this.view.hidden = layers.length > MOST;
         this.too_many.hidden = layers.length <= MOST;
         this.view.redraw();
@@ -83,7 +90,7 @@ class Graph {
             ctx.beginPath();
             ctx.roundRect(x - wide / 2, y - HIGH / 2, wide, HIGH, 6);
             ctx.fill();
-            ctx.fillStyle = colour("accent");
+            ctx.fillStyle = colour(i < this.setup.forward ? "accent" : "b");
             ctx.globalAlpha = .1 + .75 * l.macs / most;
             ctx.fill();
             ctx.globalAlpha = 1;
@@ -133,7 +140,12 @@ class Graph {
     }
     build() {
         this.facts = facts(["layers", "parameters", "multiply-adds", "bytes of weights", "most bytes alive"]);
-        this.models = choose("Model", [], "", v => this.session.do("load", { model: v }), { id: "model" });
+        const load = () => this.session.do("load", { model: this.models.input.value, gradients: this.slopes.input.checked });
+        this.models = choose("Model", [], "", load, { id: "model" });
+        this.slopes = check("gradients, too", false, load);
+        this.slopes.input.id = "gradients";
+        this.key = legend([["forward", "accent"], ["the loss and its gradients by all parameters", "b"]]);
+        this.key.hidden = true;
         this.view = picture("the graph: boxes for layers, the darker the more they cost; click one", 300, (ctx, w) => this.draw(ctx, w), { height: () => 28 + (this.deep || 1) * (HIGH + GAP) });
         this.view.id = "graph";
         this.view.addEventListener("click", e => {
@@ -152,12 +164,13 @@ class Graph {
         this.plan_rows = el("tbody", { id: "steps" });
         this.plan_said = el("p", { id: "planned", role: "status" });
         const head = names => el("thead", {}, el("tr", {}, names.map(n => el("th", { scope: "col" }, n))));
+        this.along = el("div");
         this.main.append(el("h1", {}, "Graph"), el("p", { className: "lead" }, "A model as the engine sees it: layers, what they cost, the numbers that flow through them, and the steps that are left when the planner ",
             "has fused what it can. A model of yours: ", el("code", {}, "facula studio model.onnx"), ". Computed by ", el("code", {}, "src/report/cost"), ", ", el("code", {}, "src/report/tensors"), " and ", el("code", {}, "src/plan"), "."),
         card(null, el("div", { className: "grid two" }, this.models, el("div", { className: "bar" }, button("Run with random numbers", () => this.run(), { id: "run" }),
-            button("What really runs", () => this.plan(), { id: "plan" }), check("walk through it", false, v => this.walk(v)))), this.facts),
-        el("div", { className: "grid two after" }, card("Layers", el("div", { className: "scroll tall" }, this.view), this.too_many),
+            button("What really runs", () => this.plan(), { id: "plan" }), check("walk through it", false, v => this.walk(v)), this.slopes)), this.facts),
+        el("div", { className: "grid two after" }, card("Layers", this.key, el("div", { className: "scroll tall" }, this.view), this.too_many),
             el("div", { className: "stack" }, card("The layer", this.told, this.hist), card("What really runs", this.plan_said, el("div", { className: "scroll" }, el("table", {}, head(["layers", "op", "solver", "layouts", "us", ""]), this.plan_rows))),
-                card("All layers", el("div", { className: "scroll" }, el("table", {}, head(["layer", "op", "gives", "parameters", "multiply-adds", ""]), this.rows))))));
+                card("All layers", el("div", { className: "scroll" }, el("table", {}, head(["layer", "op", "gives", "parameters", "multiply-adds", ""]), this.rows))), this.along)));
     }
 }

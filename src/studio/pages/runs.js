@@ -1,5 +1,5 @@
 // Runs: trainings of `facula train --out`, while they go on.
-import { Session, json_of } from "/page/link.js";
+import { Session, json_of, save } from "/page/link.js";
 import { el, card, fold, button, choose, slide, check, number, percent } from "/page/form.js";
 import { picture, plot, colour } from "/page/draw.js";
 
@@ -94,7 +94,10 @@ class Runs {
         run.cells = ["state", "epoch", "loss", "test loss", "test accuracy", "speed", "what"].map(() => el("td"));
         run.halt = button("Stop", async () => { if (await this.session.do("stop", { run: run.index })) run.asked_stop = true; this.tell(run); },
             { "aria-label": "stop " + run.name });
-        run.row = el("tr", {}, el("td", {}, box, " ", mark), el("th", { scope: "row" }, run.name), run.cells, el("td", {}, run.halt));
+        // What is taken along is named after the run; its model is there when the training is done.
+        run.along = el("select", { "aria-label": "take along of " + run.name, onchange: () => { if (run.along.value) save(this.session, run.index + "." + run.along.value); run.along.value = ""; } },
+            [["", "take along"], ...["command.txt", "net.c", "net.py", "model.onnx", "model.safetensors"].map(n => [n, n])].map(([v, t]) => el("option", { value: v }, t)));
+        run.row = el("tr", {}, el("td", {}, box, " ", mark), el("th", { scope: "row" }, run.name), run.cells, el("td", {}, run.halt, " ", run.along));
         run.row.dataset.run = run.name;
         this.list.append(run.row);
     }
@@ -107,6 +110,7 @@ class Runs {
             Number.isFinite(v("images_per_s")) ? Math.round(v("images_per_s")).toLocaleString("en") + "/s" : "–",
             a ? [a.set, a.model, a.optimizer, "lr " + a.lr].join(" ") : ""].forEach((t, i) => { run.cells[i].textContent = t; });
         run.halt.disabled = !running;
+        for (const o of run.along.options) o.disabled = o.value.startsWith("model") && !now.done;
     }
 
     // ---- what is seen ----
