@@ -34,7 +34,7 @@ def small(name):
         return models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 1], num_classes=10)
     if name == "vgg16":
         layers = models.vgg.make_layers([8, 8, "M", 16, "M", 16, "M"])
-        return torch.nn.Sequential(layers, torch.nn.Flatten(), torch.nn.Linear(256, 32), torch.nn.ReLU(True), torch.nn.Linear(32, 10))
+        return torch.nn.Sequential(layers, torch.nn.Flatten(), torch.nn.Linear(1024, 32), torch.nn.ReLU(True), torch.nn.Linear(32, 10))
     if name == "mobilenet_v2":
         return models.MobileNetV2(num_classes=10, width_mult=0.25)
     return models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=10)
@@ -78,7 +78,7 @@ class Work:
         self.text, self.device, self.train = name == "gpt2", device, train
         self.net = copy.deepcopy(plain).to(device).train(train)
         g = torch.Generator().manual_seed(1)
-        size, classes = (32, 10) if tiny else (224, 1000)
+        size, classes = (32 if name == "vit_b_16" else 64, 10) if tiny else (224, 1000)
         tokens, words = (16, 101) if tiny else (TOKENS, 50257)
         x = torch.randint(words, (batch, tokens), generator=g) if self.text else torch.randn(batch, 3, size, size, generator=g)
         self.x, self.y = x.to(device), torch.randint(classes, (batch,), generator=g).to(device)

@@ -85,47 +85,69 @@ static int measure(job *a, job *b, double seconds) {
     return code;
 }
 
-/* ---- bits ---- */
+/* ---- bits and bytes ---- */
 
-/* Planes of a layer's weights and inputs; 0: floats, or not known by these names. */
-static int planes_of(const job *j, const char *layer_name, const char *ending) {
-    char name[NAME + 32];
-    snprintf(name, sizeof name, "%s.%s", layer_name, ending);
-    fac_value *v = fac_graph_find(j->m.graph, name);
-    return v ? (int)fac_value_type(v).dims.d[0] : 0;
-}
+/* Of the weights of a layer, as the file has them; bits of its products: 0: it has none. */
+typedef struct facts {
+    int weight_bits, input_bits;
+    double bytes, macs;
+} facts;
 
-static double bytes_of(const job *j, const char *layer_name) {
-    static const char *const endings[] = { "weight", "weight.bits", "weight.levels" };
+/* Weights of packed files are bits and levels, which the analysis sees as floats. */
+static double stored_bytes(const fac_graph *g, const char *layer_name) {
+    char prefix[NAME + 8];
+    const int length = snprintf(prefix, sizeof prefix, "%s.weight", layer_name);
     double bytes = 0;
-    for (int k = 0; k < 3; k++) {
-        char name[NAME + 32];
-        snprintf(name, sizeof name, "%s.%s", layer_name, endings[k]);
-        fac_value *v = fac_graph_find(j->m.graph, name);
-        const fac_type t = v ? fac_value_type(v) : (fac_type){ FAC_NONE, { 0 } };
-        if (v) bytes += (double)fac_type_bytes(&t);
+    for (int i = 0; i < fac_graph_params(g); i++) {
+        const char *name = fac_value_name(fac_graph_param(g, i));
+        const fac_type t = fac_value_type(fac_graph_param(g, i));
+        if (name && !strncmp(name, prefix, (size_t)length)) bytes += (double)fac_type_bytes(&t);
     }
     return bytes;
+}
+
+typedef struct side {
+    const fac_graph *graph;
+    fac_analysis *of;
+} side;
+
+static facts facts_of(const side *s, const char *layer_name) {
+    facts f = { 0 };
+    char name[NAME];
+    const fac_layer *l;
+    for (int i = 0; (l = fac_analysis_layer(s->of, i)); i++) {
+        name_of(l->name, name);
+        if (strcmp(name, layer_name)) continue;
+        f.bytes += l->weights;
+        if (!(l->macs > f.macs)) continue;
+        f.macs = l->macs;
+        f.weight_bits = l->weight_bits;
+        f.input_bits = l->input_bits;
+    }
+    const double stored = stored_bytes(s->graph, layer_name);
+    if (stored > 0) f.bytes = stored;
+    return f;
 }
 
 /* ---- telling ---- */
 
 static double ratio_of(double against, double us) { return us > 0 ? against / us : 0; }
 
-static int print_json(const job *a, const job *b, const table *x, table *y) {
+static int print_json(const side *a, const side *b, const table *x, table *y) {
     cJSON *root = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(root, "layers");
     for (int i = 0; i < x->n; i++) {
         const layer *l = &x->at[i], *other = find(y, l->name);
+        const facts f = facts_of(a, l->name), before = facts_of(b, l->name);
         cJSON *row = cJSON_CreateObject();
         cJSON_AddItemToArray(rows, row);
         cJSON_AddStringToObject(row, "layer", l->name);
         cJSON_AddStringToObject(row, "solver", l->solver);
-        cJSON_AddNumberToObject(row, "weight_bits", planes_of(a, l->name, "weight.bits"));
-        cJSON_AddNumberToObject(row, "input_bits", planes_of(a, l->name, "input.basis"));
+        cJSON_AddNumberToObject(row, "weight_bits", f.weight_bits);
+        cJSON_AddNumberToObject(row, "input_bits", f.input_bits);
         json_number(row, "us", l->us, 6);
         json_number(row, "against_us", other ? other->us : 0, 6);
-        cJSON_AddNumberToObject(row, "weight_bytes", bytes_of(a, l->name));
-        cJSON_AddNumberToObject(row, "against_weight_bytes", bytes_of(b, l->name));
+        cJSON_AddNumberToObject(row, "weight_bytes", f.bytes);
+        cJSON_AddNumberToObject(row, "against_weight_bytes", before.bytes);
     }
     json_number(root, "us", x->us, 6);
     json_number(root, "against_us", y->us, 6);
@@ -133,30 +155,47 @@ static int print_json(const job *a, const job *b, const table *x, table *y) {
     return json_print(root);
 }
 
-static void bits_text(int bits, char to[8]) {
-    if (bits)
-        snprintf(to, 8, "%d", bits);
+static void bits_text(int bits, char to[16]) {
+    if (bits && bits < 32)
+        snprintf(to, 16, "%d", bits);
     else
         strcpy(to, "-");
 }
 
-static int print_table(const job *a, const job *b, const table *x, table *y) {
-    printf("%-20s %3s %3s  %-26s %9s %9s %6s %10s %10s\n", "layer", "W", "A", "solver", "us",
+static int print_table(const side *a, const side *b, const table *x, table *y) {
+    int width = 20;
+    for (int i = 0; i < x->n; i++)
+        if ((int)strlen(x->at[i].name) > width) width = (int)strlen(x->at[i].name);
+    printf("%-*s %3s %3s  %-26s %9s %9s %6s %10s %10s\n", width, "layer", "W", "A", "solver", "us",
            "float us", "ratio", "bytes", "of floats");
     for (int i = 0; i < x->n; i++) {
-        char w[8], in[8], bytes[32], before[32];
+        char w[16], in[16], bytes[32], before[32];
         const layer *l = &x->at[i], *other = find(y, l->name);
         const double before_us = other ? other->us : 0;
-        bits_text(planes_of(a, l->name, "weight.bits"), w);
-        bits_text(planes_of(a, l->name, "input.basis"), in);
-        printf("%-20s %3s %3s  %-26s %9.1f %9.1f %6.2f %10s %10s\n", l->name, w, in, l->solver,
-               l->us, before_us, ratio_of(before_us, l->us),
-               bytes_text(bytes_of(a, l->name), bytes, sizeof bytes),
-               bytes_text(bytes_of(b, l->name), before, sizeof before));
+        const facts f = facts_of(a, l->name), floats = facts_of(b, l->name);
+        bits_text(f.weight_bits, w);
+        bits_text(f.input_bits, in);
+        printf("%-*s %3s %3s  %-26s %9.1f %9.1f %6.2f %10s %10s\n", width, l->name, w, in,
+               l->solver, l->us, before_us, ratio_of(before_us, l->us),
+               bytes_text(f.bytes, bytes, sizeof bytes),
+               bytes_text(floats.bytes, before, sizeof before));
     }
-    printf("%-20s %3s %3s  %-26s %9.1f %9.1f %6.2f\n", "whole", "", "", "", x->us, y->us,
+    printf("%-*s %3s %3s  %-26s %9.1f %9.1f %6.2f\n", width, "whole", "", "", "", x->us, y->us,
            ratio_of(y->us, x->us));
     return EXIT_OK;
+}
+
+static int tell(const job *a, const job *b, const table *x, table *y, int64_t batch, bool json) {
+    fac_error err = { 0 };
+    side one = { a->m.graph, NULL }, other = { b->m.graph, NULL };
+    fac_status status = fac_analyze(one.graph, batch, &one.of, &err);
+    if (!status) status = fac_analyze(other.graph, batch, &other.of, &err);
+    const int code = status ? fail(&err)
+                     : json ? print_json(&one, &other, x, y)
+                            : print_table(&one, &other, x, y);
+    fac_analysis_free(one.of);
+    fac_analysis_free(other.of);
+    return code;
 }
 
 int bench_against(job *a, const job_options *o, const char *what, double seconds, bool json) {
@@ -166,7 +205,7 @@ int bench_against(job *a, const job_options *o, const char *what, double seconds
     if (!code) code = measure(a, &b, seconds);
     if (!code) code = collect(a, &x);
     if (!code) code = collect(&b, &y);
-    if (!code) code = json ? print_json(a, &b, &x, &y) : print_table(a, &b, &x, &y);
+    if (!code) code = tell(a, &b, &x, &y, o->batch, json);
     free(x.at);
     free(y.at);
     job_close(&b);

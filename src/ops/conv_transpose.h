@@ -14,6 +14,8 @@ bool fac_conv_transpose_infer(fac_node *n);
 bool fac_conv_transpose_save(const fac_onnx_writer *w, const fac_node *n);
 void fac_conv_transpose_cost(const fac_node *n, fac_cost *cost);
 void fac_conv_transpose_grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]);
+int64_t fac_conv_transpose_expands(const fac_node *n);
+void fac_conv_transpose_expand(const fac_node *n, fac_value *y[]);
 fac_status fac_conv_transpose2d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_conv_transpose3d_ref(const fac_ref *r, fac_error *err);
 #endif

@@ -218,6 +218,58 @@ void fac_conv_transpose_grad(const fac_node *n, fac_value *const dy[], fac_value
         dx[2] = fac_sum(dy[0], flat ? fac_shape(0, 2, 3) : fac_shape(0, 2, 3, 4), false);
 }
 
+/* The padding after each dim of that convolution, without what output_pad added; false where its
+ * windows would not be as many as x has elements. */
+static bool ends_of(const fac_conv_geom *g, const attrs *a, int64_t ends[3]) {
+    for (int k = 0; k < a->rank; k++) {
+        const int at = 3 - a->rank + k;
+        const int64_t span = (g->kernel[at] - 1) * g->dilation[at] + 1;
+        const int64_t least = (g->out[at] - 1) * g->stride[at] + span - g->in[at] - g->pad[at];
+        ends[at] = least > 0 ? least : 0;
+        const int64_t rest = g->in[at] + g->pad[at] + ends[at] - span;
+        if (rest < 0 || rest / g->stride[at] + 1 != g->out[at]) return false;
+    }
+    return true;
+}
+
+static bool turns(const fac_node *n, fac_conv_geom *g, int64_t ends[3]) {
+    const attrs a = attrs_of(rank_of(n), n->attrs);
+    return a.rank > 1 && fac_conv_transpose_geometry(n, g) && ends_of(g, &a, ends);
+}
+
+/* Only once all sizes are numbers. */
+int64_t fac_conv_transpose_expands(const fac_node *n) {
+    enum { NODES = 4 };
+    fac_conv_geom g;
+    int64_t ends[3];
+    return turns(n, &g, ends) && fac_dims_count(&n->out[0]->type.dims) > 0 ? NODES : 0;
+}
+
+/* The gradient of that convolution by its input, plus the bias. */
+void fac_conv_transpose_expand(const fac_node *n, fac_value *y[]) {
+    fac_conv_geom g;
+    int64_t ends[3];
+    if (!turns(n, &g, ends)) return;
+    const int rank = g.rank, first = 3 - rank;
+    fac_conv2d_opts two = { .groups = g.groups };
+    fac_conv3d_opts three = { .groups = g.groups };
+    int64_t *stride = rank == 2 ? two.stride : three.stride,
+            *dilation = rank == 2 ? two.dilation : three.dilation,
+            *pad = rank == 2 ? two.pad : three.pad;
+    for (int k = 0; k < rank; k++) {
+        stride[k] = g.stride[first + k];
+        dilation[k] = g.dilation[first + k];
+        pad[k] = g.pad[first + k];
+        pad[rank + k] = ends[first + k];
+    }
+    const fac_type type = n->out[0]->type;
+    fac_value *like = fac_expand(fac_number(n->graph, type.dtype, 0), type.dims);
+    y[0] = rank == 2 ? fac_conv2d_grad_x(n->in[0], n->in[1], like, &two)
+                     : fac_conv3d_grad_x(n->in[0], n->in[1], like, &three);
+    fac_value *b = n->nin > 2 ? n->in[2] : NULL;
+    if (b) y[0] = fac_add(y[0], fac_unsqueeze(b, rank == 2 ? fac_shape(1, 2) : fac_shape(1, 2, 3)));
+}
+
 /* One multiply-add for each weight that an input element meets, also where padding cuts the result
  * off. */
 void fac_conv_transpose_cost(const fac_node *n, fac_cost *cost) {

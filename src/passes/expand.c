@@ -12,7 +12,8 @@ static bool primitive(const fac_node *n) {
         const int64_t made = fac_node_expands(n);
         return !made || (made > MOST && made > 8 * (int64_t)n->body[0]->nodes);
     }
-    return n->op->map || n->op->move || !n->op->expand;
+    const bool cannot = n->op->ref && n->op->expands && !n->op->expands(n);
+    return n->op->map || n->op->move || !n->op->expand || cannot;
 }
 
 typedef struct state {

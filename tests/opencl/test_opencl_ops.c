@@ -98,8 +98,7 @@ static void nothing_falls_back(void **state) {
                                                    &fac_op_mel_weights,
                                                    NULL };
             /* not integers: fits and packing are made once, in f64 or for the cpu */
-            static const fac_op *const lacking[] = { &fac_op_resize,
-                                                     &fac_op_tf_idf,
+            static const fac_op *const lacking[] = { &fac_op_tf_idf,
                                                      &fac_op_pairwise_coupling,
                                                      &fac_op_uniform_mt,
                                                      &fac_op_fit_basis,

@@ -1,8 +1,9 @@
 /* Passes over convolutions: which nodes they leave, and that the results stay. */
 #include "net_check.h"
 
-/* Steps of a plan of g for x, without those that bring values into another layout. */
-static int steps_of(fac_device *d, const fac_graph *g, fac_tensor *x) {
+/* Steps of a plan of g for x that this solver has, or all others. */
+static int steps_by(fac_device *d, const fac_graph *g, fac_tensor *x, const char *solver,
+                    bool others) {
     fac_error err = { 0 };
     fac_program *p;
     fac_tensor *y[NET_OUTPUTS] = { NULL };
@@ -11,10 +12,15 @@ static int steps_of(fac_device *d, const fac_graph *g, fac_tensor *x) {
         fail_msg("%s", err.text);
     int n = 0;
     for (size_t i = 0, all = fac_program_steps(p, steps, 64); i < all; i++)
-        n += strcmp(steps[i].solver, "reorder") != 0;
+        n += (strcmp(steps[i].solver, solver) != 0) == others;
     for (int k = 0; k < fac_graph_outputs(g); k++) fac_tensor_free(y[k]);
     fac_program_free(p);
     return n;
+}
+
+/* Without those that bring values into another layout. */
+static int steps_of(fac_device *d, const fac_graph *g, fac_tensor *x) {
+    return steps_by(d, g, x, "reorder", true);
 }
 
 /* Factors of channels after a convolution, as Caffe's Scale layers are written, go into its
@@ -55,6 +61,30 @@ static void shared(fac_device *d, uint64_t seed) {
     check_network(d, b.g, t, seed);
     fac_tensor_free(t);
     fac_graph_free(b.g);
+}
+
+/* Transposed convolutions run by kernels, as gradients of convolutions; also where output_pad, a
+ * size that is asked for or equal sizes decide the padding. */
+static void transposed(fac_device *d, uint64_t seed) {
+    static const fac_conv_transpose2d_opts all[] = {
+        { .stride = { 2, 2 } },
+        { .stride = { 2, 3 }, .pad = { 1, 0, 1, 1 }, .output_pad = { 1, 2 } },
+        { .stride = { 3, 2 }, .auto_pad = FAC_AUTO_SAME_UPPER },
+        { .dilation = { 2, 1 }, .pad = { 1, 1, 1, 1 } },
+        { .stride = { 3, 3 }, .output_size = { 13, 15 } }
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        builder b = { fac_graph_new(), seed + k, 0, 0 };
+        fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(2, 16, 5, 5));
+        fac_value *w = param(&b, fac_shape(16, 9, 2, 2), 0.2f);
+        fac_value *bias = k % 2 ? NULL : param(&b, fac_shape(9), 1);
+        fac_output(b.g, "y", fac_conv_transpose2d(x, w, bias, &all[k]));
+        fac_tensor *t = random_tensor(seed, 1, fac_shape(2, 16, 5, 5), 1);
+        check_network(d, b.g, t, seed + k);
+        assert_int_equal(steps_by(d, b.g, t, "ref", false), 0);
+        fac_tensor_free(t);
+        fac_graph_free(b.g);
+    }
 }
 
 static fac_value *pointwise(builder *b, fac_value *x, int64_t K, bool bias, int64_t stride) {
@@ -186,13 +216,15 @@ static void test_merged(void **s) { (void)s, check_everywhere(merged, seed); }
 static void test_affine(void **s) { (void)s, check_everywhere(affine, seed); }
 static void test_grown(void **s) { (void)s, check_everywhere(grown, seed); }
 static void test_factors(void **s) { (void)s, check_everywhere(factors, seed); }
+static void test_transposed(void **s) { (void)s, check_everywhere(transposed, seed); }
 static void test_shared(void **s) { (void)s, check_everywhere(shared, seed); }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_factors), cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_merged),  cmocka_unit_test(test_training),
-        cmocka_unit_test(test_grown),   cmocka_unit_test(test_affine)
+        cmocka_unit_test(test_factors),   cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_merged),    cmocka_unit_test(test_training),
+        cmocka_unit_test(test_grown),     cmocka_unit_test(test_affine),
+        cmocka_unit_test(test_transposed)
     };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 """Rows of activations and their gradients."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..graph import Graph, Value
@@ -179,3 +180,16 @@ def glu_backward(g: Graph, dy: Value, x: Value, dim: int) -> Value:
 def prelu_backward(g: Graph, dy: Value, x: Value, weight: Value) -> list[Value]:
     above = g.compare("greater", x, 0)
     return [g.where(above, dy, g.mul(weight, dy)), g.where(above, 0.0, g.mul(x, dy))]
+
+
+@row("celu")
+def celu(g: Graph, x: Value, alpha: float = 1.0) -> Value:
+    return g.op("celu", x, alpha=float(alpha))
+
+
+@row("logit_backward")
+def logit_backward(g: Graph, dy: Value, x: Value, eps: float | None = None) -> Value:
+    low, high = (0.0, 1.0) if eps is None else (eps, 1.0 - eps)
+    outside = g.op("or", g.compare("less", x, low), g.compare("greater", x, high))
+    dx = g.div(dy, g.mul(x, g.sub(1.0, x)))
+    return g.where(outside, math.nan if eps is None else 0.0, dx)

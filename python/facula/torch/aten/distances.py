@@ -68,3 +68,33 @@ def renorm(g: Graph, x: Value, p: float, dim: int, most: float) -> Value:
     n = vector_norm(g, x, p, [k for k in range(x.rank) if k != axis], True)
     by = g.where(g.compare("greater", n, most), g.div(g.number(most, x.dt), g.add(n, 1e-7)), 1.0)
     return g.mul(x, by)
+
+
+@row("dist")
+def dist(g: Graph, a: Value, b: Value, p: float = 2) -> Value:
+    from .reduce import vector_norm
+    return vector_norm(g, g.sub(a, b), p)
+
+
+@row("_trilinear")
+def trilinear(g: Graph, a: Value, b: Value, c: Value, ea: Any, eb: Any, ec: Any, dims: Any, unroll: int = 1) -> Value:
+    """The three with new dims of 1, multiplied and summed over dims."""
+    for_each = []
+    for x, extra in ((a, ea), (b, eb), (c, ec)):
+        for axis in sorted(extra):
+            x = g.unsqueeze(x, axis)
+        for_each.append(x)
+    x, y, z = for_each
+    return g.reduce("sum", g.mul(g.mul(x, y), z), list(dims)) if dims else g.mul(g.mul(x, y), z)
+
+
+@row("rot90")
+def rot90(g: Graph, x: Value, k: int = 1, dims: Any = (0, 1)) -> Value:
+    from .shapes import flip
+    a, b = (axis_of(d, x.rank) for d in dims)
+    k %= 4
+    if k == 0:
+        return x
+    if k == 2:
+        return flip(g, x, [a, b])
+    return g.swap(flip(g, x, [b]), a, b) if k == 1 else flip(g, g.swap(x, a, b), [b])

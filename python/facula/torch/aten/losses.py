@@ -88,6 +88,12 @@ def soft_margin(g: Graph, x: Value, y: Value, how: int = MEAN) -> Value:
     return _reduced(g, g.op("softplus", g.op("neg", g.mul(x, y))), how)
 
 
+@row("soft_margin_loss_backward")
+def soft_margin_backward(g: Graph, dy: Value, x: Value, y: Value, how: int = MEAN) -> Value:
+    d = g.mul(g.op("neg", y), g.op("sigmoid", g.op("neg", g.mul(x, y))))
+    return g.mul(g.div(d, max(x.count, 1)) if how == MEAN else d, dy)
+
+
 def _class_axis(x: Value) -> int:
     return 0 if x.rank == 1 else 1
 

@@ -60,13 +60,21 @@ rows["max_pool3d_with_indices_backward"] = lambda g, dy, x, kernel, stride, pad,
     g, dy, x, 3, kernel, stride, pad, dilation, ceil)
 
 
+def _divided(g: Graph, y: Value, kernel: Any, ceil: bool, divisor: int | None, n: int) -> Value:
+    """Means of whole windows, divided by another number than their size."""
+    if not divisor:
+        return y
+    if ceil:
+        raise Refused("a divisor of its own, and windows that reach out")
+    return g.mul(y, math.prod(spread(kernel, n)) / divisor)
+
+
 def _avg(n: int) -> Any:
     def function(g: Graph, x: Value, kernel: Any, stride: Any = (), pad: Any = (0,), ceil: bool = False, count: bool = True,
                  divisor: int | None = None) -> Value:
-        if divisor:
-            raise Refused("a divisor of its own")
         wide = _batched(g, x, n)
-        y = g.op(f"avg_pool{n}d", wide, count_include_pad=count, **_pool(kernel, stride, pad, (1,), ceil, n))
+        y = g.op(f"avg_pool{n}d", wide, count_include_pad=count or bool(divisor), **_pool(kernel, stride, pad, (1,), ceil, n))
+        y = _divided(g, y, kernel, ceil, divisor, n)
         y = y if wide is x else g.reshape(y, y.shape[1:])
         if g.wanted and g.wanted[0]:
             _ceil_ok({}, y.shape, g.wanted[0][1])
@@ -76,11 +84,9 @@ def _avg(n: int) -> Any:
 
 def _avg_back(n: int) -> Any:
     def function(g: Graph, dy: Value, x: Value, kernel: Any, stride: Any, pad: Any, ceil: bool, count: bool, divisor: int | None) -> Value:
-        if divisor:
-            raise Refused("a divisor of its own")
         how = _pool(kernel, stride, pad, (1,), ceil, n)
-        dx = g.op(f"avg_pool{n}d_grad", _batched(g, x, n), _batched(g, dy, n), count_include_pad=count, **how)
-        return g.reshape(dx, x.shape)
+        dx = g.op(f"avg_pool{n}d_grad", _batched(g, x, n), _batched(g, dy, n), count_include_pad=count or bool(divisor), **how)
+        return g.reshape(_divided(g, dx, kernel, ceil, divisor, n), x.shape)
     return function
 
 

@@ -1,6 +1,7 @@
 """Rows of interpolation."""
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,18 +10,25 @@ from .table import rows
 from .losses import rows
 
 
+def _rounded(x: float) -> float:
+    """To float32, in which torch computes places."""
+    return float(struct.unpack("f", struct.pack("f", x))[0])
+
+
+def _places(exact: bool, k: int, m: int, scale: float | None) -> list[int]:
+    """Which of k elements each of m takes."""
+    step = _rounded(1 / scale if scale else k / m)
+    return [min(int(_rounded(((i + 0.5) if exact else i) * step)), k - 1) for i in range(m)]
+
+
 def _nearest(exact: bool, n: int) -> Any:
     def function(g: Graph, x: Value, size: Sequence[int], *scales: Any) -> Value:
         if kind(x.dt) != 2 or not x.count:
             raise Refused("integers")
         for axis, m, s in zip(range(2, 2 + n), size, scales or (None,) * n):
-            k = x.shape[axis]
-            if s is not None and abs(s * k - m) > 1e-6:
-                raise Refused("a scale that does not give the size")
-            if m == k:
-                continue
-            at = [min(int(((i + 0.5) if exact else i) * k / m), k - 1) for i in range(m)]
-            x = _picked(g, x, axis, at)
+            at = _places(exact, x.shape[axis], m, s)
+            if at != list(range(x.shape[axis])):
+                x = _picked(g, x, axis, at)
         return x
     return function
 
@@ -80,11 +88,9 @@ def _nearest_back(exact: bool, n: int) -> Any:
         from .indexing import constant
         for axis, m, s in zip(range(2, 2 + n), size, scales or (None,) * n):
             k = shape[axis]
-            if s is not None and abs(s * k - m) > 1e-6:
-                raise Refused("a scale that does not give the size")
-            if m == k:
+            at = _places(exact, k, m, s)
+            if at == list(range(k)):
                 continue
-            at = [min(int(((i + 0.5) if exact else i) * k / m), k - 1) for i in range(m)]
             hit = g.compare("equal", g.reshape(constant(g, at), (m, 1)), g.reshape(g.arange(k), (1, k)))
             dy = _along(g, dy, axis, g.swap(g.cast(hit, dy.dt), 0, 1))
         return dy

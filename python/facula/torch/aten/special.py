@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..graph import Graph, Refused, Value
+from ..graph import Graph, Refused, Value, kind, promote
 from .table import row, rows
 from .unary import floating
 
@@ -114,3 +114,27 @@ def entr(g: Graph, x: Value) -> Value:
     y = g.where(g.compare("less", x, 0.0), -math.inf, g.where(g.compare("equal", x, 0.0), 0.0, y))
     return g.where(g.op("isnan", x), x, y)
 
+
+
+@row("special_xlog1py", "special_xlog1py.other_scalar", "special_xlog1py.self_scalar")
+def xlog1py(g: Graph, x: Any, y: Any) -> Value:
+    to = promote(x, y, default=g.default)
+    a, b = (g.as_(v, to if kind(to) == 2 else g.default) for v in (x, y))
+    product = g.where(g.compare("equal", a, 0.0), 0.0, g.mul(a, g.op("log1p", b)))
+    return g.where(g.op("isnan", b), b, product)
+
+
+@row("mvlgamma")
+def mvlgamma(g: Graph, x: Value, p: int) -> Value:
+    x = floating(g, x)
+    y: Value = g.full(x.shape, p * (p - 1) / 4 * math.log(math.pi), x.dt)
+    for j in range(p):
+        y = g.add(y, g.op("lgamma", g.sub(x, j / 2)))
+    return y
+
+
+@row("logaddexp2")
+def logaddexp2(g: Graph, a: Value, b: Value) -> Value:
+    high, low = rows["maximum"](g, a, b), rows["minimum"](g, a, b)
+    y = g.add(high, g.div(g.op("log1p", g.op("exp2", g.sub(low, high))), math.log(2)))
+    return g.where(g.op("and", g.compare("equal", high, low), g.op("isinf", high)), high, y)

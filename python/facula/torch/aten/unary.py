@@ -155,3 +155,14 @@ def nan_to_num(g: Graph, x: Value, nan: float | None = None, pos: float | None =
     y = g.where(g.op("isnan", x), nan or 0.0, x)
     y = g.where(g.compare("equal", x, math.inf), top if pos is None else pos, y)
     return g.where(g.compare("equal", x, -math.inf), -top if neg is None else neg, y)
+
+
+@row("angle")
+def angle(g: Graph, x: Value) -> Value:
+    x = floating(g, x)
+    return g.where(g.op("isnan", x), x, g.where(g.compare("less", x, 0.0), g.number(math.pi, x.dt), g.number(0, x.dt)))
+
+
+@row("ldexp.Tensor")
+def ldexp(g: Graph, x: Value, power: Value) -> Value:
+    return g.mul(x, g.op("exp2", floating(g, power)))

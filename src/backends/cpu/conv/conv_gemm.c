@@ -41,22 +41,51 @@ static void pixels(const fac_conv_geom *g, const float *x, int64_t from, int64_t
     }
 }
 
-/* The packed panel of pixels from..to-1: [c][t][r][s][width]. */
+/* Pixels of a panel that lie in one row (o, p) of y: n of them from its column q on. */
+typedef struct piece {
+    int64_t at, n, q, o, p;
+} piece;
+
+enum { WIDEST = 64, TAPS = 32 }; /* pixels of a panel; taps of a row whose edges are kept */
+
+static int pieces_of(const fac_conv_geom *g, int64_t from, int64_t to, piece *all) {
+    int n = 0;
+    for (int64_t i = from; i < to; i += all[n++].n) {
+        const int64_t q = i % g->Q, row = i / g->Q, left = g->Q - q;
+        all[n] = (piece){ i - from, left < to - i ? left : to - i, q, row / g->P, row % g->P };
+    }
+    return n;
+}
+
+/* The packed panel of pixels from..to-1: [c][t][r][s][width].  Where pieces begin and which pixels
+ * of a row a tap sees is worked out once for all channels. */
 static void columns(const fac_conv_geom *g, const float *x, int64_t from, int64_t to, int width,
                     float *panel) {
-    int64_t C = g->C / g->groups;
-    for (int64_t c = 0; c < C; c++, x += g->D * g->H * g->W)
-        for (int64_t t = 0; t < g->T; t++)
-            for (int64_t r = 0; r < g->R; r++)
-                for (int64_t s = 0; s < g->S; s++, panel += width) {
-                    for (int64_t i = from, n; i < to; i += n) {
-                        int64_t q = i % g->Q, row = i / g->Q;
-                        n = g->Q - q < to - i ? g->Q - q : to - i;
-                        int64_t at = fac_input_row(g, row / g->P, row % g->P, t, r);
-                        fac_tap_row(g, at < 0 ? NULL : x + at, q, n, s, panel + (i - from));
-                    }
-                    memset(panel + (to - from), 0, (size_t)(width - (to - from)) * sizeof *panel);
-                }
+    const int64_t C = g->C / g->groups, end = to - from;
+    const fac_window w = fac_conv_window(g, 2);
+    int64_t inside[TAPS][2];
+    piece all[WIDEST];
+    const int n = pieces_of(g, from, to, all);
+    for (int64_t s = 0; s < g->S && s < TAPS; s++)
+        fac_window_inside(&w, s, &inside[s][0], &inside[s][1]);
+    for (int64_t tap = 0; tap < C * g->T * g->R; tap++, panel += g->S * width) {
+        const float *image = x + tap / (g->T * g->R) * g->D * g->H * g->W;
+        const int64_t t = tap / g->R % g->T, r = tap % g->R;
+        for (int k = 0; k < n; k++) {
+            const piece *e = &all[k];
+            const int64_t at = fac_input_row(g, e->o, e->p, t, r);
+            const float *row = at < 0 ? NULL : image + at;
+            for (int64_t s = 0; s < g->S; s++) {
+                float *y = panel + s * width + e->at;
+                if (s < TAPS)
+                    fac_tap_span(g, row, e->q, e->n, s, inside[s][0], inside[s][1], y);
+                else
+                    fac_tap_row(g, row, e->q, e->n, s, y);
+            }
+        }
+        for (int64_t s = 0; s < g->S && end < width; s++)
+            memset(panel + s * width + end, 0, (size_t)(width - end) * sizeof *panel);
+    }
 }
 
 static void item(void *arg, int i, int thread) {

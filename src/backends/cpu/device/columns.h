@@ -5,6 +5,24 @@
 #include <string.h>
 #include "ops/conv.h"
 
+/* n floats; of few, which most pieces of rows have, without a call. */
+static inline void fac_copy_piece(float *restrict to, const float *restrict from, int64_t n) {
+    enum { HALF = 4, SOME = 8, MANY = 64 };
+    if (n >= MANY) {
+        memcpy(to, from, (size_t)n * sizeof *to);
+    } else if (n >= SOME) {
+        for (int64_t i = 0; i + SOME <= n; i += SOME) memcpy(to + i, from + i, SOME * sizeof *to);
+        memcpy(to + n - SOME, from + n - SOME, SOME * sizeof *to);
+    } else if (n >= HALF) {
+        memcpy(to, from, HALF * sizeof *to);
+        memcpy(to + n - HALF, from + n - HALF, HALF * sizeof *to);
+    } else if (n > 0) {
+        to[0] = from[0];
+        if (n > 1) to[n / 2] = from[n / 2];
+        to[n - 1] = from[n - 1];
+    }
+}
+
 /* `n` pixels of one tap whose outputs first..last-1 lie inside of x (fac_window_inside): output
  * columns q.. of output row (o, p), whose input row begins at x (NULL: it lies in the padding). */
 static inline void fac_tap_span(const fac_conv_geom *g, const float *x, int64_t q, int64_t n,
@@ -19,7 +37,7 @@ static inline void fac_tap_span(const fac_conv_geom *g, const float *x, int64_t 
     const float *from = x + s * g->dilation[2] - g->pad[2];
     for (int64_t i = q; i < first; i++) to[i - q] = 0;
     if (step == 1)
-        memcpy(to + (first - q), from + first, (size_t)(last - first) * sizeof *to);
+        fac_copy_piece(to + (first - q), from + first, last - first);
     else
         for (int64_t i = first; i < last; i++) to[i - q] = from[i * step];
     for (int64_t i = last; i < q + n; i++) to[i - q] = 0;

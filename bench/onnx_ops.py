@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Times operators that real ONNX files have against ONNX Runtime, in turns: onnx_ops.py build/facula [--threads N] [--rounds N].
+
+Transposed convolutions of 2 x 2 and stride 2, three-dimensional convolutions, bidirectional LSTMs, and a chain of many small
+operators on small tensors.  Both engines use the same number of threads.  Printed are milliseconds a call, the medians of the
+rounds and the least of all, and facula's time as a share of ONNX Runtime's."""
+import argparse
+import os
+import tempfile
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+import timing
+
+RANDOM = np.random.default_rng(1)
+
+
+def drawn(*shape):
+    return (RANDOM.normal(size=shape) * 0.1).astype("f")
+
+
+def saved(folder, name, nodes, shape, result, weights):
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    outputs = [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)]
+    constants = [numpy_helper.from_array(v, k) for k, v in weights.items()]
+    graph = helper.make_graph(nodes, "ops", inputs, outputs, constants)
+    path = os.path.join(folder, name.replace(" ", "_") + ".onnx")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+    return name, path, shape
+
+
+def transposed(folder, C, K, size):
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], kernel_shape=[2, 2], strides=[2, 2])
+    return saved(folder, "ConvTranspose %d to %d, %d" % (C, K, size), [node], [1, C, size, size], "y",
+                 {"w": drawn(C, K, 2, 2), "b": drawn(K)})
+
+
+def cubes(folder, C, K, depth, size):
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], kernel_shape=[3, 3, 3], pads=[1] * 6)
+    return saved(folder, "Conv3d %d to %d, %d x %d" % (C, K, depth, size), [node], [1, C, depth, size, size], "y",
+                 {"w": drawn(K, C, 3, 3, 3), "b": drawn(K)})
+
+
+def lstm(folder, length, batch, width, hidden):
+    node = helper.make_node("LSTM", ["x", "w", "r", "b"], ["y"], direction="bidirectional", hidden_size=hidden)
+    weights = {"w": drawn(2, 4 * hidden, width), "r": drawn(2, 4 * hidden, hidden), "b": drawn(2, 8 * hidden)}
+    return saved(folder, "LSTM %d x %d, %d" % (length, batch, hidden), [node], [length, batch, width], "y", weights)
+
+
+def chain(folder, times, width=32):
+    nodes, weights, at = [], {}, "x"
+    for k in range(times):
+        w, g, b = ("%s%d" % (n, k) for n in "wgb")
+        weights.update({w: drawn(width, width), g: drawn(width), b: drawn(width)})
+        for op, more, to, options in (("MatMul", [w], "m", {}), ("LayerNormalization", [g, b], "n", {}), ("Sigmoid", [], "s", {}),
+                                      ("Transpose", [], "t", {"perm": [1, 0]}), ("Softmax", [], "p", {}),
+                                      ("Transpose", [], "u", {"perm": [1, 0]})):
+            nodes.append(helper.make_node(op, [at, *more], ["%s_%d" % (to, k)], **options))
+            at = "%s_%d" % (to, k)
+    return saved(folder, "%d small ops" % len(nodes), nodes, [16, width], at, weights)
+
+
+def rival(session, feed, seconds):
+    session.run(None, feed)
+    times, start = [], time.perf_counter()
+    while time.perf_counter() - start < seconds or not times:
+        begin = time.perf_counter()
+        session.run(None, feed)
+        times.append((time.perf_counter() - begin) * 1e3)
+    return np.median(times), min(times)
+
+
+def compare(name, path, shape, a):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = a.threads
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    theirs, ours = [], []
+    for _ in range(a.rounds):
+        theirs.append(rival(session, {"x": drawn(*shape)}, a.seconds))
+        found = timing.facula_json(a.binary, "bench", path, "cpu", a.seconds, "--threads", str(a.threads))
+        ours.append((found["median_ms"], found["min_ms"]))
+    x, y = (np.median([t[0] for t in r]) for r in (theirs, ours))
+    p, q = (min(t[1] for t in r) for r in (theirs, ours))
+    print("%-28s %9.3f %9.3f %6.2f   %9.3f %9.3f %6.2f" % (name, x, y, y / x, p, q, q / p), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("binary")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--seconds", type=float, default=0.5)
+    p.add_argument("--rounds", type=int, default=5)
+    a = p.parse_args()
+    print("%-28s %9s %9s %6s   %9s %9s %6s" % ("", "ORT ms", "facula", "share", "ORT least", "facula", "share"))
+    with tempfile.TemporaryDirectory() as folder:
+        for model in (transposed(folder, 64, 32, 56), transposed(folder, 256, 128, 28), transposed(folder, 32, 16, 112),
+                      cubes(folder, 16, 32, 8, 28), cubes(folder, 32, 32, 16, 28), cubes(folder, 3, 16, 16, 56),
+                      lstm(folder, 64, 1, 128, 128), lstm(folder, 50, 4, 128, 256), chain(folder, 60)):
+            compare(*model, a)
+
+
+main()
