@@ -39,7 +39,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--out")
     p.add_argument("--minutes", type=float, default=8)
-    p.add_argument("--device", help="of facula.torch.devices(): becomes ocl:0")
+    p.add_argument("--device", default="opencl:0", help="of facula.torch.devices(): becomes ocl:0 (opencl:0)")
     p.add_argument("--parts", type=words, default="check,speed,ops")
     p.add_argument("--models", type=words, default="", help="of speed, or of check")
     p.add_argument("--cells", type=words, default="", help="patterns of cells: NETWORK/infer|train/bN/f32|tf32|bf16")
@@ -51,8 +51,7 @@ def arguments():
 
 
 A = arguments()
-if A.device:
-    os.environ["FACULA_TORCH_DEVICES"] = A.device
+os.environ["FACULA_TORCH_DEVICES"] = A.device
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch.utils._pytree import tree_map  # noqa: E402

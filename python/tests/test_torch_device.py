@@ -212,6 +212,24 @@ def test_a_loop_is_planned_once_and_found_again():
         assert planned[-1] == planned[9] and planned[-1] - planned[0] <= 8
 
 
+def test_small_parameters_stay_on_the_device():
+    """Not only large ones: a norm's numbers fold into the convolution before it, and no run brings them again."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(288, 4))
+    plain, net = copy.deepcopy(net).eval(), net.to(D).eval()
+    for step in range(6):
+        x = torch.randn(2, 3, 8, 8)
+        with torch.no_grad():
+            y = net(x.to(D))
+            torch.ocl.synchronize()
+            kept = torch.ocl.stats()["kept"]
+            torch.testing.assert_close(y.cpu(), plain(x), rtol=1e-4, atol=1e-5)
+    assert kept == 8                                    # weights, biases, the norm's four; not x
+    with torch.no_grad():
+        net[1].bias += 1
+        plain[1].bias += 1
+        torch.testing.assert_close(net(x.to(D)).cpu(), plain(x), rtol=1e-4, atol=1e-5)
+
+
 def test_many_steps_do_not_grow():
     net = small().to(D)
     opt = torch.optim.SGD(net.parameters(), lr=0.01)

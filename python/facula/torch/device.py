@@ -175,8 +175,10 @@ class Module:
     # -- the recorder
 
     def stats(self) -> dict[str, int]:
-        """recorded calls, flushes, segments that were planned and found again, shapes asked of torch and known, ..."""
-        names = ("recorded", "flushes", "planned", "found", "shape_misses", "shape_hits", "pending", "segments", "plan_us")
+        """recorded calls, flushes, segments that were planned and found again, shapes asked of torch and known, ...; kept: leaves
+        (parameters, mostly) that the program of the last segment keeps on its device."""
+        names = ("recorded", "flushes", "planned", "found", "shape_misses", "shape_hits", "pending", "segments", "plan_us",
+                 "kept")
         return dict(zip(names, torch.ops.ocl.stats()))
 
     def set_eager(self, on: bool) -> None:

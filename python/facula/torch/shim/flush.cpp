@@ -381,7 +381,9 @@ static void run_plan(Run& run, const Plan& plan) {
   }
 }
 
-// A leaf that came unchanged through two runs, or that each run writes, is kept by a program of its own.
+// A leaf that came unchanged through two runs, or that each run writes, is kept by a program of its own: the
+// device has it then, and what is computed of such leaves alone is computed once.  Single numbers stay inputs.
+static constexpr size_t kLeastKept = 16;
 static bool has_port(const Plan& plan, uint32_t slot, bool out) {
   for (auto& p : plan.parts)
     for (auto& port : out ? p.out : p.in)
@@ -399,7 +401,7 @@ static std::vector<uint32_t> stable(const Run& run, Variant& v) {
     was.same = was.uid == s->uid ? was.same + 1 : 0;
     was.still = was.same && was.writes == s->writes ? was.still + 1 : 0;
     was.uid = s->uid;
-    if (!s->alive || s->bytes < 4096 || !has_port(v.plain, k, false)) continue;
+    if (!s->alive || s->bytes < kLeastKept || !has_port(v.plain, k, false)) continue;
     bool writes = has_port(v.plain, k, true);
     if (writes ? was.same >= 2 : was.still >= 2) bind.push_back(k);
     else if (was.same == 1) settled = false;
@@ -480,10 +482,12 @@ static void lose(const Run& run) {
 
 static void compute(Run& run, uint64_t key) {
   auto& R = rec();
+  R.kept = 0;
   uint64_t before = R.builds;
   Variant& v = variant_of(run, entries[key]);
   if (R.builds == before) R.replays++;
   if (still_held(run, v)) {
+    R.kept = v.held.size();
     run_plan(run, v.bound);
     return;
   }
@@ -493,6 +497,7 @@ static void compute(Run& run, uint64_t key) {
     if (v.bound.id) retired_.push_back(v.bound.id);
     v.bound = build(run, v.varying, entries[key].fixed, &v.plain, bind);
     hold(run, v);
+    R.kept = v.held.size();
     run_plan(run, v.bound);
     return;
   }

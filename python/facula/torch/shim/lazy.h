@@ -117,6 +117,7 @@ struct Recorder {
   bool each = false;                    // a flush after each call
   size_t most = 4096;
   uint64_t flushes = 0, recorded = 0, infers = 0, hits = 0, builds = 0, replays = 0;
+  uint64_t kept = 0;                    // leaves that the program of the last segment keeps
   double build_seconds = 0;
   std::unordered_map<std::string, uint64_t> fallbacks, native;
 };

@@ -303,7 +303,7 @@ static std::vector<int64_t> stats() {
   auto& R = rec();
   std::lock_guard<std::recursive_mutex> g(R.mu);
   return {(int64_t)R.recorded, (int64_t)R.flushes, (int64_t)R.builds, (int64_t)R.replays, (int64_t)R.infers,
-          (int64_t)R.hits, (int64_t)R.calls.size(), (int64_t)entry_count(), (int64_t)(R.build_seconds * 1e6)};
+          (int64_t)R.hits, (int64_t)R.calls.size(), (int64_t)entry_count(), (int64_t)(R.build_seconds * 1e6), (int64_t)R.kept};
 }
 static std::vector<int64_t> memory() {
   auto m = memory_stat();
