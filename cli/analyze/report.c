@@ -38,12 +38,12 @@ static const option options[] = {
 
 /* "350G" */
 static bool quantity(const char *text, const char **end, double *out) {
-    char *behind;
-    *out = strtod(text, &behind);
-    const char *units = "kMGT", *u = *behind ? strchr(units, *behind) : NULL;
+    char *after;
+    *out = strtod(text, &after);
+    const char *units = "kMGT", *u = *after ? strchr(units, *after) : NULL;
     for (const char *k = units; u && k <= u; k++) *out *= 1000;
-    *end = behind + (u != NULL);
-    return behind > text && *out > 0 && *out < 1e30;
+    *end = after + (u != NULL);
+    return after > text && *out > 0 && *out < 1e30;
 }
 
 static int machine_find(report *r, fac_peaks *peaks) {

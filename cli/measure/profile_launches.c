@@ -38,10 +38,10 @@ static kernel *kernels(const profile *p, size_t *n) {
 /* Between one launch and the next: together, the longest and the launch before that one. */
 typedef struct gaps {
     double busy, idle, longest;
-    size_t behind;
+    size_t after;
 } gaps;
 
-static double gap_behind(const profile *p, size_t i) {
+static double gap_after(const profile *p, size_t i) {
     const double end = p->launches[i].start + p->launches[i].seconds;
     return i + 1 < p->nlaunches ? fmax(0, p->launches[i + 1].start - end) : 0;
 }
@@ -49,9 +49,9 @@ static double gap_behind(const profile *p, size_t i) {
 static gaps gaps_of(const profile *p) {
     gaps g = { 0 };
     for (size_t i = 0; i < p->nlaunches; i++) {
-        const double gap = gap_behind(p, i);
+        const double gap = gap_after(p, i);
         g.busy += p->launches[i].seconds, g.idle += gap;
-        if (gap > g.longest) g.longest = gap, g.behind = i;
+        if (gap > g.longest) g.longest = gap, g.after = i;
     }
     return g;
 }
@@ -72,7 +72,7 @@ void profile_print_launches(const profile *p) {
         if (!strcmp(p->rows[i].s.op, "reorder")) reorders++, moved += p->rows[i].seconds;
     printf("device   %zu launches: busy %.3f ms, idle between them %.3f ms when watched, longest "
            "%.1f us after %s\n",
-           p->nlaunches, 1e3 * g.busy, 1e3 * g.idle, 1e6 * g.longest, node_of(p, g.behind));
+           p->nlaunches, 1e3 * g.busy, 1e3 * g.idle, 1e6 * g.longest, node_of(p, g.after));
     printf("reorders %d of %zu steps, %.3f ms\n\n", reorders, p->n, 1e3 * moved);
     printf("%9s %6s %8s %9s %9s %9s  %s\n", "us", "%", "launches", "us each", "longest", "groups",
            "kernel");
@@ -142,7 +142,7 @@ void profile_trace_launches(const profile *p, cJSON *events) {
         cJSON_AddItemToObject(e, "args", args = cJSON_CreateObject());
         cJSON_AddNumberToObject(args, "groups", (double)l->groups);
         cJSON_AddNumberToObject(args, "items", (double)l->items);
-        if (gap_behind(p, i) > 0)
-            event(events, "gap", "gap", GAPS, l->start + l->seconds, gap_behind(p, i));
+        if (gap_after(p, i) > 0)
+            event(events, "gap", "gap", GAPS, l->start + l->seconds, gap_after(p, i));
     }
 }

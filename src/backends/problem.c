@@ -30,7 +30,7 @@ static bool without_product(void *self, fac_graph *to, const fac_node *n, fac_va
     return true;
 }
 
-fac_graph *fac_behind_product(const fac_node *n) {
+fac_graph *fac_after_product(const fac_node *n) {
     fac_graph *body = fac_graph_rebuild(
         n->body[0], &(fac_rebuild){ .self = n->body[0]->first, .visit = without_product }, NULL);
     fac_graph *rest = fac_graph_new();

@@ -16,7 +16,7 @@ bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to);
 
 /* The ops after the product of a fused_matmul as the one `fused` node of a graph of its own: its
  * inputs are those of n, then the product.  NULL without memory. */
-fac_graph *fac_behind_product(const fac_node *n);
+fac_graph *fac_after_product(const fac_node *n);
 
 /* Lays y, of the rank of x, without gaps in the order in which the dims of x lie: the heads of
  * attention stand beside each other in a row of the result where they do in the queries, and to

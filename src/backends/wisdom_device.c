@@ -26,7 +26,7 @@ bool fac_wisdom_path(char *to, size_t size) {
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
-static const char *behind_part(const char *s, size_t length) {
+static const char *after_part(const char *s, size_t length) {
     return s + length + strspn(s + length, ", ");
 }
 
@@ -37,12 +37,12 @@ static bool names(const char *line, size_t length, const char *key) {
     for (bool first = true; part < end; first = false) {
         size_t n = strcspn(part, ",\n"), have = 0;
         if (n > (size_t)(end - part)) n = (size_t)(end - part);
-        for (; *key; key = behind_part(key, have)) {
+        for (; *key; key = after_part(key, have)) {
             have = strcspn(key, ",");
             if ((have == n && !memcmp(key, part, n)) || first) break;
         }
         if (!*key || have != n || memcmp(key, part, n)) return false;
-        key = behind_part(key, have);
+        key = after_part(key, have);
         part += n;
         while (part < end && (*part == ',' || *part == ' ')) part++;
     }

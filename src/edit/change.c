@@ -20,8 +20,8 @@ struct change {
     fac_value *const *in; /* its inputs in the new graph           */
     fac_value *last;      /* what _ is before the first statement  */
     fac_graph *to;
-    const fac_value *behind; /* insert: the value of from ...         */
-    fac_value *between;      /* ... and what its readers see          */
+    const fac_value *after; /* insert: the value of from ...         */
+    fac_value *between;     /* ... and what its readers see          */
     int done;
     fac_error *err;
 };
@@ -171,12 +171,12 @@ static bool put_between(void *self, fac_graph *to, const fac_node *n, fac_value 
                         fac_value *out[]) {
     change *c = self;
     bool reads = false;
-    for (int i = 0; i < n->nin; i++) reads |= n->in[i] == c->behind;
+    for (int i = 0; i < n->nin; i++) reads |= n->in[i] == c->after;
     if (!reads || !c->marked[n->id]) return false;
     fac_value **args = fac_arena_alloc(&to->arena, (size_t)n->nin, sizeof *args);
     if (!args) return no_memory(c->err), failed(c, to, out, n->nout);
     for (int i = 0; i < n->nin; i++)
-        args[i] = n->in[i] == c->behind ? inserted(c, to, in[i]) : in[i];
+        args[i] = n->in[i] == c->after ? inserted(c, to, in[i]) : in[i];
     c->done++;
     fac_node_copy(to, n, args, out);
     return true;
@@ -186,8 +186,8 @@ static bool put_between(void *self, fac_graph *to, const fac_node *n, fac_value 
 static void outputs_between(change *c, const char *reader, fac_graph *to, fac_value *const *map) {
     for (size_t k = 0; k < to->noutputs && !to->error.status; k++) {
         fac_graph_out *o = &to->outputs[k];
-        if (c->from->outputs[k].value != c->behind || (reader && strcmp(reader, o->name))) continue;
-        fac_value *v = inserted(c, to, map[c->behind->id]);
+        if (c->from->outputs[k].value != c->after || (reader && strcmp(reader, o->name))) continue;
+        fac_value *v = inserted(c, to, map[c->after->id]);
         o->value->roots--;
         v->roots++;
         o->value = v;
@@ -203,13 +203,13 @@ static fac_status find_edge(change *c, const char *where, const char **reader) {
     int count;
     if (!name) return no_memory(c->err);
     memcpy(name, where, n);
-    c->behind = fac_edit_value(c->from, name);
+    c->after = fac_edit_value(c->from, name);
     *reader = arrow ? arrow + 2 : NULL;
-    if (!c->behind) return fac_raise(c->err, FAC_E_ARGUMENT, "there is no value \"%s\"", name);
+    if (!c->after) return fac_raise(c->err, FAC_E_ARGUMENT, "there is no value \"%s\"", name);
     bool output = false;
     for (size_t k = 0; *reader && k < c->from->noutputs; k++)
         output |=
-            c->from->outputs[k].value == c->behind && !strcmp(c->from->outputs[k].name, *reader);
+            c->from->outputs[k].value == c->after && !strcmp(c->from->outputs[k].name, *reader);
     if (*reader && !output) return fac_edit_nodes(c->from, *reader, &c->marked, &count, c->err);
     c->marked = fac_alloc((size_t)c->from->ids + 1, 1);
     if (!c->marked) return no_memory(c->err);

@@ -200,21 +200,21 @@ fac_status fac_graph_appended(const fac_graph *a, const fac_graph *b, int n,
 /* Is any of in[] made from any of out[]?  Then putting something between them would be a cycle. */
 static fac_status check_order(const fac_graph *g, int nin, fac_value *const in[], int nout,
                               fac_value *const out[], fac_error *err) {
-    unsigned char *behind = fac_alloc((size_t)g->ids + 1, 1);
+    unsigned char *reached = fac_alloc((size_t)g->ids + 1, 1);
     fac_status status =
-        behind ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory to look for cycles");
-    for (int k = 0; k < nout && !status; k++) behind[out[k]->id] = 1;
+        reached ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory to look for cycles");
+    for (int k = 0; k < nout && !status; k++) reached[out[k]->id] = 1;
     for (const fac_node *n = g->first; n && !status; n = n->next) {
         bool reads = false;
-        for (int i = 0; i < n->nin; i++) reads |= n->in[i] && behind[n->in[i]->id];
-        for (int k = 0; k < n->nout && reads; k++) behind[n->out[k]->id] = 1;
+        for (int i = 0; i < n->nin; i++) reads |= n->in[i] && reached[n->in[i]->id];
+        for (int k = 0; k < n->nout && reads; k++) reached[n->out[k]->id] = 1;
     }
     for (int i = 0; i < nin && !status; i++)
-        if (behind[in[i]->id])
+        if (reached[in[i]->id])
             status = fac_raise(err, FAC_E_ARGUMENT,
                                "\"%s\", where the part begins, is made from its end",
                                in[i]->name ? in[i]->name : "?");
-    fac_release(behind);
+    fac_release(reached);
     return status;
 }
 

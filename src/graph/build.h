@@ -23,7 +23,7 @@ void fac_node_link(fac_node *n);
 /* The entries for the use lists of its inputs lie after the node. */
 static inline fac_use *fac_node_uses(fac_node *n) { return (fac_use *)(n + 1); }
 /* Puts n, which reads nothing that stands later, right after another node of its graph. */
-void fac_node_move(fac_node *n, fac_node *behind);
+void fac_node_move(fac_node *n, fac_node *after);
 /* Between neighbours: room for what fac_replace moves there. */
 #define FAC_ORDER_STEP ((uint64_t)1 << 32)
 

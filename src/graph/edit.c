@@ -98,16 +98,16 @@ static void move_uses(fac_value *old, fac_value *with) {
         }
 }
 
-void fac_node_move(fac_node *n, fac_node *behind) {
+void fac_node_move(fac_node *n, fac_node *after) {
     fac_graph *g = n->graph;
-    if (n == behind || behind->next == n) return;
+    if (n == after || after->next == n) return;
     unlink_node(g, n);
-    n->prev = behind;
-    n->next = behind->next;
+    n->prev = after;
+    n->next = after->next;
     *(n->next ? &n->next->prev : &g->last) = n;
-    behind->next = n;
-    const uint64_t gap = n->next ? (n->next->order - behind->order) / 2 : FAC_ORDER_STEP;
-    n->order = behind->order + gap;
+    after->next = n;
+    const uint64_t gap = n->next ? (n->next->order - after->order) / 2 : FAC_ORDER_STEP;
+    n->order = after->order + gap;
     if (!gap) number(g);
 }
 

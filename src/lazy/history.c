@@ -213,13 +213,13 @@ static fac_value *shape_of_lost(fac_graph *g, const fac_lazy *x) {
     return fac_expand_to(fac_number(g, x->type.dtype, 0), fac_ints(g, x->type.dims));
 }
 
-static const fac_lazy *behind(const fac_lazy *x) {
+static const fac_lazy *unaliased(const fac_lazy *x) {
     while (x->made->kind == FAC_MADE_ALIAS) x = x->made->in[0];
     return x;
 }
 
 static bool has_contents(const fac_made *m, int i) {
-    const fac_lazy *x = behind(m->in[i]);
+    const fac_lazy *x = unaliased(m->in[i]);
     if (assigned_of(m->in[i]) != m->versions[i]) return false;
     return x->tensor || x->made->kind == FAC_MADE_NUMBER || fac_lazy_recorded(x);
 }

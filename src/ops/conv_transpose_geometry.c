@@ -192,10 +192,10 @@ void fac_conv_transpose_grad(const fac_node *n, fac_value *const dy[], fac_value
     }
     for (int k = 0; k < a.rank; k++) {
         int at = 3 - a.rank + k;
-        int64_t behind = given ? a.pad[a.rank + k] : g.pad_end[at],
+        int64_t after = given ? a.pad[a.rank + k] : g.pad_end[at],
                 more = given ? a.output_pad[k] : 0;
         pads.d[k] = given ? a.pad[k] : g.pad[at];
-        pads.d[a.rank + k] = behind > more ? behind - more : 0;
+        pads.d[a.rank + k] = after > more ? after - more : 0;
     }
     fac_value *v[3] = { dy[0], n->in[1], NULL }, *u[3] = { dy[0], n->in[0], n->in[1] };
     const int64_t *p = pads.d, *s = a.stride, *d = a.dilation;

@@ -92,11 +92,11 @@ static bool read_activation(const char **s, fac_activation *to) {
     if (kind < 0) return false;
     *to = (fac_activation){ kind, activations[kind].alpha, activations[kind].beta };
     for (int k = 0; *end == ':'; k++) {
-        char *behind;
-        const double x = strtod(end + 1, &behind);
-        if (behind == end + 1 || k >= activations[kind].numbers) return false;
+        char *after;
+        const double x = strtod(end + 1, &after);
+        if (after == end + 1 || k >= activations[kind].numbers) return false;
         *(k ? &to->beta : &to->alpha) = x;
-        end = behind;
+        end = after;
     }
     *s = end;
     return *end == ' ' || !*end;

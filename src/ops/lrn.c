@@ -35,13 +35,12 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const attrs *a = r->attrs;
     const fac_dims *d = &r->in[0].type.dims;
-    int64_t channels = d->d[1], plane = 1, before = (a->size - 1) / 2,
-            behind = a->size - 1 - before;
+    int64_t channels = d->d[1], plane = 1, before = (a->size - 1) / 2, after = a->size - 1 - before;
     for (int k = 2; k < d->n; k++) plane *= d->d[k];
     for (int64_t i = 0; i < d->d[0]; i++)
         for (int64_t c = 0; c < channels; c++) {
             int64_t first = c > before ? c - before : 0,
-                    last = c + behind < channels ? c + behind : channels - 1;
+                    last = c + after < channels ? c + after : channels - 1;
             for (int64_t k = 0; k < plane; k++) {
                 const double *x = r->in[0].f + i * channels * plane + k;
                 double sum = 0;
@@ -57,9 +56,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
  * N,1,C,all others; or that of the window turned around, which is its transpose. */
 static fac_value *neighbours(const fac_node *n, fac_value *v, bool turned) {
     int64_t size = ((const attrs *)n->attrs)->size, before = (size - 1) / 2,
-            behind = size - 1 - before;
+            after = size - 1 - before;
     fac_pool2d_opts o = { .stride = { 1, 1 },
-                          .pad = { turned ? behind : before, 0, turned ? before : behind, 0 },
+                          .pad = { turned ? after : before, 0, turned ? before : after, 0 },
                           .count_include_pad = true };
     v = fac_unsqueeze(fac_reshape(v, fac_shape(0, 0, -1)), fac_shape(1));
     return fac_reshape_like(fac_avg_pool2d(v, size, 1, &o), n->in[0]);

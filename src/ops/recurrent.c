@@ -121,13 +121,13 @@ static void run(const layer *l, int d, fac_value *y[], fac_cell_state *last) {
                       .r = in[FAC_CELL_R],
                       .peephole = in[FAC_CELL_P] };
     fac_cell_activations(o, l->kind, d, cell.act);
-    const bool behind = l->kind->candidate && o->linear_before_reset;
-    if (l->kind->candidate && !behind)
+    const bool reset_last = l->kind->candidate && o->linear_before_reset;
+    if (l->kind->candidate && !reset_last)
         fac_split_sizes(
             cell.r, 0,
             fac_ints(l->n->graph, fac_shape((cell.gates - 1) * cell.hidden, cell.hidden)),
             cell.r_part);
-    fac_value *b = input_bias(in[FAC_CELL_B], behind, &cell.recurrent_bias);
+    fac_value *b = input_bias(in[FAC_CELL_B], reset_last, &cell.recurrent_bias);
     fac_value *xw = l->kind->product ? fac_grad_plus(product(&cell, l->x, in[FAC_CELL_W], false), b)
                                      : fac_linear(l->x, in[FAC_CELL_W], b);
     cut(xw, 0, l->steps, y); /* y[t] is xw of step t until the step is made */

@@ -22,7 +22,7 @@ typedef struct work {
 } work;
 
 /* Through what only gradients see. */
-static fac_value *behind(fac_value *v) {
+static fac_value *seen_through(fac_value *v) {
     while (v && v->node &&
            (FAC_IS(v->node, surrogate) || FAC_IS(v->node, identity) || FAC_IS(v->node, stop)))
         v = v->node->in[0];
@@ -50,18 +50,18 @@ static fac_value *factor_of(fac_value *v, fac_value **other) {
         if (!early(n->in[i]) || !n->in[1 - i]->node || !fac_dims_equal(&n->in[1 - i]->type.dims, d))
             continue;
         if (count != 1 && (s->n != d->n || count != s->d[0] || count != d->d[0])) continue;
-        *other = behind(n->in[1 - i]);
+        *other = seen_through(n->in[1 - i]);
         return fac_reshape_sizes(n->in[i], fac_shape(count));
     }
     return NULL;
 }
 
 static bool read_levels(fac_value *v, levels *to) {
-    fac_value *signs = NULL, *factor = factor_of(v = behind(v), &signs);
+    fac_value *signs = NULL, *factor = factor_of(v = seen_through(v), &signs);
     const bool one = factor && FAC_IS(signs->node, binarize) && factor->type.dims.d[0] == 1;
     const fac_node *n = one ? signs->node : v->node;
     if (!n || v->type.dtype != FAC_F32) return false;
-    *to = (levels){ .x = behind(n->in[0]), .factor = one ? factor : NULL };
+    *to = (levels){ .x = seen_through(n->in[0]), .factor = one ? factor : NULL };
     if (FAC_IS(n, quantize_basis)) {
         if (!fac_attr_flag(n, "positive") || n->in[1]->type.dims.n != 1 || !early(n->in[1]))
             return false;
@@ -113,7 +113,7 @@ static bool read_sum(const fac_node *n, int depth, weight *to) {
 
 static bool read_weight(fac_value *v, int depth, weight *to) {
     if (!depth--) return false;
-    fac_value *w = behind(v), *other = NULL;
+    fac_value *w = seen_through(v), *other = NULL;
     const fac_node *n = w->node;
     fac_value *factor = n && early(w) ? factor_of(w, &other) : NULL;
     if (factor && read_weight(other, depth, to)) {

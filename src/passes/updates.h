@@ -11,8 +11,8 @@ typedef struct fac_tail_part {
     fac_value *in[FAC_TAIL_INPUTS],
         *out[FAC_TAIL_OUTPUTS]; /* of the graph: what it reads and what others read of it */
     int nin, nout, nodes, level, number;
-    size_t bytes;     /* of what it reads that is no leaf */
-    fac_node *behind; /* the node after which it may stand; NULL: anywhere */
+    size_t bytes;    /* of what it reads that is no leaf */
+    fac_node *after; /* the node after which it may stand; NULL: anywhere */
     bool refused;
 } fac_tail_part;
 

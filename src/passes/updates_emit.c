@@ -40,50 +40,50 @@ bool fac_tail_accepts(fac_tail *t, fac_tail_part *p) {
     return ok;
 }
 
-static void later(fac_node **behind, fac_node *n) {
-    if (n && (!*behind || n->order > (*behind)->order)) *behind = n;
+static void later(fac_node **after, fac_node *n) {
+    if (n && (!*after || n->order > (*after)->order)) *after = n;
 }
 
 /* Everybody else who reads v, or a view of it. */
-static void behind_readers(const fac_tail *t, fac_tail_part *p, const fac_value *v) {
+static void after_readers(const fac_tail *t, fac_tail_part *p, const fac_value *v) {
     for (const fac_use *u = v->uses; u; u = u->next) {
         if (u->node->id < t->ids && fac_in_tail(t, u->node)) continue;
-        later(&p->behind, u->node);
+        later(&p->after, u->node);
         for (int k = 0; k < u->node->nout && u->node->op->view && u->input == 0; k++)
-            behind_readers(t, p, u->node->out[k]);
+            after_readers(t, p, u->node->out[k]);
     }
 }
 
 /* What is known of a part when those of the levels below are placed. */
 static void find_place(const fac_tail *t, fac_tail_part *p) {
-    p->behind = NULL;
+    p->after = NULL;
     p->bytes = 0;
     for (int i = 0; i < p->nin; i++) {
         const fac_value *v = now(t, p->in[i]);
-        later(&p->behind, v->node);
+        later(&p->after, v->node);
         if (v->node) p->bytes += fac_type_bytes(&v->type);
     }
     for (int k = 0; k < p->nout; k++)
-        if (t->owner[p->out[k]->id]) behind_readers(t, p, t->owner[p->out[k]->id]);
+        if (t->owner[p->out[k]->id]) after_readers(t, p, t->owner[p->out[k]->id]);
 }
 
 static int by_place(const void *a, const void *b) {
     const fac_tail_part *x = *(fac_tail_part *const *)a, *y = *(fac_tail_part *const *)b;
-    const uint64_t i = x->behind ? x->behind->order : 0, k = y->behind ? y->behind->order : 0;
+    const uint64_t i = x->after ? x->after->order : 0, k = y->after ? y->after->order : 0;
     return i != k ? (i > k) - (i < k) : (x->number > y->number) - (x->number < y->number);
 }
 
 /* The node and its values are what the parts' outputs are from now on; it stands after the last of
  * what they wait for. */
 static void take_over(fac_tail *t, fac_node *n, fac_tail_part *const *of, int count) {
-    fac_node *behind = NULL;
+    fac_node *after = NULL;
     int k = 0;
     n->name = "update";
     for (int i = 0; i < count; i++) {
-        later(&behind, of[i]->behind);
+        later(&after, of[i]->after);
         for (int j = 0; j < of[i]->nout; j++) t->became[of[i]->out[j]->id] = n->out[k++];
     }
-    if (behind) fac_node_move(n, behind);
+    if (after) fac_node_move(n, after);
 }
 
 static void emit_alone(fac_tail *t, fac_tail_part *p) {

@@ -170,7 +170,7 @@ typedef struct fac_tile_sweep {
 } fac_tile_sweep;
 fac_value *fac_tile_swept(fac_tiler *t, const fac_tile_sweep *c);
 /* x with zeros around its spatial dims. */
-fac_value *fac_tile_padded(fac_value *x, int rank, const int64_t *before, const int64_t *behind);
+fac_value *fac_tile_padded(fac_value *x, int rank, const int64_t *before, const int64_t *after);
 
 /* y of a convolution with these inputs. */
 fac_value *fac_tile_conv_node(fac_tiler *t, const fac_node *n, fac_value *const in[]);

@@ -10,12 +10,12 @@
 #include "rewrite/tile.h"
 #include "tensor/tensor_internal.h"
 
-fac_value *fac_tile_padded(fac_value *x, int rank, const int64_t *before, const int64_t *behind) {
+fac_value *fac_tile_padded(fac_value *x, int rank, const int64_t *before, const int64_t *after) {
     fac_dims pads = { .n = 2 * rank }, axes = { .n = rank };
     bool any = false;
     for (int k = 0; k < rank; k++) {
-        pads.d[k] = before[k], pads.d[rank + k] = behind[k], axes.d[k] = 2 + k;
-        any |= before[k] || behind[k];
+        pads.d[k] = before[k], pads.d[rank + k] = after[k], axes.d[k] = 2 + k;
+        any |= before[k] || after[k];
     }
     if (!any) return x;
     if (rank > 2)

@@ -41,14 +41,14 @@ fac_tile_taps fac_tile_phase(const fac_tile_phases *p, int64_t phase) {
 }
 
 /* Zeros in front of and after x, so that every tap of every phase sees some element. */
-static void margins(const fac_tile_phases *p, int64_t *before, int64_t *behind) {
-    *before = *behind = 0;
+static void margins(const fac_tile_phases *p, int64_t *before, int64_t *after) {
+    *before = *after = 0;
     for (int64_t phase = 0; phase < p->stride; phase++) {
         const fac_tile_window w = fac_tile_phase(p, phase).seen;
         if (!w.taps) continue;
         const int64_t low = w.first + (w.taps - 1) * w.step, high = w.first + p->positions - p->in;
         if (-low > *before) *before = -low;
-        if (high > *behind) *behind = high;
+        if (high > *after) *after = high;
     }
 }
 
@@ -103,18 +103,18 @@ static fac_value *along(job *j, int dim) {
 
 fac_value *fac_tile_conv_transpose_node(fac_tiler *t, const fac_node *n, fac_value *const in[]) {
     fac_conv_geom g;
-    int64_t before[3], behind[3];
+    int64_t before[3], after[3];
     int rank;
     if (!fac_conv_transpose_geometry(n, &g)) return NULL;
     job j = { .t = t, .y = n->out[0]->type.dims };
     for (int k = 0; k < g.rank; k++) {
         j.line[k] = fac_tile_phases_of(n, k, &rank);
-        margins(&j.line[k], &before[k], &behind[k]);
+        margins(&j.line[k], &before[k], &after[k]);
     }
     j.sweep = (fac_tile_sweep){ g.rank,         g.N,
                                 g.groups,       g.C / g.groups,
                                 g.K / g.groups, true,
-                                NULL,           fac_tile_padded(in[0], g.rank, before, behind),
+                                NULL,           fac_tile_padded(in[0], g.rank, before, after),
                                 in[1],          in[2] };
     for (int k = 0; k < g.rank; k++) j.line[k].pad += before[k] * g.stride[k + 3 - g.rank];
     return along(&j, 0);

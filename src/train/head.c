@@ -146,7 +146,7 @@ static void put_head(const plan *p, fac_graph *to, const fac_node *n, fac_value 
     fac_node_copy(to, n, with, out);
 }
 
-static bool ones_behind(const fac_dims *d) {
+static bool ones_after(const fac_dims *d) {
     for (int k = 2; k < d->n; k++)
         if (d->d[k] != 1) return false;
     return d->n >= 2;
@@ -172,16 +172,16 @@ static bool reshape_batch(const plan *p, const fac_node *n, fac_value *const in[
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
     const plan *p = self;
-    const bool behind = on_path(p, n);
-    if (behind && is(n, soft)) {
+    const bool after = on_path(p, n);
+    if (after && is(n, soft)) {
         out[0] = in[0];
         return true;
     }
-    if (behind && is(n, shapes) && ones_behind(&in[0]->type.dims)) {
+    if (after && is(n, shapes) && ones_after(&in[0]->type.dims)) {
         out[0] = in[0]->type.dims.n == 2 ? in[0] : fac_flatten(in[0], 1);
         return true;
     }
-    if (p->fresh && (n == p->head || (behind && FAC_IS(n, add)))) {
+    if (p->fresh && (n == p->head || (after && FAC_IS(n, add)))) {
         put_head(p, to, n, in, out);
         return true;
     }
@@ -192,7 +192,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 static fac_status finish(const plan *p, fac_graph *g, fac_error *err) {
     FAC_TRY(fac_graph_check(g, err));
     fac_value *y = g->outputs[0].value, *flat = y;
-    if (y->type.dims.n > 2 && ones_behind(&y->type.dims)) flat = fac_flatten(y, 1);
+    if (y->type.dims.n > 2 && ones_after(&y->type.dims)) flat = fac_flatten(y, 1);
     FAC_TRY(fac_graph_check(g, err));
     y->roots--;
     flat->roots++;

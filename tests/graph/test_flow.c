@@ -386,7 +386,7 @@ static void huge_trip_counts(void **state) {
 }
 
 /* A node of the rest that changes sizes of its own by contents the front computes. */
-static void contents_steer_behind_the_cut(void **state) {
+static void contents_steer_after_the_cut(void **state) {
     (void)state;
     fac_graph *g = read_text(
         "input x f32[4]\n%1 = greater(x, -2)\n%2 = cast(%1) to=i64\n%3 = sum(%2, i64{0})\n"
@@ -454,7 +454,7 @@ int main(void) {
                                         cmocka_unit_test(malformed),
                                         cmocka_unit_test(nesting_ends),
                                         cmocka_unit_test(huge_trip_counts),
-                                        cmocka_unit_test(contents_steer_behind_the_cut),
+                                        cmocka_unit_test(contents_steer_after_the_cut),
                                         cmocka_unit_test(places_of_a_scalar),
                                         cmocka_unit_test(opencl_does_the_same) };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -1,7 +1,7 @@
 /* Changing graphs: replacing, sweeping, rebuilding, bodies, and random edits. */
 #include "graph_check.h"
 
-static void replace_behind(void **state) {
+static void replace_after(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2)), *p = param(g, "p", fac_shape(2));
@@ -279,7 +279,7 @@ static void random_edits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replace_behind),  cmocka_unit_test(replace_keeps_order),
+        cmocka_unit_test(replace_after),   cmocka_unit_test(replace_keeps_order),
         cmocka_unit_test(sweep_drops),     cmocka_unit_test(rebuild),
         cmocka_unit_test(rebuild_reports), cmocka_unit_test(epilogues),
         cmocka_unit_test(random_edits),

@@ -282,7 +282,7 @@ static void batch_norm_is_its_formula(void **state) {
 
 /* 5 x 5 windows at stride 2 over 6 x 6: "same" gives 3 x 3, with one line of zeros before and two
  * after. */
-static void same_padding_lies_behind(void **state) {
+static void same_padding_lies_after(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
     fac_value *x = input(g, FAC_F32, fac_shape(1, 1, 6, 6));
@@ -310,7 +310,7 @@ int main(void) {
         cmocka_unit_test(a_source_gives_parameters),
         cmocka_unit_test(misuse_names_the_layer),
         cmocka_unit_test(batch_norm_is_its_formula),
-        cmocka_unit_test(same_padding_lies_behind),
+        cmocka_unit_test(same_padding_lies_after),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -378,7 +378,7 @@ static void result_of(const char *problem, const char *solver, fac_tensor **y, s
 }
 
 /* conv1d has no meaning but its expansion, which knows nothing of epilogues. */
-static void epilogues_stay_behind_expansions(void **state) {
+static void epilogues_stay_after_expansions(void **state) {
     (void)state;
     fac_tensor *y[2] = { NULL };
     size_t steps;
@@ -433,7 +433,7 @@ int main(void) {
         cmocka_unit_test(every_case_gives_the_reference),
         cmocka_unit_test(host_ops_run),
         cmocka_unit_test(every_dtype_gives_the_reference),
-        cmocka_unit_test(epilogues_stay_behind_expansions),
+        cmocka_unit_test(epilogues_stay_after_expansions),
         cmocka_unit_test(formulas_without_kernels_are_expanded),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

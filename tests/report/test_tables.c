@@ -37,7 +37,7 @@ static bool next(FILE *f, char line[512]) {
 typedef struct check {
     FILE *f;
     const char *name;
-    int lines, behind;
+    int lines, after;
     char other[4][512];
 } check;
 
@@ -46,14 +46,14 @@ static fac_status compare(void *self, const char *line, fac_error *e) {
     check *c = self;
     char want[512];
     (void)e;
-    if (c->behind) {
-        c->behind++;
+    if (c->after) {
+        c->after++;
         return FAC_OK;
     }
     assert_true(next(c->f, want));
     if (!strncmp(want, "ptflops ", 8)) {
         snprintf(c->other[0], 512, "%s", want);
-        c->behind = 1;
+        c->after = 1;
         return FAC_OK;
     }
     if (strcmp(line, want))
@@ -77,7 +77,7 @@ static void rows_of_torchinfo(void **state) {
         fac_analysis *a = analyze(networks[k]);
         check c = { .f = golden(networks[k]), .name = networks[k] };
         OK(fac_analysis_table(a, 4, false, compare, &c, &err));
-        assert_int_equal(c.behind, 3);
+        assert_int_equal(c.after, 3);
         assert_true(c.lines > 20);
         fclose(c.f);
         fac_analysis_free(a);

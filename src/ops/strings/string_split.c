@@ -63,27 +63,27 @@ static void add(parts *p, const char *from, size_t n) {
 }
 
 /* The first white space in it, or its end; *after: what comes after that. */
-static const char *space_in(const char *s, const char **behind) {
+static const char *space_in(const char *s, const char **after) {
     const unsigned char *p = (const unsigned char *)s;
     while (*p) {
         const char *at = (const char *)p;
         if (!fac_unicode_is_space(fac_utf8_next(&p))) continue;
-        *behind = (const char *)p;
+        *after = (const char *)p;
         return at;
     }
-    return *behind = (const char *)p;
+    return *after = (const char *)p;
 }
 
 static const char *past_spaces(const char *s) {
-    const char *behind;
-    while (*s && space_in(s, &behind) == s) s = behind;
+    const char *after;
+    while (*s && space_in(s, &after) == s) s = after;
     return s;
 }
 
 static void by_spaces(parts *p, const char *s, int64_t most) {
-    const char *behind;
-    for (s = past_spaces(s); *s && most; s = past_spaces(behind), most--) {
-        const char *end = space_in(s, &behind);
+    const char *after;
+    for (s = past_spaces(s); *s && most; s = past_spaces(after), most--) {
+        const char *end = space_in(s, &after);
         add(p, s, (size_t)(end - s));
     }
     if (*s) add(p, s, strlen(s));

@@ -75,11 +75,11 @@ fac_value *fac_bound_div(fac_bounds *b, const fac_node *n, fac_value *const in[]
 /* How many numbers one result is a sum of: at most. */
 static double terms(const fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims, *y = &n->out[0]->type.dims;
-    const double before = (double)fac_dims_count(x), behind = (double)fac_dims_count(y);
+    const double before = (double)fac_dims_count(x), after = (double)fac_dims_count(y);
     double plane = 1;
     for (int k = 2; k < x->n; k++) plane *= (double)x->d[k];
     if (n->op->layer == FAC_CLASS_AVG_POOL) return plane;
-    return FAC_IS(n, cum_sum) ? before : behind > 0 ? before / behind : 0;
+    return FAC_IS(n, cum_sum) ? before : after > 0 ? before / after : 0;
 }
 
 fac_value *fac_bound_sum(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {

@@ -56,9 +56,9 @@ static int64_t halo_of(const phase *p, int64_t phases, int64_t out) {
     int64_t most = 0;
     for (int64_t k = 0; k < phases; k++) {
         if (!p[k].taps || p[k].count <= 0) continue;
-        int64_t before = p[k].taps - 1 - p[k].first, behind = p[k].first + p[k].count - out;
+        int64_t before = p[k].taps - 1 - p[k].first, after = p[k].first + p[k].count - out;
         if (before > most) most = before;
-        if (behind > most) most = behind;
+        if (after > most) most = after;
     }
     return most;
 }

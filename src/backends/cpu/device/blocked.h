@@ -26,9 +26,8 @@ static inline void fac_want_plain(fac_operand *o) {
 
 /* How far outputs look beyond the input along one dim, before or after it. */
 static inline int64_t fac_halo_of(const fac_window *w) {
-    int64_t behind =
-        (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation - w->pad - (w->in - 1);
-    return behind > w->pad ? behind : w->pad;
+    int64_t after = (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation - w->pad - (w->in - 1);
+    return after > w->pad ? after : w->pad;
 }
 enum { FAC_HALO_MOST = 64 }; /* more is somebody's idea of a test */
 #endif

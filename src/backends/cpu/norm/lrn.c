@@ -85,13 +85,13 @@ typedef struct job {
 
 static void run_tile(const job *j, int64_t unit) {
     const plan *r = j->r;
-    int64_t before = (r->size - 1) / 2, behind = r->size - 1 - before;
+    int64_t before = (r->size - 1) / 2, after = r->size - 1 - before;
     int64_t column = unit % r->tiles * FAC_LINES,
             image = unit / r->tiles * r->channels * r->plane + column;
     int64_t n = r->plane - column < FAC_LINES ? r->plane - column : FAC_LINES;
     for (int64_t c = 0; c < r->channels; c++) {
         int64_t from = c > before ? c - before : 0,
-                to = behind < r->channels - c ? c + behind + 1 : r->channels;
+                to = after < r->channels - c ? c + after + 1 : r->channels;
         j->f->lrn_columns(j->x + image + from * r->plane, to - from, r->plane, n, &j->t,
                           j->x + image + c * r->plane, j->y + image + c * r->plane);
     }

@@ -164,7 +164,7 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     p->width = p->N / p->cuts / (2 * s->lanes) * (2 * s->lanes);
     const int64_t last = p->N - (p->cuts - 1) * p->width;
     p->row = fac_gemm_padded(s, last) + GAP;
-    p->rest = fac_behind_product(problem->node);
+    p->rest = fac_after_product(problem->node);
     if (!p->rest || !build_part(p, problem, p->width, &p->part[0]) ||
         !build_part(p, problem, last, &p->part[1])) {
         fac_graph_free(p->rest);

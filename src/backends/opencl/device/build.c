@@ -46,7 +46,7 @@ static void forget_unused(fac_opencl *o, int most) {
 
 static void append(fac_cl_builds *q, fac_cl_build *b) {
     if (q->last)
-        q->last->behind = b;
+        q->last->after = b;
     else
         q->first = b;
     q->last = b;
@@ -55,13 +55,13 @@ static void append(fac_cl_builds *q, fac_cl_build *b) {
 
 static void unqueue(fac_cl_builds *q, fac_cl_build *b) {
     fac_cl_build *before = NULL;
-    for (fac_cl_build *x = q->first; x != b; x = x->behind) before = x;
+    for (fac_cl_build *x = q->first; x != b; x = x->after) before = x;
     if (before)
-        before->behind = b->behind;
+        before->after = b->after;
     else
-        q->first = b->behind;
+        q->first = b->after;
     if (q->last == b) q->last = before;
-    b->behind = NULL;
+    b->after = NULL;
     q->waiting--;
 }
 

@@ -63,10 +63,9 @@ static int64_t source(const fac_problem *p, int a, int64_t i) {
         if (k < 0) return i;
         const fac_slice_range r = fac_slice_range_of(size_at(p, a), entry(p, 1, k, 0),
                                                      entry(p, 2, k, 0), entry(p, 4, k, 1));
-        const int64_t behind = i - r.first;
-        return behind % r.step || behind / r.step < 0 || behind / r.step >= r.count
-                   ? NOWHERE
-                   : behind / r.step;
+        const int64_t after = i - r.first;
+        return after % r.step || after / r.step < 0 || after / r.step >= r.count ? NOWHERE
+                                                                                 : after / r.step;
     }
     return i;
 }

@@ -18,7 +18,7 @@ enum { PRODUCTS = sizeof products / sizeof *products };
 typedef struct plan {
     const fac_solver *solver; /* of the product */
     void *product, *rest;     /* its plan; a plan of the elementwise solver */
-    size_t behind;            /* bytes of the product, in front of its solver's scratch */
+    size_t after;             /* bytes of the product, in front of its solver's scratch */
     int nin;
 } plan;
 
@@ -32,7 +32,7 @@ typedef struct halves {
 static bool halves_of(const fac_problem *p, halves *h) {
     const fac_node *matmul = p->node->body[0]->first;
     *h = (halves){ 0 };
-    if (p->nin >= OPERANDS || !(h->graph = fac_behind_product(p->node))) return false;
+    if (p->nin >= OPERANDS || !(h->graph = fac_after_product(p->node))) return false;
     h->matrix = (fac_operand){ matmul->out[0]->type, fac_layout_plain(&matmul->out[0]->type.dims),
                                FAC_RUN, NULL };
     for (int i = 0; i < p->nin; i++) h->in[i] = p->in[i];
@@ -108,7 +108,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
         return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     }
     q->nin = p->nin;
-    q->behind = product_bytes(&h);
+    q->after = product_bytes(&h);
     q->solver = solver_of(d, &h, &product);
     fac_status status =
         q->solver ? fac_solver_make(q->solver, d, &h.product, &product, &q->product, err)
@@ -130,7 +130,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     fac_span all[OPERANDS];
     for (int i = 0; i < q->nin; i++) all[i] = in[i];
     all[q->nin] = work;
-    FAC_TRY(q->solver->run(q->product, d, in, &work, (fac_span){ work.memory, work.at + q->behind },
+    FAC_TRY(q->solver->run(q->product, d, in, &work, (fac_span){ work.memory, work.at + q->after },
                            err));
     return fac_cl_elementwise.run(q->rest, d, all, out, (fac_span){ NULL, 0 }, err);
 }
