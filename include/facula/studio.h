@@ -46,7 +46,8 @@ void fac_studio_close(fac_studio *s); /* ends all sessions; NULL is fine */
 fac_status fac_studio_log(fac_studio *s, double step, int n, const char *const names[],
                           const double values[], fac_error *err);
 /* Pictures, histograms and numbers of these tensors as they are now, in place of those before; the
- * first 200.  Nothing is kept of the tensors. */
+ * first 200.  Nothing is kept of the tensors.  FAC_E_ARGUMENT: a name of no bytes or of more than
+ * 95; also what fac_tensor_convert to f32 fails with.  Then the pictures before stay. */
 fac_status fac_studio_weights(fac_studio *s, int n, const char *const names[],
                               fac_tensor *const tensors[], fac_error *err);
 /* Somebody pressed Stop on the page: the training may end when it likes. */

@@ -106,6 +106,8 @@ fac_status fac_notebook_log(notebook *n, double step, int count, const char *con
         curve *c = find_curve(n, names[k]);
         if (c)
             add_point(c, step, values[k]);
+        else if (n->ncurves < NOTEBOOK_CURVES)
+            status = fac_raise_memory(err, "a curve");
         else
             status = fac_raise(err, FAC_E_ARGUMENT, "%s: a studio shows at most %d curves",
                                names[k], NOTEBOOK_CURVES);
@@ -229,7 +231,18 @@ static void put_tensor(const picture *p, fac_text *to) {
     fac_text_add(to, "]");
 }
 
-void fac_notebook_put_weights(notebook *n, fac_text *to) {
+static void put_pictures(const notebook *n, fac_text *to) {
+    const char count[] = { (char)(n->ntensors & 255), (char)(n->ntensors >> 8) };
+    fac_text_add_bytes(to, count, sizeof count);
+    for (int k = 0; k < n->ntensors; k++) {
+        const picture *p = &n->tensor[k];
+        const char head[] = { 0, (char)k, (char)p->w, 0, (char)p->h, 0 };
+        fac_text_add_bytes(to, head, sizeof head);
+        fac_text_add_bytes(to, (const char *)p->image, (size_t)(p->w * p->h));
+    }
+}
+
+void fac_notebook_put_weights(notebook *n, fac_text *to, fac_text *pictures) {
     pthread_mutex_lock(&n->lock);
     fac_json_put_key(to, "tensors");
     fac_text_add(to, "[");
@@ -239,18 +252,6 @@ void fac_notebook_put_weights(notebook *n, fac_text *to) {
         fac_text_add(to, "}");
     }
     fac_text_add(to, "]");
-    pthread_mutex_unlock(&n->lock);
-}
-
-void fac_notebook_put_pictures(notebook *n, fac_text *to) {
-    pthread_mutex_lock(&n->lock);
-    const char count[] = { (char)(n->ntensors & 255), (char)(n->ntensors >> 8) };
-    fac_text_add_bytes(to, count, sizeof count);
-    for (int k = 0; k < n->ntensors; k++) {
-        const picture *p = &n->tensor[k];
-        const char head[] = { 0, (char)k, (char)p->w, 0, (char)p->h, 0 };
-        fac_text_add_bytes(to, head, sizeof head);
-        fac_text_add_bytes(to, (const char *)p->image, (size_t)(p->w * p->h));
-    }
+    put_pictures(n, pictures);
     pthread_mutex_unlock(&n->lock);
 }
