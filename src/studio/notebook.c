@@ -145,22 +145,24 @@ void fac_notebook_put_curves(notebook *n, fac_text *to) {
 
 /* ---- weights ---- */
 
+/* NaN is in mean, std and norm alone. */
 static void measure(picture *p, const float *x, int64_t n) {
     double sum = 0, square = 0;
-    p->min = n ? (double)x[0] : NAN;
-    p->max = p->min;
+    p->min = NAN;
+    p->max = NAN;
     for (int64_t i = 0; i < n; i++) {
         const double v = (double)x[i];
         sum += v;
         square += v * v;
-        if (v < p->min) p->min = v;
-        if (v > p->max) p->max = v;
+        p->min = fmin(p->min, v);
+        p->max = fmax(p->max, v);
     }
     p->mean = sum / (double)n;
     p->std = sqrt(fmax(square / (double)n - p->mean * p->mean, 0));
     p->norm = sqrt(square);
     const double wide = p->max - p->min;
     for (int64_t i = 0; i < n; i++) {
+        if (isnan(x[i])) continue;
         const double at = wide > 0 ? ((double)x[i] - p->min) / wide * BUCKETS : 0;
         if (at >= 0) p->counts[at < BUCKETS ? (int)at : BUCKETS - 1]++;
     }
