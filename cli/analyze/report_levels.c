@@ -37,6 +37,7 @@ static void panel(FILE *to, const place *p) {
     svg_text(to, "mark", p->x, p->y - 8, "start", text);
     bars(to, p);
     svg_line(to, "grid", p->x, base, p->x + p->w, base);
+    if (!(q->hi > q->lo)) return; /* its basis is computed from samples */
     for (int k = 0; k + 1 < q->levels; k++)
         svg_line(to, "bound", x_of(p, q->threshold[k]), p->y, x_of(p, q->threshold[k]), base);
     for (int k = 0; k < q->levels; k++)

@@ -18,10 +18,12 @@ static const option options[] = {
     { "--no-open", OPTION_FLAG, &o.no_open, NULL, "only print the address, which is the default" },
     { "--data", OPTION_TEXT, &o.data, "DIR",
       "MNIST's four files, in it or in DIR/mnist, for the page Images (default: Debian's "
-      "Fashion-MNIST); train.tsv and dev.tsv of SST-2, in it or in DIR/sst2, for the page Text" },
+      "Fashion-MNIST); train.tsv and dev.tsv of SST-2, in it, in DIR/sst2 or in DIR/text/sst2, for "
+      "the page Text" },
     { "--watch", OPTION_TEXT, &o.watch, "DIR",
       "show the trainings of this folder and of those in it, live" },
-    { "--device", OPTION_TEXT, &o.device, "NAME", "where a page begins: cpu (default) or opencl" },
+    { "--device", OPTION_TEXT, &o.device, "NAME",
+      "where the page Points begins: cpu (default) or opencl" },
     { "--threads", OPTION_INT, &o.threads, "N",
       "of the cpu; default 1, which is fastest for small networks", "[1, 256]" },
     { 0 }
@@ -89,7 +91,8 @@ const verb verb_studio = {
     .usage = "facula studio [MODEL] [options]",
     .options = options,
     .run = run,
-    .more = "MODEL: an ONNX file or a name of the zoo, which the page Graph begins with.\n"
+    .more = "MODEL: an ONNX file or a name of the zoo, which the page Graph begins with; one that "
+            "takes waveforms also listens on the page Sound.\n"
             "Prints an address on this machine, with a key that only who "
             "reads it has, and serves until Ctrl-C.\n"
             "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, then "

@@ -1,6 +1,5 @@
 /* facula train: texts.  The networks are those of facula/sentence.h; the vectors begin random, or
- * as
- * --glove says, and are trained. */
+ * as --glove says, and are trained. */
 #include <string.h>
 #include "facula/sentence.h"
 #include "train.h"

@@ -185,8 +185,10 @@ typedef struct fac_quantizer_counts {
 } fac_quantizer_counts;
 typedef struct fac_quantizers fac_quantizers;
 
-/* Those of a model, whose weights are counted at once.  The graph is copied; device must outlive
- * the result, and may be NULL where nothing is added.  FAC_E_ARGUMENT: it has none. */
+/* Those of a model, whose weights are counted at once; what layers read has its levels and cells,
+ * too, unless the basis is computed: then these are 0 until samples are added.  The graph is
+ * copied; device must outlive the result, and may be NULL where nothing is added.  To be freed by
+ * fac_quantizers_free; one thread at a time.  FAC_E_ARGUMENT: it has none. */
 fac_status fac_quantizers_new(const fac_graph *model, fac_device *device, fac_quantizers **out,
                               fac_error *err);
 /* Runs the model on in[], as fac_program_run takes them, and counts what its layers read; any

@@ -26,7 +26,7 @@ typedef struct fac_sentence_net {
  * 0.95), parted by commas; what is left out at the end is the usual, and all of it for "".
  * FAC_E_ARGUMENT says which word is wrong. */
 fac_status fac_sentence_parse(const char *text, fac_sentence_net *out, fac_error *err);
-/* The same text again, whole. */
+/* The same text again, whole, of at most 127 bytes; cut where size is less. */
 void fac_sentence_text(const fac_sentence_net *s, char *to, size_t size);
 
 /* tokens i64 [N,L], FAC_PAD after the end of a sentence -> [N,outputs], also for any L: vectors

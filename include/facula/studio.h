@@ -20,19 +20,22 @@ typedef struct fac_studio fac_studio;
 
 typedef struct fac_studio_opts {
     int port;           /* 0: any that is free */
-    const char *device; /* a name of fac_device_open; NULL: "cpu" */
-    int threads;        /* of the cpu; 0: 1, which is fastest for small networks */
+    const char *device; /* where the page Points begins: a name of fac_device_open; NULL: "cpu" */
+    int threads;        /* of the cpu; 0: 1, which is fastest for small networks; the pages Images
+                           and Text have one */
     const char *data;   /* a folder with the four files of MNIST, in it or in mnist/, for the page
                            Images, else these are Debian's Fashion-MNIST; and with train.tsv and
                            dev.tsv of SST-2, in it, in sst2/ or in text/sst2/, for the page Text.
                            NULL: none */
-    const char *model;  /* an ONNX file or a name of the zoo for the page Graph, or NULL */
+    const char *model;  /* an ONNX file or a name of the zoo for the page Graph, or NULL; a file
+                           that takes waveforms also for the page Sound */
     const char *watch;  /* a folder of trainings (`facula train --out` below it) for the page Runs,
                            or NULL */
 } fac_studio_opts;
 
-/* Serves until fac_studio_close.  opts may be NULL.  FAC_E_UNSUPPORTED where libmicrohttpd is not
- * installed, FAC_E_IO where the port is taken. */
+/* Serves until fac_studio_close.  opts may be NULL; its texts are not copied, so they must live as
+ * long as the studio.  FAC_E_UNSUPPORTED where libmicrohttpd is not installed, FAC_E_IO where the
+ * port is taken. */
 fac_status fac_studio_open(const fac_studio_opts *opts, fac_studio **out, fac_error *err);
 /* "http://127.0.0.1:41733/#key=..."; lives as long as the studio. */
 const char *fac_studio_address(const fac_studio *s);
@@ -46,7 +49,8 @@ void fac_studio_close(fac_studio *s); /* ends all sessions; NULL is fine */
 fac_status fac_studio_log(fac_studio *s, double step, int n, const char *const names[],
                           const double values[], fac_error *err);
 /* Pictures, histograms and numbers of these tensors as they are now, in place of those before; the
- * first 200.  Nothing is kept of the tensors. */
+ * first 200.  Nothing is kept of the tensors.  FAC_E_ARGUMENT: a name of no bytes or of more than
+ * 95; also what fac_tensor_convert to f32 fails with.  Then the pictures before stay. */
 fac_status fac_studio_weights(fac_studio *s, int n, const char *const names[],
                               fac_tensor *const tensors[], fac_error *err);
 /* Somebody pressed Stop on the page: the training may end when it likes. */

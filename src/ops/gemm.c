@@ -48,10 +48,10 @@ static bool infer(fac_node *n) {
                         (long long)k, (long long)l);
     fac_dims y = fac_shape(m, s);
     if (c) {
-        int after = 2 - c->dims.n;
-        bool fits = after >= 0;
+        int lead = 2 - c->dims.n;
+        bool fits = lead >= 0;
         for (int i = 0; fits && i < c->dims.n; i++) {
-            int64_t have = c->dims.d[i], want = y.d[after + i];
+            int64_t have = c->dims.d[i], want = y.d[lead + i];
             fits = have == 1 || have < 0 || want < 0 || have == want;
         }
         if (!fits)

@@ -16,10 +16,10 @@ static const fac_port in[] = { { "x", FAC_NUMBERS, 0 },
 
 static bool infer(fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims, *like = &n->in[1]->type.dims;
-    int after = x->n - like->n;
+    int lead = x->n - like->n;
     for (int k = 0; k < like->n; k++) {
-        int64_t small = like->d[k], large = after < 0 ? 0 : x->d[after + k];
-        if (after < 0 || (small != 1 && small != large && small >= 0 && large >= 0))
+        int64_t small = like->d[k], large = lead < 0 ? 0 : x->d[lead + k];
+        if (lead < 0 || (small != 1 && small != large && small >= 0 && large >= 0))
             return fac_fail(n, FAC_E_SHAPE, "like does not broadcast to x");
     }
     n->out[0]->type = (fac_type){ n->in[0]->type.dtype, *like };
@@ -32,8 +32,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const fac_dims *x = &r->in[0].type.dims, *like = &r->out[0].type.dims;
     unsigned mask = 0;
-    for (int k = 0, after = x->n - like->n; k < x->n; k++)
-        if (k < after || (like->d[k - after] == 1 && x->d[k] != 1)) mask |= 1u << k;
+    for (int k = 0, lead = x->n - like->n; k < x->n; k++)
+        if (k < lead || (like->d[k - lead] == 1 && x->d[k] != 1)) mask |= 1u << k;
     fac_reduce_fold_axes(r, mask, &(fac_fold){ 0, real, 0, whole });
     return FAC_OK;
 }
@@ -46,14 +46,14 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
  * those are. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims, *y = &n->out[0]->type.dims;
-    const int after = x->n - y->n;
+    const int lead = x->n - y->n;
     fac_dims over = { 0 }, front = { 0 };
     for (int k = 0; k < x->n; k++) {
-        if (k < after)
+        if (k < lead)
             over.d[over.n++] = front.d[front.n++] = k;
-        else if (y->d[k - after] == 1 && x->d[k] != 1)
+        else if (y->d[k - lead] == 1 && x->d[k] != 1)
             over.d[over.n++] = k;
-        else if (y->d[k - after] != x->d[k])
+        else if (y->d[k - lead] != x->d[k])
             return false;
     }
     const char *from = fac_onnx_name(w, n->in[0]), *to = fac_onnx_name(w, n->out[0]);

@@ -190,6 +190,24 @@ static fac_status count_pair(row *r, const fac_tensor *x, const fac_tensor *basi
     return status;
 }
 
+/* Levels and cells before there are numbers, of a basis that is stored. */
+static fac_status lay_out(row *r, fac_error *err) {
+    fac_tensor *v = NULL;
+    FAC_TRY(fac_tensor_convert(r->node->in[1]->tensor, FAC_F64, &v, err));
+    const bool single = r->node->out[0]->type.dtype != FAC_F64;
+    const int64_t bases = r->is.filters ? r->is.filters : 1;
+    const double *at = fac_tensor_data(v);
+    for (int64_t c = 0; c < bases; c++) {
+        fac_basis b;
+        fac_basis_of(at + c, bases, r->is.bits, r->positive, single, &b);
+        const double most = largest(&b);
+        take_levels(r, &b, r->is.filters && most > 0 ? most : 1, bases);
+        set_range(r, r->is.filters ? 1 : most);
+    }
+    fac_tensor_free(v);
+    return FAC_OK;
+}
+
 /* ---- the calls ---- */
 
 /* A copy whose outputs are what the quantizers read: pairs of numbers and basis. */
@@ -215,6 +233,8 @@ static fac_status open(fac_quantizers *q, const fac_graph *model, fac_error *err
         row *r = &q->rows[i];
         if (!is_computed(r))
             FAC_TRY(count_pair(r, r->node->in[0]->tensor, r->node->in[1]->tensor, err));
+        else if (is_stored(r->node->in[1]))
+            FAC_TRY(lay_out(r, err));
     }
     return with_outputs(q, err);
 }

@@ -93,7 +93,7 @@ fac_status fac_hearing_microphone(hearing *p, int64_t rate, fac_error *err) {
     return FAC_OK;
 }
 
-/* A microphone may be on for hours: the older half goes. */
+/* A microphone may be on for hours: the older half goes, and what of it waits to be heard. */
 static void forget(hearing *p) {
     const int64_t most = (int64_t)KEPT_SECONDS * p->rate, gone = p->n - most;
     if (p->n < 2 * most) return;
@@ -101,6 +101,7 @@ static void forget(hearing *p) {
     p->n = most;
     p->first += gone;
     if (p->next < p->first) p->next = p->first;
+    if (p->at < p->first) p->at = p->first;
 }
 
 fac_status fac_hearing_block(hearing *p, const void *bytes, size_t size, fac_error *err) {

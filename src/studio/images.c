@@ -157,8 +157,11 @@ static fac_status halt(images *p, const cJSON *what, fac_error *err) {
 static fac_status do_steps(images *p, const cJSON *what, fac_error *err) {
     int64_t n = 1;
     FAC_TRY(fac_json_int(what, "n", 1, 100, &n, err));
-    if (p->step + n > p->setup.epochs * p->in_epoch) p->setup.epochs++;
-    if (p->model) steps(p, n, INT64_MAX);
+    if (p->model) {
+        const int64_t epochs = (p->step + n + p->in_epoch - 1) / p->in_epoch;
+        if (epochs > p->setup.epochs) p->setup.epochs = epochs;
+        steps(p, n, INT64_MAX);
+    }
     p->judged_at = 0;
     return FAC_OK;
 }

@@ -106,6 +106,8 @@ fac_status fac_notebook_log(notebook *n, double step, int count, const char *con
         curve *c = find_curve(n, names[k]);
         if (c)
             add_point(c, step, values[k]);
+        else if (n->ncurves < NOTEBOOK_CURVES)
+            status = fac_raise_memory(err, "a curve");
         else
             status = fac_raise(err, FAC_E_ARGUMENT, "%s: a studio shows at most %d curves",
                                names[k], NOTEBOOK_CURVES);
@@ -143,22 +145,24 @@ void fac_notebook_put_curves(notebook *n, fac_text *to) {
 
 /* ---- weights ---- */
 
+/* NaN is in mean, std and norm alone. */
 static void measure(picture *p, const float *x, int64_t n) {
     double sum = 0, square = 0;
-    p->min = n ? (double)x[0] : NAN;
-    p->max = p->min;
+    p->min = NAN;
+    p->max = NAN;
     for (int64_t i = 0; i < n; i++) {
         const double v = (double)x[i];
         sum += v;
         square += v * v;
-        if (v < p->min) p->min = v;
-        if (v > p->max) p->max = v;
+        p->min = fmin(p->min, v);
+        p->max = fmax(p->max, v);
     }
     p->mean = sum / (double)n;
     p->std = sqrt(fmax(square / (double)n - p->mean * p->mean, 0));
     p->norm = sqrt(square);
     const double wide = p->max - p->min;
     for (int64_t i = 0; i < n; i++) {
+        if (isnan(x[i])) continue;
         const double at = wide > 0 ? ((double)x[i] - p->min) / wide * BUCKETS : 0;
         if (at >= 0) p->counts[at < BUCKETS ? (int)at : BUCKETS - 1]++;
     }
@@ -229,7 +233,18 @@ static void put_tensor(const picture *p, fac_text *to) {
     fac_text_add(to, "]");
 }
 
-void fac_notebook_put_weights(notebook *n, fac_text *to) {
+static void put_pictures(const notebook *n, fac_text *to) {
+    const char count[] = { (char)(n->ntensors & 255), (char)(n->ntensors >> 8) };
+    fac_text_add_bytes(to, count, sizeof count);
+    for (int k = 0; k < n->ntensors; k++) {
+        const picture *p = &n->tensor[k];
+        const char head[] = { 0, (char)k, (char)p->w, 0, (char)p->h, 0 };
+        fac_text_add_bytes(to, head, sizeof head);
+        fac_text_add_bytes(to, (const char *)p->image, (size_t)(p->w * p->h));
+    }
+}
+
+void fac_notebook_put_weights(notebook *n, fac_text *to, fac_text *pictures) {
     pthread_mutex_lock(&n->lock);
     fac_json_put_key(to, "tensors");
     fac_text_add(to, "[");
@@ -239,18 +254,6 @@ void fac_notebook_put_weights(notebook *n, fac_text *to) {
         fac_text_add(to, "}");
     }
     fac_text_add(to, "]");
-    pthread_mutex_unlock(&n->lock);
-}
-
-void fac_notebook_put_pictures(notebook *n, fac_text *to) {
-    pthread_mutex_lock(&n->lock);
-    const char count[] = { (char)(n->ntensors & 255), (char)(n->ntensors >> 8) };
-    fac_text_add_bytes(to, count, sizeof count);
-    for (int k = 0; k < n->ntensors; k++) {
-        const picture *p = &n->tensor[k];
-        const char head[] = { 0, (char)k, (char)p->w, 0, (char)p->h, 0 };
-        fac_text_add_bytes(to, head, sizeof head);
-        fac_text_add_bytes(to, (const char *)p->image, (size_t)(p->w * p->h));
-    }
+    put_pictures(n, pictures);
     pthread_mutex_unlock(&n->lock);
 }

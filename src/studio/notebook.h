@@ -25,7 +25,7 @@ typedef struct notebook_turn {
     unsigned curves, weights;
 } notebook_turn;
 notebook_turn fac_notebook_turn(notebook *n);
-void fac_notebook_put_curves(notebook *n, fac_text *to);   /* members of an object */
-void fac_notebook_put_weights(notebook *n, fac_text *to);  /* likewise */
-void fac_notebook_put_pictures(notebook *n, fac_text *to); /* after a generation: FRAME_PICTURES */
+void fac_notebook_put_curves(notebook *n, fac_text *to); /* members of an object */
+/* Likewise, and the pictures of the same weights, after a generation: FRAME_PICTURES. */
+void fac_notebook_put_weights(notebook *n, fac_text *to, fac_text *pictures);
 #endif

@@ -54,16 +54,15 @@ static int64_t work(void *self) {
 static void put_weights(notebook_page *p, frames *to) {
     fac_text t = { 0 }, pictures = { 0 };
     p->generation++;
-    fac_text_add(&t, "{");
-    fac_json_put_pair(&t, "generation", p->generation);
-    fac_notebook_put_weights(p->notebook, &t);
-    fac_text_add(&t, "}");
-    fac_frames_put(to, FRAME_PANELS, &t);
     for (int k = 0; k < 4; k++) {
         const char c = (char)(p->generation >> (8 * k) & 255);
         fac_text_add_bytes(&pictures, &c, 1);
     }
-    fac_notebook_put_pictures(p->notebook, &pictures);
+    fac_text_add(&t, "{");
+    fac_json_put_pair(&t, "generation", p->generation);
+    fac_notebook_put_weights(p->notebook, &t, &pictures);
+    fac_text_add(&t, "}");
+    fac_frames_put(to, FRAME_PANELS, &t);
     fac_frames_put(to, FRAME_PICTURES, &pictures);
     p->weights = false;
 }

@@ -1,6 +1,7 @@
 /* The page of points: what its buttons do. */
 #include "studio/points.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -8,6 +9,12 @@
 static void close_page(void *self) {
     fac_points_release(self);
     fac_release(self);
+}
+
+static fac_status begin_on(points_setup *s, const char *device, fac_error *err) {
+    const int n = device ? snprintf(s->device, sizeof s->device, "%s", device) : 0;
+    if (n < (int)sizeof s->device) return FAC_OK;
+    return fac_raise(err, FAC_E_ARGUMENT, "there is no device \"%s\"", device);
 }
 
 static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
@@ -18,7 +25,8 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
     fac_points_setup_usual(&s);
     if (with->opts.threads) s.threads = with->opts.threads;
     p->speed = 10;
-    fac_status status = fac_points_setup_read(&s, how, err);
+    fac_status status = begin_on(&s, with->opts.device, err);
+    if (!status) status = fac_points_setup_read(&s, how, err);
     if (!status) status = fac_points_build(p, &s, false, err);
     if (status)
         fac_release(p);

@@ -62,7 +62,7 @@ static void add_neuron(fac_text *to, const float *x, int64_t width, int64_t k) {
     float most = 0;
     for (int64_t i = 0; i < POINTS_NEURON * POINTS_NEURON; i++)
         most = fmaxf(most, fabsf(x[i * width + k]));
-    const float scale = most > 0 ? 127 / most : 0;
+    const float scale = 127 / fmaxf(most, 1e-36f); /* a finite number */
     add_f32(to, most);
     for (int r = 0; r < POINTS_NEURON; r++) {
         const float *row = x + (int64_t)r * POINTS_NEURON * width + k;

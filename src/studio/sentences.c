@@ -193,7 +193,8 @@ static fac_status do_steps(sentences *p, const cJSON *what, fac_text *to, fac_er
     int64_t n = 1;
     (void)to;
     FAC_TRY(fac_json_int(what, "n", 1, 100, &n, err));
-    if (p->step + n > p->setup.epochs * p->in_epoch) p->setup.epochs++;
+    const int64_t epochs = (p->step + n + p->in_epoch - 1) / p->in_epoch;
+    if (epochs > p->setup.epochs) p->setup.epochs = epochs;
     steps(p, n, INT64_MAX);
     p->judged_at = 0;
     return FAC_OK;

@@ -72,7 +72,8 @@ static int earlier(const void *a, const void *b) {
 static int64_t sort(const sentences *p, row *rows) {
     const int64_t n = p->test.count;
     for (int64_t i = 0; i < n; i++) {
-        const double of = p->test.labels[i] ? p->chance[i] : 1 - p->chance[i];
+        double of = p->test.labels[i] ? p->chance[i] : 1 - p->chance[i];
+        if (isnan(of)) of = -1; /* worse than all others: NaN has no order */
         rows[i] = (row){ 0, i };
         if (p->rows == SENTENCES_WRONG) rows[i].key = of;
         if (p->rows == SENTENCES_SURE) rows[i].key = -of;

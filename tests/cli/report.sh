@@ -43,7 +43,9 @@ check [ "$(grep -c 'id="levels"' page.html)" -eq 0 ]
 "$facula" export zoo:lenet -o small.onnx >/dev/null
 expect 0 'of 5 layers' "$facula" quantize small.onnx --scheme lq:w2a2 --random -o small.fac
 expect 0 'html' "$facula" report small.fac -o levels.html
-holds levels.html 'id="levels"' 'weights, 2 bits' 'class="level"'
+holds levels.html 'id="levels"' 'weights, 2 bits' 'inputs, 2 bits' 'class="level"'
+check [ "$(grep -c '="-\{0,1\}nan' levels.html)" -eq 0 ]
+check [ "$(grep -c 'class="level"' levels.html)" -eq 24 ]     # six quantizers of four levels
 alone levels.html
 
 # ---- names that try to be more ----

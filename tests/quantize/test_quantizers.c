@@ -190,6 +190,27 @@ static void what_is_counted_is_there(void **state) {
 }
 
 /* A file has the codes of the weights: as many of each level. */
+/* Before there is a sample: a report draws them. */
+static void levels_are_there_at_once(void **state) {
+    (void)state;
+    net n = make();
+    fac_quantizers *q;
+    const float *u = fac_tensor_data(n.u);
+    double level[4];
+    levels_of(u[0], u[1], true, level);
+    OK(fac_quantizers_new(n.g, NULL, &q, &err));
+    const fac_quantizer_counts *r = find(q, false);
+    for (int k = 0; k < 4; k++) {
+        assert_true(fabs(r->level[k] - level[k]) < 1e-6);
+        assert_int_equal(r->taken[k], 0);
+    }
+    for (int k = 0; k < 3; k++)
+        assert_true(fabs(r->threshold[k] - (level[k] + level[k + 1]) / 2) < 1e-6);
+    assert_true(r->lo == 0 && r->hi > level[3]);
+    fac_quantizers_free(q);
+    drop(&n);
+}
+
 static void packed_files_are_counted(void **state) {
     (void)state;
     net n = make();
@@ -249,6 +270,7 @@ static void models_without_levels_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_counted_is_there),
+        cmocka_unit_test(levels_are_there_at_once),
         cmocka_unit_test(packed_files_are_counted),
         cmocka_unit_test(strange_numbers_are_counted),
         cmocka_unit_test(models_without_levels_are_refused),

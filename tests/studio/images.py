@@ -53,6 +53,9 @@ def what_is_seen(studio):
     wrong = pictures(page, 8)
     assert 0 < len(wrong) <= 24 and all(p[0] == 100 and p[1] >> 4 != p[1] & 15 for p in wrong)
     print(f"60 % of the test images after {took:.1f} s on 1,000 images")
+    page.do("setup", samples=10, batch=256, epochs=1)       # an epoch is a step
+    page.do("step", n=7)
+    page.wait(lambda s: s["step"] == 7 and s["epochs"] == 7)
     page.close()
 
 

@@ -244,4 +244,8 @@ with Studio(facula) as studio:
         test(studio)
         print("ok", test.__name__, flush=True)
 assert studio.process.returncode == 143, studio.process.returncode
+for device in ("abacus", "a machine of a name that is long"):
+    with Studio(facula, "--device", device) as studio:      # where the page begins
+        status, _, text = studio.request("POST", "/api/open", {"page": "points"})
+        assert status == 400 and device in json.loads(text)["error"]["message"], (device, text)
 print("ok: the end")

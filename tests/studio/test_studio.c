@@ -1,5 +1,6 @@
 /* facula/studio.h without a browser: a program of one's own shows its training, a client reads the
  * page Notebook byte by byte. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +82,7 @@ static void open_page(const fac_studio *s, char id[33]) {
 static void curves_and_weights_are_shown(void **state) {
     static const char *const names[] = { "loss", "accuracy" };
     static const char *const tensors[] = { "fc.weight" };
-    const float numbers[6] = { -1, 0, 1, 2, 3, 4 };
+    const float numbers[6] = { -1, 0, 1, 2, 3, 4 }, broken[6] = { NAN, -1, 0, 1, 2, 4 };
     fac_studio *s = open_studio();
     fac_tensor *t;
     char id[33];
@@ -93,8 +94,12 @@ static void curves_and_weights_are_shown(void **state) {
     OK(fac_tensor_new(NULL, FAC_F32, fac_shape(2, 3), &t, &err));
     OK(fac_tensor_write(t, numbers, sizeof numbers, &err));
     OK(fac_studio_weights(s, 1, tensors, &t, &err));
-    fac_tensor_free(t);
     expect(s, id, "\"name\":\"fc.weight\",\"shape\":[2,3],\"min\":-1,\"max\":4,\"mean\":1.5");
+    OK(fac_tensor_write(t, broken, sizeof broken, &err));
+    OK(fac_studio_weights(s, 1, tensors, &t, &err));
+    expect(s, id, "\"min\":-1,\"max\":4,\"mean\":\"NaN\"");
+    expect(s, id, "\"counts\":[1,0,0,0,1,0,0,0,0,1,");
+    fac_tensor_free(t);
     fac_studio_close(s);
 }
 

@@ -110,6 +110,9 @@ def refused(studio, page):
     page.do("setup", net="5,2,0", samples=100)
     page.wait(lambda s: s["net"] == "5,2,0" and s["samples"] == 100, kind=1)
     assert "# The page trains on the first 100" in page.file("command.txt").decode()
+    page.do("setup", samples=10, batch=256, epochs=1)       # an epoch is a step
+    page.do("step", n=7)
+    page.wait(lambda s: s["step"] == 7 and s["epochs"] == 7)
     page.close()
 
 

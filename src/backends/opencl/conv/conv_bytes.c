@@ -131,7 +131,7 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, bytes *b) {
             p->in[k].layout = fac_layout_plain(&p->in[k].type.dims);
     if (!(conv ? conv_geometry : matmul_geometry)(p, b)) return false;
     const fac_conv_geom *g = &b->g;
-    if (g->N * g->K * g->P * g->Q * g->C * g->R * g->S * g->H * g->W == 0) return false;
+    if (!count_at(p, 0) || !count_at(p, 1) || !fac_dims_count(&p->out[0].type.dims)) return false;
     b->at = conv ? of_conv : of_matmul;
     if (b->to_bytes) b->at = of_qlinear;
     b->words = (b->C + WORD - 1) / WORD;
