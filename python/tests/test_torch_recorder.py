@@ -133,19 +133,20 @@ def test_writes_to_what_is_kept_count():
 # ---- what a program keeps, and somebody else replaces ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("at", range(min(torch.ocl.device_count(), 2)))
 @pytest.mark.parametrize("n", [4, 64, 4000])
-def test_a_leaf_that_was_replaced_is_not_taken_from_before(n):
+def test_a_leaf_that_was_replaced_is_not_taken_from_before(n, at):
     """A later tensor may have the address of the one that is kept, so addresses tell nothing."""
     for k in (1, 2, 3, 4) * 12:
         torch.ocl.empty_cache()
-        x = torch.ones(n, device=D)
+        x = torch.ones(n, device=f"{D}:{at}")
         for _ in range(4):
             (x * 2 + 1).cpu()
         assert torch.ocl.stats()["kept"] == 1
         for _ in range(k):
             x.add_(1)
             torch.ocl.synchronize()
-        assert (x * 2 + 1).tolist() == [2 * (1 + k) + 1] * n
+        assert (x * 2 + 1).cpu().tolist() == [2 * (1 + k) + 1] * n
 
 
 def test_a_leaf_that_was_seen_as_another_dtype_is_not_taken_from_before():
@@ -158,7 +159,7 @@ def test_a_leaf_that_was_seen_as_another_dtype_is_not_taken_from_before():
         assert bits[0].item() == 0x3f800001
         for value in (5.0, 7.0):
             x.copy_(torch.full((64,), value))
-            assert (x * 2 + 1).tolist() == [2 * value + 1] * 64
+            assert (x * 2 + 1).cpu().tolist() == [2 * value + 1] * 64
 
 
 def test_a_program_that_could_not_be_made_leaves_the_one_before(monkeypatch):
@@ -178,7 +179,9 @@ def test_a_program_that_could_not_be_made_leaves_the_one_before(monkeypatch):
         (second * 3 + 1).cpu()
     monkeypatch.undo()
     (torch.ones(5, device=D) * 7 - 2).cpu()             # a new program: what was given back is freed
-    assert (first * 3 + 1).tolist() == [4] * 64 and (second * 3 + 1).tolist() == [7] * 64
+    again = (first * 3 + 1).cpu()
+    assert torch.ocl.stats()["kept"] == 0 and again.tolist() == [4] * 64
+    assert (second * 3 + 1).cpu().tolist() == [7] * 64
 
 
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
