@@ -165,4 +165,8 @@ def angle(g: Graph, x: Value) -> Value:
 
 @row("ldexp.Tensor")
 def ldexp(g: Graph, x: Value, power: Value) -> Value:
-    return g.mul(x, g.op("exp2", floating(g, power)))
+    """In two steps: 2 to the power alone may be beyond the largest number."""
+    x = floating(g, x)
+    power = g.cast(power, x.dt) if kind(power.dt) != 2 else power
+    half = g.op("floor", g.mul(power, 0.5))
+    return g.mul(g.mul(x, g.op("exp2", half)), g.op("exp2", g.sub(power, half)))
