@@ -117,6 +117,10 @@ CALLS = {
     "addcdiv": lambda x: x.addcdiv(x, x.abs() + 1, value=.1), "bincount": lambda x: torch.bincount((x > 0).long().flatten()),
     "cdist": lambda x: torch.cdist(x, x), "fft": lambda x: torch.fft.rfft(x).abs(), "tensor_split": lambda x: x.tensor_split(3, 1)[1],
     "min or max alone": lambda x: [torch.clamp(x, min=x.t()), torch.clamp(x, max=x.t())],
+    "ldexp": lambda x: torch.ldexp(x, torch.tensor([1, -2, 3, 0], device=x.device)),
+    "places of nan": lambda x: [torch.searchsorted(x[0].sort()[0], x.sqrt(), right=r) for r in (False, True)],
+    "place of 2.5": lambda x: torch.searchsorted(torch.tensor([1, 2, 3], device=x.device), 2.5),
+    "logaddexp2 of infinities": lambda x: torch.logaddexp2(x / 0, (x / 0).roll(1, 1)),
 }
 
 

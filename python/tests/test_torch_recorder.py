@@ -130,6 +130,103 @@ def test_writes_to_what_is_kept_count():
     assert x.sum().item() == 8
 
 
+# ---- what a program keeps, and somebody else replaces ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", range(min(torch.ocl.device_count(), 2)))
+@pytest.mark.parametrize("n", [4, 64, 4000])
+def test_a_leaf_that_was_replaced_is_not_taken_from_before(n, at):
+    """A later tensor may have the address of the one that is kept, so addresses tell nothing."""
+    for k in (1, 2, 3, 4) * 12:
+        torch.ocl.empty_cache()
+        x = torch.ones(n, device=f"{D}:{at}")
+        for _ in range(4):
+            (x * 2 + 1).cpu()
+        assert torch.ocl.stats()["kept"] == 1
+        for _ in range(k):
+            x.add_(1)
+            torch.ocl.synchronize()
+        assert (x * 2 + 1).cpu().tolist() == [2 * (1 + k) + 1] * n
+
+
+def test_a_leaf_that_was_seen_as_another_dtype_is_not_taken_from_before():
+    for _ in range(12):
+        torch.ocl.empty_cache()
+        x = torch.ones(64, device=D)
+        for _ in range(4):
+            (x * 2 + 1).cpu()
+        bits = (x.view(torch.int32) + 1).cpu()
+        assert bits[0].item() == 0x3f800001
+        for value in (5.0, 7.0):
+            x.copy_(torch.full((64,), value))
+            assert (x * 2 + 1).cpu().tolist() == [2 * value + 1] * 64
+
+
+def test_a_program_that_could_not_be_made_leaves_the_one_before(monkeypatch):
+    """It was given back, so it is not run again."""
+    from facula.torch import segment
+    first, second = torch.ones(64, device=D), torch.full((64,), 2.0, device=D)
+    for _ in range(4):
+        (first * 3 + 1).cpu()
+    assert torch.ocl.stats()["kept"] == 1
+
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(segment._facula, "Program", fail)
+    (second * 3 + 1).cpu()
+    (second * 3 + 1).cpu()
+    with pytest.raises(RuntimeError, match="KeyboardInterrupt"):
+        (second * 3 + 1).cpu()
+    monkeypatch.undo()
+    (torch.ones(5, device=D) * 7 - 2).cpu()             # a new program: what was given back is freed
+    again = (first * 3 + 1).cpu()
+    assert torch.ocl.stats()["kept"] == 0 and again.tolist() == [4] * 64
+    assert (second * 3 + 1).cpu().tolist() == [7] * 64
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_training_and_evaluation_in_turn(optimizer):
+    """Both keep the parameters; the host, steps, other steps and load_state_dict change them."""
+    torch.manual_seed(2)
+
+    def net():
+        return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(32, 5))
+    a = net()
+    b = net().to(D)
+    b.load_state_dict(a.state_dict())
+    inputs = [torch.randn(4, 3, 4, 4) for _ in range(2)]
+    on_device = [x.to(D) for x in inputs]
+    kept = []
+
+    def evaluate():
+        a.eval(), b.eval()
+        for _ in range(5):
+            with torch.no_grad():
+                torch.testing.assert_close(b(on_device[0]).cpu(), a(inputs[0]), rtol=1e-3, atol=1e-3)
+            kept.append(torch.ocl.stats()["kept"])
+        a.train(), b.train()
+
+    opts = [getattr(torch.optim, optimizer)(m.parameters(), lr=0.01, **({"eps": 1e-2} if optimizer == "Adam" else {})) for m in (a, b)]
+    for steps in range(5):
+        evaluate()
+        for k in range(steps):
+            for m, opt, xs in ((a, opts[0], inputs), (b, opts[1], on_device)):
+                opt.zero_grad()
+                m(xs[k % 2]).pow(2).mean().backward()
+                opt.step()
+        evaluate()
+        mean = torch.randn(8)
+        for m in (a, b):
+            with torch.no_grad():
+                m[1].running_mean.copy_(mean)
+                m[1].running_var.mul_(1.5)
+                m[4].bias[1:3].fill_(steps)
+                m[0].weight.mul_(0.9)
+        evaluate()
+        b.load_state_dict(a.state_dict())
+    assert max(kept) >= 8                               # all parameters and the norm's statistics
+
+
 # ---- plans, errors, long runs ------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..graph import Graph, Operand, Refused, Value, axis_of, kind
+from ..graph import Graph, Operand, Refused, Value, axis_of, kind, promote
 from .table import row, rows
 
 
@@ -63,22 +63,22 @@ def kthvalue(g: Graph, x: Value, k: int, dim: int = -1, keep: bool = False) -> l
 @row("searchsorted.Tensor")
 def searchsorted(g: Graph, edges: Value, x: Value, int32: bool = False, right: bool = False, side: str | None = None,
                  sorter: Value | None = None) -> Value:
-    """How many edges lie before each value."""
+    """How many edges lie before each value; all before nan, as torch has it."""
     if not edges.count or not x.count:
         return g.full(x.shape, 0, "i32" if int32 else "i64")
     if sorter is not None:
         edges = g.op("gather_elements", edges, sorter, axis=edges.rank - 1)
-    name = "less_or_equal" if right or side == "right" else "less"
+    name = "greater" if right or side == "right" else "greater_or_equal"
     if edges.rank == 1:
-        before = g.binary(name, g.reshape(edges, (1,) * x.rank + edges.shape), g.reshape(x, x.shape + (1,)))
+        after = g.binary(name, g.reshape(edges, (1,) * x.rank + edges.shape), g.reshape(x, x.shape + (1,)))
     else:
-        before = g.binary(name, g.unsqueeze(edges, edges.rank - 1), g.reshape(x, x.shape + (1,)))
-    return g.reduce("sum", g.cast(before, "i32" if int32 else "i64"), [-1])
+        after = g.binary(name, g.unsqueeze(edges, edges.rank - 1), g.reshape(x, x.shape + (1,)))
+    return g.reduce("sum", g.cast(g.op("not", after), "i32" if int32 else "i64"), [-1])
 
 
 @row("searchsorted.Scalar")
 def searchsorted_scalar(g: Graph, edges: Value, x: Operand, *how: Any) -> Value:
-    return searchsorted(g, edges, g.as_(x, edges.dt), *how)
+    return searchsorted(g, edges, g.as_(x, promote(edges, x, default=g.default)), *how)
 
 
 @row("bucketize.Tensor")

@@ -115,7 +115,6 @@ def entr(g: Graph, x: Value) -> Value:
     return g.where(g.op("isnan", x), x, y)
 
 
-
 @row("special_xlog1py", "special_xlog1py.other_scalar", "special_xlog1py.self_scalar")
 def xlog1py(g: Graph, x: Any, y: Any) -> Value:
     to = promote(x, y, default=g.default)
@@ -137,4 +136,4 @@ def mvlgamma(g: Graph, x: Value, p: int) -> Value:
 def logaddexp2(g: Graph, a: Value, b: Value) -> Value:
     high, low = rows["maximum"](g, a, b), rows["minimum"](g, a, b)
     y = g.add(high, g.div(g.op("log1p", g.op("exp2", g.sub(low, high))), math.log(2)))
-    return g.where(g.op("and", g.compare("equal", high, low), g.op("isinf", high)), high, y)
+    return g.where(g.op("and", g.compare("equal", high, low), rows["isinf"](g, high)), high, y)

@@ -65,7 +65,7 @@ struct Variant {
   std::vector<uint8_t> varying;
   Plan plain, bound;
   std::vector<Seen> seen;                           // by slot
-  std::vector<std::pair<uint64_t, fac_tensor*>> held;   // of bound slots: whose, and its tensor
+  std::vector<uint64_t> held;                       // the tensors of bound slots
   int binds = 0;
 };
 struct Entry {
@@ -82,6 +82,7 @@ void set_failure(std::string why) { why_ = std::move(why); }
 size_t entry_count() { return entries.size(); }
 static std::vector<int64_t> retired_;               // plans whose programs Python may free
 std::vector<int64_t> retired() {
+  std::lock_guard<std::recursive_mutex> g(rec().mu);
   std::vector<int64_t> out;
   out.swap(retired_);
   return out;
@@ -357,11 +358,9 @@ static void run_program(Run& run, const Part& p) {
   TORCH_CHECK(!st, "ocl: ", err.text);
   for (size_t k = 0; k < p.out.size(); k++) {
     State* s = run.states[p.out[k].index];
-    if (s->tensor) api().free(s->tensor);
+    state_set(s, fresh[k].second, p.out[k].dtype);
     if (s->block) block_drop(s->block);
     s->block = fresh[k].first;
-    s->tensor = fresh[k].second;
-    s->dtype = p.out[k].dtype;
     s->writes++;
   }
   fresh.clear();
@@ -414,8 +413,7 @@ static bool still_held(const Run& run, const Variant& v) {
   size_t k = 0;
   for (auto& p : v.bound.parts)
     for (auto& [slot, writes] : p.bound) {
-      State* s = run.states[slot];
-      if (k >= v.held.size() || v.held[k].first != s->uid || v.held[k].second != s->tensor) return false;
+      if (k >= v.held.size() || v.held[k] != run.states[slot]->tensor_uid) return false;
       k++;
     }
   return true;
@@ -423,7 +421,7 @@ static bool still_held(const Run& run, const Variant& v) {
 static void hold(const Run& run, Variant& v) {
   v.held.clear();
   for (auto& p : v.bound.parts)
-    for (auto& [slot, writes] : p.bound) v.held.push_back({run.states[slot]->uid, run.states[slot]->tensor});
+    for (auto& [slot, writes] : p.bound) v.held.push_back(run.states[slot]->tensor_uid);
 }
 
 static Variant& variant_of(Run& run, Entry& e) {
@@ -495,6 +493,7 @@ static void compute(Run& run, uint64_t key) {
   if (!bind.empty()) {
     v.binds++;
     if (v.bound.id) retired_.push_back(v.bound.id);
+    v.bound = {};                                   // building may fail, and frees what was retired
     v.bound = build(run, v.varying, entries[key].fixed, &v.plain, bind);
     hold(run, v);
     R.kept = v.held.size();

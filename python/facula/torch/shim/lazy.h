@@ -44,6 +44,7 @@ struct State {
   void* ticket = nullptr;         // data_ptr(): unique, never dereferenced
   Block* block = nullptr;
   fac_tensor* tensor = nullptr;   // over the block, flat, of type `dtype`
+  uint64_t tensor_uid = 0;        // of `tensor`, whose address a later one may have
   fac_dtype dtype = FAC_NONE;
   uint64_t uid = 0;               // never used again
   uint64_t segment = 0;           // in which `value` and `slot` have a meaning
@@ -59,6 +60,7 @@ void* state_memory(State*);                     // newest contents, on the host
 void state_wrote(State*);                       // the host wrote to them
 fac_tensor* state_tensor(State*, fac_dtype);    // borrowed
 fac_tensor* lent(Block*, fac_dtype);            // a flat tensor over a block
+void state_set(State*, fac_tensor*, fac_dtype); // the state owns it and frees the one before
 
 // A tensor argument as recorded: no at::Tensor is kept, so that liveness stays visible.
 struct Ref {

@@ -151,13 +151,16 @@ fac_tensor* lent(Block* b, fac_dtype dtype) {
   TORCH_CHECK(!st, "ocl: ", err.text);
   return t;
 }
+void state_set(State* s, fac_tensor* t, fac_dtype dtype) {
+  if (s->tensor) api().free(s->tensor);
+  s->tensor = t;
+  s->tensor_uid = uids_++;
+  s->dtype = dtype;
+}
 fac_tensor* state_tensor(State* s, fac_dtype dtype) {
   if (s->tensor && s->dtype == dtype) return s->tensor;
   state_memory(s);
-  if (s->tensor) api().free(s->tensor);
-  s->tensor = nullptr;
-  s->tensor = lent(s->block, dtype);
-  s->dtype = dtype;
+  state_set(s, lent(s->block, dtype), dtype);
   return s->tensor;
 }
 }  // namespace ocl

@@ -253,7 +253,8 @@ static int64_t register_all(bool foreach) {
     using K = c10::DispatchKey;
     // decomposed by torch although its backward is not, or better kept whole
     bool keep = name.name == "aten::native_layer_norm" || name.name == "aten::native_group_norm" ||
-      name.name == "aten::conj_physical" || name.name == "aten::conj_physical_";  // their default kernel calls a DispatchStub that has no entry for this device
+      name.name == "aten::conj_physical" || name.name == "aten::conj_physical_" ||
+      name.name == "aten::ldexp" || name.name == "aten::ldexp_";  // their default kernel calls a DispatchStub that has no entry for this device
     bool fe = keep || foreach && name.name.rfind("aten::_foreach_", 0) == 0;
     if (op->hasKernelForDispatchKey(K::CompositeImplicitAutograd) || op->hasKernelForDispatchKey(K::PrivateUse1)) continue;
     if (op->hasKernelForDispatchKey(K::CompositeExplicitAutograd) && !fe && name.name != "aten::convolution_overrideable" && name.name != "aten::convolution_backward_overrideable") continue;
