@@ -8,11 +8,15 @@ enum { TEXTS = 4 };
 
 typedef struct Studio {
     fac_studio *studio; /* NULL: closed */
+    int users;          /* calls of other threads that are under way; the last one closes it */
+    bool closing;       /* nobody begins any more */
     char *text[TEXTS];  /* of its options, which live as long as it does */
 } Studio;
 
 static void end(Studio *s) {
     fac_studio *studio = s->studio;
+    s->closing = true;
+    if (s->users) return;
     s->studio = NULL;
     Py_BEGIN_ALLOW_THREADS fac_studio_close(studio);
     Py_END_ALLOW_THREADS
@@ -28,7 +32,7 @@ static void release(PyObject *capsule) {
 
 static Studio *studio_of(PyObject *capsule) {
     Studio *s = PyCapsule_GetPointer(capsule, mark);
-    if (s && s->studio) return s;
+    if (s && s->studio && !s->closing) return s;
     if (s) PyErr_SetString(PyExc_ValueError, "this studio was closed");
     return NULL;
 }
@@ -112,9 +116,11 @@ static PyObject *studio_weights(PyObject *module, PyObject *args) {
     if (!s || !py_strings(list, names, &n)) return NULL;
     fac_tensor **of = py_operands(tensors, n, false);
     if (!of) return NULL;
+    s->users++;
     PY_WORK_BEGIN
     status = fac_studio_weights(s->studio, n, names, of, &err);
     PY_WORK_END(status)
+    if (!--s->users && s->closing) end(s);
     py_operands_drop(of, n);
     if (status) return py_raise(&err);
     Py_RETURN_NONE;

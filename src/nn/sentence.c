@@ -21,7 +21,7 @@ static fac_sentence_net complete(const fac_sentence_net *s) {
     if (!full.dim) full.dim = DIM;
     if (!full.filters) full.filters = FILTERS;
     if (full.dropout < 0) full.dropout = usual_dropout;
-    if (full.n) return full;
+    if (full.n > 0) return full;
     full.n = USUAL_WIDTHS;
     memcpy(full.width, usual_widths, sizeof usual_widths);
     return full;
@@ -100,6 +100,22 @@ void fac_sentence_text(const fac_sentence_net *s, char *to, size_t size) {
 
 /* ---- networks ---- */
 
+/* Whoever fills the struct by hand may have gone beyond what the text allows. */
+static bool in_bounds(const fac_sentence_net *s) {
+    bool good = s->n <= FAC_SENTENCE_WIDTHS && s->filters >= 1 &&
+                s->filters <= FAC_SENTENCE_FILTERS && s->dim >= 1 && s->dropout <= 0.95;
+    for (int k = 0; good && k < s->n; k++)
+        good = s->width[k] >= 1 && s->width[k] <= FAC_SENTENCE_WIDEST;
+    return good;
+}
+
+static fac_value *out_of_bounds(fac_value *tokens) {
+    return fac_fail_graph(fac_value_graph(tokens), FAC_E_ARGUMENT,
+                          "a network for sentences has 1 to %d filters of at most %d widths from 1 "
+                          "to %d words, vectors of 1 number or more, a dropout of at most 0.95",
+                          FAC_SENTENCE_FILTERS, FAC_SENTENCE_WIDTHS, FAC_SENTENCE_WIDEST);
+}
+
 static fac_value *vectors(fac_value *tokens, int64_t words, const fac_sentence_net *s) {
     const fac_nn_embedding_opts o = { .padding = true,
                                       .padding_idx = FAC_PAD,
@@ -132,6 +148,7 @@ static int widest(const fac_sentence_net *s) {
 fac_value *fac_nn_sentence_cnn(fac_value *tokens, int64_t words, const fac_sentence_net *net,
                                int outputs) {
     const fac_sentence_net s = complete(net);
+    if (!in_bounds(&s)) return out_of_bounds(tokens);
     fac_graph *g = fac_value_graph(tokens);
     const int64_t most = widest(&s);
     fac_value *x = vectors(tokens, words, &s), *found[FAC_SENTENCE_WIDTHS + 1];
@@ -152,6 +169,7 @@ fac_value *fac_nn_sentence_cnn(fac_value *tokens, int64_t words, const fac_sente
 fac_value *fac_nn_sentence_lstm(fac_value *tokens, int64_t words, const fac_sentence_net *net,
                                 int outputs) {
     const fac_sentence_net s = complete(net);
+    if (!in_bounds(&s)) return out_of_bounds(tokens);
     const fac_nn_recurrent_opts o = { .bidirectional = true,
                                       .batch_first = true,
                                       .lengths = word_count(tokens) };

@@ -20,8 +20,9 @@ fac_status fac_model_gradients(fac_graph *g, fac_error *err) {
     if (!n || fac_value_type(y).dtype != FAC_F32)
         return fac_raise(err, FAC_E_UNSUPPORTED,
                          "gradients are of parameters, by a first output of f32");
-    fac_value **of = fac_alloc(2 * (size_t)n, sizeof(fac_value *)), **slope = of + n;
+    fac_value **of = fac_alloc(2 * (size_t)n, sizeof(fac_value *));
     if (!of) return fac_raise_memory(err, "gradients");
+    fac_value **slope = of + n;
     for (int k = 0; k < n; k++) of[k] = fac_graph_param(g, k);
     fac_value *loss = loss_of(y);
     fac_grad(loss, n, of, slope);

@@ -129,12 +129,35 @@ static void an_lstm_ends_with_its_sentence(void **state) {
     fac_device_free(device);
 }
 
+static void a_struct_beyond_its_bounds_is_refused(void **state) {
+    static const fac_sentence_net bad[] = { { .n = FAC_SENTENCE_WIDTHS + 1 },
+                                            { .n = 1, .width = { 0 } },
+                                            { .n = 1, .width = { FAC_SENTENCE_WIDEST + 1 } },
+                                            { .filters = -1 },
+                                            { .filters = FAC_SENTENCE_FILTERS + 1 },
+                                            { .dim = -1 },
+                                            { .dropout = 1.5 } };
+    (void)state;
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+        for (int lstm = 0; lstm < 2; lstm++) {
+            fac_graph *g = fac_graph_new();
+            fac_value *tokens = fac_input(g, "tokens", FAC_I64, fac_shape(2, 3));
+            fac_output(g, "y",
+                       lstm ? fac_nn_sentence_lstm(tokens, 10, &bad[k], 2)
+                            : fac_nn_sentence_cnn(tokens, 10, &bad[k], 2));
+            assert_int_equal(fac_graph_check(g, &err), FAC_E_ARGUMENT);
+            assert_non_null(strstr(err.text, "sentences"));
+            fac_graph_free(g);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_comes_back),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(padding_says_nothing),
         cmocka_unit_test(an_lstm_ends_with_its_sentence),
+        cmocka_unit_test(a_struct_beyond_its_bounds_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
