@@ -60,8 +60,10 @@ refuse 1 "of another model or optimizer" toy:xor --resume "$dir/whole" --optimiz
 quantized="--threads 1 --quantize lq:w2a2 --quantize fc3=lq:w1a2 --epochs 2 --json"
 "$facula" train toy:xor --weights "$dir/whole" $quantized --out "$dir/small" > /dev/null || bad "--quantize"
 "$facula" train toy:xor --weights "$dir/small" $quantized --out "$dir/smaller" > /dev/null || bad "--weights of few bits"
-case $("$facula" evaluate "$dir/small" --against "$dir/small/model.onnx" --json | tr -d ' \t\n') in
-*'"same_answers":50,"largest_difference":0,'*) ;; *) bad "evaluate of few bits" ;; esac
+# how the last sums are rounded is the processor's affair
+"$facula" evaluate "$dir/small" --against "$dir/small/model.onnx" --json | tr -d ' \t\n' | tr ',' '\n' | awk -F: '
+    /"same_answers"/ { same = $2 } /"largest_difference"/ { off = $2; told = 1 }
+    END { exit !(same == 50 && told && off < 1e-6) }' || bad "evaluate of few bits"
 case $("$facula" evaluate "$dir/small" --against "$dir/small/model.fac" --json | tr -d ' \t\n') in
 *'"same_answers":50,'*) ;; *) bad "evaluate of packed bits" ;; esac
 "$facula" pack "$dir/small/model.onnx" -o "$dir/again.fac" > "$dir/packed" || bad "pack"
