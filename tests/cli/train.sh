@@ -60,7 +60,7 @@ refuse 1 "of another model or optimizer" toy:xor --resume "$dir/whole" --optimiz
 quantized="--threads 1 --quantize lq:w2a2 --quantize fc3=lq:w1a2 --epochs 2 --json"
 "$facula" train toy:xor --weights "$dir/whole" $quantized --out "$dir/small" > /dev/null || bad "--quantize"
 "$facula" train toy:xor --weights "$dir/small" $quantized --out "$dir/smaller" > /dev/null || bad "--weights of few bits"
-# how the last sums are rounded is the processor's affair
+# on AVX2 the two differ by 9.5e-7, one rounding of answers near 8
 "$facula" evaluate "$dir/small" --against "$dir/small/model.onnx" --json | tr -d ' \t\n' | tr ',' '\n' | awk -F: '
     /"same_answers"/ { same = $2 } /"largest_difference"/ { off = $2; told = 1 }
     END { exit !(same == 50 && told && off < 1e-6) }' || bad "evaluate of few bits"
