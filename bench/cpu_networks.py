@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-from timing import fork_join_us
+from timing import fork_join_us, onnxruntime_session
 
 NETWORKS = ["alexnet", "resnet18", "resnet50", "vgg16", "mobilenet_v2", "googlenet"]
 
@@ -73,11 +73,7 @@ class OnnxRuntime:
     name = "ONNX Runtime"
 
     def __init__(self, path, threads, batch):
-        import onnxruntime
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 3
-        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self.session = onnxruntime_session(path, threads)
         self.feed, self.fits = inputs(path, [(i.name, i.shape) for i in self.session.get_inputs()], batch)
 
     def run(self):

@@ -11,7 +11,6 @@ import time
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import timing
@@ -75,9 +74,7 @@ def rival(session, feed, seconds):
 
 
 def compare(name, path, shape, a):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = a.threads
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = timing.onnxruntime_session(path, a.threads)
     theirs, ours = [], []
     for _ in range(a.rounds):
         theirs.append(rival(session, {"x": drawn(*shape)}, a.seconds))

@@ -11,7 +11,6 @@ import tempfile
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -58,9 +57,7 @@ def product(rows, depth, width, folder):
 
 
 def compare(what, path, shape, a):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = a.threads
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = timing.onnxruntime_session(path, a.threads)
     feed = {session.get_inputs()[0].name: np.random.default_rng(2).normal(size=shape).astype("f")}
     theirs, ours = [], []
     for _ in range(a.rounds):

@@ -33,6 +33,15 @@ def rival_ms(call, seconds, wait=None, warm=1):
     return statistics.median(times)
 
 
+def onnxruntime_session(path, threads):
+    """ONNX Runtime's own CPU session of a file, on so many threads; it is silent."""
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
 def peaks(facula, threads):
     """What the processor can do, by `facula peaks`."""
     command = [facula, "peaks", "--json", "--threads", str(threads)]
