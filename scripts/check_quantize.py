@@ -16,9 +16,8 @@ import tempfile
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 
-from check_quantized import draw, network, unit
+from check_quantized import draw, network, session_of, unit
 
 WAYS = [
     ("int8:static",), ("int8:static", "--calibrate", "percentile"),
@@ -66,7 +65,7 @@ def decibels(x, y):
 
 def check(facula, path, way, folder, least):
     """None, or what is wrong; and the signal to error."""
-    floats = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    floats = session_of(path)
     data, out = os.path.join(folder, "data"), os.path.join(folder, "quantized.onnx")
     samples(floats, data)
     command = [facula, "quantize", path, "--scheme", way[0], "--data", data, "-o", out, "--json"]
@@ -78,7 +77,7 @@ def check(facula, path, way, folder, least):
     if not any(not layer["float"] for layer in json.loads(made.stdout)["layers"]):
         return "no layer in integers", 0
     onnx.checker.check_model(out)
-    session = ort.InferenceSession(out, providers=["CPUExecutionProvider"])
+    session = session_of(out)
     feeds = {i.name: drawn(i, 77) for i in session.get_inputs()}
     first = session.get_outputs()[0].name
     want = session.run([first], feeds)[0]
