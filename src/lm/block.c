@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "facula/nn.h"
 #include "lm/build.h"
+#include "ops/attention.h"
 
 typedef fac_lm_building build;
 
@@ -44,8 +45,11 @@ static fac_value *need(build *b, fac_value *have, const char *name) {
     return NULL;
 }
 
+/* Not while texts are written, whatever the model is for. */
+static bool drops(const build *b, double ratio) { return b->m->trains && !b->caches && ratio > 0; }
+
 static fac_value *dropped(build *b, fac_value *x, double ratio) {
-    return b->m->trains && ratio > 0 ? fac_nn_dropout(x, ratio) : x;
+    return drops(b, ratio) ? fac_nn_dropout(x, ratio) : x;
 }
 
 /* One of the two matrices of an adapter; NULL: the layer has none. */
@@ -134,6 +138,18 @@ static fac_value *cached(build *b, fac_value *rows, int which) {
     return next;
 }
 
+/* With probabilities that are dropped, as nanoGPT does.  They lie within the op: in training its
+ * output `scores` gives them, and a product of its own follows. */
+static fac_value *thinned(build *b, fac_value *q, fac_value *k, fac_value *v,
+                          fac_attention_opts o) {
+    const fac_lm_config *c = b->c;
+    o.scores = FAC_SCORES_SOFTMAX;
+    fac_value *p = fac_value_other(fac_attention(q, k, v, NULL, NULL, NULL, NULL, &o), 3);
+    fac_value *rows = by_heads(v, c->kv_heads, c->head);
+    fac_value *y = fac_attention_product(dropped(b, p, b->m->dropout), rows);
+    return fac_reshape(fac_transpose(y, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
+}
+
 static fac_value *attention(build *b, fac_value *x) {
     const fac_lm_config *c = b->c;
     const int64_t wide = c->heads * c->head, narrow = c->kv_heads * c->head;
@@ -162,7 +178,9 @@ static fac_value *attention(build *b, fac_value *x) {
                                    .softcap = c->cap,
                                    .causal = true,
                                    .window = is_local(b) ? c->window : 0 };
-    fac_value *y = fac_attention(q, k, v, NULL, NULL, NULL, b->lengths, &o);
+    fac_value *y = drops(b, b->m->dropout)
+                       ? thinned(b, q, k, v, o)
+                       : fac_attention(q, k, v, NULL, NULL, NULL, b->lengths, &o);
     return dropped(b, fac_lm_linear(b, y, "blk.%d.attn_output"), b->m->dropout);
 }
 
