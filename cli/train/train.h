@@ -13,7 +13,7 @@ typedef struct train_options {
     long rate, mels;
     double seconds, mask;
     const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard,
-        *precision, *glove;
+        *precision, *glove, *rest;
     long epochs, batch, accumulate, seed, warmup, patience, evaluate_every;
     double lr, momentum, weight_decay, label_smoothing, clip, clip_value, ema, gamma;
     bool nesterov, spare_vectors;

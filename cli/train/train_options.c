@@ -18,6 +18,9 @@ const option train_rows[] = {
       "layers of few bits, such as lq:w1a2; or "
       "'conv2*=lq:w2a2' for layers of\n"
       "                             these names; may be repeated, see below" },
+    { "--rest", OPTION_TEXT, &O.rest, "int8|float",
+      "of model.fac and model.onnx: weights of layers that --quantize leaves; default\n"
+      "                             float" },
     { "--freeze", OPTION_LIST, &O.freeze, "PATTERN",
       "parameters that stay as they are: 'conv1.*'; may be repeated" },
     { "--epochs", OPTION_INT, &O.epochs, "N", "how often over all samples", OPTION_COUNT },
@@ -131,7 +134,10 @@ bool train_recorded(const option *o) {
 /* What is wrong with the numbers, or NULL. */
 const char *train_wrong(const train_options *o) {
     numerics how;
+    bool bytes;
     if (!precision_parse(o->precision, &how)) return "--precision is " PRECISION_NAMES;
+    if (!rest_chosen(o->rest, &bytes)) return "--rest is int8 or float";
+    if (o->rest && !o->quantize.n) return "--rest goes with --quantize";
     for (int i = 0; i < o->quantize.n; i++) {
         const char *wrong = fac_quantizing_wrong(o->quantize.at[i]);
         if (wrong) return wrong;
