@@ -57,7 +57,7 @@ typedef struct points {
     points_update updates[2 * FAC_MLP_LAYERS + 2];
     bool measure, measured; /* the next step measures updates; one did */
     int64_t paneled;
-    fac_error stopped; /* why a training could not go on */
+    fac_error stopped, unseen; /* why a training could not go on, why nothing could be shown */
 } points;
 
 /* points_setup.c */

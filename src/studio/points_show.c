@@ -106,7 +106,7 @@ static void put_weights(points *p, frames *to) {
 /* ---- numbers ---- */
 
 static void write_confusion(const points *p, const fac_tensor *at_points, bool test, fac_text *to) {
-    const float *x = fac_tensor_data(at_points);
+    const float *x = at_points ? fac_tensor_data(at_points) : NULL;
     int64_t counts[2][2] = { { 0 } };
     const int64_t first = test ? p->all.count - p->test.count : 0,
                   end = test ? p->all.count : p->train.count;
@@ -118,7 +118,7 @@ static void write_confusion(const points *p, const fac_tensor *at_points, bool t
 /* Neurons after a relu that are 0 for all points; -1 where the activation has no such place. */
 static void write_dead(const points *p, fac_tensor *const *largest, fac_text *to) {
     const bool relu = !strcmp(p->setup.net.activation, "relu");
-    for (int k = 0; k < p->setup.net.n; k++) {
+    for (int k = 0; k < p->setup.net.n && largest[k]; k++) {
         const float *x = fac_tensor_data(largest[k]);
         const fac_type type = fac_tensor_type(largest[k]);
         int64_t dead = 0;
@@ -159,7 +159,8 @@ static void put_state(points *p, fac_tensor *const *at_points, frames *to) {
     fac_text_add(&t, "[");
     write_dead(p, at_points + 1 + p->setup.net.n, &t);
     fac_text_add(&t, "]");
-    if (p->stopped.status) fac_json_put_pair_text(&t, "stopped", p->stopped.text);
+    const fac_error *why = p->stopped.status ? &p->stopped : &p->unseen;
+    if (why->status) fac_json_put_pair_text(&t, "stopped", why->text);
     fac_text_add(&t, "}");
     fac_frames_put(to, FRAME_STATE, &t);
 }
@@ -232,10 +233,11 @@ static void put_panels(points *p, frames *to) {
 
 static fac_status look(points *p, fac_tensor **boundary, fac_tensor **coarse, fac_tensor **at) {
     fac_status status = FAC_OK;
+    p->unseen = (fac_error){ 0 };
     for (int k = 0; k < POINTS_SLICES && !status; k++)
-        status = fac_program_run(p->boundary, &p->grid[k], &boundary[k], &p->stopped);
-    if (!status) status = fac_program_run(p->looker, &p->coarse, coarse, &p->stopped);
-    return status ? status : fac_program_run(p->looker, &p->points, at, &p->stopped);
+        status = fac_program_run(p->boundary, &p->grid[k], &boundary[k], &p->unseen);
+    if (!status) status = fac_program_run(p->looker, &p->coarse, coarse, &p->unseen);
+    return status ? status : fac_program_run(p->looker, &p->points, at, &p->unseen);
 }
 
 void fac_points_show(void *self, frames *to) {
@@ -243,11 +245,11 @@ void fac_points_show(void *self, frames *to) {
     fac_tensor *boundary[POINTS_SLICES] = { NULL };
     fac_tensor *coarse[OUTPUTS] = { NULL }, *at[OUTPUTS] = { NULL };
     if (!p->dirty && !p->fresh_setup) return;
-    p->dirty = false;
     const fac_status status = look(p, boundary, coarse, at);
+    p->dirty = status != FAC_OK; /* then again, until it is seen */
     if (p->fresh_setup) put_setup(p, to);
+    put_state(p, at, to);
     if (!status) {
-        put_state(p, at, to);
         put_boundary(p, boundary, at[0], to);
         put_neurons(p, coarse + 1, to);
         put_weights(p, to);
