@@ -172,6 +172,10 @@ int model_load(const char *path, const char *weights, const list *shapes, long s
  * facula/onnx.h). */
 int model_look(const char *path, const char *weights, const list *shapes, long seed, model *out);
 void model_free(model *m);
+/* --rest: what weights become that a scheme of few bits leaves; false: neither int8 nor float. */
+bool rest_chosen(const char *text, bool *bytes);
+/* Such weights as bytes, in a copy that takes the place of *g. */
+int with_byte_weights(fac_graph **g);
 /* "1x3x224x224" */
 bool dims_parse(const char *text, fac_dims *out);
 /* The same of a type; "unknown" when it is. */

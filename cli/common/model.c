@@ -288,3 +288,19 @@ void model_free(model *m) {
     fac_weights_free(m->weights);
     *m = (model){ 0 };
 }
+
+/* ---- of few bits ---- */
+
+bool rest_chosen(const char *text, bool *bytes) {
+    *bytes = text && !strcmp(text, "int8");
+    return !text || *bytes || !strcmp(text, "float");
+}
+
+int with_byte_weights(fac_graph **g) {
+    fac_error err = { 0 };
+    fac_graph *made;
+    if (fac_graph_byte_weights(*g, NULL, &made, &err)) return fail(&err);
+    fac_graph_free(*g);
+    *g = made;
+    return EXIT_OK;
+}

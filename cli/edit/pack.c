@@ -4,10 +4,12 @@
 #include "json.h"
 
 static struct {
-    const char *output;
+    const char *output, *rest;
     bool json;
 } o;
 static const option options[] = { { "-o", OPTION_OUT, &o.output, "FILE.fac", "where to" },
+                                  { "--rest", OPTION_TEXT, &o.rest, "int8|float",
+                                    "weights of layers without levels; default float" },
                                   { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
                                   { 0 } };
 
@@ -35,7 +37,11 @@ static int run(list args) {
     model m = { 0 };
     if (args.n != 1) return usage_error(verb_find("pack"), "which model?");
     if (!o.output) return usage_error(verb_find("pack"), "-o FILE.fac: where to?");
+    bool bytes;
+    if (!rest_chosen(o.rest, &bytes))
+        return usage_error(verb_find("pack"), "--rest is int8 or float, not \"%s\"", o.rest);
     int code = model_load(args.at[0], NULL, NULL, 0, &m);
+    if (!code && bytes) code = with_byte_weights(&m.graph);
     if (!code && fac_packed_save(m.graph, o.output, &p, &err)) code = fail(&err);
     model_free(&m);
     if (code) return code;

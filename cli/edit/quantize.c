@@ -9,7 +9,7 @@
 #include "text/quantize_gguf.h"
 
 static struct {
-    const char *scheme, *out, *data, *set, *calibrate, *activations, *histograms;
+    const char *scheme, *out, *data, *set, *calibrate, *activations, *histograms, *rest;
     list keep;
     long samples, opset;
     double percentile;
@@ -37,6 +37,8 @@ static const option options[] = {
       "one scale for a weight instead of one for each output channel" },
     { "--reduce-range", OPTION_FLAG, &o.reduce_range, NULL,
       "weights of 7 bits, for other runtimes on processors without VNNI" },
+    { "--rest", OPTION_TEXT, &o.rest, "int8|float",
+      "of lq:wWaA: weights of the first and the last layer; default float" },
     { "--sweep", OPTION_FLAG, &o.sweep, NULL,
       "of lq:wWaA: what each layer loses alone at 1 to 4 bits; -o FILE.svg or .png: a chart" },
     { "--histograms", OPTION_OUT, &o.histograms, "FILE",
@@ -68,6 +70,9 @@ static int understand(fac_integers *how) {
     static const char *const ways[] = { "minmax", "percentile", "entropy", NULL };
     static const char *const types[] = { "u8", "i8", NULL };
     int way, type;
+    bool bytes;
+    if (!rest_chosen(o.rest, &bytes))
+        return usage_error(self(), "--rest is int8 or float, not \"%s\"", o.rest);
     if (!chosen(o.calibrate, ways, &way))
         return usage_error(self(), "--calibrate is minmax, percentile or entropy, not \"%s\"",
                            o.calibrate);
@@ -80,6 +85,7 @@ static int understand(fac_integers *how) {
                            .percentile = o.percentile,
                            .is_signed = type == 1,
                            .per_tensor = o.per_tensor,
+                           .rest_int8 = bytes,
                            .reduce_range = o.reduce_range };
     return EXIT_OK;
 }
@@ -107,6 +113,8 @@ static int check(const list *args) {
                                    "--reduce-range go with the schemes of 8 bits");
     if (o.sweep && !is_learned())
         return usage_error(self(), "--sweep goes with scheme lq:wWaA, not %s", o.scheme);
+    if (o.rest && (o.sweep || !is_learned()))
+        return usage_error(self(), "--rest goes with scheme lq:wWaA and -o FILE");
     if (o.histograms && (o.sweep || !is_learned()))
         return usage_error(self(), "--histograms goes with scheme lq:wWaA and -o FILE");
     if (!is_learned() && to_packed())

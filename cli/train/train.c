@@ -26,6 +26,10 @@ static int save_packed(fac_graph **g) {
     fac_error err = { 0 };
     fac_graph *plain;
     char path[4096];
+    bool bytes;
+    rest_chosen(o->rest, &bytes);
+    const int code = bytes ? with_byte_weights(g) : EXIT_OK;
+    if (code) return code;
     snprintf(path, sizeof path, "%s/model.fac", o->out);
     fac_status status = fac_packed_save(*g, path, NULL, &err);
     if (status && status != FAC_E_ARGUMENT) return fail(&err);

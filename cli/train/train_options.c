@@ -18,6 +18,9 @@ const option train_rows[] = {
       "layers of few bits, such as lq:w1a2; or "
       "'conv2*=lq:w2a2' for layers of\n"
       "                             these names; may be repeated, see below" },
+    { "--rest", OPTION_TEXT, &O.rest, "int8|float",
+      "of model.fac and model.onnx: weights of layers that --quantize leaves; default\n"
+      "                             float" },
     { "--freeze", OPTION_LIST, &O.freeze, "PATTERN",
       "parameters that stay as they are: 'conv1.*'; may be repeated" },
     { "--epochs", OPTION_INT, &O.epochs, "N", "how often over all samples", OPTION_COUNT },
@@ -86,9 +89,13 @@ const option train_rows[] = {
       "[1, 1048576]" },
     { "--lora", OPTION_TEXT, &O.lora, "SPEC",
       "text: train adapters alone: r=8,alpha=16,dropout=0.05,q_proj,v_proj" },
+    { "--scheme", OPTION_TEXT, &O.scheme, "NAME",
+      "text: of a .gguf: what DIR/model.gguf has its weights in (q8_0, f16, ...);\n"
+      "                             default: as they were" },
     { "--steps", OPTION_INT, &O.steps, "N",
       "text: of the whole training; default 2000, or as --epochs says", OPTION_COUNT },
-    { "--dropout", OPTION_REAL, &O.dropout, "X", "text: of a new model; default 0", "[0, 1)" },
+    { "--dropout", OPTION_REAL, &O.dropout, "X",
+      "text: of a new model, its attention, too; default 0", "[0, 1)" },
     { "--beta2", OPTION_REAL, &O.beta2, "X",
       "adam, adamw, lion: of the second moment; default 0.999, text 0.99", "(0, 1)" },
     { "--test-batches", OPTION_INT, &O.test_batches, "N",
@@ -127,7 +134,10 @@ bool train_recorded(const option *o) {
 /* What is wrong with the numbers, or NULL. */
 const char *train_wrong(const train_options *o) {
     numerics how;
+    bool bytes;
     if (!precision_parse(o->precision, &how)) return "--precision is " PRECISION_NAMES;
+    if (!rest_chosen(o->rest, &bytes)) return "--rest is int8 or float";
+    if (o->rest && !o->quantize.n) return "--rest goes with --quantize";
     for (int i = 0; i < o->quantize.n; i++) {
         const char *wrong = fac_quantizing_wrong(o->quantize.at[i]);
         if (wrong) return wrong;

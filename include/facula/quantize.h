@@ -94,6 +94,13 @@ fac_status fac_graph_dequantize(const fac_graph *model, fac_graph **out, fac_err
  * Quant.  FAC_E_ARGUMENT: nothing in it is quantized to few bits. */
 fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *err);
 
+/* A copy for inference in which convolutions, linear layers and products that have weights of
+ * floats have weights of 8 bits: symmetric, one scale for each output channel, dequantized before
+ * they are used.  Weights of few levels stay as they are, since fac_packed_save makes bits of them.
+ * changed may be NULL: how many layers. */
+fac_status fac_graph_byte_weights(const fac_graph *model, int *changed, fac_graph **out,
+                                  fac_error *err);
+
 /* ---- trained models in integers
  * ----------------------------------------------------------------------------------
  * A calibrator takes a float model and a scheme, is shown samples, and gives a model that
@@ -130,6 +137,8 @@ typedef struct fac_integers {
     double percentile; /* within (50, 100]; 0: 99.999                                */
     bool is_signed;    /* activations are i8; else u8                                */
     bool per_tensor;   /* weights have one scale; else one for each output channel   */
+    bool rest_int8;    /* of lq:wWaA: the first and the last layer have weights of 8 bits,
+                          see fac_graph_byte_weights; else they stay floats      */
     bool reduce_range; /* weights of 7 bits, within +-64: for runtimes that add
                           u8 s8 products in 16 bits, which saturate, where there is
                           no VNNI; facula's kernels need it nowhere              */

@@ -80,9 +80,13 @@ def dequantize(model: Any) -> Model:
     return m.with_graph(_facula.dequantize(m.graph))
 
 
-def pack(model: Any, path: Any) -> Report:
-    """Writes a model with quantizers, weights as bits (safetensors); how many layers and bytes."""
-    return Report(_facula.packed_save(load(model).graph, os.fspath(path)))
+def pack(model: Any, path: Any, *, rest: str = "float") -> Report:
+    """Writes a model with quantizers, weights as bits (safetensors); how many layers and bytes.
+
+    rest          weights of layers without quantizers: float, or int8 with a scale for each output channel"""
+    if rest not in ("float", "int8"):
+        raise ValueError(f"rest is float or int8, not {rest}")
+    return Report(_facula.packed_save(load(model).graph, os.fspath(path), rest == "int8"))
 
 
 def unpack(path: Any, *, device: Any = None) -> Model:

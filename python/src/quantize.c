@@ -146,17 +146,21 @@ static PyObject *dequantize(PyObject *module, PyObject *graph) {
 static PyObject *packed_save(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *graph, *path;
-    if (!PyArg_ParseTuple(args, "O!O&:packed_save", py_graph_type, &graph, PyUnicode_FSConverter,
-                          &path))
+    int bytes;
+    if (!PyArg_ParseTuple(args, "O!O&p:packed_save", py_graph_type, &graph, PyUnicode_FSConverter,
+                          &path, &bytes))
         return NULL;
+    fac_graph *g = NULL;
     fac_packing p;
     fac_error err;
     fac_status status;
     const char *name = PyBytes_AsString(path);
     PY_WORK_BEGIN
-    status = fac_packed_save(graph_of(graph), name, &p, &err);
+    status = bytes ? fac_graph_byte_weights(graph_of(graph), NULL, &g, &err) : FAC_OK;
+    if (!status) status = fac_packed_save(g ? g : graph_of(graph), name, &p, &err);
     PY_WORK_END(status)
     Py_DECREF(path);
+    fac_graph_free(g);
     if (status) return py_raise(&err);
     return Py_BuildValue("{s:i,s:d,s:d}", "layers", p.layers, "bytes", p.bytes, "bytes_before",
                          p.bytes_before);
@@ -184,7 +188,7 @@ PyMethodDef py_quantize_methods[] = {
     { "integer_schemes", schemes, METH_NOARGS, "{scheme: one line about it}" },
     { "quantize", quantize, METH_VARARGS, "(graph, schemes, all): with quantizers of training." },
     { "dequantize", dequantize, METH_O, "(graph): weights as what they are quantized to." },
-    { "packed_save", packed_save, METH_VARARGS, "(graph, path): weights as bits." },
+    { "packed_save", packed_save, METH_VARARGS, "(graph, path, rest in 8 bits): weights as bits." },
     { "packed_load", packed_load, METH_VARARGS, "(path): such a file." },
     { 0 }
 };

@@ -44,7 +44,8 @@ static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value
     const bool conv = is_conv(n),
                last = FAC_IS(n, matmul) ||
                       (FAC_IS(n, gemm) && !((const fac_gemm_opts *)n->attrs)->trans_b);
-    if (n->nin > 3 || fac_bytes_weight_new(c, n, NULL, !conv && !last, &w, &c->wrong)) return false;
+    if (n->nin > 3 || fac_bytes_weight_new(&c->how, n, NULL, !conv && !last, &w, &c->wrong))
+        return false;
     emit(l, &w, to, in, out);
     l->is.weight_sqnr = w.sqnr;
     l->is.bytes = (double)fac_type_bytes(&(fac_type){ FAC_I8, n->in[1]->type.dims });

@@ -175,7 +175,7 @@ static fac_value *input(fac_calibrator *c, const fac_integer_work *l, fac_graph 
 
 /* ---- the scheme ---- */
 
-/* The first and the last layer with weights stay floats. */
+/* The first and the last layer with weights stay floats, or have weights of 8 bits. */
 static void plan(fac_calibrator *c) {
     fac_integer_work *first = NULL, *last = NULL;
     int left = 0;
@@ -184,11 +184,14 @@ static void plan(fac_calibrator *c) {
         if (!first) first = &c->layers[i];
         last = &c->layers[i];
     }
-    if (first) first->is.kept = true;
-    if (last) last->is.kept = true;
+    fac_integer_work *const ends[] = { first, last };
+    for (int k = 0; k < 2 && first; k++) {
+        ends[k]->bytes = c->how.rest_int8 && !ends[k]->is.kept;
+        if (!ends[k]->bytes) ends[k]->is.kept = true;
+    }
     for (int i = 0; i < c->nlayers; i++) {
         const fac_integer_work *l = &c->layers[i];
-        if (l->is.kept) continue;
+        if (l->is.kept || l->bytes) continue;
         fac_slot_of(c, l->node->in[0])->tallied = c->input_bits < FLOATS;
         left++;
     }
@@ -212,10 +215,21 @@ static fac_value *with_rows(const fac_node *n, fac_value *const in[]) {
     return y;
 }
 
+/* A layer that would be floats. */
+static bool put_bytes(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value *with[],
+                      fac_value *out[]) {
+    with[1] = fac_byte_weight(l->node, to, fac_weight_name(l), &l->is.weight_sqnr, &c->wrong);
+    if (!with[1]) return false;
+    l->is.bytes = l->is.bytes_before / (double)sizeof(float);
+    fac_node_copy(to, l->node, with, out);
+    return true;
+}
+
 static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value *const in[],
                 fac_value *out[]) {
     fac_value *with[3] = { in[0], NULL, l->node->nin > 2 ? in[2] : NULL };
     if (l->is.kept || l->node->nin > 3) return false;
+    if (l->bytes) return put_bytes(c, l, to, with, out);
     with[1] = weight(c, l, to, in[1]);
     if (with[1]) with[0] = input(c, l, to, in[0]);
     if (!with[0] || !with[1]) return false;

@@ -24,6 +24,7 @@ typedef struct fac_scheme_row fac_scheme_row;
 typedef struct fac_integer_work {
     const fac_node *node;
     fac_integer_layer is;
+    bool bytes;               /* of lq:wWaA: its weight is bytes, and nothing else */
     const fac_value *seen;    /* what later layers read of it */
     fac_tensor *float_result; /* of the sample at hand */
     double signal, error;
@@ -101,10 +102,13 @@ typedef struct fac_bytes_weight {
     fac_tensor *q, *scale, *zero;
     double sqnr;
 } fac_bytes_weight;
-/* The weight of n by c's choices; least (may be NULL): the smallest scale that row r may have;
+/* The weight of n as it is asked for; least (may be NULL): the smallest scale that row r may have;
  * turned: q is terms by rows. */
-fac_status fac_bytes_weight_new(const fac_calibrator *c, const fac_node *n, const double *least,
+fac_status fac_bytes_weight_new(const fac_integers *how, const fac_node *n, const double *least,
                                 bool turned, fac_bytes_weight *to, fac_error *err);
+/* byte_weights.c: the weight of n as bytes of scales for each row, dequantized; NULL: err. */
+fac_value *fac_byte_weight(const fac_node *n, fac_graph *to, const char *name, double *sqnr,
+                           fac_error *err);
 /* A `linear` of other than two dims, which ONNX has as a product with a weight that is turned. */
 bool fac_is_turned(const fac_node *n);
 void fac_bytes_weight_free(fac_bytes_weight *w);

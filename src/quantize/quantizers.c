@@ -8,8 +8,8 @@
 #include "facula/quantize.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
-#include "ops/basis.h"
 #include "passes/select.h"
+#include "quantize/leveled.h"
 
 /* Cells reach so many times as far as the largest level. */
 static const double reach = 1.5;
@@ -17,13 +17,13 @@ static const double reach = 1.5;
 typedef struct row {
     fac_quantizer_counts is;
     const fac_node *node;
-    int64_t axis;
-    bool positive;
+    fac_leveled of;
+    bool counted; /* of weights: in one run, they are the same in all */
 } row;
 
 struct fac_quantizers {
-    fac_graph *graph; /* for inference; its outputs are in[0] and in[1] of the quantizers that read
-                         what is computed */
+    fac_graph *graph; /* for inference; its outputs are the numbers and the basis of the quantizers
+                         that read what is computed */
     fac_device *device;
     fac_program *program;
     row *rows;
@@ -35,16 +35,9 @@ static fac_status no_memory(fac_error *err) { return fac_raise_memory(err, "coun
 
 /* ---- which there are ---- */
 
-static bool is_quantizer(const fac_node *n) {
-    return FAC_IS(n, quantize_basis) || FAC_IS(n, unpack_basis);
-}
+static bool is_stored(const fac_value *v) { return !v || v->tensor; }
 
-static bool is_stored(const fac_value *v) { return v->tensor != NULL; }
-
-/* Packed weights, or those that a quantizer reads as they are stored. */
-static bool has_weights(const row *r) { return is_stored(r->node->in[0]); }
-
-static bool is_computed(const row *r) { return !has_weights(r) || !is_stored(r->node->in[1]); }
+static bool is_computed(const row *r) { return !is_stored(r->of.x) || !is_stored(r->of.by); }
 
 /* The layer after it, on the way through what only moves numbers. */
 static const fac_node *reader_of(const fac_node *n) {
@@ -66,27 +59,31 @@ static fac_status name_of(fac_quantizers *q, row *r, fac_error *err) {
     return module ? FAC_OK : no_memory(err);
 }
 
+static fac_status add_row(fac_quantizers *q, const fac_node *n, const fac_leveled *of,
+                          fac_error *err) {
+    row *r = &q->rows[q->n++];
+    *r = (row){ .node = n, .of = *of };
+    r->is.bits = of->bits;
+    r->is.levels = 1 << of->bits;
+    r->is.filters = of->filters;
+    r->is.weights = of->x->time != FAC_RUN;
+    q->computed += is_computed(r);
+    return name_of(q, r, err);
+}
+
 static fac_status gather(fac_quantizers *q, fac_error *err) {
+    fac_leveled of;
+    fac_status status = FAC_OK;
     q->rows = fac_alloc((size_t)q->graph->nodes + 1, sizeof *q->rows);
-    if (!q->rows) return no_memory(err);
-    for (const fac_node *n = q->graph->first; n; n = n->next) {
-        if (!is_quantizer(n)) continue;
-        row *r = &q->rows[q->n++];
-        const fac_dims *basis = &n->in[1]->type.dims;
-        const bool packed = FAC_IS(n, unpack_basis);
-        const fac_basis_opts none = { 0 }, *o = packed ? &none : n->attrs;
-        *r = (row){ .node = n, .axis = o->axis, .positive = o->positive };
-        r->is.bits = (int)basis->d[0];
-        r->is.levels = 1 << r->is.bits;
-        r->is.filters = basis->n > 1 ? basis->d[1] : 0;
-        r->is.weights = has_weights(r);
-        FAC_TRY(name_of(q, r, err));
-        q->computed += is_computed(r);
-    }
-    if (q->n) return FAC_OK;
+    bool *live = fac_leveled_live(q->graph);
+    if (!q->rows || !live) status = no_memory(err);
+    for (const fac_node *n = q->graph->first; n && !status; n = n->next)
+        if (live[n->out[0]->id] && fac_leveled_of(n, &of)) status = add_row(q, n, &of, err);
+    fac_release(live);
+    if (status || q->n) return status;
     return fac_raise(err, FAC_E_ARGUMENT,
-                     "nothing in it has learned levels of 1 to %d bits: expected a model of "
-                     "scheme lq:wWaA, or a packed file",
+                     "nothing in it has levels of 1 to %d bits: expected a model with quantizers, "
+                     "such as those of scheme lq:wWaA, or a packed file",
                      FAC_BASIS_BITS);
 }
 
@@ -101,6 +98,7 @@ static void take_levels(row *r, const fac_basis *b, double unit, int64_t filters
     const double part = 1 / (unit * (double)filters);
     for (int k = 0; k < b->levels; k++) r->is.level[k] += b->level[k] * part;
     for (int k = 0; k + 1 < b->levels; k++) r->is.threshold[k] += b->threshold[k] * part;
+    if (r->of.kind == FAC_LEVELED_SIGNS) r->is.threshold[0] = 0;
 }
 
 static void begin(row *r) {
@@ -110,7 +108,7 @@ static void begin(row *r) {
 
 static void set_range(row *r, double most) {
     r->is.hi = reach * (most > 0 ? most : 1);
-    r->is.lo = r->positive ? 0 : -r->is.hi;
+    r->is.lo = r->of.positive ? 0 : -r->is.hi;
 }
 
 static void count_one(fac_quantizer_counts *q, double x) {
@@ -136,15 +134,23 @@ static void count_line(row *r, const fac_basis *b, double unit, const double *x,
     }
 }
 
-static void count(row *r, const fac_tensor *x, const fac_tensor *basis) {
-    const fac_dims d = fac_tensor_type(x).dims, v = fac_tensor_type(basis).dims;
-    const fac_basis_grid g = fac_basis_grid_of(&d, &v, r->axis);
+/* One row of numbers where there is one set of levels, in the other kinds than a basis too. */
+static fac_basis_grid grid_of(const row *r, const fac_dims *x, const fac_tensor *by) {
+    const fac_basis_grid one = { 1, 1, fac_dims_count(x), r->of.bits };
+    if (r->of.kind != FAC_LEVELED_BASIS) return one;
+    const fac_dims v = fac_tensor_type(by).dims;
+    return fac_basis_grid_of(x, &v, r->of.axis);
+}
+
+static void count(row *r, const fac_tensor *x, const fac_tensor *by) {
+    const fac_dims d = fac_tensor_type(x).dims;
+    const fac_basis_grid g = grid_of(r, &d, by);
     const bool single = r->node->out[0]->type.dtype != FAC_F64;
-    const double *numbers = fac_tensor_data(x), *at = fac_tensor_data(basis);
+    const double *numbers = fac_tensor_data(x), *at = by ? fac_tensor_data(by) : NULL;
     begin(r);
     for (int64_t c = 0; c < g.channels; c++) {
         fac_basis b;
-        fac_basis_of(at + c, g.channels, g.bits, r->positive, single, &b);
+        fac_leveled_levels(&r->of, at, c, single, &b);
         const double most = largest(&b), unit = r->is.filters && most > 0 ? most : 1;
         take_levels(r, &b, unit, g.channels);
         set_range(r, r->is.filters ? 1 : most);
@@ -179,12 +185,14 @@ static void count_packed(row *r, const fac_tensor *bits, const fac_tensor *basis
     }
 }
 
-static fac_status count_pair(row *r, const fac_tensor *x, const fac_tensor *basis, fac_error *err) {
-    const bool packed = FAC_IS(r->node, unpack_basis);
+static fac_status count_pair(row *r, const fac_tensor *x, const fac_tensor *by, fac_error *err) {
+    const bool packed = r->of.kind == FAC_LEVELED_PLANES;
     fac_tensor *numbers = NULL, *v = NULL;
+    if (r->is.weights && r->counted) return FAC_OK;
     fac_status status = fac_tensor_convert(x, packed ? FAC_U8 : FAC_F64, &numbers, err);
-    if (!status) status = fac_tensor_convert(basis, FAC_F64, &v, err);
+    if (!status && by) status = fac_tensor_convert(by, FAC_F64, &v, err);
     if (!status) (packed ? count_packed : count)(r, numbers, v);
+    r->counted = !status;
     fac_tensor_free(numbers);
     fac_tensor_free(v);
     return status;
@@ -193,13 +201,13 @@ static fac_status count_pair(row *r, const fac_tensor *x, const fac_tensor *basi
 /* Levels and cells before there are numbers, of a basis that is stored. */
 static fac_status lay_out(row *r, fac_error *err) {
     fac_tensor *v = NULL;
-    FAC_TRY(fac_tensor_convert(r->node->in[1]->tensor, FAC_F64, &v, err));
+    if (r->of.by) FAC_TRY(fac_tensor_convert(r->of.by->tensor, FAC_F64, &v, err));
     const bool single = r->node->out[0]->type.dtype != FAC_F64;
     const int64_t bases = r->is.filters ? r->is.filters : 1;
-    const double *at = fac_tensor_data(v);
+    const double *at = v ? fac_tensor_data(v) : NULL;
     for (int64_t c = 0; c < bases; c++) {
         fac_basis b;
-        fac_basis_of(at + c, bases, r->is.bits, r->positive, single, &b);
+        fac_leveled_levels(&r->of, at, c, single, &b);
         const double most = largest(&b);
         take_levels(r, &b, r->is.filters && most > 0 ? most : 1, bases);
         set_range(r, r->is.filters ? 1 : most);
@@ -210,16 +218,17 @@ static fac_status lay_out(row *r, fac_error *err) {
 
 /* ---- the calls ---- */
 
-/* A copy whose outputs are what the quantizers read: pairs of numbers and basis. */
+/* A copy whose outputs are what the quantizers read: numbers, and the basis where there is one. */
 static fac_status with_outputs(fac_quantizers *q, fac_error *err) {
     fac_graph *g = q->graph;
     g->noutputs = 0;
     for (int i = 0; i < q->n; i++) {
         const row *r = &q->rows[i];
-        for (int k = 0; k < 2 && is_computed(r); k++) {
+        const fac_value *const of[] = { r->of.x, r->of.by };
+        for (int k = 0; k < 2 && is_computed(r) && of[k]; k++) {
             const char *name = fac_arena_print(&q->memory, "quantizer.%d.%d", i, k);
             if (!name) return no_memory(err);
-            fac_output(g, name, r->node->in[k]);
+            fac_output(g, name, (fac_value *)(uintptr_t)of[k]);
         }
     }
     return fac_graph_check(g, err);
@@ -232,8 +241,8 @@ static fac_status open(fac_quantizers *q, const fac_graph *model, fac_error *err
     for (int i = 0; i < q->n; i++) {
         row *r = &q->rows[i];
         if (!is_computed(r))
-            FAC_TRY(count_pair(r, r->node->in[0]->tensor, r->node->in[1]->tensor, err));
-        else if (is_stored(r->node->in[1]))
+            FAC_TRY(count_pair(r, r->of.x->tensor, r->of.by ? r->of.by->tensor : NULL, err));
+        else if (is_stored(r->of.by))
             FAC_TRY(lay_out(r, err));
     }
     return with_outputs(q, err);
@@ -263,8 +272,8 @@ static fac_status run(fac_quantizers *q, fac_tensor *const in[], fac_tensor *out
     for (int i = 0; i < q->n; i++) {
         row *r = &q->rows[i];
         if (!is_computed(r)) continue;
-        FAC_TRY(count_pair(r, out[at], out[at + 1], err));
-        at += 2;
+        FAC_TRY(count_pair(r, out[at], r->of.by ? out[at + 1] : NULL, err));
+        at += r->of.by ? 2 : 1;
     }
     return FAC_OK;
 }

@@ -149,7 +149,7 @@ static fac_status parts_new(fac_calibrator *c, const fac_node *n, parts *p, fac_
         FAC_TRY(fac_tensor_convert(b->tensor, FAC_F32, &p->bias, err));
         FAC_TRY(smallest_scales(fac_tensor_data(p->bias), count, x, &p->least, err));
     }
-    FAC_TRY(fac_bytes_weight_new(c, n, p->least, fac_is_turned(n), &p->w, err));
+    FAC_TRY(fac_bytes_weight_new(&c->how, n, p->least, fac_is_turned(n), &p->w, err));
     if (!count) return FAC_OK;
     return bias_bytes(fac_tensor_data(p->bias), count, x, &p->w, &p->q, &p->scale, err);
 }

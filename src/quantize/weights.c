@@ -86,23 +86,23 @@ static double largest(const fac_rows *w, int64_t r) {
 }
 
 /* One scale for each row, or the same for all. */
-static void choose(const fac_calibrator *c, const fac_rows *w, const double *least, float *scale) {
-    const double levels = c->how.reduce_range ? 64 : 127;
+static void choose(const fac_integers *how, const fac_rows *w, const double *least, float *scale) {
+    const double levels = how->reduce_range ? 64 : 127;
     double most = 0;
     for (int64_t r = 0; r < w->rows; r++) {
         double s = largest(w, r) / levels;
         if (least && least[r] > s) s = least[r];
-        if (s < FLT_MIN) s = c->how.per_tensor ? 0 : 1;
+        if (s < FLT_MIN) s = how->per_tensor ? 0 : 1;
         scale[r] = (float)s;
         if (s > most) most = s;
     }
-    for (int64_t r = 0; r < w->rows && c->how.per_tensor; r++)
+    for (int64_t r = 0; r < w->rows && how->per_tensor; r++)
         scale[r] = (float)(most > 0 ? most : 1);
 }
 
-static double fill(const fac_calibrator *c, const fac_rows *w, const float *scale, bool turned,
+static double fill(const fac_integers *how, const fac_rows *w, const float *scale, bool turned,
                    int8_t *q) {
-    const float most = c->how.reduce_range ? 64 : 127;
+    const float most = how->reduce_range ? 64 : 127;
     double signal = 0, error = 0;
     for (int64_t r = 0; r < w->rows; r++)
         for (int64_t k = 0; k < w->terms; k++) {
@@ -117,30 +117,30 @@ static double fill(const fac_calibrator *c, const fac_rows *w, const float *scal
     return fac_decibels(signal, error);
 }
 
-static fac_status build(const fac_calibrator *c, const fac_rows *w, fac_dims dims, bool turned,
+static fac_status build(const fac_integers *how, const fac_rows *w, fac_dims dims, bool turned,
                         const double *least, fac_bytes_weight *to, fac_error *err) {
-    const fac_dims counts = c->how.per_tensor ? (fac_dims){ 0 } : fac_shape(w->rows);
+    const fac_dims counts = how->per_tensor ? (fac_dims){ 0 } : fac_shape(w->rows);
     fac_tensor *all;
     float *scale = fac_quantize_tensor(FAC_F32, fac_shape(w->rows), &all, err);
     if (!scale) return err->status;
-    choose(c, w, least, scale);
+    choose(how, w, least, scale);
     int8_t *q = fac_quantize_tensor(FAC_I8, dims, &to->q, err);
     float *part = q ? fac_quantize_tensor(FAC_F32, counts, &to->scale, err) : NULL;
     if (part && fac_quantize_tensor(FAC_I8, counts, &to->zero, err)) {
         memcpy(part, scale, (size_t)fac_dims_count(&counts) * sizeof *part);
-        to->sqnr = fill(c, w, scale, turned, q);
+        to->sqnr = fill(how, w, scale, turned, q);
     }
     fac_tensor_free(all);
     return to->zero ? FAC_OK : err->status;
 }
 
-fac_status fac_bytes_weight_new(const fac_calibrator *c, const fac_node *n, const double *least,
+fac_status fac_bytes_weight_new(const fac_integers *how, const fac_node *n, const double *least,
                                 bool turned, fac_bytes_weight *to, fac_error *err) {
     fac_rows w;
     *to = (fac_bytes_weight){ 0 };
     FAC_TRY(fac_rows_of(n, &w, err));
     const fac_dims dims = turned ? fac_shape(w.terms, w.rows) : n->in[1]->type.dims;
-    const fac_status status = build(c, &w, dims, turned, least, to, err);
+    const fac_status status = build(how, &w, dims, turned, least, to, err);
     fac_rows_free(&w);
     if (status) fac_bytes_weight_free(to);
     return status;

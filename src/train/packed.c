@@ -84,14 +84,19 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
     enum { IN_TEXT = 16 };
     (void)self;
     if (v->leaf != FAC_CONST || !v->tensor || fac_dims_count(&v->type.dims) <= IN_TEXT) return NULL;
-    const char *name = fac_graph_fresh(to, "constant");
+    const char *name = fac_graph_fresh(to, v->name ? v->name : "constant");
     return name ? fac_state(to, name, v->tensor)
                 : fac_graph_raise(to, FAC_E_NOMEM, "no memory for a name");
 }
 
-static double bytes_of(const fac_graph *g) {
+/* floats: of weights of 8 bits as many as they stand for. */
+static double bytes_of(const fac_graph *g, bool floats) {
     double bytes = 0;
-    for (size_t i = 0; i < g->nparams; i++) bytes += (double)fac_type_bytes(&g->params[i]->type);
+    for (size_t i = 0; i < g->nparams; i++) {
+        const fac_type *t = &g->params[i]->type;
+        const int times = floats && t->dtype == FAC_I8 ? (int)sizeof(float) : 1;
+        bytes += (double)fac_type_bytes(t) * times;
+    }
     return bytes;
 }
 
@@ -131,7 +136,7 @@ fac_status fac_packed_save(const fac_graph *model, const char *path, fac_packing
     FAC_TRY(fac_graph_usable(model, "fac_packed_save", err));
     FAC_TRY(form(model, &layers, &g, err));
     const fac_status status = save(g, path, err);
-    if (packing) *packing = (fac_packing){ layers, bytes_of(g), bytes_of(model) };
+    if (packing) *packing = (fac_packing){ layers, bytes_of(g, false), bytes_of(model, true) };
     fac_graph_free(g);
     return status;
 }

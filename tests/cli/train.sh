@@ -68,6 +68,11 @@ case $("$facula" evaluate "$dir/small" --against "$dir/small/model.fac" --json |
 *'"same_answers":50,'*) ;; *) bad "evaluate of packed bits" ;; esac
 "$facula" pack "$dir/small/model.onnx" -o "$dir/again.fac" > "$dir/packed" || bad "pack"
 grep -q "weights of 2 layers are bits" "$dir/packed" || bad "pack says $(cat "$dir/packed")"
+"$facula" pack "$dir/small/model.onnx" --rest int8 -o "$dir/bytes.fac" > /dev/null || bad "pack --rest int8"
+case $("$facula" evaluate "$dir/small" --against "$dir/bytes.fac" --json | tr -d ' \t\n') in
+*'"same_answers":50,'* | *'"same_answers":4'[5-9]','*) ;; *) bad "evaluate of bits and bytes" ;; esac
+"$facula" show "$dir/bytes.fac" | grep -q "i8\[" || bad "pack --rest int8 has no bytes"
+refuse 2 "int8 or float" toy:xor --quantize lq:w2a2 --rest f16
 "$facula" export "$dir/small/model.fac" -o "$dir/levels.onnx" > /dev/null || bad "export of packed bits"
 case $("$facula" evaluate "$dir/small" --against "$dir/levels.onnx" --json | tr -d ' \t\n') in
 *'"same_answers":50,'*) ;; *) bad "evaluate of exported bits" ;; esac

@@ -202,6 +202,75 @@ static void factors_of_signs_go_along(void **state) {
     fac_graph_free(g);
 }
 
+/* ---- norms after linear layers ---- */
+
+/* The results of a text by what it becomes, and by reference kernels in floats. */
+static void as_in_floats(const char *text, fac_dims d, float most) {
+    fac_graph *g;
+    fac_error err = { 0 };
+    fac_tensor *x, *y[2] = { NULL };
+    uint64_t s = seed;
+    FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    if (fac_graph_read(f, &g, &err)) fail_msg("%s", err.text);
+    fclose(f);
+    for (int k = 0; k < fac_graph_params(g); k++)
+        fill(fac_value_tensor(fac_graph_param(g, k)), &s, 1, 5);
+    assert_int_equal(fac_tensor_new(NULL, FAC_F32, d, &x, NULL), FAC_OK);
+    fill(x, &s, -3, 3);
+    for (int exact = 0; exact < 2; exact++) {
+        fac_program *p;
+        const fac_program_opts o = { .no_fuse = exact, .solver = exact ? "ref" : NULL };
+        if (fac_program_new(g, dev, &o, &p, &err) || fac_program_run(p, &x, &y[exact], &err))
+            fail_msg("%s", err.text);
+        fac_program_free(p);
+    }
+    const fac_dims to = fac_tensor_type(y[0]).dims;
+    const float *a = fac_tensor_data(y[0]), *b = fac_tensor_data(y[1]);
+    for (int64_t i = 0; i < fac_dims_count(&to); i++)
+        if (!(fabsf(a[i] - b[i]) <= most * (1 + fabsf(b[i]))))
+            fail_msg("[%lld] is %g, not %g:\n%s", (long long)i, (double)a[i], (double)b[i], text);
+    for (int k = 0; k < 2; k++) fac_tensor_free(y[k]);
+    fac_tensor_free(x);
+    fac_graph_free(g);
+}
+
+/* Rows of sequences have their positions where a norm has its channels, here as many as the layer
+ * has outputs: such a norm is none of the layer's. */
+static void norms_join_their_own_channels(void **state) {
+    (void)state;
+    static const struct {
+        const char *x, *norm;
+        int rank;
+        bool joins;
+    } nets[] = { { "f32[64,128]", "", 2, true },
+                 { "f32[2,64,128]", "", 3, false },
+                 { "f32[2,64,128]", "flat = reshape(y, i64{128, 64})\n", 2, true } };
+    for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {
+        char text[700];
+        fac_graph *g, *after;
+        fac_error err = { 0 };
+        snprintf(text, sizeof text,
+                 "input x %s\nparam w f32[64,128]\nparam v f32[1,64]\nparam u f32[2]\n"
+                 "param s f32[64]\nparam t f32[64]\nparam m f32[64]\nparam r f32[64]\n"
+                 "q = quantize_basis(x, u) positive\nl = quantize_basis(w, v)\n"
+                 "y = linear(q, l)\n%sz = batch_norm(%s, s, t, m, r) epsilon=0.001\n"
+                 "output z = z\n",
+                 nets[k].x, nets[k].norm, *nets[k].norm ? "flat" : "y");
+        FILE *f = fmemopen(text, strlen(text), "r");
+        if (fac_graph_read(f, &g, &err)) fail_msg("%s", err.text);
+        fclose(f);
+        if (fac_graph_after(g, dev, NULL, "sweep", &after, &err)) fail_msg("%s", err.text);
+        if (!strcmp(fac_cpu_of(dev)->bits->name, "popcount"))
+            assert_int_equal(count(after, "conv2d_basis("), 1);
+        if (count(after, "conv2d_basis(") && nets[k].joins)
+            assert_int_equal(count(after, "batch_norm("), 0);
+        fac_graph_free(after);
+        fac_graph_free(g);
+        const bool rows = strstr(nets[k].x, "[64");
+        as_in_floats(text, rows ? fac_shape(64, 128) : fac_shape(2, 64, 128), 1e-4f);
+    }
+}
+
 static int open_device(void **state) {
     (void)state;
     seed = fresh_seed();
@@ -217,6 +286,7 @@ int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(random_problems_are_exact),
                                         cmocka_unit_test(edges),
                                         cmocka_unit_test(networks_become_counts),
-                                        cmocka_unit_test(factors_of_signs_go_along) };
+                                        cmocka_unit_test(factors_of_signs_go_along),
+                                        cmocka_unit_test(norms_join_their_own_channels) };
     return cmocka_run_group_tests_name("bits", tests, open_device, close_device);
 }

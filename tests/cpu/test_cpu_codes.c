@@ -257,7 +257,7 @@ static void trained_networks_are_exact(void **state) {
     } nets[] = { { "lq:w1a1", 7, 6, 2, 4, 1 },
                  { "lq:w1a2", 7, 6, 2, 0, 1 },
                  { "lq:w2a2", 7, 6, 2, 0, 1 },
-                 { "xnor", 0, 0, 0, 0, 0 },
+                 { "xnor", 7, 8, 2, 5, 1 },
                  { "dorefa:w1a2", 7, 6, 2, 0, 1 } };
     const bool counts = !strcmp(fac_cpu_of(dev)->bits->name, "popcount");
     for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {

@@ -125,6 +125,39 @@ static void levels_of_weights_are_found(void **state) {
 }
 
 /* The best scale of signs is the mean of |w|. */
+/* Of rest_int8 the first and the last layer have bytes, but for those that are kept. */
+static void ends_may_be_bytes(void **state) {
+    (void)state;
+    static const char *const keep = "last";
+    for (int kept = 0; kept < 2; kept++) {
+        const fac_integers how = {
+            .scheme = "lq:w1a2", .rest_int8 = true, .nkeep = kept, .keep = &keep
+        };
+        fac_graph *g = network(2, true), *q;
+        fac_calibrator *c;
+        fac_tensor *x = sample();
+        int dequantized = 0;
+        OK(fac_calibrator_new(g, dev, &how, &c, &err));
+        OK(fac_calibrator_add(c, &x, &err));
+        OK(fac_calibrator_finish(c, &q, &err));
+        for (int k = 0; k < 4; k++) {
+            const fac_integer_layer *l = fac_calibrator_layer(c, k);
+            assert_int_equal(l->kept, k == 3 && kept);
+            if (k && k < 3) continue;
+            assert_true(l->bytes == l->bytes_before / (l->kept ? 1 : 4));
+            assert_true(l->kept || (l->weight_sqnr > 35 && l->weight_sqnr < 60));
+        }
+        for (const fac_node *n = q->first; n; n = n->next)
+            dequantized += FAC_IS(n, dequantize_linear) && n->in[0]->type.dtype == FAC_I8;
+        assert_int_equal(dequantized, 2 - kept);
+        assert_int_equal(quantizers(q, false), 2);
+        fac_tensor_free(x);
+        fac_graph_free(q);
+        fac_calibrator_free(c);
+        fac_graph_free(g);
+    }
+}
+
 static void one_bit_is_as_good_as_can_be(void **state) {
     (void)state;
     fac_calibrator *c;
@@ -340,6 +373,7 @@ static void bad_schemes_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_of_weights_are_found),
+        cmocka_unit_test(ends_may_be_bytes),
         cmocka_unit_test(one_bit_is_as_good_as_can_be),
         cmocka_unit_test(more_bits_lose_less),
         cmocka_unit_test(inputs_below_zero_stay_floats),

@@ -93,6 +93,35 @@ static void same_results(const char *scheme, const fac_graph *a, const fac_graph
             fail_msg("%s: %g and %g", scheme, (double)x[i], (double)y[i]);
 }
 
+static const fac_tensor *param_of(const fac_graph *g, const char *name) {
+    for (int k = 0; k < fac_graph_params(g); k++)
+        if (!strcmp(fac_value_name(fac_graph_param(g, k)), name))
+            return fac_value_tensor(fac_graph_param(g, k));
+    fail_msg("there is no %s", name);
+    return NULL;
+}
+
+/* Each weight is at most half a step away, and the largest of a row is 127 steps. */
+static void bytes_are_near(const fac_graph *floats, const fac_graph *bytes, const char *name,
+                           int rows, int terms) {
+    char text[2][32];
+    snprintf(text[0], sizeof text[0], "%s.int8", name);
+    snprintf(text[1], sizeof text[1], "%s.scale", name);
+    const float *w = fac_tensor_data(param_of(floats, name));
+    const float *scale = fac_tensor_data(param_of(bytes, text[1]));
+    const signed char *q = fac_tensor_data(param_of(bytes, text[0]));
+    for (int r = 0; r < rows; r++) {
+        int most = 0;
+        for (int k = 0; k < terms; k++) {
+            const int at = r * terms + k;
+            if (fabsf(w[at] - (float)q[at] * scale[r]) > 0.501f * scale[r])
+                fail_msg("%s[%d,%d] is %d", name, r, k, q[at]);
+            most = abs(q[at]) > most ? abs(q[at]) : most;
+        }
+        assert_int_equal(most, 127);
+    }
+}
+
 static const struct {
     const char *scheme;
     int layers, bits;
@@ -120,6 +149,36 @@ static void what_is_read_is_what_was_written(void **state) {
         assert_string_equal(fac_graph_note(back, "facula.test"), "a note \"of two\nlines\"");
         fac_graph_free(back);
         fac_graph_free(quiet);
+        fac_graph_free(g);
+    }
+}
+
+/* What quantizers leave has bytes in the file; the result is that of the copy in floats. */
+static void the_rest_may_be_bytes(void **state) {
+    (void)state;
+    static const char *const schemes[] = { "lq:w1a2", "xnor" };
+    for (int k = 0; k < 4; k++) {
+        fac_error err = { 0 };
+        fac_packing p;
+        fac_graph *g = network(schemes[k / 2]), *plain = NULL, *bytes, *back;
+        int changed = 0;
+        step(g);
+        if (k % 2 && fac_graph_dequantize(g, &plain, &err)) fail_msg("%s", err.text);
+        if (fac_graph_byte_weights(plain ? plain : g, &changed, &bytes, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(changed, 2);
+        if (fac_packed_save(bytes, path, &p, &err)) fail_msg("%s", err.text);
+        assert_int_equal(p.layers, 2);
+        const double bits = 2 * 40 * 40 * 9, rest = 40 * 9 + 3 * 40 * 72;
+        if (!plain) assert_true(p.bytes_before > 4 * (bits + rest)); /* else constants */
+        assert_true(p.bytes > bits / 8 + rest && p.bytes < bits / 8 + rest + 4000);
+        if (fac_packed_load(path, &back, &err)) fail_msg("%s", err.text);
+        same_results(schemes[k / 2], bytes, back);
+        bytes_are_near(g, back, "conv1.weight", 40, 9);
+        bytes_are_near(g, back, "fc.weight", 3, 40 * 72);
+        fac_graph_free(back);
+        fac_graph_free(bytes);
+        fac_graph_free(plain);
         fac_graph_free(g);
     }
 }
@@ -242,11 +301,12 @@ static void floats_have_nothing_to_pack(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read_is_what_was_written),
-        cmocka_unit_test(networks_without_quantizers_are_recognized),
-        cmocka_unit_test(qonnx_files_are_the_same_network),
-        cmocka_unit_test(other_files_are_refused), cmocka_unit_test(floats_have_nothing_to_pack)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_read_is_what_was_written),
+                                        cmocka_unit_test(the_rest_may_be_bytes),
+                                        cmocka_unit_test(
+                                            networks_without_quantizers_are_recognized),
+                                        cmocka_unit_test(qonnx_files_are_the_same_network),
+                                        cmocka_unit_test(other_files_are_refused),
+                                        cmocka_unit_test(floats_have_nothing_to_pack) };
     return cmocka_run_group_tests_name("packed", tests, begin, end);
 }
