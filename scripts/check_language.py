@@ -19,6 +19,16 @@ N = 23
 SMALL = dict(vocab_size=311, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=80,
              max_position_embeddings=128)
 WINDOWS = dict(sliding_window=7, attn_implementation="eager")
+CONTEXTS = {"phi3 short": 64}     # tokens that facula is asked for, where they decide something
+
+
+def phi3_longrope(original):
+    factors = dict(rope_type="longrope", rope_theta=10000.0, short_factor=[1.0, 1.05, 1.1, 1.2, 1.4, 1.8],
+                   long_factor=[1.0, 1.5, 2.0, 4.0, 8.0, 16.0])
+    return tf.Phi3Config(**SMALL, num_key_value_heads=2, pad_token_id=0, original_max_position_embeddings=original,
+                         rope_parameters=factors)
+
+
 FAMILIES = {
     "llama": lambda: tf.LlamaForCausalLM(tf.LlamaConfig(**SMALL, num_key_value_heads=2)),
     "llama 3": lambda: tf.LlamaForCausalLM(tf.LlamaConfig(
@@ -29,6 +39,11 @@ FAMILIES = {
     "qwen2": lambda: tf.Qwen2ForCausalLM(tf.Qwen2Config(**SMALL, num_key_value_heads=2)),
     "qwen3": lambda: tf.Qwen3ForCausalLM(tf.Qwen3Config(**SMALL, num_key_value_heads=2, head_dim=20)),
     "phi3": lambda: tf.Phi3ForCausalLM(tf.Phi3Config(**SMALL, num_key_value_heads=2, pad_token_id=0)),
+    "phi3 long": lambda: tf.Phi3ForCausalLM(phi3_longrope(16)),
+    "phi3 short": lambda: tf.Phi3ForCausalLM(phi3_longrope(64)),
+    "gpt_neo": lambda: tf.GPTNeoForCausalLM(tf.GPTNeoConfig(
+        vocab_size=311, hidden_size=48, num_layers=4, num_heads=4, max_position_embeddings=128, window_size=7,
+        attention_types=[[["global", "local"], 2]])),
     "gpt2": lambda: tf.GPT2LMHeadModel(tf.GPT2Config(vocab_size=311, n_positions=128, n_embd=48, n_layer=3, n_head=4)),
     "gpt_neox": lambda: tf.GPTNeoXForCausalLM(tf.GPTNeoXConfig(**SMALL, rotary_pct=0.5)),
     "gpt_neox serial": lambda: tf.GPTNeoXForCausalLM(tf.GPTNeoXConfig(**SMALL, rotary_pct=0.5, use_parallel_residual=False)),
@@ -37,6 +52,10 @@ FAMILIES = {
     "gemma3": lambda: tf.Gemma3ForCausalLM(tf.Gemma3TextConfig(**{**SMALL, "num_hidden_layers": 7}, **WINDOWS,
                                                                num_key_value_heads=2, head_dim=16)),
 }
+
+
+class Opts(ctypes.Structure):
+    _fields_ = [("context", ctypes.c_int64), ("slots", ctypes.c_int), ("precision", ctypes.c_int)]
 
 
 class Error(ctypes.Structure):
@@ -55,9 +74,9 @@ class Facula:
         if getattr(self.lib, name)(*args, ctypes.byref(self.error)):
             raise RuntimeError(f"{name}: {self.error.text.decode()}")
 
-    def model(self, path):
+    def model(self, path, context=0):
         m, s = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("fac_lm_load", path.encode(), self.device, None, ctypes.byref(m))
+        self.call("fac_lm_load", path.encode(), self.device, ctypes.byref(Opts(context)), ctypes.byref(m))
         self.call("fac_session_new", m, ctypes.byref(s))
         return m, s
 
@@ -88,7 +107,7 @@ def check(facula, name, make):
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         for chunk in (1, 3, N):
-            m, s = facula.model(folder)
+            m, s = facula.model(folder, CONTEXTS.get(name, 0))
             for at in range(0, N, chunk):
                 part = ids[0, at:at + chunk].tolist()
                 got = facula.feed(s, part, 311)

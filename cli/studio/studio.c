@@ -25,7 +25,9 @@ static const option options[] = {
     { "--device", OPTION_TEXT, &o.device, "NAME",
       "where the page Points begins: cpu (default) or opencl" },
     { "--threads", OPTION_INT, &o.threads, "N",
-      "of the cpu; default 1, which is fastest for small networks", "[1, 256]" },
+      "of the cpu; default 1, which is fastest for small networks; of the pages Images and Text "
+      "one a core",
+      "[1, 256]" },
     { 0 }
 };
 

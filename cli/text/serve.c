@@ -10,8 +10,8 @@ enum { PORT = 8080, GRACE = 10 }; /* seconds for answers under way, after the fi
 
 static struct {
     device_options on;
-    const char *host, *key, *cors, *name, *format, *tokenizer, *precision;
-    long port, slots, queue, context;
+    const char *host, *key, *cors, *name, *format, *tokenizer, *precision, *lora, *draft;
+    long port, slots, queue, context, lookup, guesses;
     bool verbose;
 } o = { .host = "127.0.0.1", .port = PORT, .slots = 4, .queue = 64 };
 
@@ -33,6 +33,16 @@ static const option options[] = {
       "format of the turns, or Jinja that is recognized as one, instead of the file's own" },
     { "--ctx-size", OPTION_INT, &o.context, "N",
       "tokens of a conversation; default: the model's, at most 4096", OPTION_TALLY },
+    { "--lora", OPTION_TEXT, &o.lora, "DIR",
+      "adapters as peft writes them, or of `facula train text --lora`" },
+    { "--lookup", OPTION_INT, &o.lookup, "N",
+      "while one answer is written alone: guess tokens from where the same last N were read "
+      "before, and check several at once (4)",
+      OPTION_COUNT },
+    { "--draft", OPTION_TEXT, &o.draft, "MODEL",
+      "guess them by a smaller model of the same tokens; the text stays the same" },
+    { "--guesses", OPTION_INT, &o.guesses, "N", "tokens guessed at once (7; of a draft 4)",
+      "[1, 7]" },
     { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE", "instead of the model's own" },
     { "--precision", OPTION_TEXT, &o.precision, "NAME",
       "highest: weights in blocks meet f32, not 8-bit activations" },
@@ -44,7 +54,7 @@ static const option options[] = {
 typedef struct served {
     fac_device *device;
     fac_tokenizer *tokens;
-    fac_lm *lm;
+    fac_lm *lm, *draft;
     char *name;
 } served;
 
@@ -70,9 +80,14 @@ static int load(const char *path, served *s) {
     if (!code) code = device_open(&o.on, &s->device);
     if (code) return code;
     const fac_lm_opts opts = { .context = o.context, .precision = precision.products };
+    const fac_lm_opts of_draft = { .precision = precision.products };
     if (fac_tokenizer_load(o.tokenizer ? o.tokenizer : path, &s->tokens, &err) ||
-        fac_lm_load(path, s->device, &opts, &s->lm, &err))
+        fac_lm_load(path, s->device, &opts, &s->lm, &err) ||
+        (o.lora && fac_lm_lora_load(s->lm, o.lora, &err)) ||
+        (o.draft && fac_lm_load(o.draft, s->device, &of_draft, &s->draft, &err)))
         return fail(&err);
+    if (fac_lm_encodes(s->lm) && (o.draft || o.lookup))
+        return fail_text("%s gives embeddings: there is no text to guess", path);
     s->name = name_of(path);
     return s->name ? EXIT_OK : fail_text("out of memory");
 }
@@ -101,6 +116,9 @@ static int answer(const served *s, const sigset_t *signals) {
         .format = o.format,
         .slots = (int)o.slots,
         .queue = (int)o.queue,
+        .draft = s->draft,
+        .lookup = (int)o.lookup,
+        .guesses = (int)o.guesses,
     };
     if (fac_serve_start(s->lm, s->tokens, &opts, &server, &err)) return fail(&err);
     const char *form =
@@ -123,6 +141,7 @@ static int serve(list args) {
     if (!code) code = load(args.at[0], &s);
     if (!code) code = answer(&s, &signals);
     fac_lm_free(s.lm);
+    fac_lm_free(s.draft);
     fac_tokenizer_free(s.tokens);
     fac_device_free(s.device);
     free(s.name);

@@ -20,6 +20,10 @@ static const double test_part = 0.1;
 
 bool lm_is_set(const char *set) { return !strcmp(set, "text"); }
 
+bool lm_writes_gguf(const train_options *o) {
+    return !lm_is_new(o) && !is_folder(o->model) && (!o->lora || o->merge);
+}
+
 bool lm_is_new(const train_options *o) {
     return !strncmp(o->model, "gpt:", 4) || !strncmp(o->model, "llama:", 6);
 }
@@ -32,7 +36,8 @@ void lm_list(void) {
         "                 --warmup 100 --schedule cosine (to a tenth of --lr) --steps 2000\n"
         "                 a model is gpt: or llama:LAYERSxHEADSxWIDTH, or a folder of Hugging\n"
         "                 Face, which is trained further: --lr 5e-5 --context 256 --batch 4\n"
-        "                 --weight-decay 0.01 --steps 200\n"
+        "                 --weight-decay 0.01 --steps 200; a .gguf becomes DIR/model.gguf,\n"
+        "                 in the types that it had or as --scheme says\n"
         "                 --lora r=8,alpha=16,q_proj,v_proj trains adapters of these layers alone\n"
         "                 (a .gguf will do, too): --lr 2e-4; `facula generate MODEL --lora DIR`\n"
         "                 FILE.jsonl with {\"messages\": [{\"role\", \"content\"}]} a line are\n"
@@ -51,6 +56,7 @@ static const char *wrong(const train_options *o) {
         return "--tokenizer is for a new model: this one has its own";
     if (o->dropout > 0 && !lm_is_new(o)) return "--dropout is for a new model";
     if (o->lora && lm_is_new(o)) return "--lora needs --model DIR or FILE.gguf, a model to adapt";
+    if (o->scheme && lm_is_new(o)) return "--scheme is for a model of a .gguf";
     if (o->merge && !o->lora) return "--merge is for the adapters of --lora";
     if (o->lora && o->freeze.n) return "--lora trains adapters alone: there is nothing to freeze";
     return NULL;
@@ -166,24 +172,23 @@ static int add_adapters(const train_options *o, train_job *j) {
     return fac_lm_lora_new(j->lm, &how, &err) ? fail(&err) : EXIT_OK;
 }
 
-/* A file has no settings of Hugging Face, so adapters are all that can be kept of its training. */
 static int old_model(train_options *o, train_job *j) {
     fac_error err = { 0 };
-    const bool there = !access(o->model, F_OK), folder = is_folder(o->model);
-    if (there && !folder && (!o->lora || o->merge))
-        return fail_text(
-            "--model %s: a file is trained with --lora and without --merge, for weights "
-            "are written as a folder of Hugging Face",
-            o->model);
+    const bool there = !access(o->model, F_OK);
     if (!there)
         return fail_text(
-            "--model %s: neither gpt:LAYERSxHEADSxWIDTH, llama:LAYERSxHEADSxWIDTH nor a "
-            "folder with config.json and weights",
+            "--model %s: neither gpt:LAYERSxHEADSxWIDTH, llama:LAYERSxHEADSxWIDTH, a .gguf "
+            "nor a folder with config.json and weights",
             o->model);
+    if (o->scheme && is_folder(o->model))
+        return usage_error(verb_find("train"),
+                           "--scheme is for a model of a .gguf: facula quantize writes others");
     const fac_lm_opts opts = { .context = o->context };
     fac_status status = fac_tokenizer_load(o->model, &j->tokens, &err);
     if (!status) status = fac_lm_load(o->model, j->dev, &opts, &j->lm, &err);
     if (!status) status = fac_lm_make_trainable(j->lm, &err);
+    if (!status && lm_writes_gguf(o)) /* sooner than after the training */
+        status = fac_lm_save_gguf(j->lm, j->tokens, o->scheme, NULL, &err);
     if (status) return fail(&err);
     const int64_t most = fac_lm_about(j->lm).trained_context;
     if (!o->context) o->context = most < FURTHER_CONTEXT ? (long)most : FURTHER_CONTEXT;

@@ -29,10 +29,19 @@ static int copy_tokenizer(const char *from, const char *to) {
     return code;
 }
 
+static int store_gguf(const train_options *o, const train_job *j, const char *dir) {
+    fac_error err = { 0 };
+    char path[4096];
+    const int code = path_join(path, sizeof path, dir, "model.gguf", "");
+    if (code) return code;
+    return fac_lm_save_gguf(j->lm, j->tokens, o->scheme, path, &err) ? fail(&err) : EXIT_OK;
+}
+
 /* Tokenizer, settings and weights. */
 static int store_model(const train_options *o, const train_job *j, const char *dir) {
     fac_error err = { 0 };
     char path[4096];
+    if (lm_writes_gguf(o)) return store_gguf(o, j, dir);
     int code = lm_is_new(o) ? path_join(path, sizeof path, dir, "tokenizer.json", "")
                             : copy_tokenizer(o->model, dir);
     if (!code && lm_is_new(o) && fac_tokenizer_save(j->tokens, path, &err)) code = fail(&err);

@@ -65,7 +65,8 @@ int train_record(const char *dir, const char *about) {
 }
 
 /* What a training leaves in its folder, beside logs: with one of these there it has begun. */
-static const char *const kept[] = { "checkpoint.safetensors", "model.safetensors", "model.onnx" };
+static const char *const kept[] = { "checkpoint.safetensors", "model.safetensors", "model.onnx",
+                                    "model.gguf" };
 enum { KEPT = sizeof kept / sizeof *kept };
 
 int train_folder_free(const char *dir) {

@@ -215,8 +215,9 @@ fac_status fac_lm_new(const fac_lm_shape *shape, fac_device *device, fac_lm **ou
 /* Before fac_lm_graph, for a model that shall be trained: all weights become f32 parameters. */
 fac_status fac_lm_make_trainable(fac_lm *m, fac_error *err);
 /* config.json and model.safetensors of a folder as Hugging Face's transformers reads it, from the
- * weights as they are now: those of a file in the types that they had there.  The folder must
- * exist. FAC_E_UNSUPPORTED: the model came from a file, whose settings are no config.json. */
+ * weights as they are now: those of a folder in the types that they had there.  The folder must
+ * exist.  FAC_E_UNSUPPORTED: the model came from a file, whose settings are no config.json: see
+ * fac_lm_save_gguf. */
 fac_status fac_lm_save(fac_lm *m, const char *folder, fac_error *err);
 
 /* Low-rank adapters (Hu et al. 2021, https://arxiv.org/abs/2106.09685): W x + alpha / rank B A x of
@@ -252,6 +253,12 @@ fac_status fac_lm_embed(fac_lm *m, const int32_t *ids, int64_t n, float *to, fac
  * has one dim stays f32.  The file appears whole or not at all. */
 fac_status fac_lm_quantize(const char *path, const char *scheme, const char *out, fac_error *err);
 const char *fac_lm_scheme(int i); /* NULL after the last one */
+/* The same of a model that is there, from the weights as they are now.  scheme NULL: each in the
+ * type that it had in its file.  path NULL: says only whether it could be written.
+ * FAC_E_UNSUPPORTED: a type that is read and not written (q4_k), a tokenizer that GGUF files do not
+ * have. */
+fac_status fac_lm_save_gguf(fac_lm *m, const fac_tokenizer *t, const char *scheme, const char *path,
+                            fac_error *err);
 
 /* The mean of -log p of tokens 1 .. n - 1 given those before them, in windows of `window` tokens
  * whose second halves count (of the first one all), and its standard error.  window 0: the model's

@@ -27,10 +27,15 @@ typedef struct fac_serve_opts { /* zero is the default everywhere */
     const char *format; /* of conversations; NULL: what the tokenizer's template is known as */
     int slots;          /* sequences that are written at once; 0: 4 */
     int queue;          /* sequences that wait; 0: 64 */
+    /* Guesses, as in fac_generate_opts: while one answer is written alone.  The draft is a smaller
+     * model of the same tokens, which the server alone uses; NULL: none. */
+    fac_lm *draft;
+    int lookup, guesses;
 } fac_serve_opts;
 
-/* The model and the tokenizer must outlive the server, and nobody else may use the model meanwhile.
- * An encoder serves embeddings, other models the rest.  Strings of the options must stay, too. */
+/* The model and the tokenizer must outlive the server, and nothing else may use the model
+ * meanwhile. An encoder serves embeddings, other models the rest.  Strings of the options must
+ * stay, too. */
 fac_status fac_serve_start(fac_lm *m, const fac_tokenizer *t, const fac_serve_opts *opts,
                            fac_serve **out, fac_error *err);
 /* The port that the server listens on, also when port 0 asked for any. */

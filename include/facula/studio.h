@@ -21,8 +21,8 @@ typedef struct fac_studio fac_studio;
 typedef struct fac_studio_opts {
     int port;           /* 0: any that is free */
     const char *device; /* where the page Points begins: a name of fac_device_open; NULL: "cpu" */
-    int threads;        /* of the cpu; 0: 1, which is fastest for small networks; the pages Images
-                           and Text have one */
+    int threads;        /* of the cpu; 0: 1, which is fastest for small networks, and one a core for
+                           the pages Images and Text */
     const char *data;   /* a folder with the four files of MNIST, in it or in mnist/, for the page
                            Images, else these are Debian's Fashion-MNIST; and with train.tsv and
                            dev.tsv of SST-2, in it, in sst2/ or in text/sst2/, for the page Text.

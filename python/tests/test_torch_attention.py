@@ -85,6 +85,52 @@ def test_heads_that_are_views():
         torch.testing.assert_close(a, b, rtol=2e-5, atol=2e-5)
 
 
+def penalized(q_shape, k_shape, how, device, dtype):
+    """The gradient of a penalty on gradients, for q, k, v and what the output's gradient is."""
+    torch.manual_seed(3)
+    xs = [torch.randn(s).to(device, dtype).requires_grad_() for s in (q_shape, k_shape, k_shape)]
+    kw = {k: v.to(device, dtype if v.is_floating_point() else v.dtype) if isinstance(v, torch.Tensor) else v
+          for k, v in how.items()}
+    y = F.scaled_dot_product_attention(*xs, **kw)
+    weight = torch.randn(y.shape).to(device, dtype).requires_grad_()
+    first = torch.autograd.grad((y * weight).sum(), xs, create_graph=True)
+    penalty = sum((g * g * torch.arange(g.shape[-1], device=device)).sum() for g in first)
+    second = torch.autograd.grad(penalty, [*xs, weight], create_graph=True)
+    third = torch.autograd.grad(sum((g * g).sum() for g in second), [*xs, weight])
+    return [g.detach().cpu().double() for g in (*first, *second, *third)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_differentiated_three_times(name):
+    host = on_host()
+    got = penalized(*CASES[name], D, torch.float32)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        want = penalized(*CASES[name], "cpu", torch.float64)
+    assert on_host() == host and len(got) == len(want) == 11
+    for a, b in zip(got, want):
+        assert (a - b).abs().max() <= 1e-4 * max(1, b.abs().max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_differentiated_twice_in_half_precision(dtype):
+    got = penalized(*CASES["causal"], D, dtype)[:7]
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        want = penalized(*CASES["causal"], "cpu", torch.float64)[:7]
+    for a, b in zip(got, want):
+        assert (a - b).abs().max() <= 5e-2 * max(1, b.abs().max())
+
+
+def test_only_a_gradient_that_is_differentiated_is_decomposed():
+    q = torch.randn(1, 2, 4, 8, device=D, requires_grad=True)
+    calls = []
+    for again in (False, True):
+        y = F.scaled_dot_product_attention(q, q, q).sum()
+        before = recorded()
+        torch.autograd.grad(y, q, create_graph=again)
+        calls.append(recorded() - before)
+    assert calls[0] <= 6 and calls[1] > calls[0]
+
+
 def one(**how):
     q = torch.randn(1, 2, 4, 8, device=D, dtype=how.pop("dtype", torch.float32), requires_grad=True)
     before = recorded()

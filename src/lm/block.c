@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "facula/nn.h"
 #include "lm/build.h"
+#include "ops/attention.h"
 
 typedef fac_lm_building build;
 
@@ -44,8 +45,11 @@ static fac_value *need(build *b, fac_value *have, const char *name) {
     return NULL;
 }
 
+/* Not while texts are written, whatever the model is for. */
+static bool drops(const build *b, double ratio) { return b->m->trains && !b->caches && ratio > 0; }
+
 static fac_value *dropped(build *b, fac_value *x, double ratio) {
-    return b->m->trains && ratio > 0 ? fac_nn_dropout(x, ratio) : x;
+    return drops(b, ratio) ? fac_nn_dropout(x, ratio) : x;
 }
 
 /* One of the two matrices of an adapter; NULL: the layer has none. */
@@ -94,59 +98,10 @@ static bool has(build *b, const char *name) {
 
 /* ---- positions ---- */
 
-/* How fast pair k turns: Llama 3 slows down the long waves. */
-static double frequency(const fac_lm_config *c, double base, int64_t k, bool local) {
-    const double f = pow(base, -2 * (double)k / (double)c->rotary);
-    if (!(c->original > 0)) return local ? f : f / c->factor;
-    const double wave = 2 * 3.14159265358979323846 / f;
-    if (wave > c->original / c->low) return f / c->factor;
-    if (wave < c->original / c->high) return f;
-    const double s = (c->original / wave - c->low) / (c->high - c->low);
-    return (1 - s) * f / c->factor + s * f;
-}
-
-/* cos and sin of all positions, angles in f64. */
-static fac_value *table(build *b, double base, bool local, bool sine, int64_t rows,
-                        const float *divide) {
-    const int64_t half = b->c->rotary / 2;
-    fac_tensor *t;
-    float *x = fac_alloc((size_t)(rows * half), sizeof *x);
-    if (!x)
-        b->status = fac_raise(b->err, FAC_E_NOMEM, "no memory for the angles of %lld positions",
-                              (long long)rows);
-    if (!x) return NULL;
-    for (int64_t k = 0; k < half; k++) {
-        const double f = frequency(b->c, base, k, local) / (divide ? (double)divide[k] : 1);
-        for (int64_t p = 0; p < rows; p++)
-            x[p * half + k] = (float)(sine ? sin((double)p * f) : cos((double)p * f));
-    }
-    b->status =
-        fac_tensor_borrow(FAC_F32, fac_shape(rows, half), NULL, x, fac_release, x, &t, b->err);
-    if (b->status) {
-        fac_release(x);
-        return NULL;
-    }
-    fac_value *v = fac_const(b->g, t);
-    fac_tensor_free(t);
-    return v;
-}
-
-static void tables(build *b, int64_t rows) {
-    fac_tensor *factors = NULL;
-    if (b->c->is & FAC_LM_LEARNED) return;
-    b->status = fac_lm_weight(b->m, "rope_freqs.weight", 0, true, &factors, b->err);
-    const float *divide = factors ? fac_tensor_data(factors) : NULL;
-    const bool two = !strcmp(b->c->family, "gemma3");
-    for (int k = 0; k < 1 + two && !b->status; k++) {
-        const double base = k ? b->c->local_base : b->c->base;
-        b->cos[k] = table(b, base, k, false, rows, divide);
-        if (!b->status) b->sin[k] = table(b, base, k, true, rows, divide);
-    }
-}
-
 static bool is_local(const build *b) {
     const fac_lm_config *c = b->c;
-    return c->window > 0 && (!c->global_every || (b->layer + 1) % c->global_every);
+    if (!(c->window > 0)) return false;
+    return !c->global_every || b->layer % c->global_every != c->global_at;
 }
 
 static fac_value *turn(build *b, fac_value *x, int64_t heads) {
@@ -183,6 +138,18 @@ static fac_value *cached(build *b, fac_value *rows, int which) {
     return next;
 }
 
+/* With probabilities that are dropped, as nanoGPT does.  They lie within the op: in training its
+ * output `scores` gives them, and a product of its own follows. */
+static fac_value *thinned(build *b, fac_value *q, fac_value *k, fac_value *v,
+                          fac_attention_opts o) {
+    const fac_lm_config *c = b->c;
+    o.scores = FAC_SCORES_SOFTMAX;
+    fac_value *p = fac_value_other(fac_attention(q, k, v, NULL, NULL, NULL, NULL, &o), 3);
+    fac_value *rows = by_heads(v, c->kv_heads, c->head);
+    fac_value *y = fac_attention_product(dropped(b, p, b->m->dropout), rows);
+    return fac_reshape(fac_transpose(y, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
+}
+
 static fac_value *attention(build *b, fac_value *x) {
     const fac_lm_config *c = b->c;
     const int64_t wide = c->heads * c->head, narrow = c->kv_heads * c->head;
@@ -211,7 +178,9 @@ static fac_value *attention(build *b, fac_value *x) {
                                    .softcap = c->cap,
                                    .causal = true,
                                    .window = is_local(b) ? c->window : 0 };
-    fac_value *y = fac_attention(q, k, v, NULL, NULL, NULL, b->lengths, &o);
+    fac_value *y = drops(b, b->m->dropout)
+                       ? thinned(b, q, k, v, o)
+                       : fac_attention(q, k, v, NULL, NULL, NULL, b->lengths, &o);
     return dropped(b, fac_lm_linear(b, y, "blk.%d.attn_output"), b->m->dropout);
 }
 
@@ -279,7 +248,7 @@ static void whole(build *b, int64_t batch, int64_t positions) {
         b->lengths = fac_input(g, "lengths", FAC_I64, fac_shape(batch));
         rows = fac_input(g, "rows", FAC_I64, fac_shape(fac_symbol(g, "R")));
     }
-    tables(b, positions);
+    fac_lm_angles(b, positions);
     fac_value *embed = need(b, weight(b, "token_embd.weight"), "token_embd.weight");
     if (!embed) return;
     fac_value *h = rows_of(embed, ids);

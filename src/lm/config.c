@@ -11,23 +11,25 @@
 static const struct {
     const char *gguf, *hf;
     unsigned is, gguf_is, hf_is;
-    int64_t global_every;
+    int64_t global_every, global_at;
 } families[] = {
-    { "llama", "llama", 0, FAC_LM_NEIGHBOURS, 0, 0 },
-    { "llama", "mistral", 0, FAC_LM_NEIGHBOURS, 0, 0 },
-    { "qwen2", "qwen2", 0, 0, 0, 0 },
-    { "qwen3", "qwen3", 0, 0, 0, 0 },
-    { "phi3", "phi3", 0, 0, 0, 0 },
-    { "gpt2", "gpt2", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_TANH, 0, FAC_LM_TURNED, 0 },
-    { "gptneox", "gpt_neox", FAC_LM_LAYER_NORM | FAC_LM_GELU_ERF, 0, FAC_LM_PER_HEAD, 0 },
-    { "bert", "bert", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_ERF | FAC_LM_ENCODER, 0, 0,
+    { "llama", "llama", 0, FAC_LM_NEIGHBOURS, 0, 0, 0 },
+    { "llama", "mistral", 0, FAC_LM_NEIGHBOURS, 0, 0, 0 },
+    { "qwen2", "qwen2", 0, 0, 0, 0, 0 },
+    { "qwen3", "qwen3", 0, 0, 0, 0, 0 },
+    { "phi3", "phi3", 0, 0, 0, 0, 0 },
+    { "gpt2", "gpt2", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_TANH, 0, FAC_LM_TURNED, 0,
       0 },
-    { "gemma2", "gemma2", FAC_LM_GELU_TANH | FAC_LM_SCALED, 0, FAC_LM_PLUS_ONE, 2 },
-    { "gemma3", "gemma3_text", FAC_LM_GELU_TANH | FAC_LM_SCALED, 0, FAC_LM_PLUS_ONE, 6 },
+    { "gptneo", "gpt_neo", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_TANH, 0, 0, 2, 0 },
+    { "gptneox", "gpt_neox", FAC_LM_LAYER_NORM | FAC_LM_GELU_ERF, 0, FAC_LM_PER_HEAD, 0, 0 },
+    { "bert", "bert", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_ERF | FAC_LM_ENCODER, 0, 0,
+      0, 0 },
+    { "gemma2", "gemma2", FAC_LM_GELU_TANH | FAC_LM_SCALED, 0, FAC_LM_PLUS_ONE, 2, 1 },
+    { "gemma3", "gemma3_text", FAC_LM_GELU_TANH | FAC_LM_SCALED, 0, FAC_LM_PLUS_ONE, 6, 5 },
 };
 enum { FAMILIES = sizeof families / sizeof *families };
-static const char known[] =
-    "llama, mistral, qwen2, qwen3, phi3, gpt2, gpt_neox, gemma2, gemma3 and bert are known";
+static const char known[] = "llama, mistral, qwen2, qwen3, phi3, gpt2, gpt_neo, gpt_neox, gemma2, "
+                            "gemma3 and bert are known";
 
 /* What cannot be, whatever the file says. */
 static fac_status check(const fac_lm_config *c, fac_error *err) {
@@ -89,6 +91,9 @@ static void from_keys(const keys *k, fac_lm_config *c) {
     c->factor = factor > 0 ? factor : 1;
     c->eps = key_real(k, "attention.layer_norm_rms_epsilon",
                       key_real(k, "attention.layer_norm_epsilon", 1e-5));
+    c->before = key_real(k, "rope.scaling.original_context_length", 0);
+    c->stretch = key_real(k, "rope.scaling.attn_factor", 0);
+    c->scale = key_real(k, "attention.scale", 0);
     c->window = key_int(k, "attention.sliding_window", 0);
     c->cap = key_real(k, "attn_logit_softcapping", 0);
     c->last_cap = key_real(k, "final_logit_softcapping", 0);
@@ -103,10 +108,12 @@ fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_e
         if (strcmp(families[k].gguf, arch)) continue;
         *c = (fac_lm_config){ .family = families[k].gguf,
                               .is = families[k].is | families[k].gguf_is,
-                              .global_every = families[k].global_every };
+                              .global_every = families[k].global_every,
+                              .global_at = families[k].global_at };
         (void)a;
         from_keys(&(keys){ g, arch }, c);
-        if (!strcmp(arch, "gemma2") && c->layers == 46)
+        if (strcmp(arch, "phi3")) c->before = c->stretch = 0;
+        if (!strcmp(arch, "gemma2") && c->layers == 46 && !(c->scale > 0))
             c->scale = 1 / sqrt((double)c->width / (double)c->heads);
         return check(c, err);
     }
@@ -128,6 +135,19 @@ static int64_t whole(const cJSON *o, const char *a, const char *b, int64_t missi
     return x >= 0 && x < 1e15 ? (int64_t)x : -1;
 }
 
+/* Phi-3: the lists of factors are read by fac_lm_keep_angles.  What follows from how much longer
+ * texts became: sqrt(1 + log(new / old) / log(old)). */
+static fac_status longrope(const cJSON *root, const cJSON *s, fac_lm_config *c, fac_error *err) {
+    const char *name = "original_max_position_embeddings";
+    c->before = real(s, name, NULL, real(root, name, NULL, (double)c->context));
+    const double longer = real(s, "factor", NULL, (double)c->context / c->before);
+    const double usual = longer > 1 ? sqrt(1 + log(longer) / log(c->before)) : 1;
+    c->stretch = real(s, "attention_factor", NULL, usual);
+    if (c->before >= 2 && c->stretch > 0) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT, "config.json: longrope of texts of %g tokens, times %g",
+                     c->before, c->stretch);
+}
+
 static fac_status scaling(const cJSON *root, fac_lm_config *c, fac_error *err) {
     const cJSON *s = get(root, "rope_scaling");
     if (!s || cJSON_IsNull(s)) s = get(root, "rope_parameters");
@@ -138,9 +158,12 @@ static fac_status scaling(const cJSON *root, fac_lm_config *c, fac_error *err) {
     if (!type) type = cJSON_GetStringValue(get(s, "type"));
     c->base = real(s, "rope_theta", NULL, real(root, "rope_theta", "rotary_emb_base", 10000));
     if (!type || !strcmp(type, "default")) return FAC_OK;
+    if (!strcmp(type, "longrope") || !strcmp(type, "su")) return longrope(root, s, c, err);
     if (strcmp(type, "linear") && strcmp(type, "llama3"))
         return fac_raise(err, FAC_E_UNSUPPORTED,
-                         "config.json: rope scaling \"%.40s\": linear and llama3 are known", type);
+                         "config.json: rope scaling \"%.40s\": linear, llama3 and longrope are "
+                         "known",
+                         type);
     c->factor = real(s, "factor", NULL, 1);
     if (!strcmp(type, "linear")) return FAC_OK;
     c->low = real(s, "low_freq_factor", NULL, 1);
@@ -150,10 +173,10 @@ static fac_status scaling(const cJSON *root, fac_lm_config *c, fac_error *err) {
 }
 
 static void from_json(const cJSON *root, fac_lm_config *c) {
-    c->layers = whole(root, "num_hidden_layers", "n_layer", 0);
+    c->layers = whole(root, "num_hidden_layers", "n_layer", whole(root, "num_layers", NULL, 0));
     c->width = whole(root, "hidden_size", "n_embd", 0);
     c->hidden = whole(root, "intermediate_size", "n_inner", 4 * c->width);
-    c->heads = whole(root, "num_attention_heads", "n_head", 0);
+    c->heads = whole(root, "num_attention_heads", "n_head", whole(root, "num_heads", NULL, 0));
     c->kv_heads = whole(root, "num_key_value_heads", NULL, c->heads);
     c->head = whole(root, "head_dim", NULL, c->heads > 0 ? c->width / c->heads : 0);
     c->context = whole(root, "max_position_embeddings", "n_positions", 0);
@@ -170,6 +193,35 @@ static void from_json(const cJSON *root, fac_lm_config *c) {
     if (scalar > 0) c->scale = 1 / sqrt(scalar);
 }
 
+/* [[["global", "local"], 12]]: in turns, as GPT-Neo's are, or all global. */
+static fac_status neo_layers(const cJSON *types, fac_lm_config *c, fac_error *err) {
+    static const char *const kinds[] = { "global", "local" };
+    const cJSON *first = cJSON_GetArrayItem(cJSON_GetArrayItem(types, 0), 0);
+    const int n = cJSON_GetArraySize(first);
+    bool usual = cJSON_GetArraySize(types) == 1 && n >= 1 && n <= 2;
+    for (int k = 0; k < n && usual; k++) {
+        const char *kind = cJSON_GetStringValue(cJSON_GetArrayItem(first, k));
+        usual = kind && !strcmp(kind, kinds[k]);
+    }
+    if (n == 1) c->window = 0;
+    if (usual) return FAC_OK;
+    return fac_raise(err, FAC_E_UNSUPPORTED,
+                     "config.json: attention_types: [[[\"global\", \"local\"], N]] and "
+                     "[[[\"global\"], N]] are known");
+}
+
+/* Scores are not scaled. */
+static fac_status neo(const cJSON *root, fac_lm_config *c, fac_error *err) {
+    const cJSON *act = get(root, "activation_function");
+    const char *name = cJSON_GetStringValue(act);
+    if (name && strcmp(name, "gelu_new"))
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "config.json: activation_function \"%.40s\": gelu_new is known", name);
+    c->scale = 1;
+    c->window = whole(root, "window_size", NULL, 256);
+    return get(root, "attention_types") ? neo_layers(get(root, "attention_types"), c, err) : FAC_OK;
+}
+
 static fac_status read_json(const cJSON *root, fac_lm_config *c, fac_error *err) {
     const char *type = cJSON_GetStringValue(get(root, "model_type"));
     if (!type) return fac_raise(err, FAC_E_FORMAT, "config.json without model_type");
@@ -178,12 +230,14 @@ static fac_status read_json(const cJSON *root, fac_lm_config *c, fac_error *err)
         *c = (fac_lm_config){ .family = families[k].gguf,
                               .is = families[k].is | families[k].hf_is,
                               .factor = 1,
-                              .global_every = families[k].global_every };
+                              .global_every = families[k].global_every,
+                              .global_at = families[k].global_at };
         from_json(root, c);
         if (!strcmp(type, "gpt_neox") && !cJSON_IsFalse(get(root, "use_parallel_residual")))
             c->is |= FAC_LM_PARALLEL;
         if (!strcmp(type, "qwen2") && !cJSON_IsTrue(get(root, "use_sliding_window"))) c->window = 0;
         if (!strcmp(type, "qwen3") && !cJSON_IsTrue(get(root, "use_sliding_window"))) c->window = 0;
+        if (!strcmp(type, "gpt_neo")) FAC_TRY(neo(root, c, err));
         FAC_TRY(scaling(root, c, err));
         return check(c, err);
     }

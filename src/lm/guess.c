@@ -1,4 +1,5 @@
-/* Guesses for speculative decoding: from the text so far, or by a smaller model. */
+/* Speculative decoding: guesses from the text so far, or by a smaller model, and the step that
+ * checks them. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -64,9 +65,59 @@ static fac_status draft(fac_session *d, const int32_t *past, int64_t n, int64_t 
     return FAC_OK;
 }
 
-fac_status fac_guess(const fac_generate_opts *o, const int32_t *past, int64_t n, int64_t vocabulary,
-                     int most, int32_t *to, int *count, fac_error *err) {
+static fac_status guess(const fac_generate_opts *o, const int32_t *past, int64_t n,
+                        int64_t vocabulary, int most, int32_t *to, int *count, fac_error *err) {
     *count = o->lookup > 0 ? look_up(past, n, o->lookup, most, to) : 0;
     if (*count || !o->draft) return FAC_OK;
     return draft(o->draft, past, n, vocabulary, most, to, count, err);
+}
+
+fac_status fac_guess_fits(const fac_session *s, const fac_session *draft, fac_error *err) {
+    if (!draft) return FAC_OK;
+    const int64_t a = fac_session_facts(s).vocabulary, b = fac_session_facts(draft).vocabulary;
+    if (draft != s && a == b) return FAC_OK;
+    return fac_raise(err, FAC_E_ARGUMENT,
+                     "a draft model of %lld tokens for one of %lld: they must be the same tokens",
+                     (long long)b, (long long)a);
+}
+
+/* ---- the step ---- */
+
+/* How many tokens may be guessed now: with the one before them they must fit. */
+static int room_for(const fac_session *s, const fac_writer *w) {
+    enum { MOST = FAC_SESSION_CHECKED - 1, WITH_DRAFT = 4 };
+    const fac_generate_opts *o = w->o;
+    if (o->lookup <= 0 && !o->draft) return 0;
+    int most = o->guesses > 0 && o->guesses < MOST ? o->guesses : MOST;
+    if (!o->guesses && o->draft) most = WITH_DRAFT;
+    const int64_t context = w->facts.context - fac_session_length(s, o->slot) - 1;
+    const int64_t left = o->tokens ? o->tokens - w->stat->generated - 1 : most;
+    if (context < most) most = (int)context;
+    return left < most ? (int)left : most;
+}
+
+fac_status fac_guess_read(fac_session *s, fac_writer *w, int32_t id, fac_guesses *g,
+                          fac_error *err) {
+    const int slot = w->o->slot, most = room_for(s, w);
+    int64_t n;
+    g->n = 0;
+    if (most > 0)
+        FAC_TRY(guess(w->o, w->past, w->n, w->facts.vocabulary, most, g->ids, &g->n, err));
+    FAC_TRY(fac_session_feed(s, slot, &id, 1, err));
+    if (!g->n) {
+        FAC_TRY(fac_session_step(s, err));
+        g->logits = fac_session_logits(s, slot);
+        return FAC_OK;
+    }
+    FAC_TRY(fac_session_feed(s, slot, g->ids, g->n, err));
+    w->stat->guessed += g->n;
+    return fac_session_check(s, slot, &g->logits, &n, err);
+}
+
+fac_status fac_guess_take(fac_session *s, fac_writer *w, const fac_guesses *g, int k, int32_t id,
+                          bool go_on, bool *right, fac_error *err) {
+    *right = go_on && k < g->n && id == g->ids[k];
+    w->stat->accepted += *right;
+    if (*right || k == g->n) return FAC_OK;
+    return fac_session_cut(s, w->o->slot, fac_session_length(s, w->o->slot) - g->n + k, err);
 }

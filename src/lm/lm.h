@@ -30,9 +30,12 @@ typedef struct fac_lm_config {
         rotary; /* rotary: elements of a head */
     double eps, base, local_base,
         factor; /* local_base: of layers with a window; factor: positions are divided */
-    double cap, last_cap, scale;  /* softcaps of scores and logits; of scores, 0: 1 / sqrt(head) */
-    int64_t window, global_every; /* every so many-th layer sees all; 0: all have the window    */
-    double low, high, original;   /* Llama 3's scaling, with factor; original 0: none */
+    double cap, last_cap, scale; /* softcaps of scores and logits; of scores, 0: 1 / sqrt(head) */
+    int64_t window, global_every,
+        global_at; /* layer global_at of every so many sees all; every 0: all have the window */
+    double low, high,
+        original;           /* of config.json: Llama 3's scaling, with factor; original 0: none */
+    double before, stretch; /* longrope: tokens that short factors are for, of cos and sin; 0 */
 } fac_lm_config;
 
 struct fac_lm {
@@ -46,7 +49,7 @@ struct fac_lm {
     size_t nfiles;
     fac_table made; /* tensors that were turned or converted, by canonical name */
     fac_tensor **own;
-    size_t nown, room_own;
+    size_t nown, room_own, nsettled; /* nsettled: how many there are once it is loaded */
     int64_t context;
     int slots;
     fac_program *encoder; /* of fac_lm_embed, made when first asked for */
@@ -65,6 +68,9 @@ fac_status fac_lm_shifted(fac_tensor *t, float by, fac_tensor **out, fac_error *
 /* ---- config.c: hyperparameters ---- */
 fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_error *err);
 fac_status fac_lm_config_json(const char *text, size_t bytes, fac_lm_config *c, fac_error *err);
+
+/* angles.c: what config.json says of them, as tensors that GGUF files have. */
+fac_status fac_lm_keep_angles(fac_lm *m, fac_error *err);
 
 /* ---- names.c ---- */
 const char *fac_lm_name_gguf(const fac_lm *m, const char *canonical, int64_t layer, char to[256]);
@@ -156,8 +162,19 @@ int64_t fac_writer_shift(fac_writer *w);
 void fac_writer_rest(fac_writer *w); /* tells what was held back */
 void fac_writer_end(fac_writer *w);
 
-/* ---- guess.c: what may come next ---- */
-/* At most `most` tokens after the n of past; how many, 0: none are guessed. */
-fac_status fac_guess(const fac_generate_opts *o, const int32_t *past, int64_t n, int64_t vocabulary,
-                     int most, int32_t *to, int *count, fac_error *err);
+/* ---- guess.c: speculative decoding ---- */
+typedef struct fac_guesses {
+    int32_t ids[FAC_SESSION_CHECKED]; /* of what may come after a token, n of them */
+    int n;
+    const float *logits; /* [1 + n, vocabulary]: of the token, of each guess */
+} fac_guesses;
+/* FAC_E_ARGUMENT: the draft has other tokens, or is the session itself.  NULL: no draft. */
+fac_status fac_guess_fits(const fac_session *s, const fac_session *draft, fac_error *err);
+/* Reads a token in w's slot, with guesses after it where w's options ask for them. */
+fac_status fac_guess_read(fac_session *s, fac_writer *w, int32_t id, fac_guesses *g,
+                          fac_error *err);
+/* Token `id` was chosen by row k of the logits.  *right: it is guess k, so the next row counts,
+ * too; else what was read beyond it is forgotten. */
+fac_status fac_guess_take(fac_session *s, fac_writer *w, const fac_guesses *g, int k, int32_t id,
+                          bool go_on, bool *right, fac_error *err);
 #endif

@@ -238,6 +238,7 @@ static fac_status load_folder(fac_lm *m, const char *folder, fac_error *err) {
     fac_read_free(text);
     if (status) return fac_raise_in(err, status, "%s", folder);
     m->name = fac_lm_name_hf;
+    FAC_TRY(fac_lm_keep_angles(m, err));
     return add_weights(m, folder, err);
 }
 
@@ -276,6 +277,7 @@ fac_status fac_lm_settle(fac_lm *m, fac_error *err) {
     m->slots = m->opts.slots > 0 ? m->opts.slots : 1;
     if (m->slots > MOST_SLOTS)
         return fac_raise(err, FAC_E_ARGUMENT, "%d slots: at most %d", m->slots, MOST_SLOTS);
+    m->nsettled = m->nown;
     return FAC_OK;
 }
 
@@ -313,7 +315,7 @@ fac_status fac_lm_make_trainable(fac_lm *m, fac_error *err) {
     if (m->encoder || m->c.is & FAC_LM_ENCODER)
         return fac_raise(err, FAC_E_UNSUPPORTED, "%s gives embeddings: it is not trained here",
                          m->c.family);
-    if (m->nown > 1 && !m->fresh)
+    if (m->nown > m->nsettled && !m->fresh)
         return fac_raise(err, FAC_E_ARGUMENT, "a model in use: it is made trainable first");
     m->trains = true;
     for (size_t k = 0; k < m->nown; k++) { /* the table of tokens was looked at */

@@ -42,6 +42,11 @@ static const row gpt2[] = { { "token_embd", "transformer.wte" },
                             { "blk.%d.ffn_up", "transformer.h.%d.mlp.c_fc" },
                             { "blk.%d.ffn_down", "transformer.h.%d.mlp.c_proj" },
                             { 0 } };
+static const row neo[] = { { "blk.%d.attn_q", "transformer.h.%d.attn.attention.q_proj" },
+                           { "blk.%d.attn_k", "transformer.h.%d.attn.attention.k_proj" },
+                           { "blk.%d.attn_v", "transformer.h.%d.attn.attention.v_proj" },
+                           { "blk.%d.attn_output", "transformer.h.%d.attn.attention.out_proj" },
+                           { 0 } };
 static const row neox[] = { { "token_embd", "gpt_neox.embed_in" },
                             { "output_norm", "gpt_neox.final_layer_norm" },
                             { "output", "embed_out" },
@@ -72,9 +77,10 @@ static const struct {
     const char *family;
     const row *first, *then;
 } tables[] = {
-    { "llama", llama, NULL }, { "qwen2", llama, NULL },   { "qwen3", llama, NULL },
-    { "phi3", phi3, llama },  { "gpt2", gpt2, NULL },     { "gptneox", neox, NULL },
-    { "bert", bert, NULL },   { "gemma2", gemma, llama }, { "gemma3", gemma, llama },
+    { "llama", llama, NULL },   { "qwen2", llama, NULL }, { "qwen3", llama, NULL },
+    { "phi3", phi3, llama },    { "gpt2", gpt2, NULL },   { "gptneox", neox, NULL },
+    { "gptneo", neo, gpt2 },    { "bert", bert, NULL },   { "gemma2", gemma, llama },
+    { "gemma3", gemma, llama },
 };
 
 const char *fac_lm_stem(int i) {

@@ -72,8 +72,11 @@ fac_status fac_lm_perplexity(fac_lm *m, const int32_t *ids, int64_t n, int64_t w
             return fac_raise(err, FAC_E_ARGUMENT, "token %d of %lld", ids[k],
                              (long long)m->c.vocabulary);
     FAC_TRY(fac_lm_build(m, 1, m->context, NULL, &g, err));
-    fac_status status = fac_program_new(g, m->device, &o, &p, err);
+    fac_graph *quiet = fac_graph_inference(g); /* it may be one that is trained, and drops */
     fac_graph_free(g);
+    if (!quiet) return fac_raise_memory(err, "a graph");
+    fac_status status = fac_program_new(quiet, m->device, &o, &p, err);
+    fac_graph_free(quiet);
     if (status) return status;
     status = all_windows(p, m, ids, n, window, &s, err);
     fac_program_free(p);

@@ -4,7 +4,7 @@
  * four times as much.  An answer is written on there as long as nothing else waits; else its caches
  * go to a slot of the batch, which writes all of its answers in one step, and the desk reads the
  * next prompt, 256 tokens between two steps.  What the desk still holds of an earlier conversation
- * is not read again. */
+ * is not read again.  Guesses fill a step of one answer; several answers fill it themselves. */
 #include "serve/engine.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,9 @@ struct fac_engine {
     fac_lm *m;
     const fac_tokenizer *t;
     fac_lm_facts facts;
-    int slots, most;
+    fac_engine_opts o;
     fac_session *desk, *batch; /* batch: made when first needed */
+    fac_session *draft;        /* guesses for the desk; NULL: there is none */
     fac_task *reader;          /* at the desk */
     fac_task **writers;        /* by slot of the batch; NULL: free */
     int32_t *past;
@@ -31,44 +32,6 @@ struct fac_engine {
     bool stop;
     fac_engine_stat stat;
 };
-
-/* ---- what a task tells its client ---- */
-
-/* Comes from the writer, for text that is ready. */
-static bool tell(void *self, int32_t id, const char *text, size_t bytes) {
-    fac_task *t = self;
-    (void)id;
-    pthread_mutex_lock(&t->call->lock);
-    fac_text_add_bytes(&t->text, text, bytes);
-    const bool fine = !t->text.failed;
-    pthread_cond_signal(&t->call->moved);
-    pthread_mutex_unlock(&t->call->lock);
-    return fine;
-}
-
-static void insert(fac_token_record *r, int most, fac_likely x) {
-    int at = r->ntop;
-    while (at > 0 && r->top[at - 1].logprob < x.logprob) at--;
-    if (at >= most) return;
-    if (r->ntop < most) r->ntop++;
-    memmove(r->top + at + 1, r->top + at, (size_t)(r->ntop - at - 1) * sizeof *r->top);
-    r->top[at] = x;
-}
-
-static fac_status record(fac_task *t, const float *logits, int64_t vocabulary, int32_t id,
-                         fac_error *err) {
-    const int most = t->call->wish.logprobs;
-    const float sum = (float)fac_log_sum(logits, vocabulary);
-    fac_token_record r = { .chosen = { id, logits[id] - sum } };
-    for (int64_t k = 0; k < vocabulary && most; k++)
-        if (r.ntop < most || logits[k] - sum > r.top[r.ntop - 1].logprob)
-            insert(&r, most, (fac_likely){ (int32_t)k, logits[k] - sum });
-    pthread_mutex_lock(&t->call->lock);
-    const bool room = fac_reserve(&t->records, &t->room, t->nrecords + 1, sizeof *t->records);
-    if (room) t->records[t->nrecords++] = r;
-    pthread_mutex_unlock(&t->call->lock);
-    return room ? FAC_OK : fac_raise_memory(err, "the answer");
-}
 
 /* The engine has no more to do with it. */
 static void finish(fac_engine *e, fac_task *t, fac_status status, const fac_error *err) {
@@ -83,6 +46,8 @@ static void finish(fac_engine *e, fac_task *t, fac_status status, const fac_erro
     pthread_mutex_lock(&e->lock);
     e->stat.active -= t->begun;
     e->stat.tokens += t->stat.generated;
+    e->stat.guessed += t->stat.guessed;
+    e->stat.accepted += t->stat.accepted;
     pthread_mutex_unlock(&e->lock);
     if (t->begun) {
         fac_release(t->writer.stat);
@@ -93,20 +58,6 @@ static void finish(fac_engine *e, fac_task *t, fac_status status, const fac_erro
 
 /* ---- the desk ---- */
 
-static fac_status begin_writer(fac_engine *e, fac_task *t, fac_error *err) {
-    fac_generate_stat *stat = fac_alloc(1, sizeof *stat);
-    if (!stat) return fac_raise_memory(err, "the answer");
-    t->writer = (fac_writer){
-        .t = e->t, .o = &t->how, .tell = tell, .self = t, .facts = e->facts, .stat = stat
-    };
-    const fac_status status = fac_writer_begin(&t->writer, t->prompt, t->nprompt, err);
-    if (status)
-        fac_release(stat);
-    else
-        t->begun = true;
-    return status;
-}
-
 /* What the desk has read already stays, one token less than all so that there is one to read. */
 static fac_status begin(fac_engine *e, fac_task *t, fac_error *err) {
     const int64_t have = fac_session_past(e->desk, 0, e->past);
@@ -116,7 +67,10 @@ static fac_status begin(fac_engine *e, fac_task *t, fac_error *err) {
         same = (same < e->whole ? same : e->whole) / PART * PART;
     if (same < e->whole) e->whole = same / PART * PART;
     FAC_TRY(fac_session_cut(e->desk, 0, same, err));
-    FAC_TRY(begin_writer(e, t, err));
+    t->how.lookup = e->o.lookup;
+    t->how.guesses = e->o.guesses;
+    t->how.draft = e->draft;
+    FAC_TRY(fac_task_begin(t, e->t, &e->facts, err));
     t->read = same;
     pthread_mutex_lock(&e->lock);
     e->stat.active++;
@@ -135,20 +89,48 @@ static fac_status write_one(fac_engine *e, fac_task *t, const float *logits, boo
     FAC_TRY(fac_writer_next(&t->writer, logits, &t->pending, &go_on, err));
     *over = !go_on;
     if (t->call->wish.logprobs < 0 || t->writer.stat->generated == before) return FAC_OK;
-    return record(t, logits, e->facts.vocabulary, t->pending, err);
+    return fac_task_record(t, logits, e->facts.vocabulary, t->pending, err);
 }
 
-static fac_status desk_step(fac_engine *e, fac_task *t, bool *over, fac_error *err) {
+static bool batch_is_busy(const fac_engine *e) {
+    for (int k = 0; k < e->o.slots; k++)
+        if (e->writers[k]) return true;
+    return false;
+}
+
+/* Of a prompt, a part; *more: it goes on. */
+static fac_status read_prompt(fac_engine *e, fac_task *t, bool *more, fac_error *err) {
     const int64_t left = t->nprompt - t->read, n = left < PART ? left : PART;
-    if (!left)
-        FAC_TRY(fac_session_feed(e->desk, 0, &t->pending, 1, err));
-    else
-        FAC_TRY(fac_session_feed(e->desk, 0, t->prompt + t->read, n, err));
+    FAC_TRY(fac_session_feed(e->desk, 0, t->prompt + t->read, n, err));
     FAC_TRY(fac_session_step(e->desk, err));
     if (n == PART && t->read == e->whole) e->whole += PART;
     t->read += n;
-    if (t->read < t->nprompt) return FAC_OK;
-    return write_one(e, t, fac_session_logits(e->desk, 0), over, err);
+    *more = t->read < t->nprompt;
+    return FAC_OK;
+}
+
+/* The token that was written last, with guesses after it where nothing else is written. */
+static fac_status read_answer(fac_engine *e, fac_task *t, fac_guesses *g, fac_error *err) {
+    if (!batch_is_busy(e)) return fac_guess_read(e->desk, &t->writer, t->pending, g, err);
+    FAC_TRY(fac_session_feed(e->desk, 0, &t->pending, 1, err));
+    return fac_session_step(e->desk, err);
+}
+
+static fac_status desk_step(fac_engine *e, fac_task *t, bool *over, fac_error *err) {
+    fac_guesses g = { .logits = NULL };
+    bool more = false, right = true;
+    if (t->read < t->nprompt)
+        FAC_TRY(read_prompt(e, t, &more, err));
+    else
+        FAC_TRY(read_answer(e, t, &g, err));
+    if (more) return FAC_OK;
+    if (!g.logits) g.logits = fac_session_logits(e->desk, 0);
+    for (int k = 0; right; k++) {
+        const float *row = g.logits ? g.logits + k * e->facts.vocabulary : NULL;
+        FAC_TRY(write_one(e, t, row, over, err));
+        FAC_TRY(fac_guess_take(e->desk, &t->writer, &g, k, t->pending, !*over, &right, err));
+    }
+    return FAC_OK;
 }
 
 static void leave_desk(fac_engine *e, fac_status status, const fac_error *err) {
@@ -173,16 +155,14 @@ static void desk(fac_engine *e) {
 /* ---- the batch ---- */
 
 static bool others_wait(fac_engine *e) {
-    bool any = false;
-    for (int k = 0; k < e->slots; k++) any |= e->writers[k] != NULL;
     pthread_mutex_lock(&e->lock);
-    any |= e->first != NULL;
+    const bool any = e->first != NULL;
     pthread_mutex_unlock(&e->lock);
-    return any;
+    return any || batch_is_busy(e);
 }
 
 static fac_status to_slot(fac_engine *e, int slot, fac_error *err) {
-    if (!e->batch) FAC_TRY(fac_session_new_slots(e->m, e->slots, &e->batch, err));
+    if (!e->batch) FAC_TRY(fac_session_new_slots(e->m, e->o.slots, &e->batch, err));
     return fac_session_bring(e->desk, 0, e->batch, slot, fac_session_length(e->desk, 0), err);
 }
 
@@ -191,9 +171,9 @@ static void move_on(fac_engine *e) {
     fac_task *t = e->reader;
     fac_error err = { 0 };
     int slot = 0;
-    if (!t || t->read < t->nprompt || e->slots < 2 || !others_wait(e)) return;
-    while (slot < e->slots && e->writers[slot]) slot++;
-    if (slot == e->slots) return;
+    if (!t || t->read < t->nprompt || e->o.slots < 2 || !others_wait(e)) return;
+    while (slot < e->o.slots && e->writers[slot]) slot++;
+    if (slot == e->o.slots) return;
     const fac_status status = to_slot(e, slot, &err);
     if (status) {
         leave_desk(e, status, &err);
@@ -212,7 +192,7 @@ static void leave_slot(fac_engine *e, int slot, fac_status status, const fac_err
 
 static bool feed_all(fac_engine *e) {
     bool any = false;
-    for (int k = 0; k < e->slots; k++) {
+    for (int k = 0; k < e->o.slots; k++) {
         fac_task *t = e->writers[k];
         fac_error err = { 0 };
         if (!t) continue;
@@ -231,7 +211,7 @@ static void batch(fac_engine *e) {
     fac_error err = { 0 };
     if (!e->batch || !feed_all(e)) return;
     const fac_status status = fac_session_step(e->batch, &err);
-    for (int k = 0; k < e->slots; k++) {
+    for (int k = 0; k < e->o.slots; k++) {
         bool over = false;
         fac_error of_one = err;
         fac_status bad = status;
@@ -244,11 +224,7 @@ static void batch(fac_engine *e) {
 
 /* ---- rounds ---- */
 
-static bool is_busy(const fac_engine *e) {
-    bool any = e->reader;
-    for (int k = 0; k < e->slots; k++) any |= e->writers[k] != NULL;
-    return any;
-}
+static bool is_busy(const fac_engine *e) { return e->reader || batch_is_busy(e); }
 
 static fac_task *pop(fac_engine *e) {
     pthread_mutex_lock(&e->lock);
@@ -286,7 +262,7 @@ static void drop_all(fac_engine *e) {
     fac_error err = { 0 };
     const fac_status status = fac_raise(&err, FAC_E_UNSUPPORTED, "the server ends");
     if (e->reader) leave_desk(e, status, &err);
-    for (int k = 0; k < e->slots; k++)
+    for (int k = 0; k < e->o.slots; k++)
         if (e->writers[k]) leave_slot(e, k, status, &err);
     for (fac_task *t = pop(e); t; t = pop(e)) finish(e, t, status, &err);
 }
@@ -311,7 +287,7 @@ static void *work(void *self) {
 
 bool fac_engine_add(fac_engine *e, fac_call *c) {
     pthread_mutex_lock(&e->lock);
-    const bool room = !e->stop && e->stat.queued + c->ntasks <= e->most;
+    const bool room = !e->stop && e->stat.queued + c->ntasks <= e->o.queue;
     for (int k = 0; k < c->ntasks && room; k++) {
         if (e->last)
             e->last->next = &c->tasks[k];
@@ -339,6 +315,7 @@ fac_engine_stat fac_engine_about(fac_engine *e) {
 static void free_engine(fac_engine *e) {
     fac_session_free(e->desk);
     fac_session_free(e->batch);
+    fac_session_free(e->draft);
     fac_release(e->writers);
     fac_release(e->past);
     pthread_cond_destroy(&e->work);
@@ -347,23 +324,24 @@ static void free_engine(fac_engine *e) {
 }
 
 static fac_status make(fac_engine *e, fac_error *err) {
-    e->writers = fac_alloc((size_t)e->slots, sizeof(fac_task *));
+    e->writers = fac_alloc((size_t)e->o.slots, sizeof(fac_task *));
     e->past = fac_alloc((size_t)e->facts.context + 1, sizeof *e->past);
     if (!e->writers || !e->past) return fac_raise_memory(err, "a server");
     FAC_TRY(fac_session_new_slots(e->m, 1, &e->desk, err));
+    if (e->o.draft) FAC_TRY(fac_session_new_slots(e->o.draft, 1, &e->draft, err));
+    FAC_TRY(fac_guess_fits(e->desk, e->draft, err));
     if (!pthread_create(&e->thread, NULL, work, e)) return FAC_OK;
     return fac_raise(err, FAC_E_NOMEM, "no thread for the server");
 }
 
-fac_status fac_engine_new(fac_lm *m, const fac_tokenizer *t, int slots, int queue, fac_engine **out,
-                          fac_error *err) {
+fac_status fac_engine_new(fac_lm *m, const fac_tokenizer *t, const fac_engine_opts *opts,
+                          fac_engine **out, fac_error *err) {
     fac_engine *e = fac_alloc(1, sizeof *e);
     if (!e) return fac_raise_memory(err, "a server");
     e->m = m;
     e->t = t;
     e->facts = fac_lm_about(m);
-    e->slots = slots;
-    e->most = queue;
+    e->o = *opts;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->work, NULL);
     const fac_status status = make(e, err);

@@ -52,6 +52,14 @@ struct fac_call {
     atomic_int users; /* the client, and each task that the engine has */
 };
 
+/* ---- task.c ---- */
+/* Its writer, which tells the client. */
+fac_status fac_task_begin(fac_task *t, const fac_tokenizer *tokens, const fac_lm_facts *facts,
+                          fac_error *err);
+/* How probable a token was that these logits gave. */
+fac_status fac_task_record(fac_task *t, const float *logits, int64_t vocabulary, int32_t id,
+                           fac_error *err);
+
 fac_call *fac_call_new(fac_wish *w,
                        int tasks);  /* takes the wish; NULL: no memory, it is the caller's */
 void fac_call_release(fac_call *c); /* the last one frees */
@@ -60,13 +68,19 @@ void fac_call_wait(fac_call *c, int ms);
 
 typedef struct fac_engine_stat {
     int active, queued;
-    int64_t requests, prompt_tokens, tokens, reused;
+    int64_t requests, prompt_tokens, tokens, reused, guessed, accepted;
     double seconds; /* of work */
 } fac_engine_stat;
 
+typedef struct fac_engine_opts {
+    int slots, queue;
+    fac_lm *draft; /* NULL: none */
+    int lookup, guesses;
+} fac_engine_opts;
+
 typedef struct fac_engine fac_engine;
-fac_status fac_engine_new(fac_lm *m, const fac_tokenizer *t, int slots, int queue, fac_engine **out,
-                          fac_error *err);
+fac_status fac_engine_new(fac_lm *m, const fac_tokenizer *t, const fac_engine_opts *opts,
+                          fac_engine **out, fac_error *err);
 /* Breaks off what is under way: those tasks end with an error. */
 void fac_engine_free(fac_engine *e);
 /* All tasks of a call, or none: false says that the queue is full. */

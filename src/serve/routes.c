@@ -245,6 +245,8 @@ static void metrics(void *self, fac_http_request *r) {
                  { "facula_prompt_tokens_total", "counter", (double)e.prompt_tokens },
                  { "facula_prompt_tokens_reused_total", "counter", (double)e.reused },
                  { "facula_tokens_total", "counter", (double)e.tokens },
+                 { "facula_tokens_guessed_total", "counter", (double)e.guessed },
+                 { "facula_tokens_accepted_total", "counter", (double)e.accepted },
                  { "facula_work_seconds_total", "counter", e.seconds },
                  { "facula_sequences_active", "gauge", e.active },
                  { "facula_sequences_waiting", "gauge", e.queued } };

@@ -41,8 +41,12 @@ fac_status fac_serve_start(fac_lm *m, const fac_tokenizer *t, const fac_serve_op
     if (s->opts.queue <= 0) s->opts.queue = QUEUE;
     pthread_mutex_init(&s->embeds, NULL);
     fac_status status = FAC_OK;
-    if (!fac_lm_encodes(m))
-        status = fac_engine_new(m, t, s->opts.slots, s->opts.queue, &s->engine, err);
+    const fac_engine_opts of_engine = { .slots = s->opts.slots,
+                                        .queue = s->opts.queue,
+                                        .draft = opts->draft,
+                                        .lookup = opts->lookup,
+                                        .guesses = opts->guesses };
+    if (!fac_lm_encodes(m)) status = fac_engine_new(m, t, &of_engine, &s->engine, err);
     if (!status) status = start(s, err);
     if (status)
         free_all(s);

@@ -28,6 +28,13 @@ static fac_status save_onnx(const fac_graph *model, const char *path, fac_error 
     return status;
 }
 
+/* The file has no name for who reads the error. */
+static void without_path(const char *path, fac_error *err) {
+    const size_t n = strlen(path);
+    if (!err || strncmp(err->text, path, n) || strncmp(err->text + n, ": ", 2)) return;
+    memmove(err->text, err->text + n + 2, strlen(err->text + n + 2) + 1);
+}
+
 fac_status fac_export_model(const fac_graph *model, bool onnx, fac_text *to, fac_error *err) {
     const char *at = getenv("TMPDIR");
     char dir[512], path[600];
@@ -38,6 +45,7 @@ fac_status fac_export_model(const fac_graph *model, bool onnx, fac_text *to, fac
     snprintf(path, sizeof path, "%s/model", dir);
     fac_status status =
         onnx ? save_onnx(model, path, err) : fac_graph_save_weights(model, path, err);
+    if (status) without_path(path, err);
     if (!status) status = take_file(path, to, err);
     unlink(path);
     rmdir(dir);

@@ -62,7 +62,7 @@ typedef struct hearing {
     double heard; /* seconds, where the window ended */
     double runs, run_seconds;
     bool fresh_setup, dirty;
-    fac_error stopped;
+    fac_error unseen, unheard; /* why there is no next column, no answer to the last window */
 } hearing;
 
 /* hearing_build.c */

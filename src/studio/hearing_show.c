@@ -52,7 +52,8 @@ static void put_state(hearing *p, frames *to) {
     fac_json_put_pair(&t, "heard", p->nbest ? p->heard : NAN);
     fac_json_put_pair(&t, "took", p->runs > 0 ? p->run_seconds / p->runs : NAN);
     put_classes(p, &t);
-    if (p->stopped.status) fac_json_put_pair_text(&t, "stopped", p->stopped.text);
+    const fac_error *why = p->unseen.status ? &p->unseen : &p->unheard;
+    if (why->status) fac_json_put_pair_text(&t, "stopped", why->text);
     fac_text_add(&t, "}");
     fac_frames_put(to, FRAME_STATE, &t);
     p->dirty = false;

@@ -45,7 +45,8 @@ static fac_status begin(hearing *p, float *x, int64_t n, int rate, fac_error *er
     p->nbest = 0;
     p->runs = 0;
     p->run_seconds = 0;
-    p->stopped = (fac_error){ 0 };
+    p->unseen = (fac_error){ 0 };
+    p->unheard = (fac_error){ 0 };
     return FAC_OK;
 }
 

@@ -38,21 +38,23 @@ static void keep_column(hearing *p, const float *power, int64_t from, int column
     p->columns++;
 }
 
+/* What cannot be made now is made later: columns follow one another without a gap. */
 static bool make_columns(hearing *p) {
     const int64_t samples = p->setup.length + (HEARING_AT_ONCE - 1) * p->hop;
     fac_tensor *power = NULL;
     if (p->next + samples > p->at) return false;
+    p->unseen = (fac_error){ 0 };
     fac_status status = fac_tensor_write(p->block, p->x + (p->next - p->first),
-                                         (size_t)samples * sizeof *p->x, &p->stopped);
-    if (!status) status = fac_program_run(p->spectrum, &p->block, &power, &p->stopped);
-    const float *x = status ? NULL : fac_tensor_data(power);
-    const int64_t from = x ? fac_tensor_type(power).dims.d[2] : 0;
+                                         (size_t)samples * sizeof *p->x, &p->unseen);
+    if (!status) status = fac_program_run(p->spectrum, &p->block, &power, &p->unseen);
+    p->dirty = true;
+    if (status) return false;
+    const float *x = fac_tensor_data(power);
+    const int64_t from = fac_tensor_type(power).dims.d[2];
     for (int k = 0; k < HEARING_AT_ONCE && x; k++) keep_column(p, x, from, k);
     fac_tensor_free(power);
-    if (status) p->playing = false;
     p->next += HEARING_AT_ONCE * p->hop;
-    p->dirty = true;
-    return x != NULL;
+    return true;
 }
 
 /* ---- the model ---- */
@@ -91,18 +93,19 @@ static fac_status ask_model(hearing *p, fac_error *err) {
     return status;
 }
 
+/* A window that could not be asked about says nothing of the next one. */
 static void look(hearing *p) {
     const int64_t before = fac_now_ns();
     p->asked = p->at;
-    if (ask_model(p, &p->stopped)) {
-        p->deaf = p->stopped;
+    p->dirty = true;
+    p->unheard = (fac_error){ 0 };
+    if (ask_model(p, &p->unheard)) {
         p->nbest = 0;
-        p->fresh_setup = true;
+        return;
     }
     p->heard = (double)p->at / p->rate;
     p->runs++;
     p->run_seconds += 1e-9 * (double)(fac_now_ns() - before);
-    p->dirty = true;
 }
 
 /* ---- time ---- */
@@ -122,7 +125,7 @@ static int64_t due(hearing *p) {
 
 static bool wants_look(const hearing *p) {
     const bool over = p->source == HEARING_FILE && p->at == end_of(p) && p->asked != p->at;
-    if (!p->model.program || p->deaf.status) return false;
+    if (!p->model.program) return false;
     return over || (double)(p->at - p->asked) >= look_seconds * p->rate;
 }
 
@@ -145,7 +148,8 @@ int64_t fac_hearing_work(void *self) {
     if (p->source == HEARING_FILE && p->setup.speed > 0) p->owed += (double)late;
     if (p->source == HEARING_FILE && p->playing) p->dirty = true;
     const bool more = p->next + p->setup.length + (HEARING_AT_ONCE - 1) * p->hop <= p->at;
-    if (late || more) return 0;
+    if (late) return 0;
+    if (more) return p->unseen.status ? TICK_NS : 0;
     if (p->source == HEARING_FILE && p->at == end_of(p)) p->playing = false;
     return p->playing && p->source == HEARING_FILE ? TICK_NS : -1;
 }

@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "studio/export.h"
+#include "studio/training.h"
 
 #define SLICE_NS INT64_C(8000000)
 #define JUDGE_NS INT64_C(700000000)
@@ -39,6 +41,7 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
     images_setup s = { .samples = 1000, .batch = 16, .epochs = 20, .lr = 0.001 };
     if (!p) return fac_raise_memory(err, "a page");
     p->data = with->opts.data;
+    p->threads = with->opts.threads ? with->opts.threads : fac_cores();
     fac_status status = fac_images_open(p, err);
     if (!status) status = read_setup(&s, p, how, err);
     if (!status) status = fac_images_build(p, &s, err);
@@ -61,10 +64,9 @@ static void remember(images *p, const fac_score *s) {
 }
 
 static bool one(images *p) {
-    fac_tensor *x, *labels;
+    const studio_training t = { p->trainer, &p->train, &p->order, &p->loader };
     fac_score score;
-    fac_status status = fac_loader_next(p->loader, &x, &labels, &p->stopped);
-    if (!status) status = fac_trainer_step(p->trainer, x, labels, p->setup.lr, &score, &p->stopped);
+    const fac_status status = fac_studio_step(&t, p->step, p->setup.lr, &score, &p->stopped);
     if (!status) {
         remember(p, &score);
         p->step++;
@@ -84,10 +86,10 @@ static void steps(images *p, int64_t n, int64_t most_ns) {
 }
 
 /* Which of the first test images are wrong. */
-static void count_wrong(images *p, const fac_tensor *logits, int64_t n) {
+static fac_status count_wrong(images *p, const fac_tensor *logits, int64_t n, fac_error *err) {
     int64_t best[IMAGES_JUDGED], right = 0;
+    FAC_TRY(fac_tensor_best(logits, best, err));
     p->nwrong = 0;
-    if (fac_tensor_best(logits, best, NULL)) return;
     for (int64_t i = 0; i < n; i++) {
         right += best[i] == p->test.labels[i];
         if (best[i] == p->test.labels[i] || p->nwrong == IMAGES_WRONG) continue;
@@ -96,26 +98,38 @@ static void count_wrong(images *p, const fac_tensor *logits, int64_t n) {
     }
     p->test_accuracy = (double)right / (double)n;
     p->judged = true;
+    return FAC_OK;
+}
+
+static fac_status judge_first(images *p, fac_error *err) {
+    fac_tensor *x, *labels, *logits = NULL;
+    const fac_batches first = { .size = IMAGES_JUDGED };
+    FAC_TRY(fac_batch(&p->test, &first, 0, 0, &x, &labels, err));
+    fac_status status = fac_trainer_predict(p->trainer, x, &logits, err);
+    if (!status) status = count_wrong(p, logits, fac_tensor_type(labels).dims.d[0], err);
+    fac_tensor_free(logits);
+    fac_tensor_free(x);
+    fac_tensor_free(labels);
+    return status;
 }
 
 static void judge(images *p) {
-    fac_tensor *x, *labels, *logits;
-    const fac_batches first = { .size = IMAGES_JUDGED };
     p->judged_at = fac_now_ns();
-    if (fac_batch(&p->test, &first, 0, 0, &x, &labels, NULL)) return;
-    if (!fac_trainer_predict(p->trainer, x, &logits, NULL)) {
-        count_wrong(p, logits, fac_tensor_type(labels).dims.d[0]);
-        fac_tensor_free(logits);
-    }
-    fac_tensor_free(x);
-    fac_tensor_free(labels);
+    p->unjudged = (fac_error){ 0 };
+    judge_first(p, &p->unjudged);
     p->dirty = true;
+}
+
+/* Some time after the last one while it learns, or where that one failed. */
+static bool wants_judge(const images *p) {
+    const bool again = p->playing || p->unjudged.status;
+    return !p->judged_at || (again && fac_now_ns() - p->judged_at > JUDGE_NS);
 }
 
 static int64_t work(void *self) {
     images *p = self;
     if (!p->model) return -1;
-    if (!p->judged_at || (p->playing && fac_now_ns() - p->judged_at > JUDGE_NS)) judge(p);
+    if (wants_judge(p)) judge(p);
     if (!p->playing) return -1;
     steps(p, INT64_MAX, SLICE_NS);
     return 0;
@@ -143,6 +157,7 @@ static fac_status reset(images *p, const cJSON *what, fac_error *err) {
 static fac_status play(images *p, const cJSON *what, fac_error *err) {
     (void)what, (void)err;
     if (p->step >= p->setup.epochs * p->in_epoch) p->setup.epochs += p->step / p->in_epoch;
+    p->stopped = (fac_error){ 0 };
     p->playing = p->model != NULL;
     return FAC_OK;
 }
@@ -160,6 +175,7 @@ static fac_status do_steps(images *p, const cJSON *what, fac_error *err) {
     if (p->model) {
         const int64_t epochs = (p->step + n + p->in_epoch - 1) / p->in_epoch;
         if (epochs > p->setup.epochs) p->setup.epochs = epochs;
+        p->stopped = (fac_error){ 0 };
         steps(p, n, INT64_MAX);
     }
     p->judged_at = 0;
@@ -206,9 +222,10 @@ static void write_command(const images *p, fac_text *to) {
     fac_text_print(to,
                    "facula train %s --model zoo:lenet --augment none --optimizer adam --lr %.9g "
                    "--schedule constant "
-                   "--batch %lld --epochs %lld --seed %lld --threads 1 --out run\n",
+                   "--batch %lld --epochs %lld --seed %lld --threads %d --out run\n",
                    fac_images_digits(p) ? "mnist --data DIR" : "fashion-mnist", s->lr,
-                   (long long)s->batch, (long long)(done ? done : s->epochs), (long long)s->seed);
+                   (long long)s->batch, (long long)(done ? done : s->epochs), (long long)s->seed,
+                   p->threads);
     if (p->train.count < p->all.count)
         fac_text_print(to, "# The page trains on the first %lld images, the command on all.\n",
                        (long long)p->train.count);

@@ -24,6 +24,7 @@ typedef struct images {
     fac_dataset all, test; /* as they were read */
     fac_dataset train;     /* the first samples of all, whose memory it shares */
     fac_device *device;
+    int threads;
     fac_graph *model;
     fac_trainer *trainer;
     fac_batches order;
@@ -41,7 +42,7 @@ typedef struct images {
     int nwrong;
     int64_t wrong[IMAGES_WRONG];
     uint8_t taken_for[IMAGES_WRONG];
-    fac_error stopped;
+    fac_error stopped, unjudged, unseen; /* why the last step, judging, look came to nothing */
 } images;
 
 /* images_build.c */

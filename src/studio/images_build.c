@@ -29,7 +29,7 @@ static void find_digits(images *p) {
 
 fac_status fac_images_open(images *p, fac_error *err) {
     find_digits(p);
-    const fac_device_opts how = { .threads = 1 };
+    const fac_device_opts how = { .threads = p->threads };
     const char *from = p->data ? p->data : clothes;
     fac_status status = fac_dataset_mnist(from, true, &p->all, err);
     if (!status) status = fac_dataset_mnist(from, false, &p->test, err);
@@ -105,8 +105,7 @@ static fac_status build(images *p, const images_setup *s, fac_error *err) {
     FAC_TRY(fac_trainer_new(p->model, p->device, &o, &p->trainer, err));
     p->order = (fac_batches){ .size = s->batch, .shuffle = true, .seed = (uint64_t)s->seed };
     p->in_epoch = fac_batches_count(&p->train, &p->order);
-    FAC_TRY(fac_trainer_continues(p->trainer, &p->train, &p->order, err));
-    return fac_loader_new(&p->train, &p->order, 0, INT64_MAX / 2, 0, &p->loader, err);
+    return fac_trainer_continues(p->trainer, &p->train, &p->order, err);
 }
 
 fac_status fac_images_build(images *p, const images_setup *s, fac_error *err) {
@@ -123,6 +122,7 @@ fac_status fac_images_build(images *p, const images_setup *s, fac_error *err) {
     p->accuracy = 0;
     p->seconds = 0;
     p->stopped = (fac_error){ 0 };
+    p->unjudged = (fac_error){ 0 };
     if (status) release_net(p);
     return status;
 }

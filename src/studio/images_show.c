@@ -98,7 +98,7 @@ static void put_setup(images *p, frames *to) {
 
 static void put_state(const images *p, const fac_tensor *chances, frames *to) {
     fac_text t = { 0 };
-    const float *c = fac_tensor_data(chances);
+    const float *c = chances ? fac_tensor_data(chances) : NULL;
     fac_text_add(&t, "{");
     fac_json_put_pair(&t, "generation", p->generation);
     fac_json_put_pair(&t, "step", (double)p->step);
@@ -117,7 +117,10 @@ static void put_state(const images *p, const fac_tensor *chances, frames *to) {
         fac_json_put_number(&t, c ? (double)c[k] : NAN);
     }
     fac_text_add(&t, "]");
-    if (p->stopped.status) fac_json_put_pair_text(&t, "stopped", p->stopped.text);
+    const fac_error *of[] = { &p->stopped, &p->unseen, &p->unjudged };
+    int k = 0;
+    while (k < 2 && !of[k]->status) k++;
+    if (of[k]->status) fac_json_put_pair_text(&t, "stopped", of[k]->text);
     fac_text_add(&t, "}");
     fac_frames_put(to, FRAME_STATE, &t);
 }
@@ -127,20 +130,19 @@ static fac_status look(images *p, fac_tensor **out) {
     float x[IMAGES_PIXELS];
     for (int i = 0; i < IMAGES_PIXELS; i++)
         x[i] = (float)((p->pixels[i] / 255.0 - p->all.mean[0]) / std);
-    const fac_status status = fac_tensor_write(p->x, x, sizeof x, &p->stopped);
-    return status ? status : fac_program_run(p->looker, &p->x, out, &p->stopped);
+    p->unseen = (fac_error){ 0 };
+    const fac_status status = fac_tensor_write(p->x, x, sizeof x, &p->unseen);
+    return status ? status : fac_program_run(p->looker, &p->x, out, &p->unseen);
 }
 
 void fac_images_show(void *self, frames *to) {
     images *p = self;
     fac_tensor *out[OUTPUTS] = { NULL };
     if (!p->model || (!p->dirty && !p->fresh_setup)) return;
-    p->dirty = false;
     if (p->fresh_setup) put_setup(p, to);
-    if (!look(p, out)) {
-        put_state(p, out[1], to);
-        put_pictures(p, out, to);
-        if (p->judged) put_wrong(p, to);
-    }
+    p->dirty = look(p, out) != FAC_OK; /* then again, until it is seen */
+    put_state(p, out[1], to);
+    if (!p->dirty) put_pictures(p, out, to);
+    if (p->judged) put_wrong(p, to);
     for (int k = 0; k < OUTPUTS; k++) fac_tensor_free(out[k]);
 }

@@ -2,8 +2,10 @@
 #include <math.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "studio/points.h"
+#include "studio/training.h"
 
 #define SLICE_NS INT64_C(8000000)
 
@@ -46,14 +48,9 @@ static float *copy_weights(const points *p) {
 /* ---- steps ---- */
 
 static fac_status step(points *p, fac_error *err) {
-    fac_tensor *x, *labels;
+    const studio_training t = { p->trainer, &p->train, &p->order, &p->loader };
     fac_score score;
-    fac_status status = FAC_OK;
-    if (!p->loader) /* made here, where the data has its place for good */
-        status = fac_loader_new(&p->train, &p->order, p->step, INT64_MAX / 2, 0, &p->loader, err);
-    if (!status) status = fac_loader_next(p->loader, &x, &labels, err);
-    if (!status) status = fac_trainer_step(p->trainer, x, labels, p->setup.lr, &score, err);
-    if (status) return status;
+    FAC_TRY(fac_studio_step(&t, p->step, p->setup.lr, &score, err));
     p->batch_loss = score.loss;
     p->step++;
     p->dirty = true;

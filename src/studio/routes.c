@@ -26,6 +26,13 @@ static void say(fac_http_request *r, fac_status status, const fac_error *err, fa
     fac_text_free(t);
 }
 
+static void send_file(fac_http_request *r, const char *type, const fac_text *t) {
+    if (t->failed)
+        fac_http_fail(r, 500, "FAC_E_NOMEM", "out of memory");
+    else
+        fac_http_reply(r, 200, type, t->n ? t->s : "", t->n);
+}
+
 static void get_asset(void *self, fac_http_request *r) {
     const asset *a = fac_asset_find(fac_http_path(r));
     (void)self;
@@ -120,10 +127,8 @@ static void get_file(void *self, fac_http_request *r) {
         fac_studio_session_file(e->session, *name ? name + 1 : name, &t, &type, &err);
     if (status)
         say_failed(r, &err);
-    else if (t.failed)
-        fac_http_fail(r, 500, "FAC_E_NOMEM", "out of memory");
     else
-        fac_http_reply(r, 200, type, t.n ? t.s : "", t.n);
+        send_file(r, type, &t);
     fac_text_free(&t);
     fac_sessions_leave(&st->sessions, e);
 }
@@ -213,6 +218,22 @@ static void ask(void *self, fac_http_request *r) {
     cJSON_Delete(what);
 }
 
+/* A file of what a question is about. */
+static void make_file(void *self, fac_http_request *r) {
+    fac_error err = { 0 };
+    fac_text t = { 0 };
+    const char *type = NULL;
+    (void)self;
+    cJSON *what = read_body(r);
+    if (!what) return;
+    if (fac_sandbox_file(fac_http_path(r) + strlen("/api/make/"), what, &t, &type, &err))
+        say_failed(r, &err);
+    else
+        send_file(r, type, &t);
+    fac_text_free(&t);
+    cJSON_Delete(what);
+}
+
 const fac_http_route fac_studio_routes[] = {
     { "GET", "/", get_asset, FAC_HTTP_OPEN, 0 },
     { "GET", "/page/", get_asset, FAC_HTTP_OPEN | FAC_HTTP_PREFIX, 0 },
@@ -220,6 +241,7 @@ const fac_http_route fac_studio_routes[] = {
     { "POST", "/api/do/", do_command, FAC_HTTP_PREFIX, 0 },
     { "POST", "/api/close/", end_session, FAC_HTTP_PREFIX, 0 },
     { "POST", "/api/ask/", ask, FAC_HTTP_PREFIX, 0 },
+    { "POST", "/api/make/", make_file, FAC_HTTP_PREFIX, 0 },
     { "GET", "/api/stream/", get_stream, FAC_HTTP_PREFIX, 0 },
     { "GET", "/api/file/", get_file, FAC_HTTP_PREFIX, 0 },
     { "POST", "/api/put/", put_file, FAC_HTTP_PREFIX | FAC_HTTP_RAW, PUT_BYTES },

@@ -46,7 +46,7 @@ static fac_status build(expression *e, const char *text, const variable v[VARS],
                         fac_error *err) {
     fac_value *at[EXPRESSION_STEPS], *slope[EXPRESSION_STEPS];
     for (int k = 0; k < VARS; k++) {
-        e->of[e->n] = (expression_step){ .value = fac_input(e->g, names[k], FAC_F64, v[k].dims) };
+        e->of[e->n] = (expression_step){ .value = fac_input(e->g, names[k], e->dtype, v[k].dims) };
         strcpy(e->of[e->n++].name, names[k]);
     }
     FAC_TRY(fac_expression_read(e, text, result, err));
@@ -98,6 +98,64 @@ static fac_status answer(expression *e, const char *text, const variable v[VARS]
     for (int k = 0; k < 2 * EXPRESSION_STEPS; k++) fac_tensor_free(out[k]);
     for (int k = 0; k < VARS; k++) fac_tensor_free(in[k]);
     fac_device_free(device);
+    return status;
+}
+
+/* ---- as it leaves the page ---- */
+
+/* The variables that the expression reads, in the first `n` steps of it. */
+static fac_status find_used(const char *text, const variable v[VARS], bool used[VARS],
+                            fac_error *err) {
+    expression e = { .g = fac_graph_new(), .dtype = FAC_F32 };
+    int result;
+    if (!e.g) return fac_raise_memory(err, "a graph");
+    const fac_status status = build(&e, text, v, &result, err);
+    for (int k = 0; k < VARS && !status; k++) {
+        used[k] = k == result;
+        for (int s = VARS; s < e.n; s++)
+            for (int i = 0; i < e.of[s].n; i++) used[k] |= e.of[s].in[i] == k;
+    }
+    fac_graph_free(e.g);
+    return status;
+}
+
+/* The value, and its gradient by each variable that it reads. */
+static fac_status build_used(expression *e, const char *text, const variable v[VARS],
+                             const bool used[VARS], fac_error *err) {
+    static const char *const slopes[VARS] = { "dx", "dy", "dz" };
+    fac_value *var[VARS], *slope[VARS];
+    int n = 0, result;
+    for (int k = 0; k < VARS; k++) {
+        if (!used[k]) continue;
+        var[n] = fac_input(e->g, names[k], FAC_F32, v[k].dims);
+        e->of[n] = (expression_step){ .value = var[n] };
+        strcpy(e->of[n++].name, names[k]);
+    }
+    e->n = n;
+    FAC_TRY(fac_expression_read(e, text, &result, err));
+    fac_value *value = e->of[result].value, *loss = value;
+    fac_output(e->g, "value", value);
+    if (fac_value_type(value).dims.n) loss = fac_sum(value, (fac_dims){ 0 }, false);
+    if (n) fac_grad(loss, n, var, slope);
+    for (int k = 0, i = 0; k < VARS; k++)
+        if (used[k]) fac_output(e->g, slopes[k], slope[i++]);
+    return fac_graph_check(e->g, err);
+}
+
+fac_status fac_sandbox_expression_graph(const cJSON *what, fac_graph **out, fac_error *err) {
+    variable v[VARS] = { 0 };
+    bool used[VARS];
+    const char *text = fac_json_string_of(what, "text");
+    if (!text) return fac_raise(err, FAC_E_ARGUMENT, "text is an expression of x, y and z");
+    FAC_TRY(read_variables(what, v, err));
+    FAC_TRY(find_used(text, v, used, err));
+    expression e = { .g = fac_graph_new(), .dtype = FAC_F32 };
+    if (!e.g) return fac_raise_memory(err, "a graph");
+    const fac_status status = build_used(&e, text, v, used, err);
+    if (status)
+        fac_graph_free(e.g);
+    else
+        *out = e.g;
     return status;
 }
 

@@ -53,29 +53,42 @@ static void write_params(const fac_graph *g, fac_text *to) {
     fac_text_add(to, "]");
 }
 
-/* The graph as text, which can be changed and asked again. */
-static fac_status write_text(const fac_graph *g, fac_text *to, fac_error *err) {
+fac_status fac_sandbox_text(const fac_graph *g, fac_text *to, fac_error *err) {
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
     fac_status status = f ? fac_graph_write(g, f, err) : fac_raise_memory(err, "a text");
     if (f && fclose(f) && !status) status = fac_raise_memory(err, "a text");
-    if (!status) fac_json_put_pair_text(to, "text", text);
+    if (!status) fac_text_add(to, text);
     fac_release(text);
     return status;
 }
 
-fac_status fac_sandbox_modules(const cJSON *what, fac_text *to, fac_error *err) {
+/* The graph as text, which can be changed and asked again. */
+static fac_status write_text(const fac_graph *g, fac_text *to, fac_error *err) {
+    fac_text t = { 0 };
+    const fac_status status = fac_sandbox_text(g, &t, err);
+    if (!status) fac_json_put_pair_text(to, "text", t.n ? t.s : "");
+    to->failed |= t.failed;
+    fac_text_free(&t);
+    return status;
+}
+
+fac_status fac_sandbox_modules_graph(const cJSON *what, fac_graph **out, fac_error *err) {
     const char *layers = fac_json_string_of(what, "layers"),
                *text = fac_json_string_of(what, "text");
     int64_t inputs = 2, outputs = 2;
-    fac_graph *g;
     FAC_TRY(fac_json_int(what, "inputs", 1, 4096, &inputs, err));
     FAC_TRY(fac_json_int(what, "outputs", 1, 4096, &outputs, err));
     if (!layers && (!text || !*text))
         return fac_raise(err, FAC_E_ARGUMENT,
                          "give layers, such as \"16,16,tanh\", or the text of a graph");
-    FAC_TRY(layers ? build_layers(layers, inputs, outputs, &g, err) : read_text(text, &g, err));
+    return layers ? build_layers(layers, inputs, outputs, out, err) : read_text(text, out, err);
+}
+
+fac_status fac_sandbox_modules(const cJSON *what, fac_text *to, fac_error *err) {
+    fac_graph *g;
+    FAC_TRY(fac_sandbox_modules_graph(what, &g, err));
     write_params(g, to);
     const fac_status status = write_text(g, to, err);
     fac_graph_free(g);

@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "studio/export.h"
+#include "studio/training.h"
 
 #define SLICE_NS INT64_C(8000000)
 #define JUDGE_NS INT64_C(700000000)
@@ -44,6 +46,7 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
     sentences_setup s = { .batch = 50, .epochs = 5, .lr = 0.002 };
     if (!p) return fac_raise_memory(err, "a page");
     strcpy(p->text, first_text);
+    p->threads = with->opts.threads ? with->opts.threads : fac_cores();
     fac_sentences_open(p, with->opts.data);
     fac_status status = fac_sentence_parse("", &s.net, err);
     s.samples = p->all.count;
@@ -67,10 +70,9 @@ static void remember(sentences *p, const fac_score *s) {
 }
 
 static bool one(sentences *p) {
-    fac_tensor *x, *labels;
+    const studio_training t = { p->trainer, &p->train, &p->order, &p->loader };
     fac_score score;
-    fac_status status = fac_loader_next(p->loader, &x, &labels, &p->stopped);
-    if (!status) status = fac_trainer_step(p->trainer, x, labels, p->setup.lr, &score, &p->stopped);
+    const fac_status status = fac_studio_step(&t, p->step, p->setup.lr, &score, &p->stopped);
     if (!status) {
         remember(p, &score);
         p->step++;
@@ -117,28 +119,37 @@ static void take_chances(sentences *p, const fac_tensor *logits) {
 static void judge_some(sentences *p) {
     const fac_batches some = { .size = JUDGED_AT_ONCE, .trim = p->order.trim };
     fac_tensor *x, *labels, *logits;
-    fac_status status = fac_batch(&p->test, &some, 0, p->judging, &x, &labels, &p->stopped);
+    p->unjudged = (fac_error){ 0 };
+    fac_status status = fac_batch(&p->test, &some, 0, p->judging, &x, &labels, &p->unjudged);
     if (status) {
         p->judging = -1;
+        p->dirty = true;
         return;
     }
-    status = fac_trainer_predict(p->trainer, x, &logits, &p->stopped);
+    status = fac_trainer_predict(p->trainer, x, &logits, &p->unjudged);
     if (!status) {
         take_chances(p, logits);
         fac_tensor_free(logits);
     }
     fac_tensor_free(x);
     fac_tensor_free(labels);
+    p->dirty |= status != FAC_OK;
     if (status)
         p->judging = -1;
     else if (++p->judging == fac_batches_count(&p->test, &some))
         end_round(p);
 }
 
+/* Some time after the last round began while it learns, or where that one failed. */
+static bool wants_round(const sentences *p) {
+    const bool again = p->playing || p->unjudged.status;
+    return !p->judged_at || (again && p->judging < 0 && fac_now_ns() - p->judged_at > JUDGE_NS);
+}
+
 static int64_t work(void *self) {
     sentences *p = self;
     if (!p->model) return -1;
-    if (!p->judged_at || (p->playing && p->judging < 0 && fac_now_ns() - p->judged_at > JUDGE_NS)) {
+    if (wants_round(p)) {
         p->judged_at = fac_now_ns();
         p->judging = 0;
     }
@@ -178,6 +189,7 @@ static fac_status reset(sentences *p, const cJSON *what, fac_text *to, fac_error
 static fac_status play(sentences *p, const cJSON *what, fac_text *to, fac_error *err) {
     (void)what, (void)to, (void)err;
     if (p->step >= p->setup.epochs * p->in_epoch) p->setup.epochs += p->step / p->in_epoch;
+    p->stopped = (fac_error){ 0 };
     p->playing = true;
     return FAC_OK;
 }
@@ -195,6 +207,7 @@ static fac_status do_steps(sentences *p, const cJSON *what, fac_text *to, fac_er
     FAC_TRY(fac_json_int(what, "n", 1, 100, &n, err));
     const int64_t epochs = (p->step + n + p->in_epoch - 1) / p->in_epoch;
     if (epochs > p->setup.epochs) p->setup.epochs = epochs;
+    p->stopped = (fac_error){ 0 };
     steps(p, n, INT64_MAX);
     p->judged_at = 0;
     return FAC_OK;
@@ -260,10 +273,10 @@ static void write_command(const sentences *p, fac_text *to) {
     fac_sentence_text(&s->net, net, sizeof net);
     fac_text_print(to,
                    "facula train sst2 --data DIR --model text-cnn:%s --optimizer adam --lr %.9g "
-                   "--schedule constant --batch %lld --epochs %lld --seed %lld --threads 1 --out "
+                   "--schedule constant --batch %lld --epochs %lld --seed %lld --threads %d --out "
                    "run\n",
                    net, s->lr, (long long)s->batch, (long long)(done ? done : s->epochs),
-                   (long long)s->seed);
+                   (long long)s->seed, p->threads);
     if (p->train.count < p->all.count)
         fac_text_print(to, "# The page trains on the first %lld sentences, the command on all.\n",
                        (long long)p->train.count);

@@ -31,6 +31,7 @@ typedef struct sentences {
     fac_dataset all, test; /* as they were read */
     fac_dataset train;     /* the first samples of all, whose memory it shares */
     fac_device *device;
+    int threads;
     fac_graph *model;
     fac_trainer *trainer;
     fac_batches order;
@@ -47,7 +48,7 @@ typedef struct sentences {
     bool judged, fresh_table; /* a round is over; its rows were not shown yet */
     sentences_order rows;
     char text[SENTENCES_TEXT + 1];
-    fac_error stopped;
+    fac_error stopped, unjudged, unseen; /* why the last step, round, look came to nothing */
 } sentences;
 
 /* sentences_build.c */

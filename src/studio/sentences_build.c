@@ -39,7 +39,7 @@ static fac_status read_texts(sentences *p, fac_error *err) {
 void fac_sentences_open(sentences *p, const char *data) {
     static const char *const more[] = { "sst2", "text/sst2", NULL }, *const names[] = { "train.tsv",
                                                                                         NULL };
-    const fac_device_opts how = { .threads = 1 };
+    const fac_device_opts how = { .threads = p->threads };
     fac_status status = FAC_OK;
     if (!fac_data_find(data, more, names, p->folder, sizeof p->folder))
         status = fac_raise(&p->lacks, FAC_E_IO,
@@ -96,8 +96,7 @@ static fac_status build(sentences *p, const sentences_setup *s, fac_error *err) 
     p->order =
         (fac_batches){ .size = s->batch, .shuffle = true, .seed = (uint64_t)s->seed, .trim = TRIM };
     p->in_epoch = fac_batches_count(&p->train, &p->order);
-    FAC_TRY(fac_trainer_continues(p->trainer, &p->train, &p->order, err));
-    return fac_loader_new(&p->train, &p->order, 0, INT64_MAX / 2, 0, &p->loader, err);
+    return fac_trainer_continues(p->trainer, &p->train, &p->order, err);
 }
 
 fac_status fac_sentences_build(sentences *p, const sentences_setup *s, fac_error *err) {
@@ -116,6 +115,8 @@ fac_status fac_sentences_build(sentences *p, const sentences_setup *s, fac_error
     p->accuracy = 0;
     p->seconds = 0;
     p->stopped = (fac_error){ 0 };
+    p->unjudged = (fac_error){ 0 };
+    p->unseen = (fac_error){ 0 };
     if (status) release_net(p);
     return status;
 }

@@ -41,7 +41,10 @@ static void put_state(const sentences *p, frames *to) {
     fac_json_put_pair(&t, "accuracy", p->step ? p->accuracy : NAN);
     fac_json_put_pair(&t, "test_loss", p->judged ? p->test_loss : NAN);
     fac_json_put_pair(&t, "test_accuracy", p->judged ? p->test_accuracy : NAN);
-    if (p->stopped.status) fac_json_put_pair_text(&t, "stopped", p->stopped.text);
+    const fac_error *of[] = { &p->stopped, &p->unseen, &p->unjudged };
+    int k = 0;
+    while (k < 2 && !of[k]->status) k++;
+    if (of[k]->status) fac_json_put_pair_text(&t, "stopped", of[k]->text);
     fac_text_add(&t, "}");
     fac_frames_put(to, FRAME_STATE, &t);
 }
@@ -50,7 +53,8 @@ static void put_sentence(sentences *p, frames *to) {
     fac_text t = { 0 };
     fac_text_add(&t, "{");
     fac_json_put_pair(&t, "generation", p->generation);
-    t.failed |= fac_sentences_look(p, p->text, &t, &p->stopped) != FAC_OK;
+    p->unseen = (fac_error){ 0 };
+    t.failed |= fac_sentences_look(p, p->text, &t, &p->unseen) != FAC_OK;
     fac_text_add(&t, "}");
     fac_frames_put(to, FRAME_PANELS, &t);
 }
@@ -99,17 +103,18 @@ static void put_table(sentences *p, frames *to) {
         fac_text_add(&t, "}");
     }
     fac_text_add(&t, "]}");
+    t.failed |= !rows;
+    p->fresh_table = t.failed;
     fac_release(rows);
     fac_frames_put(to, FRAME_WRONG, &t);
-    p->fresh_table = false;
 }
 
 void fac_sentences_show(void *self, frames *to) {
     sentences *p = self;
     if (p->fresh_setup) put_setup(p, to);
     if (!p->model || !p->dirty) return;
-    p->dirty = false;
-    put_state(p, to);
     put_sentence(p, to);
+    put_state(p, to);
+    p->dirty = p->unseen.status != FAC_OK; /* then again, until it is seen */
     if (p->fresh_table) put_table(p, to);
 }

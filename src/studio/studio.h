@@ -29,4 +29,9 @@ typedef struct question {
     fac_status (*answer)(const cJSON *what, fac_text *to, fac_error *err);
 } question;
 extern const question fac_questions[]; /* ends with a NULL name */
+
+/* sandbox_export.c: the file what.file of the question `name`; *type: its media type.
+ * FAC_E_ARGUMENT: there is none of that name. */
+fac_status fac_sandbox_file(const char *name, const cJSON *what, fac_text *to, const char **type,
+                            fac_error *err);
 #endif

@@ -26,13 +26,13 @@ small="--data $dir/text.txt --context 16 --batch 4 --threads 1 --test-batches 4 
 for what in "gpt:2x2x16 char" "llama:1x2x32 bpe:300"; do
     set -- $what
     run="$dir/run_$2"
-    "$facula" train text $small --model "$1" --tokenizer "$2" --steps 150 --lr 1e-2 --evaluate-every 60 \
+    "$facula" train text $small --model "$1" --tokenizer "$2" --steps 240 --lr 1e-2 --evaluate-every 80 \
         --dropout 0.05 --out "$run" > "$dir/log" 2> "$dir/err" || bad "$what: $(cat "$dir/err")"
     [ "$(grep -c '"epoch"' "$dir/log")" -eq 3 ] || bad "$what: looks at the test part: $(cat "$dir/log")"
     python3 - "$dir/log" <<'P' || bad "$what: it learns too little: $(cat "$dir/log")"
 import json, sys
 last = json.loads(open(sys.argv[1]).read().split("\n")[-2])
-assert last["steps"] == 150 and last["test_loss"] < 1.2 and last["test_loss_error"] >= 0, last
+assert last["steps"] == 240 and last["test_loss"] < 1.2 and last["test_loss_error"] >= 0, last
 P
     for name in config.json tokenizer.json model.safetensors model.onnx run.json log.csv; do
         [ -s "$run/$name" ] || bad "$what: there is no $name"
@@ -70,6 +70,29 @@ grep -q "^guesses .* accepted" "$dir/err" || bad "--stats says nothing of guesse
 cmp -s "$dir/a" "$dir/b" || bad "adapters say $(cat "$dir/a"), merged $(cat "$dir/b")"
 "$facula" generate "$dir/run_char" --lora "$dir/further" "a" -n 1 > /dev/null 2> "$dir/err" && bad "a folder without adapters"
 grep -q "adapter_config.json" "$dir/err" || bad "no adapters: does not say so: $(cat "$dir/err")"
+
+# a .gguf is trained whole, and stays one: in its types, or as --scheme says
+"$facula" quantize "$dir/run_bpe:300" --scheme q8_0 -o "$dir/model.gguf" > /dev/null 2> "$dir/err" || bad "quantize: $(cat "$dir/err")"
+for scheme in "" "--scheme f16"; do
+    "$facula" train text $small --model "$dir/model.gguf" $scheme --steps 40 --lr 5e-3 --evaluate-every 20 \
+        --out "$dir/all$scheme" > "$dir/log" 2> "$dir/err" || bad "a .gguf $scheme: $(cat "$dir/err")"
+    python3 - "$dir/log" <<'P' || bad "a .gguf $scheme: it learns nothing: $(cat "$dir/log")"
+import json, sys
+lines = [json.loads(x) for x in open(sys.argv[1]).read().split("\n") if x]
+assert lines[-1]["test_loss"] < 0.6, lines
+P
+    "$facula" generate "$dir/all$scheme/model.gguf" "the cat" -n 8 --temp 0 --json > "$dir/said" 2> "$dir/err" \
+        || bad "generate with it: $(cat "$dir/err")"
+    want=q8_0; [ -z "$scheme" ] || want=f16
+    grep -q "\"$want\"" "$dir/said" || bad "a .gguf $scheme: $(cat "$dir/said")"
+    cmp -s "$dir/model.gguf" "$dir/all$scheme/model.gguf" && bad "a .gguf $scheme: nothing was trained"
+done
+"$facula" train --resume "$dir/all" --threads 1 --json > /dev/null 2> "$dir/err" || bad "resume of a .gguf: $(cat "$dir/err")"
+"$facula" train text $small --model "$dir/model.gguf" --lora r=2 --merge --steps 3 --out "$dir/adapted" \
+    > /dev/null 2> "$dir/err" || bad "adapters of a .gguf: $(cat "$dir/err")"
+"$facula" generate "$dir/model.gguf" --lora "$dir/adapted" "the cat" -n 4 --temp 0 > "$dir/a" 2>&1
+"$facula" generate "$dir/adapted/merged/model.gguf" "the cat" -n 4 --temp 0 > "$dir/b" 2>&1
+cmp -s "$dir/a" "$dir/b" || bad "a .gguf with adapters says $(cat "$dir/a"), merged $(cat "$dir/b")"
 
 # conversations need a template
 echo '{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}' > "$dir/chat.jsonl"
@@ -116,6 +139,9 @@ refused 2 "char or bpe:N" $small --tokenizer word
 refused 1 "257 to" $small --tokenizer bpe:9
 refused 2 "needs --model" $small --lora r=2
 refused 2 "for the adapters" $small --merge
+refused 2 "model of a .gguf" $small --scheme q8_0
+refused 2 "model of a .gguf" $small --scheme q8_0 --model "$dir/run_char"
+refused 1 "none of that name" $small --scheme q9 --model "$dir/model.gguf"
 refused 1 "no linear layer" $small --model "$dir/run_char" --lora q_proj
 refused 1 "is none of r=" $small --model "$dir/run_char" --lora r=none
 refused 2 "networks of classes" $small --quantize lq:w1a2

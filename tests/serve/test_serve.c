@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "http/microhttpd.h"
-#include "http_client.h"
+#include "openai_client.h"
 #include "serve/serve.h"
 
 static fac_error err;
@@ -21,7 +21,6 @@ static fac_device *cpu;
 static fac_lm *lm;
 static fac_tokenizer *tokens;
 static fac_serve *server;
-static int port;
 #define OK(call)                                                                                   \
     do {                                                                                           \
         if (call) fail_msg("%s: %s", #call, err.text);                                             \
@@ -67,50 +66,11 @@ static void write_tokens(void) {
 
 /* ---- a client ---- */
 
-enum { ROOM = 1 << 18 };
-
-static int post(const char *path, const char *body) {
-    char head[512];
-    const int s = http_connect(port);
-    const int n = snprintf(head, sizeof head,
-                           "POST %s HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n"
-                           "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-                           path, port, strlen(body));
-    http_put(s, head, (size_t)n);
-    http_put(s, body, strlen(body));
-    return s;
-}
-
-/* The status; the answer in `to`. */
-static int ask(const char *path, const char *body, char to[ROOM]) {
-    int status = 0;
-    const int s = post(path, body);
-    http_get(s, to, ROOM);
-    close(s);
-    sscanf(to, "HTTP/1.1 %d", &status);
-    return status;
-}
-
 static void want(int status, const char *path, const char *body, const char *text) {
     static char to[ROOM];
     const int got = ask(path, body, to);
     if (got != status) fail_msg("%d instead of %d for %s\n%s", got, status, body, to);
     if (text && !strstr(to, text)) fail_msg("no '%s' in the answer to %s\n%s", text, body, to);
-}
-
-/* What follows each "NAME":" up to the next quote, joined. */
-static void join(const char *from, const char *name, char to[ROOM]) {
-    char mark[32];
-    size_t n = 0;
-    snprintf(mark, sizeof mark, "\"%s\":\"", name);
-    for (const char *s = from; (s = strstr(s, mark));) {
-        s += strlen(mark);
-        for (; *s && *s != '"'; s++) {
-            to[n++] = *s;
-            if (*s == '\\') to[n++] = *++s;
-        }
-    }
-    to[n] = 0;
 }
 
 #define GREEDY "\"temperature\":0,\"ignore_eos\":true,\"max_tokens\":40"

@@ -121,12 +121,20 @@ def runs(b, studio):
     b.js("[...document.querySelectorAll('#runs input')].forEach(e => { if (!e.checked) e.click() })")
 
 
+def take(b, file):
+    """A click on a file of "Take it along" gives one."""
+    b.js("window.made ||= URL.createObjectURL; window.taken = 0; URL.createObjectURL = blob => { window.taken = blob.size; return window.made.call(URL, blob); }")
+    b.js(f"document.querySelector('[data-file=\"{file}\"]').click()")
+    b.wait("window.taken > 100")
+
+
 def sandbox(b, studio):
     tab = "(name => document.querySelector(`[data-tab=${name}]`).click())"
     said = "document.querySelector('#main').textContent"
     b.wait("document.querySelector('#curve')")
     time.sleep(.3)
     b.wait(drawn("#curve", 10))
+    take(b, "model.onnx")
     assert move_all(b) >= 6
     b.wait(drawn("#map-f", 20))     # of two numbers
     b.js(f"{tab}('gradients')")
@@ -136,6 +144,7 @@ def sandbox(b, studio):
     b.wait(f"{said}.includes('Backwards through add')")
     b.wait(drawn("#graph", 10))
     assert move_all(b) >= 7
+    take(b, "net.c")
     b.js(f"{tab}('tensors')")
     b.wait("document.querySelectorAll('#strip span').length === 24")
     b.js("(() => { const e = document.querySelector('#order'); e.value = '2,0,1'; e.dispatchEvent(new Event('change')) })()")
@@ -149,6 +158,7 @@ def sandbox(b, studio):
     b.js(f"{tab}('modules')")
     b.wait("document.querySelectorAll('#params tbody tr').length === 6")
     assert "fc2" in b.js("document.querySelector('#tree').textContent")
+    take(b, "model.safetensors")
     assert move_all(b) >= 4
 
 

@@ -5,7 +5,9 @@ import json
 import math
 import os
 import random
+import subprocess
 import sys
+import tempfile
 
 from studio import Studio
 
@@ -127,6 +129,76 @@ def modules(studio):
     assert again["params"] == got["params"] and again["text"] == got["text"]
 
 
+def make(studio, name, file, **what):
+    status, _, text = studio.request("POST", "/api/make/" + name, {**what, "file": file})
+    assert status == 200, (name, file, status, text)
+    return text
+
+
+def all_near(have, want, most=1e-5):
+    assert len(have) == len(want) and all(near(a, b, most) for a, b in zip(have, want)), (have, want)
+
+
+def run_code(folder, *arguments):
+    """What net.c says of the inputs, by the name of the output; net.py is read only."""
+    compile(open(os.path.join(folder, "net.py")).read(), "net.py", "exec")
+    root = os.environ.get("FACULA_BUILD")
+    if not root:
+        return None
+    source = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "include")
+    subprocess.run(["cc", os.path.join(folder, "net.c"), "-I", source, "-I", os.path.join(root, "gen"), "-L", root, "-lfacula", "-Wl,-rpath," + root,
+                    "-o", os.path.join(folder, "net")], check=True)
+    said = subprocess.run([os.path.join(folder, "net"), *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+    return {line.split(":")[0]: [float(x) for x in line.split(":")[1].split()] for line in said.splitlines()}
+
+
+def files(studio):
+    """An expression and a network leave the page: the files say what the page says."""
+    every = ["command.txt", "graph.txt", "model.onnx", "net.c", "net.py"]
+    cases = {"curve": {"text": "sin(x) * y + x ** 2", "vars": 2},
+             "graph": {"text": "(x * z).relu().mean()", "values": {"x": {"shape": [4], "values": [-1, 2, -3, 4]}, "y": {"values": [7]}, "z": {"values": [2]}}},
+             "modules": {"layers": "5,3,relu", "inputs": 4, "outputs": 7}}
+    for name, what in cases.items():
+        folder = tempfile.mkdtemp()
+        for file in every + (["model.safetensors"] if name == "modules" else []):
+            with open(os.path.join(folder, file), "wb") as f:
+                f.write(make(studio, name, file, **what))
+        subprocess.run([facula, "show", "model.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        commands = open(os.path.join(folder, "command.txt")).read()
+        for line in commands.splitlines():
+            if line.startswith("facula run"):
+                subprocess.run([facula, *line.split()[1:]], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        if name == "curve":
+            said = run_code(folder, "2", "0.5", "--", "3", "-1")
+            if said:
+                all_near(said["f"], [math.sin(2) * 3 + 4, math.sin(.5) * -1 + .25])
+                all_near(said["dx"], [math.cos(2) * 3 + 4, math.cos(.5) * -1 + 1])
+                all_near(said["dy"], [math.sin(2), math.sin(.5)])
+        if name == "graph":
+            line = commands.splitlines()[-1]
+            assert line == "python net.py -1 2 -3 4 -- 2", line
+            said = run_code(folder, *line.split()[2:])
+            if said:
+                assert set(said) == {"value", "dx", "dz"}, said
+                all_near(said["value"], [3])
+                all_near(said["dx"], [0, .5, 0, .5])
+                all_near(said["dz"], [1.5])
+        if name == "modules":
+            said = run_code(folder, "1", "2", "3", "4")
+            assert said is None or len(said["y"]) == 7
+    assert make(studio, "modules", "command.txt", layers="8,tanh").startswith(b"facula train toy:xor --model mlp:8,tanh --out run\n")
+    assert b"train" not in make(studio, "modules", "command.txt", layers="8,tanh", inputs=3)
+    again = studio.ask("modules", text=make(studio, "modules", "graph.txt", layers="8,tanh").decode())
+    assert [p["name"] for p in again["params"]] == ["fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"]
+    status, _, text = studio.request("POST", "/api/make/curve", {"text": "erfinv(x)", "file": "model.onnx"})
+    assert status == 400 and json.loads(text)["error"]["message"].startswith("ONNX opset "), text
+    for name, what in [("curve", {}), ("curve", {"text": "x"}), ("curve", {"text": "x +", "file": "model.onnx"}), ("curve", {"text": "x", "file": "../x"}),
+                       ("graph", {"text": "w", "file": "net.c"}), ("modules", {"file": "net.c"}), ("layout", {"file": "net.c"}), ("", {"file": "net.c"}),
+                       ("modules", {"text": "no graph", "file": "model.onnx"}), ("curve", {"text": "x", "file": 3})]:
+        status, _, text = studio.request("POST", "/api/make/" + name, what)
+        assert status in (400, 404) and json.loads(text)["error"]["message"], (name, what, status, text)
+
+
 def wrong(studio):
     bad = {"curve": [{}, {"text": 3}, {"text": ""}, {"text": "x +"}, {"text": "(x"}, {"text": "x)"}, {"text": "nobody(x)"}, {"text": "q"},
                      {"text": "tanh(x, x)"}, {"text": "x" * 501}, {"text": "(" * 200 + "x" + ")" * 200}, {"text": "-" * 300 + "x"}, {"text": "x**" * 100 + "x"},
@@ -154,7 +226,7 @@ def wrong(studio):
 
 
 with Studio(facula) as studio:
-    for test in (functions, gradients, layouts, modules, wrong):
+    for test in (functions, gradients, layouts, modules, files, wrong):
         test(studio)
         print("ok", test.__name__, flush=True)
 print("seed", seed)

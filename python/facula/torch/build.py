@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = ("device", "memory", "record", "host", "flush", "ops", "precision", "attention")
+FILES = ("device", "memory", "schema", "shapes", "record", "host", "segment_json", "run_plan",
+         "flush", "ops", "precision", "attention")
 
 
 class BuildError(RuntimeError):
@@ -68,6 +70,14 @@ def _run(command: list[str]) -> None:
         raise BuildError(f"the shim for PyTorch {torch.__version__} does not compile:\n{' '.join(command)}\n{done.stderr[-3000:]}")
 
 
+def _headers_of_torch() -> str:
+    """What the sources include of torch, each once: it is most of what a compiler reads, so it reads it once for all files."""
+    lines: list[str] = []
+    for p in _sources():
+        lines += re.findall(r"^#include <(?:ATen|c10|torch)/.*>$", p.read_text(), re.M)
+    return "\n".join(dict.fromkeys(lines)) + "\n"
+
+
 def build(quiet: bool = False, force: bool = False) -> pathlib.Path:
     """Compiles the shim unless it is there; gives its path."""
     to = path()
@@ -78,6 +88,11 @@ def build(quiet: bool = False, force: bool = False) -> pathlib.Path:
         print(f"facula: building device 'ocl' for PyTorch {torch.__version__} (once, about half a minute)", file=sys.stderr)
     to.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        common = os.path.join(folder, "common.h")
+        pathlib.Path(common).write_text(_headers_of_torch())
+        _run([cxx, *flags, "-x", "c++-header", common, "-o", common + ".gch"])
+        flags += ["-include", common]
+
         def one(name: str) -> str:
             out = os.path.join(folder, name + ".o")
             _run([cxx, *flags, "-c", str(HERE / "shim" / (name + ".cpp")), "-o", out])

@@ -127,10 +127,18 @@ export class Session {
     }
 }
 
-export const save = async (session, name) => {
+// A file of what a question is about, by its name.
+export const make = async (question, what, file) => {
+    const answer = await call("/api/make/" + question, { method: "POST", body: JSON.stringify({ ...what, file }), headers: { "Content-Type": "application/json" } });
+    if (!answer.ok) throw new Error((await answer.json()).error.message);
+    return answer.blob();
+};
+
+// from: an open page, or whatever has the files.
+export const save = async (from, name) => {
     try {
         const a = document.createElement("a");
-        a.href = URL.createObjectURL(await session.file(name));
+        a.href = URL.createObjectURL(await from.file(name));
         a.download = name;
         a.click();
         setTimeout(() => URL.revokeObjectURL(a.href), 5000);
@@ -138,4 +146,4 @@ export const save = async (session, name) => {
 };
 
 // Files of an open page, a button each.
-export const take_along = (session, names) => fold("Take it along", names.map(n => button(n, () => save(session, n), { "data-file": n })));
+export const take_along = (from, names) => fold("Take it along", names.map(n => button(n, () => save(from, n), { "data-file": n })));

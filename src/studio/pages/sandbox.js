@@ -1,5 +1,5 @@
 // Sandboxes: functions and derivatives, gradients through a graph, tensors and their views, broadcasting, modules.
-import { ask, complain, place, write_place } from "/page/link.js";
+import { ask, complain, make, place, take_along, write_place } from "/page/link.js";
 import { el, card, button, choose, slide, check, type_in, number } from "/page/form.js";
 import { picture, plot, heat, contour, colour, legend } from "/page/draw.js";
 
@@ -15,6 +15,9 @@ const question = async (name, what) => {
     try { return await ask(name, what()); }
     catch (e) { complain(e.message); return null; }
 };
+
+const along = (name, what, more = []) =>
+    take_along({ file: async f => make(name, what(), f) }, ["command.txt", "graph.txt", "model.onnx", ...more, "net.c", "net.py"]);
 
 export const open = async main => {
     const body = el("div"), tabs = el("div", { className: "bar", role: "tablist", "aria-label": "sandboxes" });
@@ -64,10 +67,11 @@ const functions = async to => {
         for (let level = 1; level < 8; level++) contour(ctx, bytes, n, n, level * 32 - .5, 0, 0, w, h, colour("soft"));
         maps[["f", "dx", "dy"].indexOf(k)].lastChild.textContent = `${{ f: "f", dx: "df/dx", dy: "df/dy" }[k]}: ${number(low)} (blue) to ${number(high)} (orange)`;
     };
+    const asked = () => ({ text: state.text, vars: /\by\b/.test(state.text) ? 2 : 1 });
     const run = async () => {
         const mine = seen = {};
-        const vars = /\by\b/.test(state.text) ? 2 : 1;
-        const answer = await question("curve", () => ({ text: state.text, vars, low: state.low, high: state.high }));
+        const { vars } = asked();
+        const answer = await question("curve", () => ({ ...asked(), low: state.low, high: state.high }));
         if (!answer || mine !== seen) return;
         got = { ...answer, vars };
         line.hidden = vars > 1;
@@ -91,7 +95,8 @@ const functions = async to => {
         check("show derivatives", true, v => { state.slopes = v; line.redraw(); }))),
     card("What it does", says, line, grid, legend([["f", "accent"], ["df/dx by fac_grad", "b"]]),
         el("p", { className: "note" }, "An expression of x is a curve, one of x and y a map. It may use + - * / ** < > == and every elementwise operator, such as ", source("sigmoid(3*x) * exp(-x*x)"),
-            ". The formula above is the one that the kernels are made from. Computed by ", source("src/studio/sandbox_function.c"), "; derivatives by ", source("src/grad/grad.c"), "."))));
+            ". The formula above is the one that the kernels are made from. Computed by ", source("src/studio/sandbox_function.c"), "; derivatives by ", source("src/grad/grad.c"), ".")),
+    along("curve", asked)));
     set("tanh");
 };
 
@@ -154,12 +159,10 @@ const gradients = async to => {
             : back < order.length ? `Backwards through ${got.steps[order[back - 1]].name}: its gradient goes on to what it was made from.` : "All gradients are there.";
         view.redraw();
     };
+    const asked = () => ({ text: state.text, values: Object.fromEntries(["x", "y", "z"].map(n =>
+        [n, { shape: list_of(state[n].shape), values: list_of(state[n].values) }])) });
     const run = async () => {
-        const values = {};
-        const answer = await question("graph", () => {
-            for (const n of ["x", "y", "z"]) values[n] = { shape: list_of(state[n].shape), values: list_of(state[n].values) };
-            return { text: state.text, values };
-        });
+        const answer = await question("graph", asked);
         if (!answer) return;
         got = answer;
         const used = new Set(places().flat());
@@ -191,7 +194,7 @@ const gradients = async to => {
             button("All gradients", () => { back = order.length; tell(); })), told, el("div", { className: "scroll" }, view)),
         card("Steps", el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["step", "of", "shape", "value", "gradient"].map(t =>
             el("th", { scope: "col" }, t)))), table)), el("p", { className: "note" }, "A result that is no number is added up first. Computed by ",
-            source("src/studio/sandbox_graph.c"), "; gradients are operators of the same graph: ", source("src/grad/grad.c"), ".")))));
+            source("src/studio/sandbox_graph.c"), "; gradients are operators of the same graph: ", source("src/grad/grad.c"), ".")), along("graph", asked))));
         view.redraw();
     };
     build();
@@ -319,14 +322,17 @@ const modules = async to => {
         });
         tree.textContent = ["net", ...write(root, "")].join("\n");
     };
-    const build = async () => show(await question("modules", () => ({ layers: state.layers, inputs: +state.inputs, outputs: +state.outputs })));
-    const read = async () => show(await question("modules", () => ({ text: state.text })));
+    let asked;
+    const layers = () => ({ layers: state.layers, inputs: +state.inputs, outputs: +state.outputs }), whole = () => ({ text: state.text });
+    const build = async () => show(await question("modules", asked = layers));
+    const read = async () => show(await question("modules", asked = whole));
     const text = type_in("Text of the graph, which can be changed", "", v => { state.text = v; read(); }, { rows: 14, id: "text" });
     to.append(el("div", { className: "grid side" }, el("div", { className: "stack" }, card("Layers", type_in("Hidden layers", state.layers, v => { state.layers = v; build(); }, { id: "layers" }),
         type_in("Inputs", "2", v => { state.inputs = v; build(); }, { id: "inputs" }), type_in("Outputs", "2", v => { state.outputs = v; build(); }, { id: "outputs" })),
     card("Tree", tree)), el("div", { className: "stack" }, card("Parameters by name", el("div", { className: "scroll" }, el("table", { id: "params" }, el("thead", {}, el("tr", {},
         ["name", "shape", "type", "numbers", "trains"].map(t => el("th", { scope: "col" }, t)))), table)), sum), card("Graph", text,
-        el("p", { className: "note" }, "The text of ", source("facula show"), ", read by ", source("src/graph/read.c"), "; it is never run as a program.")))));
+        el("p", { className: "note" }, "The text of ", source("facula show"), ", read by ", source("src/graph/read.c"), "; it is never run as a program.")),
+    along("modules", () => asked(), ["model.safetensors"]))));
     await build();
 };
 

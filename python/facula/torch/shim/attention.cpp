@@ -84,6 +84,50 @@ static void backward(const c10::OperatorHandle& op, Stack* stack) {
   for (auto& d : {dq, dk, dv, at::Tensor()}) stack->emplace_back(d);
 }
 
+// ---- the gradient where somebody wants its gradient: the same by calls that torch can differentiate
+static at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const OT& mask, bool causal, double scale) {
+  auto scores = at::matmul(q, k.transpose(-2, -1)) * scale;
+  if (causal) {
+    auto seen = at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool)).tril();
+    scores = scores.masked_fill(seen.logical_not(), -INFINITY);
+  }
+  if (!is_there(mask)) return scores;
+  if (mask->scalar_type() == at::kBool) return scores.masked_fill(mask->logical_not(), -INFINITY);
+  return scores + *mask;
+}
+static std::array<at::Tensor, 3> differentiable(const at::Tensor& dy, at::Tensor q, at::Tensor k, at::Tensor v, const OT& mask,
+                                                bool causal, double scale) {
+  const int64_t heads = k.size(1), shared = q.size(1) / heads;
+  auto spread = [&](const at::Tensor& x) { return shared == 1 ? x : x.repeat_interleave(shared, 1); };
+  auto gathered = [&](const at::Tensor& x) { return shared == 1 ? x : x.unflatten(1, {heads, shared}).sum(2); };
+  k = spread(k);
+  v = spread(v);
+  auto p = at::_safe_softmax(scores_of(q, k, mask, causal, scale), -1);
+  auto dp = at::matmul(dy, v.transpose(-2, -1));
+  auto ds = p * (dp - (p * dp).sum(-1, true)) * scale;
+  return {at::matmul(ds, k), gathered(at::matmul(ds.transpose(-2, -1), q)), gathered(at::matmul(p.transpose(-2, -1), dy))};
+}
+static void backward_twice(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  Arguments a{op.schema(), stack};
+  auto dy = a.tensor("grad_out"), q = a.tensor("query"), k = a.tensor("key"), v = a.tensor("value");
+  const bool again = at::GradMode::is_enabled() &&
+                     (dy.requires_grad() || q.requires_grad() || k.requires_grad() || v.requires_grad());
+  if (!again) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+    return;
+  }
+  const double scale = a.scale().value_or(1 / std::sqrt((double)q.size(3)));
+  auto mask = a.optional("attn_bias");
+  if (mask && mask->is_floating_point()) mask = mask->to(at::kFloat);
+  const auto t = q.scalar_type();
+  auto wide = [](const at::Tensor& x) { return x.to(at::kFloat); };
+  auto d = differentiable(wide(dy), wide(q), wide(k), wide(v), mask, a.at("is_causal").toBool(), scale);
+  stack->erase(stack->end() - op.schema().arguments().size(), stack->end());
+  for (auto& x : d) stack->emplace_back(x.to(t));
+  stack->emplace_back(at::Tensor());
+}
+
 // ---- the fast paths of nn.MultiheadAttention and nn.TransformerEncoderLayer, which are for inference
 // mask_type 0: queries by keys, 1: batch by keys, 2: batch by heads by queries by keys; true is masked out
 static OT mask_of(const OT& mask, std::optional<int64_t> type, int64_t batch, int64_t heads, int64_t n) {
@@ -137,6 +181,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_scaled_dot_product_fused_attention_overrideable_backward", torch::CppFunction::makeFromBoxedFunction<&backward>());
   m.impl("_native_multi_head_attention", TORCH_FN(multi_head));
   m.impl("_transformer_encoder_layer_fwd", TORCH_FN(encoder_layer));
+}
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  m.impl("_scaled_dot_product_fused_attention_overrideable_backward", torch::CppFunction::makeFromBoxedFunction<&backward_twice>());
 }
 }  // namespace ocl
 

@@ -144,6 +144,10 @@ inline uint64_t mix(uint64_t h, uint64_t x) {
 uint64_t hash_type(uint64_t, const Ref&);
 uint64_t hash_attr(const c10::IValue& v, bool lifted);
 Ref ref_of(const at::Tensor&);
+void plain_strides(const Dims& sizes, Dims& strides);
+struct Meta { c10::ScalarType dtype; Dims sizes, strides; bool defined; };
+using Metas = c10::SmallVector<Meta, 2>;
+Metas infer(const Call&);                           // the results of a call, or torch's error
 c10::OperatorHandle real_op(const Call&, Stack&);   // what the CPU and meta kernels know
 bool is_lifted(const OpInfo&, size_t argument, const c10::IValue&);
 void replay(Call&, Stack&);                         // by torch's CPU kernels

@@ -1,7 +1,6 @@
-// Recording: what a schema says of an operator, shapes by meta tensors (kept), one boxed kernel for
-// all operators.
+// Recording: one boxed kernel for all operators.  What its results are is asked once for each
+// (operator, types, attributes).
 #include "lazy.h"
-#include <ATen/Functions.h>
 #include <cstring>
 
 namespace ocl {
@@ -10,75 +9,6 @@ Recorder& rec() {
   return *r;
 }
 
-// ---- the table of operators, each read once from its schema
-static uint8_t kind_of(const c10::Argument& a) {
-  auto t = a.real_type();
-  auto opt = t->kind() == c10::TypeKind::OptionalType;
-  auto inner = opt ? t->castRaw<c10::OptionalType>()->getElementType() : t;
-  switch (inner->kind()) {
-    case c10::TypeKind::TensorType: return OpInfo::TENSOR;
-    case c10::TypeKind::NumberType: return OpInfo::SCALAR;
-    case c10::TypeKind::GeneratorType: return OpInfo::GENERATOR;
-    case c10::TypeKind::ScalarTypeType: return OpInfo::DTYPE;
-    case c10::TypeKind::ListType: {
-      auto e = inner->castRaw<c10::ListType>()->getElementType();
-      if (e->kind() == c10::TypeKind::TensorType) return OpInfo::LIST;
-      if (e->kind() == c10::TypeKind::OptionalType)
-        return e->castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::TensorType
-                   ? OpInfo::OPTLIST : OpInfo::OTHER;
-      return e->kind() == c10::TypeKind::NumberType ? OpInfo::SCALAR : OpInfo::OTHER;
-    }
-    default: return OpInfo::OTHER;
-  }
-}
-
-OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
-  auto& sc = o.schema();
-  lift = sc.name().rfind("aten::_fused_", 0) == 0;
-  name = sc.name() + (sc.overload_name().empty() ? "" : "." + sc.overload_name());
-  id = std::hash<std::string>()(name);
-  product = is_product(sc.name());
-  for (auto& a : sc.arguments()) {
-    kind.push_back(kind_of(a));
-    random |= kind.back() == GENERATOR;
-    writes.push_back(a.alias_info() && a.alias_info()->isWrite());
-    has_out |= a.is_out();
-  }
-  if (name == "aten::native_batch_norm") {          // its schema does not say so
-    writes[3] = true;
-    writes[4] = true;
-  }
-  for (auto& r : sc.returns()) {
-    int8_t al = -1;
-    auto k = r.type()->kind();
-    for (size_t i = 0; r.alias_info() && i < sc.arguments().size(); i++) {
-      auto* ai = sc.arguments()[i].alias_info();
-      if (ai && ai->beforeSet() == r.alias_info()->beforeSet()) al = (int8_t)i;
-    }
-    alias.push_back(al);
-    retlist.push_back(k == c10::TypeKind::ListType);
-    if (al >= 0) continue;
-    fresh = true;
-    if (k == c10::TypeKind::ListType)
-      dynamic |= r.type()->castRaw<c10::ListType>()->getElementType()->kind() != c10::TypeKind::TensorType;
-    else dynamic |= k != c10::TypeKind::TensorType;
-  }
-  for (auto t : o.getTags()) {
-    pointwise |= t == at::Tag::pointwise;
-    dynamic |= t == at::Tag::dynamic_output_shape || t == at::Tag::data_dependent_output;
-    random |= t == at::Tag::nondeterministic_seeded;
-  }
-  for (auto* n : {"aten::fill_", "aten::zero_", "aten::copy_", "aten::add_", "aten::mul_"})
-    pointwise |= sc.name() == n;
-}
-
-bool is_lifted(const OpInfo& I, size_t i, const c10::IValue& v) {
-  return I.kind[i] == OpInfo::SCALAR || ((I.pointwise || I.lift) && v.isDouble());
-}
-
-// ---- shapes: the call on meta tensors, once for each (operator, types, attributes)
-struct Meta { c10::ScalarType dtype; Dims sizes, strides; bool defined; };
-using Metas = c10::SmallVector<Meta, 2>;
 static std::unordered_map<uint64_t, Metas> shapes;
 
 uint64_t hash_attr(const c10::IValue& v, bool lifted) {
@@ -116,92 +46,6 @@ uint64_t hash_type(uint64_t h, const Ref& r) {
   return h;
 }
 
-c10::OperatorHandle real_op(const Call& c, Stack& st) {
-  auto& D = c10::Dispatcher::singleton();
-  if (c.op->name == "aten::convolution_overrideable") return *D.findSchema({"aten::convolution", ""});
-  if (c.op->name == "aten::convolution_backward_overrideable") {
-    auto& w = c.in[2];
-    bool tr = st[6].toBool();
-    c10::List<int64_t> bias;
-    bias.push_back(tr ? w.sizes[1] * st[8].toInt() : w.sizes[0]);
-    st.insert(st.begin() + 3, c10::IValue(bias));
-    return *D.findSchema({"aten::convolution_backward", ""});
-  }
-  return c.op->op;
-}
-
-static void plain_strides(const Dims& sizes, Dims& strides) {
-  strides.resize(sizes.size());
-  int64_t n = 1;
-  for (int i = (int)sizes.size() - 1; i >= 0; i--) {
-    strides[i] = n;
-    n *= std::max<int64_t>(sizes[i], 1);
-  }
-}
-static bool channels_last(const Ref& r) {
-  return r.sizes.size() == 4 && c10::is_channels_last_strides_2d(r.sizes, r.strides) &&
-         c10::get_channels_last_strides_2d(r.sizes) ==
-             std::vector<int64_t>(r.strides.begin(), r.strides.end());
-}
-// torch's meta kernel forgets channels_last
-static Metas conv_shape(const Call& c) {
-  auto &x = c.in[0], &w = c.in[1];
-  auto st = c.other[3].toIntVector(), pad = c.other[4].toIntVector();
-  auto dil = c.other[5].toIntVector(), op = c.other[7].toIntVector();
-  bool tr = c.other[6].toBool();
-  int64_t groups = c.other[8].toInt(), nd = (int64_t)x.sizes.size() - 2;
-  Meta m{x.dtype, {}, {}, true};
-  m.sizes = {x.sizes[0], tr ? w.sizes[1] * groups : w.sizes[0]};
-  for (int64_t i = 0; i < nd; i++) {
-    int64_t s = st[i % st.size()], p = pad[i % pad.size()], d = dil[i % dil.size()];
-    int64_t n = x.sizes[i + 2], k = d * (w.sizes[i + 2] - 1) + 1;
-    int64_t out = tr ? (n - 1) * s - 2 * p + k + op[i % op.size()] : (n + 2 * p - k) / s + 1;
-    TORCH_CHECK(tr || n + 2 * p >= k, "Calculated padded input size per channel: ", n + 2 * p,
-                ". Kernel size: ", k, ". Kernel size can't be greater than actual input size");
-    m.sizes.push_back(out);
-  }
-  TORCH_CHECK(tr || x.sizes[1] == w.sizes[1] * groups, "Given groups=", groups, ", weight of size ",
-              c10::IntArrayRef(w.sizes), ", expected input", c10::IntArrayRef(x.sizes), " to have ",
-              w.sizes[1] * groups, " channels, but got ", x.sizes[1], " channels instead");
-  if (nd == 2 && (channels_last(x) || channels_last(w)) && !(x.sizes[1] == 1 && w.sizes[1] == 1)) {
-    auto v = c10::get_channels_last_strides_2d(m.sizes);
-    m.strides.assign(v.begin(), v.end());
-  } else plain_strides(m.sizes, m.strides);
-  return {m};
-}
-
-static Metas infer(const Call& c) {
-  if (c.op->name == "aten::convolution_overrideable" && c.in[0].sizes.size() == c.in[1].sizes.size())
-    return conv_shape(c);
-  Stack st;
-  Below b;
-  rebuild(c, st, [](const Ref& r) {
-    if (!r.s && r.sizes.empty()) return r.host;     // a number keeps its rules of promotion
-    return at::empty_strided(r.sizes, r.strides, at::TensorOptions().dtype(r.dtype).device(c10::kMeta));
-  });
-  auto op = real_op(c, st);
-  for (size_t i = 0; c.op->has_out && i < st.size(); i++)   // it resizes its empty results itself
-    if (c.op->writes[i] && st[i].isTensor())
-      st[i] = at::empty({0}, st[i].toTensor().options());
-  for (auto& v : st)
-    if (v.isDevice()) v = c10::Device(c10::kMeta);
-  op.callBoxed(&st);
-  Metas m;
-  auto add = [&](const at::Tensor& t) {
-    if (!t.defined()) m.push_back({c10::ScalarType::Float, {}, {}, false});
-    else m.push_back({t.scalar_type(), Dims(t.sizes().begin(), t.sizes().end()),
-                      Dims(t.strides().begin(), t.strides().end()), true});
-  };
-  for (auto& v : st) {
-    if (v.isTensor()) add(v.toTensor());
-    else if (v.isNone()) add(at::Tensor());
-    else if (v.isTensorList())
-      for (const at::Tensor& t : v.toTensorList()) add(t);
-  }
-  return m;
-}
-
-// ---- recording
 Ref ref_of(const at::Tensor& t) {
   Ref r;
   auto* im = t.unsafeGetTensorImpl();

@@ -1,4 +1,4 @@
-/* Writing a model as a GGUF file, its matrices in a type of choice.
+/* Writing a model as a GGUF file, its matrices in a type of choice, or in those that they had.
  *
  * Tables of tokens (embedding and head) are the last to bear few bits: with 4 and 5 bits they
  * get 8.  What has one dim, and matrices whose rows are not whole blocks, stay f32.  Llama's q and
@@ -46,7 +46,7 @@ typedef struct entry {
 } entry;
 typedef struct writing {
     fac_lm *m;
-    int scheme;
+    int scheme; /* -1: each in the type that its file has it in */
     entry *all;
     size_t n, room;
     fac_error *err;
@@ -54,6 +54,12 @@ typedef struct writing {
 
 static bool is_table(const char *name) {
     return !strncmp(name, "token_embd.", 11) || !strncmp(name, "output.", 7);
+}
+
+static fac_dtype type_had(const writing *w, const char *canonical, int64_t layer) {
+    char name[300];
+    const fac_tensor *t = fac_lm_in_file(w->m, canonical, layer, name);
+    return t ? fac_tensor_type(t).dtype : FAC_F32;
 }
 
 static fac_dtype type_for(const writing *w, const char *name, const fac_dims *d) {
@@ -72,8 +78,12 @@ static fac_status add(writing *w, const char *canonical, int64_t layer) {
     fac_lm_name_gguf(w->m, canonical, layer, e->name);
     e->t = t;
     e->type = fac_tensor_type(t);
-    e->type.dtype = type_for(w, e->name, &e->type.dims);
-    return FAC_OK;
+    e->type.dtype =
+        w->scheme < 0 ? type_had(w, canonical, layer) : type_for(w, e->name, &e->type.dims);
+    if (e->type.dtype == FAC_F32 || id_of(e->type.dtype)) return FAC_OK;
+    return fac_raise(w->err, FAC_E_UNSUPPORTED,
+                     "%s is %s, which is read and not written: say a scheme, such as q8_0", e->name,
+                     fac_dtype_get(e->type.dtype)->name);
 }
 
 static fac_status add_both(writing *w, const char *stem, int64_t layer) {
@@ -85,6 +95,9 @@ static fac_status add_both(writing *w, const char *stem, int64_t layer) {
 }
 
 static fac_status list(writing *w) {
+    static const char *const angles[] = { "rope_freqs.weight", "rope_factors_short.weight",
+                                          "rope_factors_long.weight" };
+    for (int k = 0; k < 3; k++) FAC_TRY(add(w, angles[k], 0));
     for (int64_t layer = -1; layer < w->m->c.layers; layer++)
         for (int k = 0; fac_lm_stem(k); k++) {
             const bool inside = strchr(fac_lm_stem(k), '%');
@@ -100,11 +113,11 @@ static fac_status list(writing *w) {
 
 /* ---- keys ---- */
 
-static void put_config(fac_gguf_head *h, const fac_lm_config *c, int scheme) {
+static void put_config(fac_gguf_head *h, const fac_lm_config *c, uint32_t file_type) {
     char name[100];
 #define KEY(suffix) (snprintf(name, sizeof name, "%s." suffix, c->family), name)
     fac_gguf_put_text(h, "general.architecture", c->family);
-    fac_gguf_put_int(h, "general.file_type", schemes[scheme].file_type);
+    fac_gguf_put_int(h, "general.file_type", file_type);
     fac_gguf_put_int(h, KEY("block_count"), c->layers);
     fac_gguf_put_int(h, KEY("embedding_length"), c->width);
     fac_gguf_put_int(h, KEY("feed_forward_length"), c->hidden);
@@ -120,8 +133,11 @@ static void put_config(fac_gguf_head *h, const fac_lm_config *c, int scheme) {
                       c->eps);
     if (!(c->is & FAC_LM_LEARNED)) fac_gguf_put_int(h, KEY("rope.dimension_count"), c->rotary);
     if (!(c->is & FAC_LM_LEARNED)) fac_gguf_put_real(h, KEY("rope.freq_base"), c->base);
-    if (c->factor != 1 && !(c->original > 0))
-        fac_gguf_put_real(h, KEY("rope.scaling.factor"), c->factor);
+    if (c->factor != 1) fac_gguf_put_real(h, KEY("rope.scaling.factor"), c->factor);
+    if (c->before > 0)
+        fac_gguf_put_int(h, KEY("rope.scaling.original_context_length"), (int64_t)c->before);
+    if (c->stretch > 0) fac_gguf_put_real(h, KEY("rope.scaling.attn_factor"), c->stretch);
+    if (c->scale > 0) fac_gguf_put_real(h, KEY("attention.scale"), c->scale);
     if (c->window > 0) fac_gguf_put_int(h, KEY("attention.sliding_window"), c->window);
     if (c->cap > 0) fac_gguf_put_real(h, KEY("attn_logit_softcapping"), c->cap);
     if (c->last_cap > 0) fac_gguf_put_real(h, KEY("final_logit_softcapping"), c->last_cap);
@@ -197,33 +213,48 @@ static fac_status put_file(writing *w, const fac_gguf_head *h, const char *path)
     return status;
 }
 
+/* What general.file_type says: the scheme, or what most weights are. */
+static uint32_t file_type(const writing *w) {
+    if (w->scheme >= 0) return schemes[w->scheme].file_type;
+    const char *most = fac_lm_about(w->m).weights;
+    for (int k = 0; k < SCHEMES; k++)
+        if (!strcmp(schemes[k].name, most)) return schemes[k].file_type;
+    return 0;
+}
+
+/* path NULL: only as far as it is known whether it can be written. */
 static fac_status write(writing *w, const fac_tokenizer *t, const char *path) {
     fac_gguf_head h = { 0 };
-    if (w->m->c.original > 0)
-        return fac_raise(w->err, FAC_E_UNSUPPORTED,
-                         "Llama 3's slower angles are not written into GGUF files");
     fac_status status = list(w);
-    put_config(&h, &w->m->c, w->scheme);
+    put_config(&h, &w->m->c, file_type(w));
     if (!status) status = fac_tokenizer_put_gguf(t, &h, w->err);
     put_tensors(&h, w);
     if (!status && h.text.failed) status = fac_raise_memory(w->err, "the head of a GGUF file");
-    if (!status) status = put_file(w, &h, path);
+    if (!status && path) status = put_file(w, &h, path);
     fac_text_free(&h.text);
     return status;
 }
 
-fac_status fac_lm_quantize(const char *path, const char *scheme, const char *out, fac_error *err) {
-    writing w = { .scheme = -1, .err = err };
-    fac_tokenizer *t = NULL;
-    for (int k = 0; k < SCHEMES; k++)
+fac_status fac_lm_save_gguf(fac_lm *m, const fac_tokenizer *t, const char *scheme, const char *path,
+                            fac_error *err) {
+    writing w = { .m = m, .scheme = -1, .err = err };
+    for (int k = 0; k < SCHEMES && scheme; k++)
         if (!strcmp(schemes[k].name, scheme)) w.scheme = k;
-    if (w.scheme < 0)
+    if (scheme && w.scheme < 0)
         return fac_raise(err, FAC_E_ARGUMENT, "a scheme \"%.40s\": none of that name", scheme);
-    FAC_TRY(fac_tokenizer_load(path, &t, err));
-    fac_status status = fac_lm_load(path, NULL, NULL, &w.m, err);
-    if (!status) status = write(&w, t, out);
+    const fac_status status = write(&w, t, path);
     fac_release(w.all);
-    fac_lm_free(w.m);
+    return status;
+}
+
+fac_status fac_lm_quantize(const char *path, const char *scheme, const char *out, fac_error *err) {
+    fac_tokenizer *t = NULL;
+    fac_lm *m = NULL;
+    if (!scheme) return fac_raise(err, FAC_E_ARGUMENT, "no scheme");
+    FAC_TRY(fac_tokenizer_load(path, &t, err));
+    fac_status status = fac_lm_load(path, NULL, NULL, &m, err);
+    if (!status) status = fac_lm_save_gguf(m, t, scheme, out, err);
+    fac_lm_free(m);
     fac_tokenizer_free(t);
     return status;
 }

@@ -1,0 +1,83 @@
+// Runs what a segment became: programs, and calls by torch's CPU kernels.
+#include "segment.h"
+
+namespace ocl {
+struct Held {                                       // tensors of one run
+  std::vector<fac_tensor*> all;
+  ~Held() { for (auto* t : all) api().free(t); }
+  fac_tensor* keep(fac_tensor* t) { all.push_back(t); return t; }
+};
+static fac_tensor* seen_as(fac_tensor* base, const Port& p, Held& held) {
+  int64_t strides[FAC_DIMS], n = 1;
+  for (int i = p.dims.n - 1; i >= 0; i--) {
+    strides[i] = n;
+    n *= p.dims.d[i];
+  }
+  fac_tensor* t;
+  fac_error err;
+  fac_status st = api().view(base, p.dims, strides, 0, &t, &err);
+  TORCH_CHECK(!st, "ocl: ", err.text);
+  return held.keep(t);
+}
+static fac_tensor* number_tensor(const Num& n, fac_dtype t, Held& held) {
+  Block* b = block_new(8);                          // a device may read it later
+  fac_dims none = {0, {0}};
+  fac_tensor* made;
+  fac_error err;
+  double d = n.whole ? (double)n.i : n.d;
+  if (t == FAC_I64) *(int64_t*)b->p = n.i;
+  else if (t == FAC_F32) *(float*)b->p = (float)d;
+  else *(double*)b->p = d;
+  fac_status st = api().lend(t, none, nullptr, b->p, [](void* o) { block_drop((Block*)o); }, b, &made,
+                             &err);
+  if (st) block_drop(b);
+  TORCH_CHECK(!st, "ocl: ", err.text);
+  return held.keep(made);
+}
+
+static void run_program(Run& run, const Part& p) {
+  Held held;
+  std::vector<fac_tensor*> in, out;
+  std::vector<std::pair<Block*, fac_tensor*>> fresh;
+  struct Undo {
+    std::vector<std::pair<Block*, fac_tensor*>>& f;
+    ~Undo() { for (auto& [b, t] : f) { if (t) api().free(t); block_drop(b); } }
+  } undo{fresh};
+  for (size_t k = 0; k < p.in.size(); k++) {
+    auto& port = p.in[k];
+    if (port.kind) in.push_back(number_tensor(run.numbers[port.index], port.dtype, held));
+    else in.push_back(seen_as(state_tensor(run.states[port.index], port.dtype), port, held));
+  }
+  for (auto& port : p.out) {
+    Block* b = block_new(run.states[port.index]->bytes);
+    fresh.push_back({b, nullptr});
+    fresh.back().second = lent(b, port.dtype);
+    out.push_back(seen_as(fresh.back().second, port, held));
+  }
+  fac_error err;
+  fac_status st = api().run(p.program, in.data(), out.data(), &err);
+  TORCH_CHECK(!st, "ocl: ", err.text);
+  for (size_t k = 0; k < p.out.size(); k++) {
+    State* s = run.states[p.out[k].index];
+    state_set(s, fresh[k].second, p.out[k].dtype);
+    if (s->block) block_drop(s->block);
+    s->block = fresh[k].first;
+    s->writes++;
+  }
+  fresh.clear();
+  for (auto& [slot, writes] : p.bound)
+    if (writes) run.states[slot]->writes++;
+}
+void run_plan(Run& run, const Plan& plan) {
+  for (auto& p : plan.parts) {
+    if (!p.host) { run_program(run, p); continue; }
+    auto& c = run.calls[p.call];
+    Stack st;
+    try { replay(c, st); }
+    catch (c10::Error& e) { TORCH_CHECK(false, e.what_without_backtrace(), " (recorded ", c.op->name, ")"); }
+    catch (std::exception& e) { TORCH_CHECK(false, "ocl: recorded ", c.op->name, ": ", e.what()); }
+    store(c, st);
+    count_fallback(c.op->name, nullptr);
+  }
+}
+}  // namespace ocl

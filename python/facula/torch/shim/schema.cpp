@@ -1,0 +1,69 @@
+// What a schema says of an operator, read once.
+#include "lazy.h"
+
+namespace ocl {
+static uint8_t kind_of(const c10::Argument& a) {
+  auto t = a.real_type();
+  auto opt = t->kind() == c10::TypeKind::OptionalType;
+  auto inner = opt ? t->castRaw<c10::OptionalType>()->getElementType() : t;
+  switch (inner->kind()) {
+    case c10::TypeKind::TensorType: return OpInfo::TENSOR;
+    case c10::TypeKind::NumberType: return OpInfo::SCALAR;
+    case c10::TypeKind::GeneratorType: return OpInfo::GENERATOR;
+    case c10::TypeKind::ScalarTypeType: return OpInfo::DTYPE;
+    case c10::TypeKind::ListType: {
+      auto e = inner->castRaw<c10::ListType>()->getElementType();
+      if (e->kind() == c10::TypeKind::TensorType) return OpInfo::LIST;
+      if (e->kind() == c10::TypeKind::OptionalType)
+        return e->castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::TensorType
+                   ? OpInfo::OPTLIST : OpInfo::OTHER;
+      return e->kind() == c10::TypeKind::NumberType ? OpInfo::SCALAR : OpInfo::OTHER;
+    }
+    default: return OpInfo::OTHER;
+  }
+}
+
+OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
+  auto& sc = o.schema();
+  lift = sc.name().rfind("aten::_fused_", 0) == 0;
+  name = sc.name() + (sc.overload_name().empty() ? "" : "." + sc.overload_name());
+  id = std::hash<std::string>()(name);
+  product = is_product(sc.name());
+  for (auto& a : sc.arguments()) {
+    kind.push_back(kind_of(a));
+    random |= kind.back() == GENERATOR;
+    writes.push_back(a.alias_info() && a.alias_info()->isWrite());
+    has_out |= a.is_out();
+  }
+  if (name == "aten::native_batch_norm") {          // its schema does not say so
+    writes[3] = true;
+    writes[4] = true;
+  }
+  for (auto& r : sc.returns()) {
+    int8_t al = -1;
+    auto k = r.type()->kind();
+    for (size_t i = 0; r.alias_info() && i < sc.arguments().size(); i++) {
+      auto* ai = sc.arguments()[i].alias_info();
+      if (ai && ai->beforeSet() == r.alias_info()->beforeSet()) al = (int8_t)i;
+    }
+    alias.push_back(al);
+    retlist.push_back(k == c10::TypeKind::ListType);
+    if (al >= 0) continue;
+    fresh = true;
+    if (k == c10::TypeKind::ListType)
+      dynamic |= r.type()->castRaw<c10::ListType>()->getElementType()->kind() != c10::TypeKind::TensorType;
+    else dynamic |= k != c10::TypeKind::TensorType;
+  }
+  for (auto t : o.getTags()) {
+    pointwise |= t == at::Tag::pointwise;
+    dynamic |= t == at::Tag::dynamic_output_shape || t == at::Tag::data_dependent_output;
+    random |= t == at::Tag::nondeterministic_seeded;
+  }
+  for (auto* n : {"aten::fill_", "aten::zero_", "aten::copy_", "aten::add_", "aten::mul_"})
+    pointwise |= sc.name() == n;
+}
+
+bool is_lifted(const OpInfo& I, size_t i, const c10::IValue& v) {
+  return I.kind[i] == OpInfo::SCALAR || ((I.pointwise || I.lift) && v.isDouble());
+}
+}  // namespace ocl

@@ -1,0 +1,67 @@
+// A segment that is being computed, and what it became: shared by the files of a flush.
+#pragma once
+#include "lazy.h"
+#include <cmath>
+
+namespace ocl {
+// A scalar, or a tensor of the host without dims.  Constants of a program until they change.
+struct Num {
+  bool whole = false;
+  double d = 0;
+  int64_t i = 0;
+  bool operator==(const Num& o) const {
+    return whole == o.whole && (whole ? i == o.i : d == o.d || (std::isnan(d) && std::isnan(o.d)));
+  }
+};
+void numbers_of(const Call& c, std::vector<Num>& out);  // in the order in which put() counts them
+
+// What a segment became.
+struct Port {
+  int kind;                                         // 0 a state, 1 a number
+  uint32_t index;
+  fac_dtype dtype;
+  fac_dims dims;
+};
+struct Part {
+  bool host = false;
+  uint32_t call = 0;
+  fac_program* program = nullptr;
+  std::vector<Port> in, out;
+  std::vector<std::pair<uint32_t, bool>> bound;     // slots the program keeps; does it write them?
+};
+struct Seen { uint64_t uid = 0, writes = 0; int same = 0, still = 0; };
+struct Plan {
+  int64_t id = 0;
+  std::vector<Part> parts;
+};
+struct Variant {
+  std::vector<Num> values;
+  std::vector<uint8_t> varying;
+  Plan plain, bound;
+  std::vector<Seen> seen;                           // by slot
+  std::vector<uint64_t> held;                       // the tensors of bound slots
+  int binds = 0;
+};
+struct Entry {
+  std::vector<uint8_t> fixed;                       // numbers that a row needs as constants
+  std::vector<Variant> variants;
+};
+
+struct Run {                                        // a segment that is being computed
+  std::vector<Call> calls;
+  std::vector<State*> states;
+  std::vector<Num> numbers;
+  int device = 0;
+  const char* precision = "default";
+  ~Run() {
+    for (auto& c : calls) drop(c);
+    for (State* s : states) state_drop(s);
+  }
+};
+
+// For Python: see segment.py.
+std::string json(const Run& run, const std::vector<uint8_t>& varying,
+                 const std::vector<uint8_t>& fixed, const Plan* bind_to,
+                 const std::vector<uint32_t>& bind);
+void run_plan(Run& run, const Plan& plan);
+}  // namespace ocl
