@@ -61,7 +61,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const fac_dims *w = &p->in[W].type.dims;
     const int64_t M = rows_of(p), N = w->d[0];
     const int lanes = o->limits.gpu ? LANES : 1, each = together(M);
-    const int group = o->limits.gpu ? (o->limits.group < GROUP ? LANES : GROUP) : GROUP_OF_CPU;
+    const int of_gpu = o->limits.group < GROUP ? LANES : GROUP;
+    const int group = o->limits.gpu ? of_gpu : GROUP_OF_CPU;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     if (!M || !N) return FAC_OK;
