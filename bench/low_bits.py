@@ -1,7 +1,8 @@
 """Layers of few bits against the same layers in floats: low_bits.py FACULA [--threads N] [--rounds N] [--isa NAME].
 
 Chains of six 3 x 3 convolutions, so that operands lie as they do within a network.  Both run in turn, so that they see the
-same machine; the time of a run is the least of all rounds.  W1A1 is with learned levels, xnor with signs.
+same machine; the time of a run is the least of all rounds.  W1A1 is with learned levels, xnor with signs; even: levels of
+activations lie evenly, and are constants.
 """
 import argparse
 import json
@@ -11,10 +12,10 @@ import tempfile
 
 LAYERS = 6
 SHAPES = [(64, 56), (128, 28), (256, 14), (512, 7)]
-KINDS = [("W1A1", 1, 1), ("xnor", 1, 0), ("W1A2", 1, 2), ("W2A2", 2, 2)]
+KINDS = [("W1A1", 1, 1), ("xnor", 1, 0), ("W1A2", 1, 2), ("W1A2 even", 1, 2), ("W2A2", 2, 2), ("W2A2 even", 2, 2)]
 
 
-def chain(channels, size, weights=0, inputs=0):
+def chain(channels, size, weights=0, inputs=0, even=False):
     """The text of a graph; weights 0: in floats."""
     lines = [f"input x f32[1,{channels},{size},{size}]"]
     calls = []
@@ -28,9 +29,12 @@ def chain(channels, size, weights=0, inputs=0):
             continue
         lines += [f"param w{k} u8[{weights},{channels},{(channels * 9 + 7) // 8}]",
                   f"param v{k} f32[{weights},{channels}]", f"param s{k} f32[{channels}]"]
-        if inputs:
+        basis = "-"
+        if inputs and even:
+            basis = "f32{" + ", ".join(str(0.25 * 2**j) for j in range(inputs)) + "}"
+        elif inputs:
             lines.append(f"param u{k} f32[{inputs}]")
-        basis = f"u{k}" if inputs else "-"
+            basis = f"u{k}"
         calls.append(f"%{k} = conv2d_basis({last}, w{k}, b{k}, {basis}, v{k}, s{k}) pad=1,1,1,1 "
                      f"dims={channels},{channels},3,3 relu")
         last = f"%{k}"
@@ -56,7 +60,7 @@ def main():
         for channels, size in SHAPES:
             for name, weights, inputs in [("float", 0, 0)] + KINDS:
                 paths[channels, name] = pathlib.Path(folder) / f"{name}_{channels}.txt"
-                paths[channels, name].write_text(chain(channels, size, weights, inputs))
+                paths[channels, name].write_text(chain(channels, size, weights, inputs, "even" in name))
         print("| 3 x 3 layer | float us | " + " | ".join(f"{name} us | ratio" for name, _, _ in KINDS) + " |")
         print("| --- |" + " --- |" * (1 + 2 * len(KINDS)))
         for channels, size in SHAPES:

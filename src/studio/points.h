@@ -9,8 +9,8 @@
 enum {
     POINTS_MOST = 500,
     POINTS_GRID = 100,
-    POINTS_SLICES = 10, /* of the grid: what layers say of one stays in the caches */
-    POINTS_NEURON = 50,
+    POINTS_PIXELS = POINTS_GRID * POINTS_GRID,
+    POINTS_NEURON = 50, /* every second pixel */
     POINTS_NEURONS = 16,
     POINTS_WEIGHTS = 20000,
     POINTS_NAME = 16
@@ -41,12 +41,11 @@ typedef struct points {
     fac_trainer *trainer;
     fac_batches order;
     fac_loader *loader;
-    fac_program *boundary;           /* probabilities */
-    fac_program *looker;             /* probabilities, first neurons, largest of each neuron */
-    fac_tensor *grid[POINTS_SLICES]; /* inputs of boundary: a point a pixel, some rows at once */
-    fac_tensor *coarse, *points, *truth; /* inputs of looker: every second pixel, the points; labels
-                                            of all */
-    uint32_t generation; /* of the network: frames of older ones are dropped by the page */
+    fac_program *boundary; /* of a point a pixel: bytes of the boundary, of the first neurons */
+    fac_program *looker;   /* of the points: probabilities, their logarithms, largest of each neuron
+                            */
+    fac_tensor *grid, *points; /* inputs of these */
+    uint32_t generation;       /* of the network: frames of older ones are dropped by the page */
     int64_t step, in_epoch;
     bool playing, panels, touched; /* touched: the command line alone does not give these weights */
     bool fresh_setup, dirty;       /* there is something new to show */

@@ -21,10 +21,8 @@ static void release_net(points *p) {
 
 void fac_points_release(points *p) {
     release_net(p);
-    for (int k = 0; k < POINTS_SLICES; k++) fac_tensor_free(p->grid[k]);
-    fac_tensor_free(p->coarse);
+    fac_tensor_free(p->grid);
     fac_tensor_free(p->points);
-    fac_tensor_free(p->truth);
     fac_dataset_free(&p->all);
     fac_dataset_free(&p->train);
     fac_dataset_free(&p->test);
@@ -82,24 +80,17 @@ static fac_status tensor_of(fac_dtype dtype, fac_dims dims, const void *data, fa
     return status;
 }
 
-/* Middles of every `step`th pixel of these rows of the unit square, the first row at the top. */
-static fac_status new_grid(int step, int first, int rows, fac_tensor **out, fac_error *err) {
-    const int side = POINTS_GRID / step, n = side * (rows / step);
-    float *xy = fac_alloc(2 * (size_t)n, sizeof *xy);
+/* Middles of the pixels of the unit square, the first row at the top. */
+static fac_status new_grid(fac_tensor **out, fac_error *err) {
+    float *xy = fac_alloc(2 * (size_t)POINTS_PIXELS, sizeof *xy);
     if (!xy) return fac_raise_memory(err, "a grid");
-    for (int i = 0; i < n; i++) {
-        xy[2 * i] = ((float)(i % side * step) + 0.5f) / POINTS_GRID;
-        xy[2 * i + 1] = 1 - ((float)(first + i / side * step) + 0.5f) / POINTS_GRID;
+    for (int i = 0; i < POINTS_PIXELS; i++) {
+        xy[2 * i] = ((float)(i % POINTS_GRID) + 0.5f) / POINTS_GRID;
+        xy[2 * i + 1] = 1 - ((float)(i / POINTS_GRID) + 0.5f) / POINTS_GRID;
     }
-    const fac_status status = tensor_of(FAC_F32, fac_shape(n, 2), xy, out, err);
+    const fac_status status = tensor_of(FAC_F32, fac_shape(POINTS_PIXELS, 2), xy, out, err);
     fac_release(xy);
     return status;
-}
-
-static fac_status new_grids(points *p, fac_error *err) {
-    const int rows = POINTS_GRID / POINTS_SLICES;
-    for (int k = 0; k < POINTS_SLICES; k++) FAC_TRY(new_grid(1, k * rows, rows, &p->grid[k], err));
-    return new_grid(POINTS_GRID / POINTS_NEURON, 0, POINTS_GRID, &p->coarse, err);
 }
 
 /* ---- the network ---- */
@@ -152,20 +143,57 @@ static void name_output(fac_graph *g, const char *what, int layer, fac_value *v)
     fac_output(g, name, v);
 }
 
-/* A program over the parameters of the model: probabilities [N,2]; with neurons of each hidden
- * layer its first ones [N,16], then the largest value of each. */
-static fac_status new_program(points *p, bool neurons, fac_program **out, fac_error *err) {
+static fac_value *scaled(fac_value *x, double by, double more) {
+    fac_graph *g = fac_value_graph(x);
+    return fac_add(fac_mul(x, fac_number(g, FAC_F32, by)), fac_number(g, FAC_F32, more));
+}
+
+/* What the first neurons of a layer say of every second pixel: [50 x 50, n] of the [100 x 100, n].
+ */
+static fac_value *every_second(fac_value *x) {
+    enum { STEP = POINTS_GRID / POINTS_NEURON, SIDE = POINTS_NEURON };
+    const int64_t n = fac_value_type(x).dims.d[1];
+    x = fac_reshape(x, fac_shape(SIDE, STEP, SIDE, STEP, n));
+    x = fac_slice(fac_slice(x, 1, 0, 1, 1), 3, 0, 1, 1);
+    return fac_reshape(x, fac_shape(SIDE * SIDE, n));
+}
+
+/* Bytes as the page gets them: probabilities of the second class, 255 is 1.  Of each layer the
+ * largest values of the first neurons, [1,16], and their pictures, [16,50 x 50]: 128 is 0, 1 and
+ * 255 the largest value and its negative. */
+static void add_pictures(const points *p, fac_graph *g, fac_value *logits, fac_value **hidden) {
+    fac_value *margin = fac_sub(fac_slice(logits, 1, 1, 2, 1), fac_slice(logits, 1, 0, 1, 1));
+    fac_output(g, "boundary", fac_cast(scaled(fac_sigmoid(margin), 255, 0.5), FAC_U8));
+    for (int k = 0; k < p->setup.net.n; k++) {
+        fac_value *x = every_second(fac_slice(hidden[k], 1, 0, POINTS_NEURONS, 1));
+        fac_value *most = fac_reduce_max(fac_abs(x), fac_shape(0), true);
+        fac_value *share = fac_div(x, fac_max(most, fac_number(g, FAC_F32, 1e-36)));
+        name_output(g, "most", k, most);
+        name_output(g, "neurons", k,
+                    fac_cast(fac_transpose(scaled(share, 127, 128.5), fac_shape(1, 0)), FAC_U8));
+    }
+}
+
+/* Probabilities [N,2], their logarithms, and of each layer the largest value of each neuron. */
+static void add_numbers(const points *p, fac_graph *g, fac_value *logits, fac_value **hidden) {
+    fac_output(g, "p", fac_softmax(logits, 1));
+    fac_output(g, "log p", fac_log_softmax(logits, 1));
+    for (int k = 0; k < p->setup.net.n; k++)
+        name_output(g, "largest", k, fac_reduce_max(hidden[k], fac_shape(0), false));
+}
+
+/* A program of n points over the parameters of the model. */
+static fac_status new_program(points *p, int64_t n,
+                              void (*add)(const points *p, fac_graph *g, fac_value *logits,
+                                          fac_value **hidden),
+                              fac_program **out, fac_error *err) {
     fac_value *hidden[FAC_MLP_LAYERS];
     fac_graph *g = fac_graph_new();
-    const int n = neurons ? p->setup.net.n : 0;
     if (!g) return fac_raise_memory(err, "a graph");
     fac_nn_source(g, shared, p->model);
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 2));
-    fac_output(g, "p", fac_softmax(fac_nn_mlp(x, &p->setup.net, 2, hidden), 1));
-    for (int k = 0; k < n; k++)
-        name_output(g, "first", k, fac_slice(hidden[k], 1, 0, POINTS_NEURONS, 1));
-    for (int k = 0; k < n; k++)
-        name_output(g, "largest", k, fac_reduce_max(hidden[k], fac_shape(0), false));
+    fac_value *logits =
+        fac_nn_mlp(fac_input(g, "x", FAC_F32, fac_shape(n, 2)), &p->setup.net, 2, hidden);
+    add(p, g, logits, hidden);
     fac_status status = fac_graph_check(g, err);
     if (!status) status = fac_program_new(g, p->device, NULL, out, err);
     fac_graph_free(g);
@@ -189,9 +217,8 @@ static fac_status build(points *p, fac_error *err) {
     const fac_device_opts how = { .threads = strcmp(s->device, "cpu") ? 0 : (int)s->threads };
     FAC_TRY(fac_device_open(s->device, &how, &p->device, err));
     FAC_TRY(load(p, s, err));
-    FAC_TRY(new_grids(p, err));
+    FAC_TRY(new_grid(&p->grid, err));
     FAC_TRY(tensor_of(FAC_F32, fac_shape(p->all.count, 2), p->all.values, &p->points, err));
-    FAC_TRY(tensor_of(FAC_I64, fac_shape(p->all.count), p->all.labels, &p->truth, err));
     return new_model(s, &p->model, err);
 }
 
@@ -205,8 +232,8 @@ fac_status fac_points_build(points *p, const points_setup *s, bool keep, fac_err
                    .playing = p->playing && keep };
     fac_status status = build(&new, err);
     if (!status && keep && p->model) status = keep_weights(p->model, new.model, err);
-    if (!status) status = new_program(&new, false, &new.boundary, err);
-    if (!status) status = new_program(&new, true, &new.looker, err);
+    if (!status) status = new_program(&new, POINTS_PIXELS, add_pictures, &new.boundary, err);
+    if (!status) status = new_program(&new, new.all.count, add_numbers, &new.looker, err);
     if (!status) status = new_trainer(&new, err);
     points *out = status ? &new : p;
     fac_points_release(out);

@@ -6,7 +6,8 @@
 #include "facula/view.h"
 #include "studio/points.h"
 
-enum { OUTPUTS = 1 + 2 * FAC_MLP_LAYERS };
+enum { AT_P, AT_LOGS, AT_LARGEST }; /* outputs of p->looker */
+enum { OUTPUTS = 2 + 2 * FAC_MLP_LAYERS };
 #define PANEL_NS INT64_C(150000000)
 
 static void add_u16(fac_text *to, unsigned x) {
@@ -19,69 +20,62 @@ static void add_u32(fac_text *to, uint32_t x) {
     add_u16(to, x >> 16);
 }
 
-static void add_f32(fac_text *to, float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    add_u32(to, bits);
-}
-
-static unsigned char byte_of(float share) {
-    return (unsigned char)(255 * fminf(fmaxf(share, 0), 1) + 0.5f);
+static void add_f32s(fac_text *to, const float *x, int64_t n) {
+    enum { PART = 256 };
+    unsigned char bytes[4 * PART];
+    for (int64_t i = 0; i < n; i += PART) {
+        const int64_t some = n - i < PART ? n - i : PART;
+        for (int64_t k = 0; k < some; k++) {
+            uint32_t bits;
+            memcpy(&bits, &x[i + k], sizeof bits);
+            for (int b = 0; b < 4; b++) bytes[4 * k + b] = (unsigned char)(bits >> (8 * b));
+        }
+        fac_text_add_bytes(to, (const char *)bytes, 4 * (size_t)some);
+    }
 }
 
 /* ---- the boundary, and what it says of the points ---- */
 
-/* Probabilities of the second class, a byte each. */
-static void add_chances(fac_text *to, const fac_tensor *p) {
-    const float *x = fac_tensor_data(p);
-    const int64_t n = x ? fac_tensor_type(p).dims.d[0] : 0;
-    char line[POINTS_GRID];
-    for (int64_t i = 0; i < n; i += POINTS_GRID) {
-        const int64_t some = n - i < POINTS_GRID ? n - i : POINTS_GRID;
-        for (int64_t k = 0; k < some; k++) line[k] = (char)byte_of(x[2 * (i + k) + 1]);
-        fac_text_add_bytes(to, line, (size_t)some);
-    }
+/* Bytes of a tensor of these, contiguous. */
+static void add_bytes(fac_text *to, const fac_tensor *t) {
+    const fac_type type = fac_tensor_type(t);
+    const void *x = fac_tensor_data(t);
+    if (x) fac_text_add_bytes(to, x, fac_type_bytes(&type));
 }
 
-static void put_boundary(points *p, fac_tensor *const *grid, const fac_tensor *at_points,
+static void put_boundary(points *p, const fac_tensor *grid, const fac_tensor *at_points,
                          frames *to) {
     fac_text t = { 0 };
+    const float *x = fac_tensor_data(at_points);
     add_u32(&t, p->generation);
     add_u16(&t, POINTS_GRID);
     add_u16(&t, POINTS_GRID);
-    for (int k = 0; k < POINTS_SLICES; k++) add_chances(&t, grid[k]);
-    add_chances(&t, at_points);
+    add_bytes(&t, grid);
+    for (int64_t i = 0; x && i < p->all.count; i++) {
+        const char byte = (char)(unsigned char)(255 * fminf(fmaxf(x[2 * i + 1], 0), 1) + 0.5f);
+        fac_text_add_bytes(&t, &byte, 1);
+    }
     fac_frames_put(to, FRAME_BOUNDARY, &t);
 }
 
 /* ---- neurons ---- */
 
-/* 128 is 0, 1 and 255 the largest value and its negative. */
-static void add_neuron(fac_text *to, const float *x, int64_t width, int64_t k) {
-    char line[POINTS_NEURON];
-    float most = 0;
-    for (int64_t i = 0; i < POINTS_NEURON * POINTS_NEURON; i++)
-        most = fmaxf(most, fabsf(x[i * width + k]));
-    const float scale = 127 / fmaxf(most, 1e-36f); /* a finite number */
-    add_f32(to, most);
-    for (int r = 0; r < POINTS_NEURON; r++) {
-        const float *row = x + (int64_t)r * POINTS_NEURON * width + k;
-        for (int c = 0; c < POINTS_NEURON; c++)
-            line[c] = (char)(128 + (int)lroundf(scale * row[c * width]));
-        fac_text_add_bytes(to, line, sizeof line);
-    }
-}
-
-static void put_neurons(points *p, fac_tensor *const *first, frames *to) {
+/* of: the largest values, then the pictures, of each layer. */
+static void put_neurons(points *p, fac_tensor *const *of, frames *to) {
+    enum { PIXELS = POINTS_NEURON * POINTS_NEURON };
     fac_text t = { 0 };
     const char layers = (char)p->setup.net.n;
     add_u32(&t, p->generation);
     fac_text_add_bytes(&t, &layers, 1);
     for (int k = 0; k < p->setup.net.n; k++) {
-        const int64_t width = fac_tensor_type(first[k]).dims.d[1];
-        const float *x = fac_tensor_data(first[k]);
-        add_u16(&t, x ? (unsigned)width : 0);
-        for (int64_t i = 0; x && i < width; i++) add_neuron(&t, x, width, i);
+        const float *most = fac_tensor_data(of[2 * k]);
+        const char *x = fac_tensor_data(of[2 * k + 1]);
+        const int64_t width = most && x ? fac_tensor_type(of[2 * k + 1]).dims.d[0] : 0;
+        add_u16(&t, (unsigned)width);
+        for (int64_t i = 0; i < width; i++) {
+            add_f32s(&t, most + i, 1);
+            fac_text_add_bytes(&t, x + i * PIXELS, PIXELS);
+        }
     }
     fac_frames_put(to, FRAME_NEURONS, &t);
 }
@@ -98,18 +92,23 @@ static void put_weights(points *p, frames *to) {
         const fac_tensor *w = fac_value_tensor(fac_graph_param(p->model, i));
         const fac_type type = fac_tensor_type(w);
         const float *x = fac_tensor_data(w);
-        for (int64_t k = 0; x && k < fac_dims_count(&type.dims); k++) add_f32(&t, x[k]);
+        if (x) add_f32s(&t, x, fac_dims_count(&type.dims));
     }
     fac_frames_put(to, FRAME_WEIGHTS, &t);
 }
 
 /* ---- numbers ---- */
 
+/* Where the points for training, or for testing, stand among all. */
+static void find_part(const points *p, bool test, int64_t *first, int64_t *end) {
+    *first = test ? p->all.count - p->test.count : 0;
+    *end = test ? p->all.count : p->train.count;
+}
+
 static void write_confusion(const points *p, const fac_tensor *at_points, bool test, fac_text *to) {
     const float *x = at_points ? fac_tensor_data(at_points) : NULL;
-    int64_t counts[2][2] = { { 0 } };
-    const int64_t first = test ? p->all.count - p->test.count : 0,
-                  end = test ? p->all.count : p->train.count;
+    int64_t counts[2][2] = { { 0 } }, first, end;
+    find_part(p, test, &first, &end);
     for (int64_t i = first; x && i < end; i++) counts[p->all.labels[i]][x[2 * i + 1] > x[2 * i]]++;
     fac_text_print(to, "[[%lld,%lld],[%lld,%lld]]", (long long)counts[0][0],
                    (long long)counts[0][1], (long long)counts[1][0], (long long)counts[1][1]);
@@ -128,12 +127,19 @@ static void write_dead(const points *p, fac_tensor *const *largest, fac_text *to
     }
 }
 
-static void write_score(points *p, const fac_dataset *d, const char *loss, const char *accuracy,
-                        fac_text *to) {
-    fac_score score = { .loss = NAN, .accuracy = NAN };
-    fac_trainer_evaluate(p->trainer, d, d->count, &score, NULL);
-    fac_json_put_pair(to, loss, score.loss);
-    fac_json_put_pair(to, accuracy, score.accuracy);
+/* Cross entropy, and how many are right; of numbers that are none, the first class is said. */
+static void write_score(const points *p, const fac_tensor *logs, bool test, fac_text *to) {
+    const float *x = logs ? fac_tensor_data(logs) : NULL;
+    double loss = 0, right = 0;
+    int64_t first, end;
+    find_part(p, test, &first, &end);
+    for (int64_t i = first; x && i < end; i++) {
+        loss -= (double)x[2 * i + p->all.labels[i]];
+        right += (x[2 * i + 1] > x[2 * i]) == (p->all.labels[i] == 1);
+    }
+    const double n = x ? (double)(end - first) : NAN;
+    fac_json_put_pair(to, test ? "test_loss" : "loss", loss / n);
+    fac_json_put_pair(to, test ? "test_accuracy" : "accuracy", right / n);
 }
 
 static void put_state(points *p, fac_tensor *const *at_points, frames *to) {
@@ -149,15 +155,15 @@ static void put_state(points *p, fac_tensor *const *at_points, frames *to) {
     fac_json_put_pair_bool(&t, "touched", p->touched);
     fac_json_put_pair(&t, "seconds", p->seconds);
     fac_json_put_pair(&t, "batch_loss", p->batch_loss);
-    write_score(p, &p->train, "loss", "accuracy", &t);
-    write_score(p, &p->test, "test_loss", "test_accuracy", &t);
+    write_score(p, at_points[AT_LOGS], false, &t);
+    write_score(p, at_points[AT_LOGS], true, &t);
     fac_json_put_key(&t, "confusion");
-    write_confusion(p, at_points[0], false, &t);
+    write_confusion(p, at_points[AT_P], false, &t);
     fac_json_put_key(&t, "test_confusion");
-    write_confusion(p, at_points[0], true, &t);
+    write_confusion(p, at_points[AT_P], true, &t);
     fac_json_put_key(&t, "dead");
     fac_text_add(&t, "[");
-    write_dead(p, at_points + 1 + p->setup.net.n, &t);
+    write_dead(p, at_points + AT_LARGEST, &t);
     fac_text_add(&t, "]");
     const fac_error *why = p->stopped.status ? &p->stopped : &p->unseen;
     if (why->status) fac_json_put_pair_text(&t, "stopped", why->text);
@@ -231,33 +237,28 @@ static void put_panels(points *p, frames *to) {
     p->paneled = fac_now_ns();
 }
 
-static fac_status look(points *p, fac_tensor **boundary, fac_tensor **coarse, fac_tensor **at) {
-    fac_status status = FAC_OK;
+static fac_status look(points *p, fac_tensor **boundary, fac_tensor **at) {
     p->unseen = (fac_error){ 0 };
-    for (int k = 0; k < POINTS_SLICES && !status; k++)
-        status = fac_program_run(p->boundary, &p->grid[k], &boundary[k], &p->unseen);
-    if (!status) status = fac_program_run(p->looker, &p->coarse, coarse, &p->unseen);
+    const fac_status status = fac_program_run(p->boundary, &p->grid, boundary, &p->unseen);
     return status ? status : fac_program_run(p->looker, &p->points, at, &p->unseen);
 }
 
 void fac_points_show(void *self, frames *to) {
     points *p = self;
-    fac_tensor *boundary[POINTS_SLICES] = { NULL };
-    fac_tensor *coarse[OUTPUTS] = { NULL }, *at[OUTPUTS] = { NULL };
+    fac_tensor *boundary[OUTPUTS] = { NULL }, *at[OUTPUTS] = { NULL };
     if (!p->dirty && !p->fresh_setup) return;
-    const fac_status status = look(p, boundary, coarse, at);
+    const fac_status status = look(p, boundary, at);
     p->dirty = status != FAC_OK; /* then again, until it is seen */
     if (p->fresh_setup) put_setup(p, to);
     put_state(p, at, to);
     if (!status) {
-        put_boundary(p, boundary, at[0], to);
-        put_neurons(p, coarse + 1, to);
+        put_boundary(p, boundary[0], at[AT_P], to);
+        put_neurons(p, boundary + 1, to);
         put_weights(p, to);
         put_panels(p, to);
     }
-    for (int k = 0; k < POINTS_SLICES; k++) fac_tensor_free(boundary[k]);
     for (int k = 0; k < OUTPUTS; k++) {
-        fac_tensor_free(coarse[k]);
+        fac_tensor_free(boundary[k]);
         fac_tensor_free(at[k]);
     }
 }

@@ -154,10 +154,11 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
            spelled(n, in, out);
 }
 
-/* Nobody trains a basis again: what quantizers alone read are constants. */
+/* Nobody trains a basis again: what quantizers alone read are constants, in packed files those of
+ * activations, of which kernels may then know that the levels lie evenly. */
 static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
     const work *k = self;
-    if (k->packs || v->leaf != FAC_STATE || !v->uses) return NULL;
+    if (v->leaf != FAC_STATE || !v->uses || (k->packs && v->type.dims.n != 1)) return NULL;
     for (const fac_use *u = v->uses; u; u = u->next)
         if (!FAC_IS(u->node, quantize_basis)) return NULL;
     return fac_const(to, v->tensor);

@@ -4,9 +4,19 @@
 #ifndef FACULA_TESTS_BITS_CHECK_H
 #define FACULA_TESTS_BITS_CHECK_H
 #include "problem_check.h"
+#include "backends/cpu/device/cpu.h"
 #include "facula/facula.h"
 
 static uint64_t seed;
+
+/* Whether the CPU counts bits by tables, too. */
+static inline bool has_tables(const char *isa) {
+    fac_device *d;
+    if (fac_device_open("cpu", &(fac_device_opts){ .isa = isa }, &d, NULL)) return false;
+    const bool has = fac_cpu_of(d)->bit_tables;
+    fac_device_free(d);
+    return has;
+}
 
 static inline int below(uint64_t *s, int n) {
     *s = *s * 6364136223846793005u + 1442695040888963407u;

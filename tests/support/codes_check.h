@@ -34,8 +34,8 @@ typedef struct results_of {
     unsigned char *of[MOST_OUT];
 } results_of;
 
-static inline void run_text(const char *text, const char *device, const char *isa, bool exact,
-                            int channels, results_of *to) {
+static inline void run_text(const char *text, const char *device, const char *isa,
+                            const char *solver, int channels, results_of *to) {
     fac_graph *g = graph_of(text);
     fac_device *d;
     fac_program *p;
@@ -55,7 +55,7 @@ static inline void run_text(const char *text, const char *device, const char *is
     }
     for (int k = 0; k < fac_graph_params(g); k++)
         fill(fac_value_tensor(fac_graph_param(g, k)), &s, -5, 5);
-    const fac_program_opts o = { .no_fuse = exact, .solver = exact ? "ref" : NULL };
+    const fac_program_opts o = { .no_fuse = solver && !strcmp(solver, "ref"), .solver = solver };
     if (fac_program_new(g, d, &o, &p, &err) || fac_program_run(p, in, out, &err))
         fail_msg("%s\n%s", err.text, text);
     to->n = fac_graph_outputs(g);

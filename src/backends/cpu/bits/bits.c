@@ -3,7 +3,11 @@
 #include <string.h>
 #include "backends/cpu/bits/bits_internal.h"
 
-enum { STRIPS = 8, LINE = 64, WORD_BYTES = sizeof(uint32_t) };
+enum {
+    LINE = 64,
+    OVER = 8, /* bytes that may be read after the last */
+    WORD_BYTES = sizeof(uint32_t)
+};
 
 static size_t lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -54,7 +58,7 @@ static void place_bits(fac_bit_conv *p) {
 static bool shares_parts(const fac_bit_conv *p) {
     const int64_t threads = p->cpu->pool.threads;
     if (p->codes && p->chunks * p->kernels->lanes % 8) return false;
-    return fac_bit_up(p->images * p->strips, STRIPS) < 2 * threads && p->parts >= threads;
+    return fac_bit_up(p->images * p->strips, FAC_BIT_STRIPS) < 2 * threads && p->parts >= threads;
 }
 
 static void measure_scratch(fac_bit_conv *p) {
@@ -64,7 +68,7 @@ static void measure_scratch(fac_bit_conv *p) {
     const int64_t numbers = fac_bit_outputs(p) * (p->of_weights + 1 + limits);
     p->numbers = lines((size_t)numbers * sizeof(float));
     p->counts = lines((size_t)pixels * sizeof(int32_t));
-    p->bits = lines((size_t)own * sizeof(uint32_t));
+    p->bits = lines((size_t)own * sizeof(uint32_t) + OVER);
 }
 
 bool fac_bit_settle(const fac_cpu *c, fac_bit_conv *p) {
@@ -74,10 +78,13 @@ bool fac_bit_settle(const fac_cpu *c, fac_bit_conv *p) {
     p->words = fac_bit_up(p->C, FAC_BIT_WORD);
     p->height = most((p->P - 1) * p->stride[0] + (p->R - 1) * p->dilation[0] + 1, p->H + p->pad[0]);
     p->width = most((p->Q - 1) * p->stride[1] + (p->S - 1) * p->dilation[1] + 1, p->W + p->pad[1]);
+    p->table = c->bit_tables;
+    if (p->tables && !p->table) return false;
     p->vectors = p->of_weights > 2 ? 4 : 2;
     p->chunks = p->of_weights > 1 ? 1 : 2;
+    if (p->tables) p->chunks = FAC_TABLE_OUTPUTS / p->kernels->lanes;
     p->parts = p->groups * fac_bit_up(p->K, p->chunks * p->kernels->lanes);
-    p->run = fac_bit_least(p->kernels->run, p->Q);
+    p->run = fac_bit_least(p->tables ? p->table->run : p->kernels->run, p->Q);
     p->strips = p->P * fac_bit_up(p->Q, p->run);
     const bool along = p->groups == 1 && p->dilation[1] == 1;
     p->kernel_S = along ? 1 : (int)p->S;
@@ -85,6 +92,7 @@ bool fac_bit_settle(const fac_cpu *c, fac_bit_conv *p) {
     if (!sizes_fit(p) || !borders(p)) return false;
     p->by_part = shares_parts(p);
     place_bits(p);
+    if (p->tables && !fac_bit_tables_settle(p)) return false;
     measure_scratch(p);
     return true;
 }
@@ -98,10 +106,13 @@ double fac_bit_seconds(const fac_bit_conv *p, bool floats) {
     const double read = p->coded ? in * p->planes / 8 : in * sizeof(float);
     const double written = floats ? out * sizeof(float) : out * p->y_planes / 8;
     const double moved = 3 * (double)p->images * (read + written);
+    if (p->tables) return fac_bit_tables_seconds(p, moved);
     return fac_cpu_seconds(p->cpu, 2 * products, p->kernels->share, moved) + 2e-6;
 }
 
-size_t fac_bit_work(const fac_bit_conv *p) { return p->numbers + p->counts + p->bits; }
+size_t fac_bit_work(const fac_bit_conv *p) {
+    return p->numbers + p->counts + p->bits + p->tables_bytes;
+}
 
 /* ---- run ---- */
 
@@ -134,22 +145,18 @@ static void put_numbers(fac_bit_job *j) {
     put_limits(j);
 }
 
-/* A strip of outputs: its image, row and first column. */
-typedef struct strip {
-    int64_t image, row, column;
-} strip;
-static strip strip_of(const fac_bit_conv *p, int64_t at) {
+fac_bit_strip fac_bit_strip_of(const fac_bit_conv *p, int64_t at) {
     const int64_t across = fac_bit_up(p->Q, p->run), in = at % p->strips;
     const int64_t column = fac_bit_least(in % across * p->run, p->Q - p->run);
-    return (strip){ at / p->strips, in / across, column };
+    return (fac_bit_strip){ at / p->strips, in / across, column };
 }
 
 static inline void add_counts(const int32_t *from, int64_t step, int n, int32_t *to) {
     for (int i = 0; i < n; i++) to[i] += from[i * step];
 }
 
-/* The bits that the windows of its pixels have, [plane][FAC_BIT_RUN]. */
-static void window_counts(const fac_bit_job *j, const strip *s, int64_t group, int32_t *to) {
+void fac_bit_window_counts(const fac_bit_job *j, const fac_bit_strip *s, int64_t group,
+                           int32_t *to) {
     const fac_bit_conv *p = j->p;
     const bool whole = p->run == FAC_BIT_RUN && p->stride[1] == 1;
     for (int k = 0; k < p->planes; k++, to += FAC_BIT_RUN) {
@@ -168,7 +175,8 @@ static void window_counts(const fac_bit_job *j, const strip *s, int64_t group, i
     }
 }
 
-static const uint32_t *bits_at(const fac_bit_job *j, const strip *s, int64_t group, int plane) {
+static const uint32_t *bits_at(const fac_bit_job *j, const fac_bit_strip *s, int64_t group,
+                               int plane) {
     const fac_bit_conv *p = j->p;
     const int64_t pixel = s->row * p->stride[0] * p->width + s->column * p->stride[1];
     return j->bits + s->image * p->bits_image + plane * p->bits_plane + pixel * fac_bit_pixel(p) +
@@ -178,7 +186,8 @@ static const uint32_t *bits_at(const fac_bit_job *j, const strip *s, int64_t gro
 /* Popcounts of a strip, or of two where x has one plane: [strip][pair][plane][pixel][2][lanes]. */
 enum { PAIR = FAC_BIT_RUN * 2 * 16, SUMS = 2 * FAC_BIT_PLANES * PAIR };
 
-static void multiply(const fac_bit_job *j, const strip *s, int strips, int64_t part, int32_t *acc) {
+static void multiply(const fac_bit_job *j, const fac_bit_strip *s, int strips, int64_t part,
+                     int32_t *acc) {
     const fac_bit_conv *p = j->p;
     const int64_t lanes = p->kernels->lanes, pixel = fac_bit_pixel(p),
                   group = part / (p->parts / p->groups);
@@ -209,8 +218,8 @@ static void multiply(const fac_bit_job *j, const strip *s, int strips, int64_t p
 #define PLACE(of)                                                                                  \
     (s->image * (of).image + k / lanes * (of).block + s->row * (of).row + s->column * (of).column)
 
-static void finish(const fac_bit_job *j, const strip *s, const int32_t *sums, int64_t part,
-                   const int32_t *acc, fac_bit_finish *t) {
+void fac_bit_finish_part(const fac_bit_job *j, const fac_bit_strip *s, const int32_t *sums,
+                         int64_t part, const int32_t *acc, fac_bit_finish *t) {
     const fac_bit_conv *p = j->p;
     const int64_t lanes = p->kernels->lanes, of_group = p->parts / p->groups,
                   group = part / of_group;
@@ -226,6 +235,7 @@ static void finish(const fac_bit_job *j, const strip *s, const int32_t *sums, in
         for (int m = 0; m < p->of_weights; m++) {
             const int64_t vector = p->of_weights > 1 ? m : chunk;
             t->acc[m] = acc + vector / 2 * FAC_BIT_PLANES * PAIR + vector % 2 * lanes;
+            if (p->tables) t->acc[m] = acc + m * FAC_BIT_PLANES * t->plane + chunk * lanes;
             t->f[m] = j->f + m * width + column;
         }
         for (int64_t i = 0; p->sign && i < p->run; i++) {
@@ -246,23 +256,23 @@ static void finish(const fac_bit_job *j, const strip *s, const int32_t *sums, in
 static void block(const fac_bit_job *j, int64_t from, int64_t to, int64_t first, int64_t last) {
     const fac_bit_conv *p = j->p;
     int32_t acc[2 * SUMS] __attribute__((aligned(LINE))),
-        sums[STRIPS][FAC_BIT_PLANES * FAC_BIT_RUN];
-    strip s[STRIPS + 1];
+        sums[FAC_BIT_STRIPS][FAC_BIT_PLANES * FAC_BIT_RUN];
+    fac_bit_strip s[FAC_BIT_STRIPS + 1];
     fac_bit_finish end = j->end;
-    for (int64_t at = first; at < last; at += STRIPS) {
-        const int64_t n = fac_bit_least(STRIPS, last - at);
+    for (int64_t at = first; at < last; at += FAC_BIT_STRIPS) {
+        const int64_t n = fac_bit_least(FAC_BIT_STRIPS, last - at);
         int64_t counted = -1;
-        for (int64_t i = 0; i < n; i++) s[i] = strip_of(p, at + i);
+        for (int64_t i = 0; i < n; i++) s[i] = fac_bit_strip_of(p, at + i);
         for (int64_t part = from; part < to; part++) {
             const int64_t group = part / (p->parts / p->groups);
             for (int64_t i = 0; i < n && group != counted; i++)
-                window_counts(j, &s[i], group, sums[i]);
+                fac_bit_window_counts(j, &s[i], group, sums[i]);
             counted = group;
             for (int64_t i = 0; i < n;) {
                 const int two = p->planes == 1 && p->vectors == 2 && i + 1 < n ? 2 : 1;
                 multiply(j, &s[i], two, part, acc);
                 for (int k = 0; k < two; k++)
-                    finish(j, &s[i + k], sums[i + k], part, acc + k * SUMS, &end);
+                    fac_bit_finish_part(j, &s[i + k], sums[i + k], part, acc + k * SUMS, &end);
                 i += two;
             }
         }
@@ -277,9 +287,9 @@ static void by_part(void *arg, int i, int thread) {
 
 static void by_strips(void *arg, int i, int thread) {
     const fac_bit_job *j = arg;
-    const int64_t all = j->p->images * j->p->strips, first = (int64_t)i * STRIPS;
+    const int64_t all = j->p->images * j->p->strips, first = (int64_t)i * FAC_BIT_STRIPS;
     (void)thread;
-    block(j, 0, j->p->parts, first, fac_bit_least(first + STRIPS, all));
+    block(j, 0, j->p->parts, first, fac_bit_least(first + FAC_BIT_STRIPS, all));
 }
 
 /* Channels after the last one have no bits, and no part to write them. */
@@ -308,6 +318,11 @@ static void prepare_end(fac_bit_job *j) {
                                .q_plane = p->images * p->P * p->Q * words * WORD_BYTES };
     j->end.u[0] = 1;
     for (int k = 0; !p->sign && k < p->planes; k++) j->end.u[k] = j->d->x_basis[k];
+    if (!p->tables) return;
+    j->end.planes = p->sets;
+    j->end.pixel = FAC_TABLE_OUTPUTS;
+    j->end.plane = FAC_BIT_RUN * FAC_TABLE_OUTPUTS;
+    if (p->sets == 1) j->end.u[0] = j->end.u[p->unit];
 }
 
 static void prepare(fac_bit_job *j) {
@@ -334,8 +349,12 @@ void fac_bit_run(const fac_bit_conv *p, const fac_bit_data *d) {
     put_numbers(&j);
     if (p->codes) clear_codes(&j);
     fac_bit_pixels(&j);
-    if (p->by_part)
+    if (p->tables)
+        fac_bit_tables_run(&j, (uint8_t *)j.own + p->bits,
+                           (const uint8_t *)d->packed + fac_bit_packed(p) -
+                               fac_bit_tables_parts(p));
+    else if (p->by_part)
         fac_parallel(pool, (int)p->parts, by_part, &j);
     else
-        fac_parallel(pool, (int)fac_bit_up(p->images * p->strips, STRIPS), by_strips, &j);
+        fac_parallel(pool, (int)fac_bit_up(p->images * p->strips, FAC_BIT_STRIPS), by_strips, &j);
 }

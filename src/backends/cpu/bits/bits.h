@@ -102,6 +102,10 @@ typedef struct fac_bit_conv {
     bool coded;                 /* x is codes, plain */
     bool codes, y_relu, q_relu; /* the result is codes; of y; of what becomes codes */
     int y_planes;               /* of the codes, 1 where they are signs */
+    /* By tables (bits_tables.h), not by counts.  sets 1: plane j has times[j] times the number of
+     * plane `unit`; else each plane has a set of tables, and times are 1. */
+    bool tables;
+    int sets, unit, times[FAC_BIT_PLANES];
     struct {
         int64_t image, block, row, column;
     } x, y, z;
@@ -118,6 +122,9 @@ typedef struct fac_bit_conv {
     int64_t bits_image, bits_plane; /* words from an image, from a plane to the next */
     int64_t rows, columns;          /* sizes of `inside`: kinds of rows and columns of y */
     size_t numbers, counts, bits;   /* bytes of scratch */
+    const struct fac_bit_table_kernels *table; /* where `tables` */
+    int64_t lookups, at_once;                  /* tables of a pixel's group; images with tables */
+    size_t tables_bytes;                       /* scratch, too */
 } fac_bit_conv;
 
 typedef struct fac_bit_data {
@@ -130,7 +137,9 @@ typedef struct fac_bit_data {
     void *work;
 } fac_bit_data;
 
-/* false: sizes that do not fit. */
+/* Whether u[j] is times[j] u[unit], and numbers of codes are at most 15 u[unit]. */
+bool fac_bit_multiples(const float *u, int planes, int times[FAC_BIT_PLANES], int *unit);
+/* false: sizes that do not fit, or no kernel for tables. */
 bool fac_bit_settle(const struct fac_cpu *c, fac_bit_conv *p);
 /* With floats as its result, or as one of them, where `floats`. */
 double fac_bit_seconds(const fac_bit_conv *p, bool floats);

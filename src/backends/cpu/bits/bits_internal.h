@@ -3,9 +3,10 @@
 #ifndef FACULA_CPU_BITS_INTERNAL_H
 #define FACULA_CPU_BITS_INTERNAL_H
 #include "backends/cpu/bits/bits.h"
+#include "backends/cpu/bits/bits_tables.h"
 #include "backends/cpu/device/cpu.h"
 
-enum { FAC_BIT_WORD = 32, FAC_BIT_KINDS = 32, FAC_BIT_LONGEST = 1024 };
+enum { FAC_BIT_WORD = 32, FAC_BIT_KINDS = 32, FAC_BIT_LONGEST = 1024, FAC_BIT_STRIPS = 8 };
 
 /* The taps [first, end) of an output that lie inside of the image. */
 typedef struct fac_bit_taps {
@@ -52,6 +53,27 @@ typedef struct fac_bit_job {
     fac_bit_kinds rows, columns; /* of signs */
     fac_bit_finish end;          /* what all vectors have in common */
 } fac_bit_job;
+
+/* A strip of outputs: its image, row and first column. */
+typedef struct fac_bit_strip {
+    int64_t image, row, column;
+} fac_bit_strip;
+fac_bit_strip fac_bit_strip_of(const fac_bit_conv *p, int64_t at);
+/* The bits that the windows of its pixels have, [plane][FAC_BIT_RUN]. */
+void fac_bit_window_counts(const fac_bit_job *j, const fac_bit_strip *s, int64_t group,
+                           int32_t *to);
+/* From the popcounts of a strip and a part to results; t is scratch that began as j->end. */
+void fac_bit_finish_part(const fac_bit_job *j, const fac_bit_strip *s, const int32_t *sums,
+                         int64_t part, const int32_t *acc, fac_bit_finish *t);
+
+/* bits_tables.c, of what is by tables. */
+bool fac_bit_tables_settle(fac_bit_conv *p);
+double fac_bit_tables_seconds(const fac_bit_conv *p, double moved);
+size_t fac_bit_tables_words(const fac_bit_conv *p); /* of weights                          */
+size_t fac_bit_tables_parts(const fac_bit_conv *p); /* bytes of parts of tables            */
+void fac_bit_tables_channel(const fac_bit_conv *p, const uint8_t *row, int64_t k, int m, void *to);
+void fac_bit_tables_fill(const fac_bit_conv *p, uint8_t *to);
+void fac_bit_tables_run(const fac_bit_job *j, uint8_t *tables, const uint8_t *parts);
 
 /* bits_pixels.c: how numbers become codes of a basis; NULL: signs. */
 void fac_bit_levels_of(const float *basis, int planes, bool relu, fac_bit_levels *to);

@@ -34,6 +34,18 @@ static bool has(const fac_problem *p, int port) {
             (of)->layout.stride[3]                                                                 \
     }
 
+/* A basis that never changes: its planes may share tables. */
+static void find_sets(const fac_problem *p, fac_bit_conv *c) {
+    float u[FAC_BIT_PLANES];
+    const fac_value *basis = p->node->in[FAC_CB_X_BASIS];
+    c->sets = c->planes;
+    c->times[0] = 1;
+    if (c->planes == 1 || c->planes > FAC_BIT_PLANES) return;
+    if (basis->leaf != FAC_CONST || !basis->tensor) return;
+    if (fac_tensor_read(basis->tensor, u, (size_t)c->planes * sizeof *u, NULL)) return;
+    if (fac_bit_multiples(u, c->planes, c->times, &c->unit)) c->sets = 1;
+}
+
 static bool settle(fac_device *d, const fac_problem *p, plan *q) {
     const fac_cpu *c = fac_cpu_of(d);
     const fac_conv_basis_attrs *a = p->node->attrs;
@@ -65,10 +77,12 @@ static bool settle(fac_device *d, const fac_problem *p, plan *q) {
                            .q_relu = a->q_relu,
                            .coded = x->type.dtype == FAC_U32,
                            .codes = FAC_IS(p->node, conv2d_codes),
+                           .tables = q->p.tables,
                            .x = STRIDES(x),
                            .y = STRIDES(y) };
     if (has(p, FAC_CB_X_BASIS)) q->p.planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
     if (has(p, FAC_CB_Y_BASIS)) q->p.y_planes = (int)p->in[FAC_CB_Y_BASIS].type.dims.d[0];
+    if (q->p.tables) find_sets(p, &q->p);
     if (has(p, FAC_CB_Z)) {
         const fac_operand *z = &p->in[FAC_CB_Z];
         q->p.z.image = z->layout.stride[0];
@@ -101,9 +115,9 @@ static void want_layouts(const fac_cpu *c, fac_problem *p) {
     }
 }
 
-static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer_of(fac_device *d, fac_problem *p, fac_offer *o, bool tables) {
     const fac_cpu *c = fac_cpu_of(d);
-    plan q = { 0 };
+    plan q = { .p.tables = tables };
     if (p->node->body[0] || p->in[FAC_CB_W_BASIS].type.dtype != FAC_F32) return false;
     if (p->in[0].type.dtype != FAC_F32 && p->in[0].type.dtype != FAC_U32) return false;
     if (p->in[FAC_CB_BITS].time == FAC_RUN) return false;
@@ -114,6 +128,12 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->seconds = fac_bit_seconds(&q.p, q.floats);
     *FAC_DRAFT(o, plan) = q;
     return true;
+}
+static bool offer_counts(fac_device *d, fac_problem *p, fac_offer *o) {
+    return offer_of(d, p, o, false);
+}
+static bool offer_tables(fac_device *d, fac_problem *p, fac_offer *o) {
+    return offer_of(d, p, o, true);
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
@@ -173,8 +193,14 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-#define SOLVER(of)                                                                                 \
-    .name = #of "/bits", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,           \
-    .pack_key = pack_key, .pack = pack, .run = run
-const fac_solver fac_cpu_conv_bits = { SOLVER(conv2d_basis), .rank = 960 };
-const fac_solver fac_cpu_conv_codes = { SOLVER(conv2d_codes), .rank = 970 };
+#define SOLVER(of, way)                                                                            \
+    .name = #of "/" #way, .op = &fac_op_##of, .make = make, .done = done, .pack_key = pack_key,    \
+    .pack = pack, .run = run
+const fac_solver fac_cpu_conv_bits = { SOLVER(conv2d_basis, bits), .offer = offer_counts,
+                                       .rank = 960 };
+const fac_solver fac_cpu_conv_codes = { SOLVER(conv2d_codes, bits), .offer = offer_counts,
+                                        .rank = 970 };
+const fac_solver fac_cpu_conv_bits_tables = { SOLVER(conv2d_basis, tables), .offer = offer_tables,
+                                              .rank = 962 };
+const fac_solver fac_cpu_conv_codes_tables = { SOLVER(conv2d_codes, tables), .offer = offer_tables,
+                                               .rank = 972 };

@@ -46,13 +46,15 @@ bool fac_bit_column_kinds(const fac_bit_conv *p, fac_bit_kinds *to) {
 /* ---- weights ---- */
 
 size_t fac_bit_weight_words(const fac_bit_conv *p) {
+    if (p->tables) return fac_bit_tables_words(p);
     return (size_t)(p->parts * p->R * p->S * p->words * p->vectors * p->kernels->lanes);
 }
 static size_t inside_words(const fac_bit_conv *p) {
     return p->sign ? (size_t)(p->rows * p->columns * p->of_weights * fac_bit_outputs(p)) : 0;
 }
 size_t fac_bit_packed(const fac_bit_conv *p) {
-    return (fac_bit_weight_words(p) + inside_words(p)) * sizeof(uint32_t);
+    const size_t parts = p->tables ? fac_bit_tables_parts(p) : 0;
+    return (fac_bit_weight_words(p) + inside_words(p)) * sizeof(uint32_t) + parts;
 }
 
 /* Output channel k of all as its part and lane; its plane m is a vector of the part. */
@@ -111,14 +113,19 @@ static void inside_channel(const fac_bit_conv *p, const uint8_t *row, int64_t k,
 void fac_bit_pack_weights(const fac_bit_conv *p, const uint8_t *bits, int64_t bytes, void *to) {
     const int64_t outputs = p->groups * p->K;
     int32_t *inside = (int32_t *)to + fac_bit_weight_words(p);
+    uint8_t *parts = (uint8_t *)(inside + inside_words(p));
     fac_bit_kinds rows, columns;
     fac_bit_row_kinds(p, &rows);
     fac_bit_column_kinds(p, &columns);
     memset(to, 0, fac_bit_packed(p));
+    if (p->tables) fac_bit_tables_fill(p, parts);
     for (int m = 0; m < p->of_weights; m++)
         for (int64_t k = 0; k < outputs; k++) {
             const uint8_t *row = bits + (m * outputs + k) * bytes;
-            pack_channel(p, row, k, m, to);
+            if (p->tables)
+                fac_bit_tables_channel(p, row, k, m, to);
+            else
+                pack_channel(p, row, k, m, to);
             if (p->sign) inside_channel(p, row, k, m, &rows, &columns, inside);
         }
 }
@@ -137,6 +144,7 @@ uint64_t fac_bit_kind(const fac_bit_conv *p) {
     uint64_t h = 14695981039346656037u;
     fac_bit_kinds rows, columns;
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) h = mixed(h, all[k]);
+    for (int k = 0; p->tables && k < p->planes; k++) h = mixed(h, 16 * p->sets + p->times[k]);
     if (!p->sign) return h;
     fac_bit_row_kinds(p, &rows);
     fac_bit_column_kinds(p, &columns);

@@ -18,7 +18,8 @@ typedef struct fac_cpu {
     const fac_simd *simd;
     const struct fac_byte_kernels
         *bytes; /* of the same vectors, or better ones that this processor has */
-    const struct fac_bit_kernels *bits; /* the same for bits */
+    const struct fac_bit_kernels *bits;             /* the same for bits */
+    const struct fac_bit_table_kernels *bit_tables; /* NULL: none */
     fac_pool pool;        /* the caller's or that of `threads`; work goes through fac_parallel */
     fac_threads *threads; /* NULL: the caller brought a pool                                   */
     size_t l1, l2, l3;    /* bytes: of one core, of one core, of all                           */

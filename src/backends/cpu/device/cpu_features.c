@@ -7,6 +7,7 @@
 #include <cpuid.h>
 #endif
 #include "backends/cpu/bits/bits.h"
+#include "backends/cpu/bits/bits_tables.h"
 #include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/device/cpu.h"
 #include "base/error.h"
@@ -18,6 +19,7 @@ extern const fac_bit_kernels fac_bits_base;
 extern const fac_simd fac_simd_avx2, fac_simd_avx512;
 extern const fac_byte_kernels fac_bytes_avx2, fac_bytes_avx512, fac_bytes_vnni;
 extern const fac_bit_kernels fac_bits_avx2, fac_bits_avx512, fac_bits_popcount;
+extern const fac_bit_table_kernels fac_bit_tables_avx2, fac_bit_tables_avx512;
 #endif
 
 typedef struct choice {
@@ -84,6 +86,15 @@ static const fac_bit_kernels *bits_of(const fac_simd *s) {
     return &fac_bits_base;
 }
 
+static const fac_bit_table_kernels *bit_tables_of(const fac_simd *s) {
+#if defined(__x86_64__)
+    if (s->lanes == 16 && __builtin_cpu_supports("avx512vbmi")) return &fac_bit_tables_avx512;
+    if (s->lanes == 8) return &fac_bit_tables_avx2;
+#endif
+    (void)s;
+    return NULL;
+}
+
 /* Floats that one unit multiplies in a cycle: a vector; but AMD's processors of family 25 do 512
  * bits as two halves. */
 static int unit_width(const fac_simd *s) {
@@ -115,6 +126,7 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
     FAC_TRY(fac_cpu_simd(isa, &c->simd, err));
     c->bytes = bytes_of(c->simd);
     c->bits = bits_of(c->simd);
+    c->bit_tables = bit_tables_of(c->simd);
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     c->l1 = cache(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     c->l2 = cache(_SC_LEVEL2_CACHE_SIZE, 512 << 10);

@@ -6,14 +6,17 @@
  * where the second sums belong to x alone.  u xq are added in 32 bits: vpdpbusd takes 64 of them at
  * a time, two blocks, whose sums lie in the halves of a vector; without it products of pairs are
  * added in 16 bits, which 8-bit u would overflow: those are taken as signed numbers by their
- * magnitudes.  q4_k's parts of 32 are blocks of q4_1 with d and m of their own, q6_k has a scale
- * for 16 numbers. */
+ * magnitudes, or as bytes by NEON (sdot, where the machine has it).  q4_k's parts of 32 are blocks
+ * of q4_1 with d and m of their own, q6_k has a scale for 16 numbers. */
 #include <string.h>
 #include "backends/cpu/simd/vector.h"
 #include "backends/cpu/product/block_dots.h"
 #include "tensor/half.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 enum type { TYPE_Q4_0, TYPE_Q4_1, TYPE_Q8_0, TYPE_Q4_K, TYPE_Q6_K };
@@ -82,10 +85,10 @@ INLINE __m256i products(const enum type t, __m256i u, __m256i x) {
                              ones);
 }
 
-INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n,
+INLINE void part(const enum type t, const bool dots, const int m, const char *w, int n,
                  const float *d, const char *const *x, const float *const *dx, __m256 *sum) {
     const int bytes = bytes_of(t);
-    (void)vnni;
+    (void)dots;
     w += head_of(t);
     for (int b = 0; b < n; b++) {
         const __m256i u = block_of(t, w + b * bytes);
@@ -104,6 +107,8 @@ INLINE float total(sums v) {
     return all;
 }
 
+#elif defined(__aarch64__)
+#include "backends/cpu/simd/block_dots_neon.h"
 #else
 
 INLINE int signed_at(const enum type t, const char *w, int k) {
@@ -112,9 +117,9 @@ INLINE int signed_at(const enum type t, const char *w, int k) {
 }
 
 /* q8_0 as it is, not q + 128. */
-INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n,
+INLINE void part(const enum type t, const bool dots, const int m, const char *w, int n,
                  const float *d, const char *const *x, const float *const *dx, float *sum) {
-    (void)vnni;
+    (void)dots;
     for (int b = 0; b < n; b++) {
         const char *q = w + b * bytes_of(t) + head_of(t);
         for (int j = 0; j < m; j++) {
@@ -130,7 +135,7 @@ INLINE float total(sums v) { return v; }
 
 #endif
 
-INLINE void row(const enum type t, const bool vnni, const int m, const fac_block_rows *r,
+INLINE void row(const enum type t, const bool dots, const int m, const fac_block_rows *r,
                 const char *w, const char *x, float *y) {
     const int blocks = (int)(r->K / 32), bytes = bytes_of(t);
     sums sum[4];
@@ -148,81 +153,16 @@ INLINE void row(const enum type t, const bool vnni, const int m, const fac_block
             const float below = scales(t, w + b * bytes, n, facts + blocks + b, d);
             rest[j] += t == TYPE_Q8_0 ? 0 : below; /* it is not shifted by 128 here */
         }
-        part(t, vnni, m, w + b * bytes, n, d, q, dx, sum);
+        part(t, dots, m, w + b * bytes, n, d, q, dx, sum);
     }
     for (int j = 0; j < m; j++) y[j * r->y_row] = total(sum[j]) + rest[j];
 }
 
-/* ---- blocks of 256: as signed numbers first, which their parts share with all rows of x ---- */
+#include "backends/cpu/simd/block_dots_large.h"
 
-typedef struct large {
-    signed char q[256];
-    float d[16], m[8]; /* of parts of 32 (q4_k) or 16 (q6_k) numbers */
-} large;
-
-INLINE void read_q4_k(const char *w, large *to) {
-    const float d = fac_f16_to_f32(half_at(w)), least = fac_f16_to_f32(half_at(w + 2));
-    const unsigned char *q = (const unsigned char *)w + 16;
-    uint64_t scales_, minima;
-    unpack_q4_k(w, &scales_, &minima);
-    for (int j = 0; j < 8; j++) to->d[j] = d * (float)(scales_ >> 8 * j & 255);
-    for (int j = 0; j < 8; j++) to->m[j] = -least * (float)(minima >> 8 * j & 255);
-    for (int p = 0; p < 4; p++)
-        for (int k = 0; k < 32; k++) {
-            to->q[64 * p + k] = (signed char)(q[32 * p + k] & 15);
-            to->q[64 * p + 32 + k] = (signed char)(q[32 * p + k] >> 4);
-        }
-}
-
-INLINE void read_q6_k(const char *w, large *to) {
-    const unsigned char *low = (const unsigned char *)w, *high = low + 128;
-    const float d = fac_f16_to_f32(half_at(w + 208));
-    for (int j = 0; j < 16; j++) to->d[j] = d * (float)(signed char)w[192 + j];
-    for (int n = 0; n < 2; n++)
-        for (int t = 0; t < 4; t++)
-            for (int c = 0; c < 32; c++) {
-                const int four = low[64 * n + c + 32 * (t & 1)] >> 4 * (t / 2) & 15;
-                const int two = high[32 * n + c] >> 2 * t & 3;
-                to->q[128 * n + 32 * t + c] = (signed char)((four | two << 4) - 32);
-            }
-}
-
-/* The products of one block with those of a row of x: dx and sums are those of its eight parts. */
-INLINE float with_x(const enum type t, const large *w, const char *x, const float *dx,
-                    const float *sums_) {
-    const int part_ = t == TYPE_Q4_K ? 32 : 16;
-    float y = 0;
-    for (int j = 0; j < 256 / part_; j++) {
-        int p = 0;
-        for (int k = 0; k < part_; k++) p += w->q[part_ * j + k] * (signed char)x[part_ * j + k];
-        y += w->d[j] * dx[part_ * j / 32] * (float)p;
-        if (t == TYPE_Q4_K) y += w->m[j] * sums_[j];
-    }
-    return y;
-}
-
-INLINE void rows_of_large(const enum type t, const fac_block_rows *r) {
-    for (int64_t i = 0; i < r->rows; i++) {
-        for (int64_t j = 0; j < r->m; j++) r->y[j * r->y_row + i] = 0;
-        for (int64_t b = 0; b < r->K / 256; b++) {
-            const char *w = r->w + i * r->w_row + b * bytes_of(t);
-            large one;
-            if (t == TYPE_Q4_K)
-                read_q4_k(w, &one);
-            else
-                read_q6_k(w, &one);
-            for (int64_t j = 0; j < r->m; j++) {
-                const char *x = r->x + j * r->x_row;
-                const float *dx = (const float *)(const void *)(x + r->K) + 8 * b;
-                r->y[j * r->y_row + i] += with_x(t, &one, x + 256 * b, dx, dx + r->K / 32);
-            }
-        }
-    }
-}
-
-INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {
+INLINE void rows(const enum type t, const bool dots, const fac_block_rows *r) {
     if (t == TYPE_Q4_K || t == TYPE_Q6_K) {
-        rows_of_large(t, r);
+        rows_of_large(t, dots, r);
         return;
     }
     for (int64_t j = 0; j < r->m; j += 4) {
@@ -232,22 +172,27 @@ INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {
             const char *w = r->w + i * r->w_row;
             float *y = r->y + j * r->y_row + i;
             if (left >= 4)
-                row(t, vnni, 4, r, w, x, y);
+                row(t, dots, 4, r, w, x, y);
             else if (left == 3)
-                row(t, vnni, 3, r, w, x, y);
+                row(t, dots, 3, r, w, x, y);
             else if (left == 2)
-                row(t, vnni, 2, r, w, x, y);
+                row(t, dots, 2, r, w, x, y);
             else
-                row(t, vnni, 1, r, w, x, y);
+                row(t, dots, 1, r, w, x, y);
         }
     }
 }
 
 #endif
 
-static bool has_vnni(void) {
+/* Products of bytes that are added by fours: vpdpbusd, sdot. */
+static bool has_dots(void) {
 #if defined(__AVX512F__)
     return __builtin_cpu_supports("avx512vnni");
+#elif defined(__aarch64__) && defined(__APPLE__)
+    return true;
+#elif defined(__aarch64__) && defined(__linux__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 #else
     return false;
 #endif
@@ -255,7 +200,7 @@ static bool has_vnni(void) {
 
 #define RUN(name, type)                                                                            \
     static void name(const fac_block_rows *r) {                                                    \
-        if (has_vnni())                                                                            \
+        if (has_dots())                                                                            \
             rows(type, true, r);                                                                   \
         else                                                                                       \
             rows(type, false, r);                                                                  \
