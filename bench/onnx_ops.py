@@ -2,12 +2,9 @@
 """Times operators that real ONNX files have against ONNX Runtime, in turns: onnx_ops.py build/facula [--threads N] [--rounds N].
 
 Transposed convolutions of 2 x 2 and stride 2, three-dimensional convolutions, bidirectional LSTMs, and a chain of many small
-operators on small tensors.  Both engines use the same number of threads.  Printed are milliseconds a call, the medians of the
-rounds and the least of all, and facula's time as a share of ONNX Runtime's."""
-import argparse
+operators on small tensors."""
 import os
 import tempfile
-import time
 
 import numpy as np
 import onnx
@@ -29,7 +26,7 @@ def saved(folder, name, nodes, shape, result, weights):
     graph = helper.make_graph(nodes, "ops", inputs, outputs, constants)
     path = os.path.join(folder, name.replace(" ", "_") + ".onnx")
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
-    return name, path, shape
+    return name, lambda: (path, {"x": drawn(*shape)})
 
 
 def transposed(folder, C, K, size):
@@ -63,41 +60,12 @@ def chain(folder, times, width=32):
     return saved(folder, "%d small ops" % len(nodes), nodes, [16, width], at, weights)
 
 
-def rival(session, feed, seconds):
-    session.run(None, feed)
-    times, start = [], time.perf_counter()
-    while time.perf_counter() - start < seconds or not times:
-        begin = time.perf_counter()
-        session.run(None, feed)
-        times.append((time.perf_counter() - begin) * 1e3)
-    return np.median(times), min(times)
-
-
-def compare(name, path, shape, a):
-    session = timing.onnxruntime_session(path, a.threads)
-    theirs, ours = [], []
-    for _ in range(a.rounds):
-        theirs.append(rival(session, {"x": drawn(*shape)}, a.seconds))
-        found = timing.facula_json(a.binary, "bench", path, "cpu", a.seconds, "--threads", str(a.threads))
-        ours.append((found["median_ms"], found["min_ms"]))
-    x, y = (np.median([t[0] for t in r]) for r in (theirs, ours))
-    p, q = (min(t[1] for t in r) for r in (theirs, ours))
-    print("%-28s %9.3f %9.3f %6.2f   %9.3f %9.3f %6.2f" % (name, x, y, y / x, p, q, q / p), flush=True)
-
-
 def main():
-    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("binary")
-    p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--seconds", type=float, default=0.5)
-    p.add_argument("--rounds", type=int, default=5)
-    a = p.parse_args()
-    print("%-28s %9s %9s %6s   %9s %9s %6s" % ("", "ORT ms", "facula", "share", "ORT least", "facula", "share"))
+    a = timing.in_turns(__doc__, 0.5, 5).parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for model in (transposed(folder, 64, 32, 56), transposed(folder, 256, 128, 28), transposed(folder, 32, 16, 112),
-                      cubes(folder, 16, 32, 8, 28), cubes(folder, 32, 32, 16, 28), cubes(folder, 3, 16, 16, 56),
-                      lstm(folder, 64, 1, 128, 128), lstm(folder, 50, 4, 128, 256), chain(folder, 60)):
-            compare(*model, a)
+        timing.against_onnxruntime([transposed(folder, 64, 32, 56), transposed(folder, 256, 128, 28), transposed(folder, 32, 16, 112),
+                                    cubes(folder, 16, 32, 8, 28), cubes(folder, 32, 32, 16, 28), cubes(folder, 3, 16, 16, 56),
+                                    lstm(folder, 64, 1, 128, 128), lstm(folder, 50, 4, 128, 256), chain(folder, 60)], a)
 
 
 main()

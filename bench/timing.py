@@ -1,4 +1,5 @@
-"""How long calls take: a rival's, and facula's own."""
+"""How long calls take: a rival's, facula's own, and both in turns."""
+import argparse
 import json
 import os
 import statistics
@@ -16,8 +17,8 @@ def hold_to(isa):
         os.environ.update(AVX2)
 
 
-def rival_ms(call, seconds, wait=None, warm=1):
-    """Median of at least five calls in milliseconds, `wait` for each to end; `warm` calls go before."""
+def rival_times(call, seconds, wait=None, warm=1):
+    """Milliseconds of at least five calls, `wait` for each to end; `warm` calls go before."""
     def finished():
         call()
         if wait:
@@ -30,7 +31,12 @@ def rival_ms(call, seconds, wait=None, warm=1):
         start = time.perf_counter()
         finished()
         times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
+    return times
+
+
+def rival_ms(call, seconds, wait=None, warm=1):
+    """Median of those."""
+    return statistics.median(rival_times(call, seconds, wait, warm))
 
 
 def onnxruntime_session(path, threads):
@@ -60,3 +66,35 @@ def facula_json(facula, verb, problem, device, seconds, *options):
     if done.returncode:
         raise SystemExit(f"{problem}: {done.stderr.strip()}")
     return json.loads(done.stdout)
+
+
+def in_turns(doc, seconds, rounds):
+    """Options of a script that times models against ONNX Runtime: FACULA [--threads N] [--seconds S] [--rounds N] [--only TEXT]."""
+    p = argparse.ArgumentParser(description=doc.splitlines()[0])
+    p.add_argument("binary")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--seconds", type=float, default=seconds, help="of each program in each round")
+    p.add_argument("--rounds", type=int, default=rounds)
+    p.add_argument("--only", default="", help="rows whose name has this text")
+    return p
+
+
+def against_onnxruntime(models, a):
+    """Prints a row for each (name, function that gives a path and its feed): ONNX Runtime and facula take turns.
+
+    A row has milliseconds a call, the medians of the rounds and the least of all, and how many times as fast facula is by each."""
+    print("%-32s %9s %9s %6s   %9s %9s %6s" % ("", "ORT ms", "facula", "ratio", "ORT least", "facula", "ratio"))
+    for name, make in models:
+        if a.only not in name:
+            continue
+        path, feed = make()
+        session = onnxruntime_session(path, a.threads)
+        theirs, ours = [], []
+        for _ in range(a.rounds):
+            times = rival_times(lambda: session.run(None, feed), a.seconds)
+            theirs.append((statistics.median(times), min(times)))
+            found = facula_json(a.binary, "bench", path, "cpu", a.seconds, "--threads", str(a.threads))
+            ours.append((found["median_ms"], found["min_ms"]))
+        x, y = (statistics.median(t[0] for t in r) for r in (theirs, ours))
+        p, q = (min(t[1] for t in r) for r in (theirs, ours))
+        print("%-32s %9.3f %9.3f %6.2f   %9.3f %9.3f %6.2f" % (name, x, y, x / y, p, q, p / q), flush=True)

@@ -5,6 +5,7 @@
  *     quantize(add(dequantize(a), dequantize(b))), likewise mul             ->  qlinear_add, _mul
  *     quantize(mean over planes(dequantize(x)))              ->  qlinear_global_avg_pool
  *     quantize(max_pool2d, reshape, transpose ...(dequantize(x)))           ->  the same of x
+ *     quantize(erf, div ...(dequantize(x), number))                         ->  byte_table
  *
  * as ONNX Runtime does it, with the arithmetic of its integer kernels: results may differ by one
  * unit from floats that are rounded.  A relu or clip goes where the range of the bytes ends there
@@ -18,13 +19,10 @@
 #include "graph/attr.h"
 #include "passes/each.h"
 #include "passes/passes.h"
+#include "passes/quantized.h"
 #include "passes/single.h"
 
-/* What stands for numbers: q, with one scale or one for each index of an axis. */
-typedef struct bytes {
-    fac_value *q, *scale, *zero;
-    int64_t axis;
-} bytes;
+typedef fac_coded bytes;
 
 static bool is_single(const fac_value *v) { return fac_dims_count(&v->type.dims) == 1; }
 
@@ -54,8 +52,7 @@ static bool opened(const fac_value *v, bytes *to) {
 static bool opened_bytes(const fac_value *v, bytes *to) {
     return opened(v, to) && fac_is_byte(to->q->type.dtype);
 }
-/* With one scale. */
-static bool opened_whole(const fac_value *v, bytes *to) {
+bool fac_coded_whole(const fac_value *v, bytes *to) {
     return opened_bytes(v, to) && is_single(to->scale) && is_single(to->zero);
 }
 /* Scales along this axis, or one. */
@@ -70,7 +67,7 @@ static bool same_number(const fac_value *a, const fac_value *b) {
     return a == b || (fac_const_number(a, &x) && fac_const_number(b, &y) && x == y &&
                       a->type.dtype == b->type.dtype);
 }
-static bool same_scale(const bytes *a, const bytes *b) {
+bool fac_coded_alike(const bytes *a, const bytes *b) {
     return same_number(a->scale, b->scale) && same_number(a->zero, b->zero);
 }
 
@@ -147,7 +144,8 @@ static fac_qlinear_scales scales(const bytes *x, const bytes *w, const bytes *y)
 static fac_value *conv(const fac_node *n, const bytes *y) {
     bytes x, w;
     fac_value *b;
-    if (n->nin != 3 || !opened_whole(n->in[0], &x) || !opened_along(n->in[1], 0, &w)) return NULL;
+    if (n->nin != 3 || !fac_coded_whole(n->in[0], &x) || !opened_along(n->in[1], 0, &w))
+        return NULL;
     if (!bias_of(n->in[2], &x, &w, &b)) return NULL;
     const fac_qlinear_scales s = scales(&x, &w, y);
     return fac_qlinear_conv(x.q, w.q, b, &s, n->attrs);
@@ -158,7 +156,7 @@ static fac_value *product(fac_value *a, fac_value *b, fac_value *bias, bool turn
     bytes x, w;
     fac_value *c;
     const int rank = b->type.dims.n;
-    if (a->type.dims.n < 2 || rank < 2 || !opened_whole(a, &x)) return NULL;
+    if (a->type.dims.n < 2 || rank < 2 || !fac_coded_whole(a, &x)) return NULL;
     if (!opened_along(b, turned ? 0 : rank - 1, &w) || !bias_of(bias, &x, &w, &c)) return NULL;
     const fac_qlinear_scales s = scales(&x, &w, y);
     fac_value *q = turned ? fac_transpose(w.q, fac_shape(1, 0)) : w.q;
@@ -175,7 +173,7 @@ static fac_value *gemm(const fac_node *n, const bytes *y) {
 
 static fac_value *pair(const fac_node *n, const bytes *y, bool add) {
     bytes a, b;
-    if (!opened_whole(n->in[0], &a) || !opened_whole(n->in[1], &b)) return NULL;
+    if (!fac_coded_whole(n->in[0], &a) || !fac_coded_whole(n->in[1], &b)) return NULL;
     const fac_dtype t = y->zero->type.dtype;
     if (a.q->type.dtype != t || b.q->type.dtype != t) return NULL;
     const fac_qlinear_scales s = scales(&a, &b, y);
@@ -192,12 +190,12 @@ static fac_value *planes(const fac_node *n, const bytes *y) {
         return NULL;
     for (int k = 0; k < axes.n; k++)
         if (fac_axis(axes.v[k], rank) < 2) return NULL;
-    if (rank < 3 || !opened_whole(n->in[0], &x)) return NULL;
+    if (rank < 3 || !fac_coded_whole(n->in[0], &x)) return NULL;
     return fac_qlinear_global_avg_pool(x.q, x.scale, x.zero, y->scale, y->zero);
 }
 
 static fac_value *rescaled(const bytes *x, const bytes *y) {
-    if (same_scale(x, y)) return x->q;
+    if (fac_coded_alike(x, y)) return x->q;
     fac_value *v = fac_dequantize_linear(x->q, x->scale, x->zero, NULL);
     return fac_quantize_linear(v, y->scale, y->zero, NULL);
 }
@@ -208,7 +206,7 @@ static fac_value *concat(const fac_node *n, const bytes *y) {
     if (n->nin > PARTS) return NULL;
     for (int k = 0; k < n->nin; k++) {
         bytes x;
-        if (!opened_whole(n->in[k], &x) || x.q->type.dtype != y->zero->type.dtype) return NULL;
+        if (!fac_coded_whole(n->in[k], &x) || x.q->type.dtype != y->zero->type.dtype) return NULL;
         part[k] = rescaled(&x, y);
     }
     return fac_emit(n->op, n->attrs, n->nin, part);
@@ -231,7 +229,7 @@ static fac_value *moved(const fac_node *n, const bytes *y) {
     fac_value *in[INPUTS];
     bytes x;
     if (!fac_op_is_one_of(n->op, names) || n->nin > INPUTS || n->nin < 1) return NULL;
-    if (!opened_whole(n->in[0], &x) || !same_scale(&x, y)) return NULL;
+    if (!fac_coded_whole(n->in[0], &x) || !fac_coded_alike(&x, y)) return NULL;
     for (int k = 0; k < n->nin; k++) in[k] = k ? n->in[k] : x.q;
     return fac_emit(n->op, n->attrs, n->nin, in);
 }
@@ -272,6 +270,7 @@ static void fuse(fac_node *n) {
     if (!m || m->body[0] || !fac_used_once(v)) return;
     fac_value *q = biased(m, &y);
     if (!q) q = made(m, &y);
+    if (!q) q = fac_coded_table(v, &y);
     if (!q || n->graph->error.status) return;
     if (q->node) {
         fac_node_named_as(q->node, m);

@@ -2,6 +2,7 @@
  * bits of the formulas, on fresh random numbers, odd sizes and edges; and floats between
  * dequantize_linear and quantize_linear become these ops. */
 #include "problem_check.h"
+#include "backends/cpu/bytes/bytes.h"
 
 static uint64_t seed;
 
@@ -29,7 +30,14 @@ static void convolutions(void **state) {
         "[1,6,5,5], %s[12,1,3,3], i32[12]|groups=6",
         "[1,33,9,11], %s[33,1,3,3], i32[33]|groups=33 pad=1,1,1,1",
         "[2,32,12,10], %s[32,1,5,5], -|groups=32 stride=2,2 pad=2,2,2,2",
-        "[1,16,8,8], %s[16,1,3,3], -|groups=16"
+        "[1,16,8,8], %s[16,1,3,3], -|groups=16",
+        "[1,80,6,9], %s[80,1,3,3], i32[80]|groups=80 pad=1,1,1,1",
+        "[1,144,5,5], %s[144,1,3,3], i32[144]|groups=144 pad=1,1,1,1 stride=2,2",
+        "[1,4,3,1], %s[17,4,2,1], -|pad=0,0,1,0",
+        "[1,4,2,2], %s[16,4,2,1], -|pad=0,0,1,0",
+        "[1,4,3,3], %s[48,4,2,1], -|pad=0,0,1,0",
+        "[1,4,3,4], %s[24,4,2,1], -|pad=0,0,1,0",
+        "[1,8,3,6], %s[15,8,2,1], -|pad=0,0,1,0"
     };
     static const struct {
         const char *x, *w, *scales;
@@ -118,9 +126,88 @@ static void between(void **state) {
          "qlinear_global_avg_pool(i8[1,8,3,3], f32{0.1}, i8{-4}, f32{0.05}, i8{9})", -128, 127);
 }
 
+/* Floats in and out, and tables.  Halves of scales in powers of two are exact: they go to even. */
+static void casts(void **state) {
+    (void)state;
+    static const char *const quantized[] = {
+        "quantize_linear(f32[3,7,11], f32{0.1}, u8{128})",
+        "quantize_linear(f32[2,35,5,9], f32{0.0371}, i8{-11})",
+        "quantize_linear(f32[40001], f32{-0.07}, u8{7})",
+        "quantize_linear(f32[67], f32{0.5})",
+        "quantize_linear(f32[5,13], f32{1e-33}, i8{3})",
+        "quantize_linear(f32[65], f32{3e38}, u8{3})",
+    };
+    for (size_t k = 0; k < sizeof quantized / sizeof *quantized; k++)
+        same("quantize_linear/bytes", quantized[k], -15, 15);
+    same("dequantize_linear/bytes", "dequantize_linear(u8[3,7,11], f32{0.1}, u8{128})", 0, 255);
+    same("dequantize_linear/bytes", "dequantize_linear(i8[40001], f32{0.037}, i8{-3})", -128, 127);
+    same("dequantize_linear/bytes", "dequantize_linear(u8[33], f32{2})", 0, 255);
+    same("byte_table/bytes", "byte_table(u8[5,17,3], u8[256])", 0, 255);
+    same("byte_table/bytes", "byte_table(i8[40001], i8[256])", -128, 127);
+    same("byte_table/bytes", "byte_table(u8[1], i8[256])", 0, 127);
+}
+
+/* Each quotient next to the middle between two whole numbers, in every place of a vector: a product
+ * with 1 / scale may round there to the other side. */
+static void halves_are_divided(void **state) {
+    (void)state;
+    enum { EACH = 511, N = 5 * EACH };
+    static float x[N];
+    static uint8_t want[N], got[N];
+    fac_error err = { 0 };
+    for (int s = 0; s < 200; s++) {
+        const float scale = (float)(0.001 + 0.05 * fac_random_uniform(seed, 7, (uint64_t)s));
+        for (int k = 0; k < N; k++) {
+            const float middle = ((float)(k / 5) - 255.5f) * scale;
+            static const int places[] = { -2, -1, 0, 1, 2 };
+            int32_t bits;
+            memcpy(&bits, &middle, sizeof bits);
+            bits += places[k % 5];
+            memcpy(&x[k], &bits, sizeof bits);
+            const double q = nearbyint((double)(x[k] / scale)) + 128;
+            want[k] = (uint8_t)(q < 0 ? 0 : q > 255 ? 255 : q);
+        }
+        for (int i = 0; problem_isas[i]; i++) {
+            fac_device *d;
+            if (fac_device_open("cpu", &(fac_device_opts){ .isa = problem_isas[i], .threads = 1 },
+                                &d, &err))
+                fail_msg("%s", err.text);
+            const fac_byte_scale of = { .scale = scale, .zero = 128 };
+            ((fac_cpu *)d)->bytes->quantize(&of, N, x, got);
+            for (int k = 0; k < N; k++)
+                if (got[k] != want[k])
+                    fail_msg("%s: %.9g / %.9g is %d, not %d", problem_isas[i], x[k], scale, want[k],
+                             got[k]);
+            fac_device_free(d);
+        }
+    }
+}
+
+/* What is no number is 0, and infinities are the limits: as the reference has it. */
+static void odd_floats(void **state) {
+    (void)state;
+    static const float x[] = { NAN, INFINITY, -INFINITY, 1e38f, -1e38f, 1e-40f, -0.0f };
+    static const int8_t want[] = { 0, 127, -128, 127, -128, 5, 5 };
+    fac_error err = { 0 };
+    int8_t got[7];
+    for (int i = 0; problem_isas[i]; i++) {
+        fac_device *d;
+        if (fac_device_open("cpu", &(fac_device_opts){ .isa = problem_isas[i] }, &d, &err))
+            fail_msg("%s", err.text);
+        const fac_byte_scale of = { .scale = 0.25f, .zero = 5, .sign = true };
+        ((fac_cpu *)d)->bytes->quantize(&of, 7, x, got);
+        assert_memory_equal(got, want, sizeof want);
+        fac_device_free(d);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(convolutions), cmocka_unit_test(sums),
-                                        cmocka_unit_test(products), cmocka_unit_test(between) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions), cmocka_unit_test(sums),
+        cmocka_unit_test(products),     cmocka_unit_test(between),
+        cmocka_unit_test(casts),        cmocka_unit_test(halves_are_divided),
+        cmocka_unit_test(odd_floats)
+    };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,10 @@
 #include "backends/cpu/bytes/bytes_internal.h"
 #include "backends/cpu/device/cpu.h"
 
-enum { STRIPS = 8 };
+typedef fac_byte_job job;
+typedef fac_byte_seen seen;
+
+enum { STRIPS = 8, PARTS = 4 }; /* bias, zero, factor, a pixel of zero points */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -34,22 +37,12 @@ static void stage(fac_byte_product *p) {
     if (p->width < p->W + p->pad[1]) p->width = p->W + p->pad[1];
 }
 
-/* Strides of x as the kernel sees it. */
-typedef struct seen {
-    int64_t group, image, row, column;
-} seen;
-static seen seen_of(const fac_byte_product *p) {
-    if (!p->staged) return (seen){ p->x.group, p->x.image, p->x.row, p->x.column };
-    const int64_t pixel = p->groups * p->channels;
-    const int64_t column = p->depthwise ? up(pixel, 16) * 16 : pixel;
-    return (seen){ p->channels, p->height * p->width * column, p->width * column, column };
-}
-
 static void choose_kernel(const fac_cpu *c, fac_byte_product *p) {
     p->cpu = c;
     p->kernels = c->bytes;
     const int width = 2 * p->kernels->lanes;
-    const bool along = p->groups == 1 && p->dilation[1] == 1 && seen_of(p).column == p->channels;
+    const bool along =
+        p->groups == 1 && p->dilation[1] == 1 && fac_byte_seen_of(p).column == p->channels;
     p->kernel_R = (int)p->R;
     p->kernel_S = along ? 1 : (int)p->S;
     p->quads = (int)(p->channels * (along ? p->S : 1) / 4);
@@ -59,7 +52,7 @@ static void choose_kernel(const fac_cpu *c, fac_byte_product *p) {
 
 /* Rows of y that follow each other in memory are one. */
 static void cut_strips(fac_byte_product *p) {
-    const seen x = seen_of(p);
+    const seen x = fac_byte_seen_of(p);
     p->rows = p->P;
     p->columns = p->Q;
     const bool flat = p->R == 1 && p->S == 1 && p->y.row == p->Q * p->y.column &&
@@ -77,6 +70,8 @@ bool fac_byte_settle(const fac_cpu *c, fac_byte_product *p) {
     const double most = (double)INT_MAX;
     stage(p);
     choose_kernel(c, p);
+    p->by_rows = p->depthwise && p->kernels->depthwise && p->bytes && p->x.group == 1 &&
+                 p->R <= FAC_BYTE_ROWS;
     cut_strips(p);
     const double x = (double)(p->images * p->groups) * (double)(p->H * p->W) * (double)p->C;
     const double w = (double)(p->groups * p->panels) * (double)p->panel;
@@ -85,9 +80,9 @@ bool fac_byte_settle(const fac_cpu *c, fac_byte_product *p) {
         return false;
     p->by_panel = w > x && p->groups * p->panels >= c->pool.threads;
     const size_t outputs = (size_t)fac_byte_outputs(p);
-    p->stage = p->staged ? fac_byte_lines((size_t)(p->images * seen_of(p).image) + 64) : 0;
+    p->stage = p->staged ? fac_byte_lines((size_t)(p->images * fac_byte_seen_of(p).image) + 64) : 0;
     p->sums = fac_byte_lines((size_t)(p->groups * p->images * p->P * p->Q) * sizeof(int32_t));
-    p->numbers = 3 * fac_byte_lines(outputs * sizeof(int32_t));
+    p->numbers = PARTS * fac_byte_lines(outputs * sizeof(int32_t));
     if (p->depthwise) p->sums = (size_t)(p->R * p->S) * outputs * sizeof(int32_t);
     return true;
 }
@@ -100,26 +95,12 @@ double fac_byte_seconds(const fac_byte_product *p) {
     const double width = (double)(p->panels * 2 * p->kernels->lanes);
     const double share = p->depthwise ? 0.4 : p->kernels->share;
     const double work = 2 * outputs * (p->depthwise ? terms : (terms + 8) * width);
-    const double bytes = outputs * (double)p->K * (p->bytes ? 1 : 4) + (double)p->stage;
+    const double moved = p->by_rows ? 0 : (double)p->stage;
+    const double bytes = outputs * (double)(p->K * (int64_t)fac_byte_size_of(p)) + moved;
     return fac_cpu_seconds(p->cpu, work, share, bytes);
 }
 
 /* ---- a run ---- */
-
-typedef struct job {
-    const fac_byte_product *p;
-    const fac_byte_data *d;
-    const uint8_t *x; /* as the kernel sees it */
-    uint8_t *stage;
-    int32_t *bias, *zero, *sums;
-    const int32_t *taps; /* of a depthwise convolution: weights */
-    float *factor;
-    int x_zero; /* of u8 */
-    int32_t y_zero;
-    bool zeros; /* some w_zero is not 0 */
-    float lo, hi;
-    fac_byte_sum sum;
-} job;
 
 static int byte_of(const void *v, bool sign, int64_t at) {
     if (!v) return 0;
@@ -162,7 +143,7 @@ static void stage_pixel(const uint8_t *restrict from, int64_t n, uint8_t flip,
 static void stage_row(void *arg, int i, int thread) {
     const job *j = arg;
     const fac_byte_product *p = j->p;
-    const seen v = seen_of(p);
+    const seen v = fac_byte_seen_of(p);
     const int64_t image = i / p->height, row = i % p->height, from = row - p->pad[0];
     const uint8_t flip = p->x_signed ? 128 : 0;
     uint8_t *to = j->stage + image * v.image + row * v.row;
@@ -185,23 +166,11 @@ static void stage_row(void *arg, int i, int thread) {
         }
 }
 
-/* Weights of a depthwise convolution less their zero points, in the scratch that sums would have.
- */
-static void less_zeros(job *j) {
-    const fac_byte_product *p = j->p;
-    const int32_t *from = j->d->packed;
-    const int64_t width = fac_byte_outputs(p);
-    for (int64_t t = 0; t < p->R * p->S; t++)
-        for (int64_t g = 0; g < p->groups; g++)
-            j->sums[t * width + g] = from[t * width + g] - j->zero[g];
-    j->taps = j->sums;
-}
-
 /* The sum of what each output of one row sees. */
 static void sum_row(void *arg, int i, int thread) {
     const job *j = arg;
     const fac_byte_product *p = j->p;
-    const seen v = seen_of(p);
+    const seen v = fac_byte_seen_of(p);
     const int64_t row = i % p->P, image = i / p->P % p->images, g = i / p->P / p->images;
     (void)thread;
     for (int64_t q = 0; q < p->Q; q++) {
@@ -216,8 +185,6 @@ static void sum_row(void *arg, int i, int thread) {
     }
 }
 
-static size_t size_of(const fac_byte_product *p) { return p->bytes ? 1 : 4; }
-
 /* Where strip `at` of a group begins: its first pixel in x and y, and its number among sums. */
 typedef struct place {
     const uint8_t *x, *z;
@@ -226,7 +193,7 @@ typedef struct place {
 } place;
 static place place_of(const job *j, int64_t group, int64_t at) {
     const fac_byte_product *p = j->p;
-    const seen v = seen_of(p);
+    const seen v = fac_byte_seen_of(p);
     const int64_t across = up(p->columns, p->run), image = at / p->strips,
                   in_image = at % p->strips;
     const int64_t row = in_image / across;
@@ -236,7 +203,7 @@ static place place_of(const job *j, int64_t group, int64_t at) {
     const int64_t y = group * p->y.group + image * p->y.image + row * p->y.row + q * p->y.column;
     const int64_t z = group * p->z.group + image * p->z.image + row * p->z.row + q * p->z.column;
     return (place){ j->x + x, p->sums_up ? (const uint8_t *)j->d->z + z : NULL,
-                    (char *)j->d->y + y * (int64_t)size_of(p),
+                    (char *)j->d->y + y * (int64_t)fac_byte_size_of(p),
                     (group * p->images + image) * p->P * p->Q + row * p->columns + q };
 }
 
@@ -255,7 +222,7 @@ static strips strips_of(const job *j, int64_t group, int64_t first, int64_t last
 
 static void panel_of(const job *j, int64_t panel, const strips *of) {
     const fac_byte_product *p = j->p;
-    const seen v = seen_of(p);
+    const seen v = fac_byte_seen_of(p);
     const int64_t width = 2 * p->kernels->lanes, shift = panel * width;
     const int64_t row = of->group * p->panels + panel, at = row * width;
     fac_byte_tile t = { .x_pixel = p->stride[1] * v.column,
@@ -272,7 +239,7 @@ static void panel_of(const job *j, int64_t panel, const strips *of) {
                         .lo = j->lo,
                         .hi = j->hi,
                         .y_zero = j->y_zero,
-                        .y_pixel = p->y.column * (int64_t)size_of(p),
+                        .y_pixel = p->y.column * (int64_t)fac_byte_size_of(p),
                         .columns = (int)least(width, p->K - shift),
                         .sum = p->sums_up ? &j->sum : NULL,
                         .z_pixel = p->z.column };
@@ -280,10 +247,10 @@ static void panel_of(const job *j, int64_t panel, const strips *of) {
         const bool two = s + 1 < of->n;
         const place *a = &of->at[s], *b = two ? a + 1 : a;
         t.x0 = a->x;
-        t.y0 = a->y + shift * (int64_t)size_of(p);
+        t.y0 = a->y + shift * (int64_t)fac_byte_size_of(p);
         t.sum0 = j->sums + a->sum;
         t.x1 = two ? b->x : NULL;
-        t.y1 = b->y + shift * (int64_t)size_of(p);
+        t.y1 = b->y + shift * (int64_t)fac_byte_size_of(p);
         t.sum1 = j->sums + b->sum;
         t.z0 = p->sums_up ? a->z + shift : NULL;
         t.z1 = p->sums_up ? b->z + shift : NULL;
@@ -312,33 +279,6 @@ static void by_strips(void *arg, int i, int thread) {
     for (int64_t panel = 0; panel < p->panels; panel++) panel_of(j, panel, &s);
 }
 
-static void depthwise_row(void *arg, int i, int thread) {
-    const job *j = arg;
-    const fac_byte_product *p = j->p;
-    const seen v = seen_of(p);
-    const int64_t image = i / p->P, row = i % p->P;
-    const fac_byte_row t = { .x = j->x + image * v.image + row * p->stride[0] * v.row,
-                             .x_pixel = p->stride[1] * v.column,
-                             .x_row = p->dilation[0] * v.row,
-                             .x_column = p->dilation[1] * v.column,
-                             .R = (int)p->R,
-                             .S = (int)p->S,
-                             .channels = (int)p->groups,
-                             .w = j->taps,
-                             .w_tap = fac_byte_outputs(p),
-                             .bias = j->bias,
-                             .factor = p->bytes ? j->factor : NULL,
-                             .lo = j->lo,
-                             .hi = j->hi,
-                             .y_zero = j->y_zero,
-                             .y = (char *)j->d->y +
-                                  (image * p->y.image + row * p->y.row) * (int64_t)size_of(p),
-                             .y_pixel = p->y.column * (int64_t)size_of(p),
-                             .pixels = p->Q };
-    (void)thread;
-    p->kernels->row(&t);
-}
-
 /* As qlinear_add has them: v is what the convolution makes. */
 static fac_byte_sum sum_of(const job *j) {
     const fac_byte_product *p = j->p;
@@ -359,12 +299,13 @@ static fac_byte_sum sum_of(const job *j) {
 void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d) {
     const fac_pool *pool = &p->cpu->pool;
     char *work = d->work;
-    const size_t part = p->numbers / 3;
+    const size_t part = p->numbers / PARTS;
     job j = { .p = p,
               .d = d,
               .bias = (int32_t *)(void *)work,
               .zero = (int32_t *)(void *)(work + part),
               .factor = (float *)(void *)(work + 2 * part),
+              .pixel = (uint8_t *)work + 3 * part,
               .sums = (int32_t *)(void *)(work + p->numbers),
               .stage = (uint8_t *)work + p->numbers + p->sums };
     memset(work, 0, p->numbers);
@@ -375,15 +316,17 @@ void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d) {
     j.x = p->staged ? j.stage : d->x;
     numbers(&j);
     if (p->sums_up) j.sum = sum_of(&j);
+    if (p->by_rows && !j.zeros) {
+        fac_byte_run_rows(&j, part);
+        return;
+    }
     if (p->staged) fac_parallel(pool, (int)(p->images * p->height), stage_row, &j);
-    j.taps = d->packed;
-    if (j.zeros && p->depthwise)
-        less_zeros(&j);
-    else if (j.zeros)
-        fac_parallel(pool, (int)(p->groups * p->images * p->P), sum_row, &j);
-    if (p->depthwise)
-        fac_parallel(pool, (int)(p->images * p->P), depthwise_row, &j);
-    else if (p->by_panel)
+    if (p->depthwise) {
+        fac_byte_run_depthwise(&j);
+        return;
+    }
+    if (j.zeros) fac_parallel(pool, (int)(p->groups * p->images * p->P), sum_row, &j);
+    if (p->by_panel)
         fac_parallel(pool, (int)(p->groups * p->panels), by_panel, &j);
     else
         fac_parallel(pool, (int)(p->groups * up(p->images * p->strips, STRIPS)), by_strips, &j);

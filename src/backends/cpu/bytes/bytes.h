@@ -58,6 +58,24 @@ typedef struct fac_byte_row {
 } fac_byte_row;
 typedef void fac_byte_row_kernel(const fac_byte_row *t);
 
+/* The same where x lies: rows of the window that are NULL and columns that are not there are zero
+ * points.  Weights as fac_byte_pack leaves them for it. */
+enum { FAC_BYTE_ROWS = 8 };
+typedef struct fac_byte_depthwise {
+    const uint8_t *row[FAC_BYTE_ROWS], *zero; /* zero: a pixel */
+    int64_t x_pixel, columns;
+    int R, S, channels, flip; /* flip: what makes x u8 by xor */
+    int64_t stride, dilation, pad, pixels;
+    const int8_t *w;
+    const int32_t *bias;
+    const float *factor;
+    float lo, hi;
+    int32_t y_zero;
+    void *y;
+    int64_t y_pixel;
+} fac_byte_depthwise;
+typedef void fac_byte_depthwise_kernel(const fac_byte_depthwise *t);
+
 /* Elements of two operands that lie alike, flat; see qlinear_add and qlinear_mul. */
 typedef struct fac_byte_pair {
     float ra, rb, off;            /* add: fma(a, ra, fma(b, rb, off)) */
@@ -72,15 +90,30 @@ typedef void fac_byte_pair_kernel(const fac_byte_pair *p, size_t n, const void *
 typedef void fac_byte_most_kernel(size_t n, const void *x, bool sign, void *y);
 typedef void fac_byte_sum_kernel(size_t n, const void *x, bool sign, int32_t *sum);
 
+/* What bytes stand for: x = (y - zero) scale, y = sat(rne(x / scale) + zero). */
+typedef struct fac_byte_scale {
+    float scale;
+    int zero;
+    bool sign; /* bytes are i8 */
+} fac_byte_scale;
+typedef void fac_byte_quantize_kernel(const fac_byte_scale *s, size_t n, const float *x, void *y);
+typedef void fac_byte_dequantize_kernel(const fac_byte_scale *s, size_t n, const void *x, float *y);
+/* y[k] = table[x[k]], of 256. */
+typedef void fac_byte_table_kernel(const uint8_t *table, size_t n, const uint8_t *x, uint8_t *y);
+
 typedef struct fac_byte_kernels {
     const char *name; /* "vnni", "avx512", "avx2", ... */
     int lanes, run;   /* of a vector of i32; the most pixels of a run */
     double share;     /* of the float peak, in operations of this kind */
     fac_byte_tile_kernel *tile;
-    fac_byte_row_kernel *row; /* depthwise */
+    fac_byte_row_kernel *row;             /* depthwise */
+    fac_byte_depthwise_kernel *depthwise; /* NULL: there is none */
     fac_byte_pair_kernel *pair;
     fac_byte_most_kernel *most;
     fac_byte_sum_kernel *sum;
+    fac_byte_quantize_kernel *quantize;
+    fac_byte_dequantize_kernel *dequantize;
+    fac_byte_table_kernel *table;
 } fac_byte_kernels;
 
 /* ---- bytes.c: a whole product or convolution ---- */
@@ -107,6 +140,7 @@ typedef struct fac_byte_product {
     const struct fac_cpu *cpu;
     const fac_byte_kernels *kernels;
     bool staged;           /* x is copied: padded, whole groups of four channels, u8 */
+    bool by_rows;          /* depthwise, from where x lies, if weights have no zero point */
     int64_t channels;      /* of a group as the kernel reads them */
     int64_t height, width; /* of a staged image */
     int64_t panels, panel; /* of two vectors of output channels; bytes of one */

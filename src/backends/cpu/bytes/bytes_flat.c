@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/bytes/bytes.h"
+#include "backends/cpu/bytes/bytes_internal.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
@@ -14,18 +14,6 @@
 #include "ops/quant_pair.h"
 
 static bool is_byte(fac_dtype t) { return t == FAC_I8 || t == FAC_U8; }
-
-/* The dims fill the memory, in whatever order. */
-static bool is_dense(const fac_layout *l, const fac_dims *d) {
-    int64_t reach = 1, n = 1;
-    if (l->block || l->halo) return false;
-    for (int k = 0; k < d->n; k++) {
-        if (l->stride[k] < 0) return false;
-        reach += (d->d[k] - 1) * l->stride[k];
-        n *= d->d[k];
-    }
-    return n > 0 && reach == n;
-}
 
 /* ---- qlinear_add, qlinear_mul ---- */
 
@@ -50,7 +38,7 @@ static bool pair_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const bool single = fac_dims_count(&b->type.dims) == 1;
     if (!single && !fac_dims_equal(&b->type.dims, &y->type.dims)) return false;
     if (fac_dims_count(&y->type.dims) <= 0) return false;
-    if (!is_dense(&a->layout, &a->type.dims)) a->layout = fac_layout_plain(&a->type.dims);
+    if (!fac_byte_dense(&a->layout, &a->type.dims)) a->layout = fac_layout_plain(&a->type.dims);
     a->layout.offset = 0;
     if (!single)
         b->layout = a->layout;

@@ -201,7 +201,8 @@ static uint64_t pack_key(const void *plan_, int input) {
     const plan *q = plan_;
     const fac_byte_product *p = &q->p;
     const uint64_t kind = (uint64_t)p->kernels->lanes | (uint64_t)p->depthwise << 8 |
-                          (uint64_t)(p->w.k == 1) << 9 | (uint64_t)input << 10;
+                          (uint64_t)(p->w.k == 1) << 9 | (uint64_t)input << 10 |
+                          (uint64_t)p->by_rows << 12;
     return kind | (uint64_t)p->groups << 16;
 }
 

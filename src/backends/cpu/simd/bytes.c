@@ -90,17 +90,10 @@ INLINE void put_bytes(uint8_t *to, ivec v) {
 #endif
 }
 
-INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, int32_t sum, uint8_t *y,
-                   const uint8_t *z) {
+INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, uint8_t *y, const uint8_t *z) {
     uint8_t some[8 * VL], others[2 * VL];
     uint8_t *to = t->columns == 2 * VL ? y : some;
     const int size = t->factor ? 1 : 4;
-    a0 += load_int(t->bias);
-    a1 += load_int(t->bias + VL);
-    if (t->zero) {
-        a0 -= sum * load_int(t->zero);
-        a1 -= sum * load_int(t->zero + VL);
-    }
     if (t->factor) {
         a0 = whole(scaled(a0, load(t->factor), t->lo, t->hi)) + t->y_zero;
         a1 = whole(scaled(a1, load(t->factor + VL), t->lo, t->hi)) + t->y_zero;
@@ -117,6 +110,10 @@ INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, int32_t sum, uint8_
     }
     if (to == some) memcpy(y, some, (size_t)(t->columns * size));
 }
+
+#if VL == 16
+#include "backends/cpu/simd/bytes_finish.h"
+#endif
 
 /* ---- dot products of four ---- */
 
@@ -227,25 +224,24 @@ enum { STRIP = 4 }; /* pixels of a row at a time */
 extern fac_byte_pair_kernel FAC_SIMD(fac_byte_pair);
 extern fac_byte_most_kernel FAC_SIMD(fac_byte_most);
 extern fac_byte_sum_kernel FAC_SIMD(fac_byte_sum);
+extern fac_byte_quantize_kernel FAC_SIMD(fac_byte_quantize);
+extern fac_byte_dequantize_kernel FAC_SIMD(fac_byte_dequantize);
+extern fac_byte_table_kernel FAC_SIMD(fac_byte_table);
+#define SHARED                                                                                     \
+    .lanes = VL, .run = RUN, .pair = FAC_SIMD(fac_byte_pair), .most = FAC_SIMD(fac_byte_most),     \
+    .sum = FAC_SIMD(fac_byte_sum), .quantize = FAC_SIMD(fac_byte_quantize),                        \
+    .dequantize = FAC_SIMD(fac_byte_dequantize), .table = FAC_SIMD(fac_byte_table)
 extern const fac_byte_kernels FAC_SIMD(fac_bytes);
-const fac_byte_kernels FAC_SIMD(fac_bytes) = { .name = "widened",
-                                               .lanes = VL,
-                                               .run = RUN,
-                                               .share = 1.2,
-                                               .tile = tile_plain,
-                                               .row = row_plain,
-                                               .pair = FAC_SIMD(fac_byte_pair),
-                                               .most = FAC_SIMD(fac_byte_most),
-                                               .sum = FAC_SIMD(fac_byte_sum) };
+const fac_byte_kernels FAC_SIMD(fac_bytes) = {
+    .name = "widened", .share = 1.2, .tile = tile_plain, .row = row_plain, SHARED
+};
 #if VL == 16
+extern fac_byte_depthwise_kernel fac_byte_depthwise_vnni;
 extern const fac_byte_kernels fac_bytes_vnni;
 const fac_byte_kernels fac_bytes_vnni = { .name = "vnni",
-                                          .lanes = VL,
-                                          .run = RUN,
                                           .share = 3.6,
                                           .tile = tile_vnni,
                                           .row = row_vnni,
-                                          .pair = FAC_SIMD(fac_byte_pair),
-                                          .most = FAC_SIMD(fac_byte_most),
-                                          .sum = FAC_SIMD(fac_byte_sum) };
+                                          .depthwise = fac_byte_depthwise_vnni,
+                                          SHARED };
 #endif
