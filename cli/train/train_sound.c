@@ -35,6 +35,7 @@ int sound_data(train_options *o, fac_dataset *train, fac_dataset *test) {
                                    .seconds = o->seconds > 0 ? o->seconds : sets[set].seconds,
                                    .seed = (uint64_t)o->seed,
                                    .hold_out = o->hold_out,
+                                   .memory = (int64_t)o->sound_memory << 20,
                                    .test = o->test_part,
                                    .digits = set == 0,
                                    .zeros = set == 0,
@@ -177,6 +178,7 @@ static int keep_pictures(const train_options *o, train_job *j) {
 
 int sound_keep(const train_options *o, train_job *j) {
     bool fresh;
+    if (!j->train.values) return EXIT_OK; /* pictures of what memory cannot hold are as many */
     if (!sound_is_own(o->model) || !same_each_epoch(&j->augment, &j->train)) return EXIT_OK;
     int code = keep_pictures(o, j);
     if (code) return code;
