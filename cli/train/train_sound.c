@@ -95,7 +95,7 @@ static fac_value *network(fac_value *x, int classes) {
 }
 
 /* What stands after the picture; networks for photos see three equal channels. */
-static fac_value *after(const train_options *o, fac_value *x, int classes) {
+static fac_value *logits_of(const train_options *o, fac_value *x, int classes) {
     const fac_zoo *zoo = strncmp(o->model, "zoo:", 4) ? NULL : fac_zoo_find(o->model + 4);
     const double mask = o->mask > 0 ? o->mask : 0;
     x = fac_nn_mask_spectrum(x, mask, mask);
@@ -117,7 +117,7 @@ static int build(const train_options *o, const fac_dataset *like, bool pictures,
     fac_graph *g = fac_graph_new();
     if (!g) return fail_text("out of memory");
     fac_value *x = new_input(o, g, pictures ? "picture" : "wave", &like->item);
-    fac_value *logits = after(o, pictures ? x : picture(o, x), like->classes);
+    fac_value *logits = logits_of(o, pictures ? x : picture(o, x), like->classes);
     if (logits) fac_output(g, "logits", logits);
     const fac_status status = fac_graph_check(g, &err);
     if (status || !logits) {
