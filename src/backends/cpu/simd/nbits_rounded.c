@@ -92,10 +92,20 @@ INLINE vec to_lanes(vec v, ivec lanes) {
 }
 #endif
 
-/* Scales of the lanes of a chunk. */
-INLINE vec scales_of(const fac_nbits_weights *w, const float *scale, int64_t k, ivec lanes) {
-    const int64_t b = k / w->block, left = w->blocks - b;
-    const int64_t n = w->block < CHUNK ? CHUNK / w->block : 1;
+INLINE float total(vec v) {
+#if VL == 16
+    return _mm512_reduce_add_ps((__m512)v);
+#else
+    const __m128 half = _mm256_castps256_ps128((__m256)v) + _mm256_extractf128_ps((__m256)v, 1);
+    const __m128 pair = half + _mm_movehl_ps(half, half);
+    return pair[0] + pair[1];
+#endif
+}
+
+/* Scales of the lanes of a chunk, of which n are different. */
+INLINE vec scales_of(const fac_nbits_weights *w, const float *scale, int64_t b, int64_t n,
+                     ivec lanes) {
+    const int64_t left = w->blocks - b;
     return to_lanes(load_some(scale + b, (int)(left < n ? left : n)), lanes);
 }
 
@@ -108,6 +118,7 @@ INLINE void tile(const bool vnni, const int R, const int m, const fac_nbits_rows
     const float *scale = w->scale + n * w->blocks;
     const ivec low = 0x0f0f0f0f - (ivec){ 0 };
     const int shift = __builtin_ctzll((uint64_t)w->block);
+    const int64_t different = w->block < CHUNK ? CHUNK >> shift : 1;
     ivec lanes;
     vec sum[MANY];
     for (int k = 0; k < VL; k++) lanes[k] = 8 * k >> shift;
@@ -117,7 +128,7 @@ INLINE void tile(const bool vnni, const int R, const int m, const fac_nbits_rows
     for (int r = 0; r < R; r++) {
         const uint8_t *p = codes + r * row + at * 4;
         const ivec u = codes_at(p, all_words - at), even = u & low, odd = u >> 4 & low;
-        const vec s = scales_of(w, scale + r * w->blocks, at * 8, lanes);
+        const vec s = scales_of(w, scale + r * w->blocks, at * 8 >> shift, different, lanes);
         __builtin_prefetch(p + AHEAD);
         UNROLL
         for (int j = 0; j < m; j++) {
@@ -132,9 +143,7 @@ INLINE void tile(const bool vnni, const int R, const int m, const fac_nbits_rows
     UNROLL
     for (int r = 0; r < R; r++) UNROLL
     for (int j = 0; j < m; j++) {
-        float total = 0;
-        for (int k = 0; k < VL; k++) total += sum[r * m + j][k];
-        y[j * t->y_row + r] = total;
+        y[j * t->y_row + r] = total(sum[r * m + j]);
     }
 }
 
