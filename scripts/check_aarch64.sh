@@ -7,8 +7,8 @@ build=$1
 shift
 source=$(cd "$(dirname "$0")/.." && pwd)
 # which allocations fail and where concats write has nothing to do with the processor, and takes long here
-kernels=$(cd "$source/tests/cpu" && ls test_cpu_*.c | sed 's/\.c$//' | grep -v -x -e test_cpu_memory -e test_cpu_concat)
-tests=${*:-"$kernels test_linear_blocks test_matmul_nbits test_threads test_cores test_tensor test_tensor_windows test_convert test_ops test_ops_empty test_program
+kernels=$(cd "$source/tests/cpu" && ls test_cpu_*.c | sed 's/\.c$//' | grep -v -x -e test_cpu_memory -e test_cpu_move -e test_cpu_concat)
+tests=${*:-"$kernels test_linear_blocks test_matmul_nbits test_threads test_cores test_tensor test_tensor_windows test_convert test_ops test_op_table test_ops_empty test_program test_program_calls
     test_pass_attention test_passes_conv test_norm_epilogue test_golden_nn"}
 mkdir -p "$build/apt/lists/partial" "$build/apt/archives/partial" "$build/root"
 build=$(cd "$build" && pwd)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/optim.h: parameters after ten steps of each of torch's optimizers, with groups, clipping and moving
 averages, learning rates of its schedules, and its losses with their gradients, all in f64, for tests/train/test_optim.c and
-tests/ops/test_loss.c; and tests/golden/batch_norm.h for tests/train/test_train.c.  The numbers are checked in; the argument is another
+tests/ops/test_loss.c; and tests/golden/batch_norm.h for tests/train/test_train_models.c.  The numbers are checked in; the argument is another
 folder."""
 import sys
 import numpy as np

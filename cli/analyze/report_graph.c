@@ -146,7 +146,7 @@ static bool add_wires(picture *p, const bool *given) {
     fac_alive reads[READS];
     for (int i = p->first; i <= p->last; i++) {
         const int n = fac_analysis_reads(p->r->a, i, reads, READS), to = p->nin + place_of(p, i),
-                  after = p->nin + p->n;
+                  outputs_at = p->nin + p->n;
         for (int k = 0; k < n && k < READS; k++) {
             const int from = reads[k].layer >= p->first ? p->nin + place_of(p, reads[k].layer)
                                                         : source_pill(p, &reads[k]);
@@ -154,9 +154,9 @@ static bool add_wires(picture *p, const bool *given) {
         }
         for (int k = p->f->to[i]; k < p->f->to[i + 1]; k++)
             if (p->f->reader[k] > p->last &&
-                !wire_new(p, to, after + reader_pill(p, p->f->reader[k])))
+                !wire_new(p, to, outputs_at + reader_pill(p, p->f->reader[k])))
                 return false;
-        if (given[i] && !wire_new(p, to, after + pill_at(p->out, &p->nout, given_name(p))))
+        if (given[i] && !wire_new(p, to, outputs_at + pill_at(p->out, &p->nout, given_name(p))))
             return false;
     }
     return true;

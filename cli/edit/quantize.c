@@ -13,7 +13,7 @@ static struct {
     list keep;
     long samples, opset;
     double percentile;
-    bool per_tensor, reduce_range, sweep, json;
+    bool per_tensor, reduce_range, even, sweep, json;
     input_options input;
     device_options device;
 } o = { .samples = 100 };
@@ -37,6 +37,8 @@ static const option options[] = {
       "one scale for a weight instead of one for each output channel" },
     { "--reduce-range", OPTION_FLAG, &o.reduce_range, NULL,
       "weights of 7 bits, for other runtimes on processors without VNNI" },
+    { "--even", OPTION_FLAG, &o.even, NULL,
+      "of lq:wWaA: levels of activations lie evenly; faster on AVX-512 and AVX2" },
     { "--rest", OPTION_TEXT, &o.rest, "int8|float",
       "of lq:wWaA: weights of the first and the last layer; default float" },
     { "--sweep", OPTION_FLAG, &o.sweep, NULL,
@@ -86,6 +88,7 @@ static int understand(fac_integers *how) {
                            .is_signed = type == 1,
                            .per_tensor = o.per_tensor,
                            .rest_int8 = bytes,
+                           .even_levels = o.even,
                            .reduce_range = o.reduce_range };
     return EXIT_OK;
 }
@@ -113,8 +116,8 @@ static int check(const list *args) {
                                    "--reduce-range go with the schemes of 8 bits");
     if (o.sweep && !is_learned())
         return usage_error(self(), "--sweep goes with scheme lq:wWaA, not %s", o.scheme);
-    if (o.rest && (o.sweep || !is_learned()))
-        return usage_error(self(), "--rest goes with scheme lq:wWaA and -o FILE");
+    if ((o.rest || o.even) && (o.sweep || !is_learned()))
+        return usage_error(self(), "--rest and --even go with scheme lq:wWaA and -o FILE");
     if (o.histograms && (o.sweep || !is_learned()))
         return usage_error(self(), "--histograms goes with scheme lq:wWaA and -o FILE");
     if (!is_learned() && to_packed())

@@ -38,7 +38,7 @@ static kernel *kernels(const profile *p, size_t *n) {
 /* Between one launch and the next: together, the longest and the launch before that one. */
 typedef struct gaps {
     double busy, idle, longest;
-    size_t after;
+    size_t longest_after;
 } gaps;
 
 static double gap_after(const profile *p, size_t i) {
@@ -51,7 +51,7 @@ static gaps gaps_of(const profile *p) {
     for (size_t i = 0; i < p->nlaunches; i++) {
         const double gap = gap_after(p, i);
         g.busy += p->launches[i].seconds, g.idle += gap;
-        if (gap > g.longest) g.longest = gap, g.after = i;
+        if (gap > g.longest) g.longest = gap, g.longest_after = i;
     }
     return g;
 }
@@ -72,7 +72,7 @@ void profile_print_launches(const profile *p) {
         if (!strcmp(p->rows[i].s.op, "reorder")) reorders++, moved += p->rows[i].seconds;
     printf("device   %zu launches: busy %.3f ms, idle between them %.3f ms when watched, longest "
            "%.1f us after %s\n",
-           p->nlaunches, 1e3 * g.busy, 1e3 * g.idle, 1e6 * g.longest, node_of(p, g.after));
+           p->nlaunches, 1e3 * g.busy, 1e3 * g.idle, 1e6 * g.longest, node_of(p, g.longest_after));
     printf("reorders %d of %zu steps, %.3f ms\n\n", reorders, p->n, 1e3 * moved);
     printf("%9s %6s %8s %9s %9s %9s  %s\n", "us", "%", "launches", "us each", "longest", "groups",
            "kernel");

@@ -8,6 +8,7 @@
 /* The options of a training; 0 and NULL mean the default, of the data set or of all. */
 typedef struct train_options {
     const char *hold_out;
+    long sound_memory;
     long points;
     double noise, test_part;
     long rate, mels;

@@ -35,6 +35,7 @@ int sound_data(train_options *o, fac_dataset *train, fac_dataset *test) {
                                    .seconds = o->seconds > 0 ? o->seconds : sets[set].seconds,
                                    .seed = (uint64_t)o->seed,
                                    .hold_out = o->hold_out,
+                                   .memory = (int64_t)o->sound_memory << 20,
                                    .test = o->test_part,
                                    .digits = set == 0,
                                    .zeros = set == 0,
@@ -94,7 +95,7 @@ static fac_value *network(fac_value *x, int classes) {
 }
 
 /* What stands after the picture; networks for photos see three equal channels. */
-static fac_value *after(const train_options *o, fac_value *x, int classes) {
+static fac_value *logits_of(const train_options *o, fac_value *x, int classes) {
     const fac_zoo *zoo = strncmp(o->model, "zoo:", 4) ? NULL : fac_zoo_find(o->model + 4);
     const double mask = o->mask > 0 ? o->mask : 0;
     x = fac_nn_mask_spectrum(x, mask, mask);
@@ -116,7 +117,7 @@ static int build(const train_options *o, const fac_dataset *like, bool pictures,
     fac_graph *g = fac_graph_new();
     if (!g) return fail_text("out of memory");
     fac_value *x = new_input(o, g, pictures ? "picture" : "wave", &like->item);
-    fac_value *logits = after(o, pictures ? x : picture(o, x), like->classes);
+    fac_value *logits = logits_of(o, pictures ? x : picture(o, x), like->classes);
     if (logits) fac_output(g, "logits", logits);
     const fac_status status = fac_graph_check(g, &err);
     if (status || !logits) {
@@ -177,6 +178,7 @@ static int keep_pictures(const train_options *o, train_job *j) {
 
 int sound_keep(const train_options *o, train_job *j) {
     bool fresh;
+    if (!j->train.values) return EXIT_OK; /* pictures of what memory cannot hold are as many */
     if (!sound_is_own(o->model) || !same_each_epoch(&j->augment, &j->train)) return EXIT_OK;
     int code = keep_pictures(o, j);
     if (code) return code;

@@ -18,7 +18,8 @@ extern "C" {
 
 /* A sample that is a window of a recording. */
 typedef struct fac_cut {
-    int64_t begin, size; /* the recording: its first sample in `values`, and how many it has */
+    int64_t begin, size; /* the recording: its first sample in `values`, and how many it has; where
+                            `values` is NULL, in its file */
     int64_t from;        /* where in the recording the window begins */
     int64_t source;      /* which recording: windows of one have one number, from 0 */
 } fac_cut;
@@ -38,7 +39,8 @@ typedef struct fac_dataset {
     int64_t stream;        /* sequences from one text of so many tokens: a sample is a
                               window of it, its labels the tokens one further; labels is NULL */
     const fac_cut *cuts;   /* of sounds: `values` holds whole recordings, samples are
-                              windows of them; else NULL */
+                              windows of them; else NULL.  values NULL: the recordings
+                              are read from their files when they are needed */
     bool anew;             /* cuts of recordings longer than a window begin anywhere, drawn
                               by (seed, epoch, sample) */
     bool zeros;            /* cuts of shorter ones are filled up with zeros; else the

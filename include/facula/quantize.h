@@ -139,6 +139,8 @@ typedef struct fac_integers {
     bool per_tensor;   /* weights have one scale; else one for each output channel   */
     bool rest_int8;    /* of lq:wWaA: the first and the last layer have weights of 8 bits,
                           see fac_graph_byte_weights; else they stay floats      */
+    bool even_levels;  /* of lq:wWaA: levels of activations are whole multiples of one
+                          number, which some kernels take less time for          */
     bool reduce_range; /* weights of 7 bits, within +-64: for runtimes that add
                           u8 s8 products in 16 bits, which saturate, where there is
                           no VNNI; facula's kernels need it nowhere              */

@@ -111,6 +111,8 @@ typedef struct fac_sounds_opts {
     bool digits;   /* names say classes and speakers: CLASS_SPEAKER_INDEX.wav; without hold_out
                       indices 0   to 4 are for testing */
     bool zeros;    /* shorter ones are filled up with zeros */
+    int64_t memory; /* bytes of samples that each part keeps in memory, 0: 2 GiB; of a larger one
+                       recordings are read from their files again, and the last of them stay */
     const char *const *classes; /* what labels mean, others are refused; NULL: those that are met */
     int nclasses;
 } fac_sounds_opts;

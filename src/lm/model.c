@@ -359,7 +359,8 @@ fac_lm_facts fac_lm_about(const fac_lm *m) {
     f.weights = fac_dtype_get((fac_dtype)most)->name;
     const bool blocks = most == FAC_Q8_0 || most == FAC_Q4_0 || most == FAC_Q4_1 ||
                         most == FAC_Q4_K || most == FAC_Q6_K;
-    f.rounds = blocks && m->opts.precision != FAC_PRECISION_HIGHEST;
+    const bool elsewhere = m->device && strncmp(fac_device_name(m->device), "cpu", 3);
+    f.rounds = blocks && !elsewhere && m->opts.precision != FAC_PRECISION_HIGHEST;
     return f;
 }
 

@@ -35,8 +35,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *without = fac_emit(n->op, n->attrs, 2, (fac_value *[]){ rest, n->in[1] });
     fac_value *plain = sums(n, fac_mul(dy[0], n->out[0]), a->exclusive, !a->reverse);
     fac_value *at_zero = sums(n, fac_mul(dy[0], without), a->exclusive, !a->reverse);
-    fac_value *after = fac_where(first, at_zero, zero);
-    dx[0] = fac_where(none, fac_div(plain, fac_where(is_zero, one, x)), after);
+    fac_value *of_first = fac_where(first, at_zero, zero);
+    dx[0] = fac_where(none, fac_div(plain, fac_where(is_zero, one, x)), of_first);
 }
 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

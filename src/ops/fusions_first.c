@@ -17,9 +17,9 @@ static fac_value *aligned(const fac_onnx_node *n, fac_value *a, fac_value *b) {
                               "do not fit from axis %lld of the first, of %d",
                               n->type, have, have == 1 ? "" : "s",
                               (long long)fac_onnx_int(n, "axis", 0), of);
-    fac_dims after = { .n = of - axis - have };
-    for (int k = 0; k < after.n; k++) after.d[k] = have + k;
-    return after.n ? fac_unsqueeze(b, after) : b;
+    fac_dims trailing = { .n = of - axis - have };
+    for (int k = 0; k < trailing.n; k++) trailing.d[k] = have + k;
+    return trailing.n ? fac_unsqueeze(b, trailing) : b;
 }
 
 /* Add and its like, comparisons and logic. */
@@ -42,8 +42,8 @@ void fac_load_first_prelu(const fac_onnx_node *n, fac_graph *g, fac_value *const
                           fac_value *y[]) {
     (void)n, (void)g;
     const fac_dims *slope = &x[1]->type.dims;
-    fac_dims after = { .n = x[0]->type.dims.n - 2 };
-    for (int k = 0; k < after.n; k++) after.d[k] = 1 + k;
-    const bool channels = slope->n == 1 && slope->d[0] != 1 && after.n > 0;
-    y[0] = fac_prelu(x[0], channels ? fac_unsqueeze(x[1], after) : x[1]);
+    fac_dims trailing = { .n = x[0]->type.dims.n - 2 };
+    for (int k = 0; k < trailing.n; k++) trailing.d[k] = 1 + k;
+    const bool channels = slope->n == 1 && slope->d[0] != 1 && trailing.n > 0;
+    y[0] = fac_prelu(x[0], channels ? fac_unsqueeze(x[1], trailing) : x[1]);
 }

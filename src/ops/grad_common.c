@@ -12,10 +12,10 @@ fac_value *fac_grad_spread(fac_value *v, fac_value *like) {
 
 fac_value *fac_grad_of_channels(fac_value *v, const fac_value *x) {
     /* a 1 for each dim after the channels */
-    fac_dims after = { .n = fac_value_type(x).dims.n - 2 };
-    for (int k = 0; k < after.n; k++) after.d[k] = k + 1;
+    fac_dims trailing = { .n = fac_value_type(x).dims.n - 2 };
+    for (int k = 0; k < trailing.n; k++) trailing.d[k] = k + 1;
     v = fac_grad_as(v, fac_value_type(x).dtype);
-    return after.n > 0 ? fac_unsqueeze(v, after) : v;
+    return trailing.n > 0 ? fac_unsqueeze(v, trailing) : v;
 }
 
 fac_value *fac_grad_share(fac_value *v, fac_value *x, fac_value *y) {

@@ -1,6 +1,7 @@
 /* The product with weights of 2, 4 or 8 bits in blocks. */
 #include "ops/cost.h"
 #include "ops/fusions_quant.h"
+#include "ops/nbits.h"
 #include "ops/quant.h"
 
 #if FAC_INTERFACE
@@ -17,12 +18,14 @@ fac_value *fac_matmul_nbits(fac_value *x, fac_value *q, fac_value *scale, fac_va
                             fac_value *bias, const fac_nbits_opts *opts);
 #endif
 
-#define AT(field) offsetof(fac_nbits_opts, field)
+#define AT(field) offsetof(fac_nbits_attrs, field)
 static const fac_attr table[] = {
-    { "k", FAC_A_INT, AT(k), 0, 0, 0, 1e12, NULL, "terms of a sum" },
-    { "n", FAC_A_INT, AT(n), 0, 0, 0, 1e12, NULL, "columns of the result" },
-    { "bits", FAC_A_INT, AT(bits), 0, 4, 2, 8, NULL, "of a weight: 2, 4, 8" },
-    { "block", FAC_A_INT, AT(block), 0, 32, 1, 1e9, NULL, "weights of one scale" },
+    { "k", FAC_A_INT, AT(o.k), 0, 0, 0, 1e12, NULL, "terms of a sum" },
+    { "n", FAC_A_INT, AT(o.n), 0, 0, 0, 1e12, NULL, "columns of the result" },
+    { "bits", FAC_A_INT, AT(o.bits), 0, 4, 2, 8, NULL, "of a weight: 2, 4, 8" },
+    { "block", FAC_A_INT, AT(o.block), 0, 32, 1, 1e9, NULL, "weights of one scale" },
+    { "accuracy", FAC_A_INT, AT(accuracy), 0, 0, 0, 4, NULL,
+      "4: kernels may round x to 8 bits by blocks" },
     { 0 }
 };
 #undef AT
@@ -143,15 +146,20 @@ static void cost(const fac_node *n, fac_cost *to) {
     to->other = 0;
 }
 
+extern const fac_op fac_op_matmul_nbits;
+
 /* x, q, scales, zero points, g_idx, bias */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
-    const fac_nbits_opts o = { fac_onnx_int(n, "K", 0), fac_onnx_int(n, "N", 0),
-                               fac_onnx_int(n, "bits", 4), fac_onnx_int(n, "block_size", 32) };
+    const fac_nbits_attrs a = { .o = { fac_onnx_int(n, "K", 0), fac_onnx_int(n, "N", 0),
+                                       fac_onnx_int(n, "bits", 4),
+                                       fac_onnx_int(n, "block_size", 32) },
+                                .accuracy = fac_onnx_int(n, "accuracy_level", 0) };
     if (fac_load_in(n, x, 4)) {
         y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "MatMulNBits: g_idx is not supported");
         return;
     }
-    y[0] = fac_matmul_nbits(x[0], x[1], x[2], fac_load_in(n, x, 3), fac_load_in(n, x, 5), &o);
+    fac_value *all[] = { x[0], x[1], x[2], fac_load_in(n, x, 3), fac_load_in(n, x, 5) };
+    y[0] = fac_emit(&fac_op_matmul_nbits, &a, 5, all);
 }
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_nbits_opts *o = n->attrs;
@@ -166,6 +174,8 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     fac_onnx_put_int(w, "N", o->n);
     fac_onnx_put_int(w, "bits", o->bits);
     fac_onnx_put_int(w, "block_size", o->block);
+    const int64_t accuracy = ((const fac_nbits_attrs *)n->attrs)->accuracy;
+    if (accuracy) fac_onnx_put_int(w, "accuracy_level", accuracy);
     return true;
 }
 
@@ -182,18 +192,18 @@ static const fac_case cases[] = {
     { "matmul_nbits(f32[2,2,64], u8[5,2,32], f32[10], u8[10], f32[5]) k=64 n=5 bits=8", 0, 9,
       1e-4 },
     { "matmul_nbits(f32[4,16], u8[3,1,4], f32[3], u8[3]) k=16 n=3 bits=2 block=16", 0, 9, 1e-5 },
+    { "matmul_nbits(f32[3,70], u8[5,3,16], f32[5,3], u8[5,2]) k=70 n=5 accuracy=4", 0, 9, 2e-2 },
     { "matmul_nbits(f32[0,32], u8[3,1,16], f32[3]) k=32 n=3", 0, 0, 0 },
     { 0 }
 };
 
-extern const fac_op fac_op_matmul_nbits;
 const fac_op fac_op_matmul_nbits = {
     .name = "matmul_nbits",
     .doc = "the product with weights of 2, 4 or 8 bits in blocks",
     .in = in,
     .out = fac_ports_y,
     .attrs = table,
-    .attrs_size = sizeof(fac_nbits_opts),
+    .attrs_size = sizeof(fac_nbits_attrs),
     .infer = infer,
     .ref = ref,
     .expand = expand,
@@ -206,5 +216,7 @@ const fac_op fac_op_matmul_nbits = {
 };
 fac_value *fac_matmul_nbits(fac_value *x, fac_value *q, fac_value *scale, fac_value *zero,
                             fac_value *bias, const fac_nbits_opts *opts) {
-    return fac_emit(&fac_op_matmul_nbits, opts, 5, (fac_value *[]){ x, q, scale, zero, bias });
+    fac_nbits_attrs a = { .accuracy = 0 };
+    if (opts) a.o = *opts;
+    return fac_emit(&fac_op_matmul_nbits, &a, 5, (fac_value *[]){ x, q, scale, zero, bias });
 }

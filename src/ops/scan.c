@@ -124,7 +124,7 @@ static bool infer(fac_node *n) {
 /* The scan's body between gathers.  Inputs: iteration, condition, then those of the scan, whole. */
 static fac_graph *loop_body(const fac_node *n) {
     const attrs *a = n->attrs;
-    const int first = (int)a->states, after = first + (int)a->slices;
+    const int first = (int)a->states, end = first + (int)a->slices;
     fac_graph *g = fac_graph_new();
     if (!g || !fac_symbols_copy(g, n->graph)) return g;
     fac_value **x = fac_arena_alloc(&g->arena, (size_t)n->nin + n->body[0]->noutputs, sizeof *x),
@@ -136,7 +136,7 @@ static fac_graph *loop_body(const fac_node *n) {
         char name[24];
         snprintf(name, sizeof name, "x%d", k);
         x[k] = fac_input(g, name, n->in[k]->type.dtype, n->in[k]->type.dims);
-        if (k < first || k >= after) continue;
+        if (k < first || k >= end) continue;
         const int axis = axis_of(&a->in_axes, k - first, x[k]->type.dims.n);
         fac_value *last = fac_sub(fac_dim_of(x[k], axis), fac_number(g, FAC_I64, 1));
         x[k] = fac_gather(x[k], a->in_back >> (k - first) & 1 ? fac_sub(last, i) : i, axis);

@@ -35,9 +35,9 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
         const int axis = axes ? fac_axis(axes[k], m->out.n) : k;
         const fac_slice_range r =
             fac_slice_range_of(m->out.d[axis], m->in[1].i[k], m->in[2].i[k], steps ? steps[k] : 1);
-        const int64_t after = to[axis] - r.first;
-        from[axis] = after / r.step;
-        if (after % r.step || from[axis] < 0 || from[axis] >= r.count) return false;
+        const int64_t offset = to[axis] - r.first;
+        from[axis] = offset / r.step;
+        if (offset % r.step || from[axis] < 0 || from[axis] >= r.count) return false;
     }
     return true;
 }

@@ -60,33 +60,53 @@ static double gather(const fac_basis *b, const numbers *x, fac_basis_cells *to) 
     return error;
 }
 
+/* v as s, 2 s, 4 s ...: the least squares of levels k s. */
+static void make_even(const fac_basis *b, const fac_basis_cells *c, double v[]) {
+    double sum = 0, weight = 0;
+    for (int k = 0; k < b->levels; k++) {
+        sum += c->sum[k] * k;
+        weight += c->count[k] * k * k;
+    }
+    for (int j = 0; j < b->bits && sum > 0; j++) v[j] = ldexp(sum / weight, j);
+}
+
+/* What levels are for. */
+typedef struct wanted {
+    int bits;
+    bool positive, even; /* even: of positive ones */
+} wanted;
+
 /* From v on, to where QEM leads; returns the squared error of the best one on the way. */
-static double descend(const numbers *x, int bits, bool positive, double v[]) {
+static double descend(const numbers *x, const wanted *w, double v[]) {
+    const int bits = w->bits;
     double best[FAC_BASIS_BITS], least = INFINITY;
     for (int step = 0; step < STEPS; step++) {
         fac_basis b;
         fac_basis_cells cells = { { 0 }, { 0 } };
-        fac_basis_of(v, 1, bits, positive, true, &b);
+        fac_basis_of(v, 1, bits, w->positive, true, &b);
         const double error = gather(&b, x, &cells);
         if (error >= least) break;
         least = error;
         memcpy(best, v, (size_t)bits * sizeof *best);
-        fac_basis_fit(&b, &cells, v);
+        if (w->even)
+            make_even(&b, &cells, v);
+        else
+            fac_basis_fit(&b, &cells, v);
     }
     memcpy(v, best, (size_t)bits * sizeof *best);
     return least;
 }
 
 /* Beginnings are even levels up to a part of the largest number. */
-static double fit(const numbers *x, double most, int bits, bool positive, float to[],
-                  int64_t step) {
+static double fit(const numbers *x, double most, const wanted *w, float to[], int64_t step) {
+    const int bits = w->bits;
     static const double parts[] = { 1, 0.7, 0.45, 0.25, 0.12 };
     const double span = ldexp(1, bits) - 1;
     double least = INFINITY;
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
         double v[FAC_BASIS_BITS];
         for (int j = 0; j < bits; j++) v[j] = most * parts[k] / span * ldexp(1, j);
-        const double error = descend(x, bits, positive, v);
+        const double error = descend(x, w, v);
         if (error >= least) continue;
         least = error;
         for (int j = 0; j < bits; j++) to[j * step] = (float)v[j];
@@ -107,7 +127,7 @@ static fac_status fit_rows(const fac_rows *w, int bits, float *to, double *sqnr,
             most = fmax(most, fabs(row[k]));
         }
         const numbers x = { row, NULL, w->terms };
-        error += fit(&x, most > 0 ? most : 1, bits, false, to + r, w->rows);
+        error += fit(&x, most > 0 ? most : 1, &(wanted){ .bits = bits }, to + r, w->rows);
     }
     *sqnr = fac_decibels(signal, error);
     fac_release(row);
@@ -149,13 +169,13 @@ static fac_value *weight(fac_calibrator *c, fac_integer_work *l, fac_graph *to, 
 /* ---- inputs ---- */
 
 /* Cells of the tally as numbers in their middle; exact zeros are those of relus. */
-static fac_status fit_tally(const fac_tally *t, int bits, float *to, fac_error *err) {
+static fac_status fit_tally(const fac_tally *t, const wanted *w, float *to, fac_error *err) {
     const double most = fac_tally_stats(t).max, step = most / CELLS;
     double *x = fac_alloc(2 * CELLS, sizeof *x);
     if (!x) return fac_raise(err, FAC_E_NOMEM, "no memory for a histogram");
     fac_tally_histogram(t, 0, most, CELLS, x + CELLS);
     for (int k = 0; k < CELLS; k++) x[k] = (k + 0.5) * step;
-    fit(&(numbers){ x, x + CELLS, CELLS }, most, bits, true, to, 1);
+    fit(&(numbers){ x, x + CELLS, CELLS }, most, w, to, 1);
     fac_release(x);
     return FAC_OK;
 }
@@ -167,7 +187,8 @@ static fac_value *input(fac_calibrator *c, const fac_integer_work *l, fac_graph 
     fac_value *v = NULL;
     if (c->input_bits == FLOATS || !t || seen.negative || !(seen.max > 0)) return x;
     float *at = fac_quantize_tensor(FAC_F32, fac_shape(c->input_bits), &basis, &c->wrong);
-    if (at && !fit_tally(t, c->input_bits, at, &c->wrong))
+    const wanted w = { c->input_bits, true, c->how.even_levels };
+    if (at && !fit_tally(t, &w, at, &c->wrong))
         v = fac_quantize_const(to, basis, fac_weight_name(l), "input_basis");
     fac_tensor_free(basis);
     return v ? fac_quantize_basis(x, v, &(fac_basis_opts){ .positive = true }) : NULL;

@@ -81,29 +81,29 @@ static void say(const count *c, fac_text *to) {
 
 /* What reads what n makes: marks, by id of a node, what follows from n.  Nodes stand in a
  * topological order. */
-static void follow(const fac_node *n, bool *after) {
-    after[n->id] = true;
+static void follow(const fac_node *n, bool *follows) {
+    follows[n->id] = true;
     for (const fac_node *m = n->next; m; m = m->next)
-        for (int i = 0; i < m->nin && !after[m->id]; i++)
-            after[m->id] = m->in[i] && m->in[i]->node && after[m->in[i]->node->id];
+        for (int i = 0; i < m->nin && !follows[m->id]; i++)
+            follows[m->id] = m->in[i] && m->in[i]->node && follows[m->in[i]->node->id];
 }
 
 /* "forward", "backward of layer1.conv", "update of fc.weight". */
 static void part_of(const fac_node *n, fac_text *to) {
     const fac_graph *g = n->graph;
-    bool *after = fac_alloc((size_t)g->ids + 1, sizeof *after), output = false;
+    bool *follows = fac_alloc((size_t)g->ids + 1, sizeof *follows), output = false;
     const char *first = NULL;
     int reached = 0;
-    if (after) follow(n, after);
-    for (size_t i = 0; after && i < g->noutputs; i++)
-        output |= g->outputs[i].value->node && after[g->outputs[i].value->node->id];
-    for (size_t i = 0; after && i < g->nparams; i++) {
+    if (follows) follow(n, follows);
+    for (size_t i = 0; follows && i < g->noutputs; i++)
+        output |= g->outputs[i].value->node && follows[g->outputs[i].value->node->id];
+    for (size_t i = 0; follows && i < g->nparams; i++) {
         const fac_value *p = g->params[i];
-        if (!p->next || !p->next->node || !after[p->next->node->id]) continue;
+        if (!p->next || !p->next->node || !follows[p->next->node->id]) continue;
         /* moments are called as their parameter and something: "fc.weight.exp_avg" */
         if (!first || strncmp(p->name, first, strlen(first))) reached++, first = p->name;
     }
-    fac_release(after);
+    fac_release(follows);
     if (output || !reached)
         fac_text_add(to, "forward");
     else if (n->scope)

@@ -12,11 +12,22 @@
 #define SLICE_NS INT64_C(8000000)
 #define JUDGE_NS INT64_C(700000000)
 
-static void show_image(images *p, int64_t index) {
+static fac_status show_image(images *p, int64_t index, fac_error *err) {
+    if (!p->test.count) return fac_raise(err, FAC_E_IO, "%s", p->lacks.text);
     p->index = index;
     p->drawn = false;
     memcpy(p->pixels, p->test.bytes + index * IMAGES_PIXELS, IMAGES_PIXELS);
     p->dirty = true;
+    return FAC_OK;
+}
+
+/* Something to begin with, where the test images are none of what the network knows. */
+static fac_status draw_seven(images *p, fac_error *err) {
+    cJSON *strokes = cJSON_Parse("[[0.25, 0.25, 0.75, 0.25, 0.45, 0.8]]");
+    const fac_status status = fac_sketch_read(strokes, p->pixels, err);
+    cJSON_Delete(strokes);
+    p->drawn = true;
+    return status;
 }
 
 static void close_page(void *self) {
@@ -26,11 +37,14 @@ static void close_page(void *self) {
 
 static fac_status read_setup(images_setup *s, const images *p, const cJSON *from, fac_error *err) {
     images_setup new = *s;
-    FAC_TRY(fac_json_int(from, "samples", 10, p->all.count, &new.samples, err));
+    const int64_t most = p->all.count ? p->all.count : 60000;
+    FAC_TRY(fac_json_int(from, "samples", 10, most, &new.samples, err));
     FAC_TRY(fac_json_int(from, "batch", 1, 1024, &new.batch, err));
     FAC_TRY(fac_json_int(from, "epochs", 1, 1000, &new.epochs, err));
     FAC_TRY(fac_json_int(from, "seed", 0, INT32_MAX, &new.seed, err));
     FAC_TRY(fac_json_real(from, "lr", 1e-8, 100, &new.lr, err));
+    FAC_TRY(fac_json_bool(from, "known", &new.known, err));
+    if (!new.known && p->lacks.status) return fac_raise(err, FAC_E_IO, "%s", p->lacks.text);
     *s = new;
     return FAC_OK;
 }
@@ -38,7 +52,7 @@ static fac_status read_setup(images_setup *s, const images *p, const cJSON *from
 static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
                             fac_error *err) {
     images *p = fac_alloc(1, sizeof *p);
-    images_setup s = { .samples = 1000, .batch = 16, .epochs = 20, .lr = 0.001 };
+    images_setup s = { .samples = 1000, .batch = 16, .epochs = 20, .lr = 0.001, .known = true };
     if (!p) return fac_raise_memory(err, "a page");
     p->data = with->opts.data;
     p->threads = with->opts.threads ? with->opts.threads : fac_cores();
@@ -49,9 +63,8 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
         close_page(p);
         return status;
     }
-    show_image(p, 0);
     *self = p;
-    return FAC_OK;
+    return fac_images_foreign(p) ? draw_seven(p, err) : show_image(p, 0, err);
 }
 
 /* ---- steps ---- */
@@ -123,6 +136,7 @@ static void judge(images *p) {
 /* Some time after the last one while it learns, or where that one failed. */
 static bool wants_judge(const images *p) {
     const bool again = p->playing || p->unjudged.status;
+    if (fac_images_foreign(p)) return false;
     return !p->judged_at || (again && fac_now_ns() - p->judged_at > JUDGE_NS);
 }
 
@@ -141,7 +155,7 @@ static fac_status set_up(images *p, const cJSON *what, fac_error *err) {
     images_setup s = p->setup;
     FAC_TRY(read_setup(&s, p, what, err));
     const bool same = p->model && s.samples == p->setup.samples && s.batch == p->setup.batch &&
-                      s.seed == p->setup.seed;
+                      s.seed == p->setup.seed && s.known == p->setup.known;
     if (!same) return fac_images_build(p, &s, err);
     p->setup = s;
     p->fresh_setup = true;
@@ -154,8 +168,17 @@ static fac_status reset(images *p, const cJSON *what, fac_error *err) {
     return fac_images_build(p, &s, err);
 }
 
+/* A network that knows already stays as it is: another one learns. */
+static fac_status learn(images *p, fac_error *err) {
+    images_setup s = p->setup;
+    s.known = false;
+    if (p->lacks.status) return fac_raise(err, FAC_E_IO, "%s", p->lacks.text);
+    return p->setup.known ? fac_images_build(p, &s, err) : FAC_OK;
+}
+
 static fac_status play(images *p, const cJSON *what, fac_error *err) {
-    (void)what, (void)err;
+    (void)what;
+    FAC_TRY(learn(p, err));
     if (p->step >= p->setup.epochs * p->in_epoch) p->setup.epochs += p->step / p->in_epoch;
     p->stopped = (fac_error){ 0 };
     p->playing = p->model != NULL;
@@ -172,6 +195,7 @@ static fac_status halt(images *p, const cJSON *what, fac_error *err) {
 static fac_status do_steps(images *p, const cJSON *what, fac_error *err) {
     int64_t n = 1;
     FAC_TRY(fac_json_int(what, "n", 1, 100, &n, err));
+    FAC_TRY(learn(p, err));
     if (p->model) {
         const int64_t epochs = (p->step + n + p->in_epoch - 1) / p->in_epoch;
         if (epochs > p->setup.epochs) p->setup.epochs = epochs;
@@ -184,9 +208,9 @@ static fac_status do_steps(images *p, const cJSON *what, fac_error *err) {
 
 static fac_status choose(images *p, const cJSON *what, fac_error *err) {
     int64_t index = 0;
-    FAC_TRY(fac_json_int(what, "index", 0, p->test.count - 1, &index, err));
-    show_image(p, index);
-    return FAC_OK;
+    const int64_t last = p->test.count ? p->test.count - 1 : 0;
+    FAC_TRY(fac_json_int(what, "index", 0, last, &index, err));
+    return show_image(p, index, err);
 }
 
 static fac_status draw(images *p, const cJSON *what, fac_error *err) {
@@ -218,6 +242,11 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
 
 static void write_command(const images *p, fac_text *to) {
     const images_setup *s = &p->setup;
+    if (s->known) {
+        fac_text_add(to, "facula evaluate model.onnx mnist --data DIR\n"
+                         "# The network comes with facula; scripts/digits_model.py made it.\n");
+        return;
+    }
     const int64_t done = (p->step + p->in_epoch - 1) / p->in_epoch;
     fac_text_print(to,
                    "facula train %s --model zoo:lenet --augment none --optimizer adam --lr %.9g "

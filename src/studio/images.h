@@ -15,12 +15,14 @@ enum {
 typedef struct images_setup {
     int64_t samples, batch, epochs, seed;
     double lr;
+    bool known; /* the network that comes with the source: it is looked at and does not learn */
 } images_setup;
 
 typedef struct images {
     images_setup setup;
     const char *data;      /* its folder; NULL: Fashion-MNIST */
     char folder[4096];     /* where data points to */
+    fac_error lacks;       /* there are no images, and why */
     fac_dataset all, test; /* as they were read */
     fac_dataset train;     /* the first samples of all, whose memory it shares */
     fac_device *device;
@@ -49,7 +51,9 @@ typedef struct images {
 fac_status fac_images_open(images *p, fac_error *err); /* data and device; p->data is set */
 fac_status fac_images_build(images *p, const images_setup *s, fac_error *err);
 void fac_images_release(images *p);
-bool fac_images_digits(const images *p);
+bool fac_images_digits(const images *p); /* the images are digits */
+bool fac_images_foreign(
+    const images *p); /* the images are no digits, but the network knows these */
 /* images_show.c */
 void fac_images_show(void *self, frames *to);
 #endif

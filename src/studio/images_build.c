@@ -8,11 +8,16 @@
 #include "graph/graph_internal.h"
 #include "op_list.h"
 #include "studio/data.h"
+#include "studio/digits.h"
 #include "studio/images.h"
 
 static const char clothes[] = "/usr/share/datasets/fashion-mnist";
 
 bool fac_images_digits(const images *p) { return p->data != NULL; }
+
+bool fac_images_foreign(const images *p) {
+    return p->setup.known && (!fac_images_digits(p) || !p->test.count);
+}
 
 /* Digits where there are some; a folder of other data has none, one that is not there is an error.
  */
@@ -27,22 +32,33 @@ static void find_digits(images *p) {
         p->data = NULL;
 }
 
-fac_status fac_images_open(images *p, fac_error *err) {
-    find_digits(p);
-    const fac_device_opts how = { .threads = p->threads };
+static fac_status read_images(images *p, fac_error *err) {
     const char *from = p->data ? p->data : clothes;
-    fac_status status = fac_dataset_mnist(from, true, &p->all, err);
-    if (!status) status = fac_dataset_mnist(from, false, &p->test, err);
-    if (status && !p->data)
-        return fac_raise_in(
-            err, status,
-            "images come with --data DIR, the four files of MNIST, or with Debian's "
-            "dataset-fashion-mnist");
-    if (status) return status;
+    FAC_TRY(fac_dataset_mnist(from, true, &p->all, err));
+    FAC_TRY(fac_dataset_mnist(from, false, &p->test, err));
     if (p->all.item.d[1] != SKETCH_SIDE || p->all.item.d[2] != SKETCH_SIDE ||
         p->all.classes > IMAGES_CLASSES)
         return fac_raise(err, FAC_E_FORMAT, "%s: images of 28 x 28 in 10 classes are expected",
                          from);
+    return FAC_OK;
+}
+
+/* Without images there is the network that knows digits. */
+fac_status fac_images_open(images *p, fac_error *err) {
+    find_digits(p);
+    const fac_device_opts how = { .threads = p->threads };
+    const fac_status status = read_images(p, &p->lacks);
+    if (status && p->data) {
+        if (err) *err = p->lacks;
+        return status;
+    }
+    if (status) {
+        fac_dataset_free(&p->all);
+        fac_dataset_free(&p->test);
+        fac_raise_in(&p->lacks, status,
+                     "images come with --data DIR, the four files of MNIST, or with Debian's "
+                     "dataset-fashion-mnist");
+    }
     FAC_TRY(fac_device_open("cpu", &how, &p->device, err));
     return fac_tensor_new(NULL, FAC_F32, fac_shape(1, 1, SKETCH_SIDE, SKETCH_SIDE), &p->x, err);
 }
@@ -100,10 +116,13 @@ static fac_status build(images *p, const images_setup *s, fac_error *err) {
     p->setup = *s;
     p->train = p->all;
     if (s->samples < p->all.count) p->train.count = s->samples;
-    FAC_TRY(fac_zoo_new("lenet", NULL, (uint64_t)s->seed, &p->model, err));
+    FAC_TRY(s->known ? fac_studio_digits(&p->model, err)
+                     : fac_zoo_new("lenet", NULL, (uint64_t)s->seed, &p->model, err));
     FAC_TRY(new_looker(p, err));
     FAC_TRY(fac_trainer_new(p->model, p->device, &o, &p->trainer, err));
     p->order = (fac_batches){ .size = s->batch, .shuffle = true, .seed = (uint64_t)s->seed };
+    p->in_epoch = 1;
+    if (s->known) return FAC_OK;
     p->in_epoch = fac_batches_count(&p->train, &p->order);
     return fac_trainer_continues(p->trainer, &p->train, &p->order, err);
 }

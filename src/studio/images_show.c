@@ -77,11 +77,13 @@ static void put_setup(images *p, frames *to) {
     fac_text_add(&t, "{");
     fac_json_put_pair(&t, "generation", p->generation);
     fac_json_put_pair_bool(&t, "digits", fac_images_digits(p));
+    fac_json_put_pair_bool(&t, "known", p->setup.known);
+    if (p->lacks.status) fac_json_put_pair_text(&t, "lacks", p->lacks.text);
     fac_json_put_key(&t, "classes");
     for (int k = 0; k < IMAGES_CLASSES; k++) {
         char digit[] = { (char)('0' + k), 0 };
         fac_text_add(&t, k ? "," : "[");
-        fac_json_put_text(&t, fac_images_digits(p) ? digit : clothes[k]);
+        fac_json_put_text(&t, p->setup.known || fac_images_digits(p) ? digit : clothes[k]);
     }
     fac_text_add(&t, "]");
     fac_json_put_pair(&t, "samples", (double)p->setup.samples);
@@ -108,9 +110,11 @@ static void put_state(const images *p, const fac_tensor *chances, frames *to) {
     fac_json_put_pair(&t, "seconds", p->seconds);
     fac_json_put_pair(&t, "loss", p->step ? p->loss : NAN);
     fac_json_put_pair(&t, "accuracy", p->step ? p->accuracy : NAN);
-    fac_json_put_pair(&t, "test_accuracy", p->test_accuracy);
+    fac_json_put_pair(&t, "test_accuracy", fac_images_foreign(p) ? NAN : p->test_accuracy);
     fac_json_put_pair(&t, "index", (double)p->index);
-    fac_json_put_pair(&t, "truth", p->drawn ? -1 : (double)p->test.labels[p->index]);
+    const bool unknown = p->drawn || fac_images_foreign(p);
+    fac_json_put_pair(&t, "truth", unknown ? -1 : (double)p->test.labels[p->index]);
+    fac_json_put_pair_bool(&t, "drawn", p->drawn);
     fac_json_put_key(&t, "chances");
     for (int k = 0; k < IMAGES_CLASSES; k++) {
         fac_text_add(&t, k ? "," : "[");
@@ -126,7 +130,7 @@ static void put_state(const images *p, const fac_tensor *chances, frames *to) {
 }
 
 static fac_status look(images *p, fac_tensor **out) {
-    const double std = p->all.std[0] > 0 ? p->all.std[0] : 1;
+    const double std = p->all.std[0] > 0 ? p->all.std[0] : 1; /* of MNIST's likes: 1, mean 0 */
     float x[IMAGES_PIXELS];
     for (int i = 0; i < IMAGES_PIXELS; i++)
         x[i] = (float)((p->pixels[i] / 255.0 - p->all.mean[0]) / std);

@@ -172,16 +172,16 @@ static bool reshape_batch(const plan *p, const fac_node *n, fac_value *const in[
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
     const plan *p = self;
-    const bool after = on_path(p, n);
-    if (after && is(n, soft)) {
+    const bool in_path = on_path(p, n);
+    if (in_path && is(n, soft)) {
         out[0] = in[0];
         return true;
     }
-    if (after && is(n, shapes) && ones_after(&in[0]->type.dims)) {
+    if (in_path && is(n, shapes) && ones_after(&in[0]->type.dims)) {
         out[0] = in[0]->type.dims.n == 2 ? in[0] : fac_flatten(in[0], 1);
         return true;
     }
-    if (p->fresh && (n == p->head || (after && FAC_IS(n, add)))) {
+    if (p->fresh && (n == p->head || (in_path && FAC_IS(n, add)))) {
         put_head(p, to, n, in, out);
         return true;
     }

@@ -7,12 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 #include "base/rng.h"
 #include "facula/device.h"
 #include "facula/ops.h"
 #include "facula/program.h"
 #include "fresh_seed.h"
+#include "op_list.h"
+#include "ops/nbits.h"
 
 static fac_error err;
 static uint64_t seed, drawn;
@@ -27,6 +30,7 @@ static int64_t draw(int64_t below) {
 typedef enum zeros { NO_ZEROS, PACKED, NUMBERS, ZERO_KINDS } zeros;
 typedef struct problem {
     fac_nbits_opts o;
+    int64_t accuracy;
     int64_t M, blocks;
     zeros kind;
     fac_tensor *x, *q, *scale, *zero, *bias;
@@ -54,9 +58,11 @@ static fac_tensor *bytes(fac_dims d) {
     return t;
 }
 
-static problem drawn_problem(int bits, int64_t M, zeros kind) {
+static problem drawn_problem(int bits, int64_t M, zeros kind, int64_t accuracy) {
     const int64_t block = (int64_t)16 << draw(5), K = 1 + draw(3 * block + 300);
-    problem p = { .o = { K, 1 + draw(90), bits, block }, .M = M, .kind = kind };
+    problem p = {
+        .o = { K, 1 + draw(90), bits, block }, .accuracy = accuracy, .M = M, .kind = kind
+    };
     p.blocks = (K + block - 1) / block;
     const fac_dims of_blocks = fac_shape(p.o.n, p.blocks);
     p.x = floats(fac_shape(M, K), -1, 1);
@@ -81,7 +87,9 @@ static fac_tensor *run(fac_device *d, problem *p) {
     fac_value *zero = p->zero ? fac_const(g, p->zero) : NULL;
     fac_value *bias = p->bias ? fac_const(g, p->bias) : NULL;
     fac_value *q = fac_const(g, p->q), *scale = fac_const(g, p->scale);
-    fac_output(g, "y", fac_matmul_nbits(x, q, scale, zero, bias, &p->o));
+    const fac_nbits_attrs a = { p->o, p->accuracy };
+    fac_value *in[] = { x, q, scale, zero, bias };
+    fac_output(g, "y", fac_emit(&fac_op_matmul_nbits, &a, 5, in));
     const fac_program_opts o = { .solver = "matmul_nbits/blocks" };
     OK(fac_program_new(g, d, &o, &program, &err));
     OK(fac_program_run(program, &p->x, &y, &err));
@@ -107,9 +115,24 @@ static double weight(const problem *p, int64_t n, int64_t k) {
     return (code(q + n * row, k, p->o.bits) - zero) * (double)scale;
 }
 
+/* x as kernels may see it: of a node that allows it rounded to 8 bits, in blocks. */
+static void seen(const problem *p, bool rounds, float *x) {
+    memcpy(x, fac_tensor_data(p->x), (size_t)(p->M * p->o.k) * sizeof *x);
+    for (int64_t m = 0; rounds && m < p->M; m++)
+        for (int64_t from = 0; from < p->o.k; from += p->o.block) {
+            const int64_t left = p->o.k - from, n = left < p->o.block ? left : p->o.block;
+            float most = 0, *row = x + m * p->o.k + from;
+            for (int64_t k = 0; k < n; k++) most = fmaxf(most, fabsf(row[k]));
+            const float by = 127 / most, d = most / 127;
+            for (int64_t k = 0; k < n; k++) row[k] = nearbyintf(row[k] * by) * d;
+        }
+}
+
 /* The bound: so many roundings of the sum of magnitudes, codes and zero points apart. */
-static void check(const problem *p, const fac_tensor *y, const char *isa) {
-    const float *x = fac_tensor_data(p->x), *got = fac_tensor_data(y);
+static void check(const problem *p, const fac_tensor *y, bool rounds, const char *isa) {
+    const float *got = fac_tensor_data(y);
+    float *x = malloc((size_t)(p->M * p->o.k) * sizeof *x);
+    seen(p, rounds, x);
     for (int64_t m = 0; m < p->M; m++)
         for (int64_t n = 0; n < p->o.n; n++) {
             double sum = p->bias ? (double)((const float *)fac_tensor_data(p->bias))[n] : 0;
@@ -126,6 +149,7 @@ static void check(const problem *p, const fac_tensor *y, const char *isa) {
                          (long long)p->o.k, (long long)p->o.n, (int)p->kind,
                          (double)got[m * p->o.n + n], sum);
         }
+    free(x);
 }
 
 static void on(const char *isa) {
@@ -135,10 +159,11 @@ static void on(const char *isa) {
     if (fac_device_open("cpu", &o, &d, &err)) return; /* this machine has no such instructions */
     for (int64_t M = 1; M < 12; M++)
         for (int kind = 0; kind < ZERO_KINDS; kind++)
-            for (int k = 0; k < 3; k++) {
-                problem p = drawn_problem(bits[k], M < 10 ? M : 20 + draw(40), (zeros)kind);
+            for (int k = 0; k < 6; k++) {
+                const int64_t rows = M < 10 ? M : 20 + draw(40);
+                problem p = drawn_problem(bits[k % 3], rows, (zeros)kind, k / 3 * FAC_NBITS_INT8);
                 fac_tensor *y = run(d, &p);
-                check(&p, y, isa);
+                check(&p, y, k == 3 && !strncmp(isa, "avx", 3), isa);
                 fac_tensor_free(y);
                 release(&p);
             }

@@ -118,6 +118,21 @@ static void between(void **state) {
     same("qlinear_mul/bytes",
          "qlinear_mul(i8[333], f32{0.1}, i8{-3}, i8[1], f32{0.2}, i8{3}, f32{0.3}, i8{9})", -128,
          127);
+    same("qlinear_add/bytes",
+         "qlinear_add(u8[2,7,33], f32{0.1}, u8{128}, u8[33], f32{0.2}, u8{3}, f32{0.3}, u8{9})", 0,
+         255);
+    same(
+        "qlinear_add/bytes",
+        "qlinear_add(i8[2,700,6,5], f32{0.1}, i8{-8}, i8[1,6,5], f32{0.2}, i8{3}, f32{0.3}, i8{9})",
+        -128, 127);
+    same("qlinear_mul/bytes",
+         "qlinear_mul(u8[3,19,5,7], f32{0.1}, u8{128}, u8[3,19,1,1], f32{0.2}, u8{3}, f32{2}, "
+         "u8{9})",
+         0, 255);
+    same("qlinear_add/bytes",
+         "qlinear_add(u8[2,40,9,7], f32{0.1}, u8{128}, u8[1,40,1,1], f32{0.2}, u8{3}, f32{0.3}, "
+         "u8{9})",
+         0, 255);
     same("max_pool2d/bytes", "max_pool2d(u8[2,5,9,8]) kernel=3,3 stride=2,2 pad=1,1,1,1", 0, 255);
     same("max_pool2d/bytes", "max_pool2d(i8[1,33,7,7]) kernel=2,3", -128, 127);
     same("qlinear_global_avg_pool/bytes",

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "data/sets/dataset_internal.h"
+#include "data/sound/sound_bank.h"
 #include "sound_check.h"
 #include "folder.h"
 
@@ -88,6 +90,95 @@ static void windows_of_a_recording_stay_together(void **state) {
     fac_dataset halves[2];
     assert_int_equal(fac_dataset_split(&train, .5, 1, &halves[0], &halves[1], NULL),
                      FAC_E_ARGUMENT);
+    fac_dataset_free(&train);
+    fac_dataset_free(&test);
+}
+
+static void same_batches(const fac_dataset *a, const fac_dataset *b, const fac_augment *how) {
+    const fac_batches order = { .size = 3, .shuffle = true, .seed = 5, .augment = *how };
+    assert_int_equal(a->count, b->count);
+    for (int64_t k = 0; k < 3 * fac_batches_count(a, &order); k++) {
+        const int64_t n = fac_batches_count(a, &order);
+        fac_tensor *x[2], *labels[2];
+        OK(fac_batch(a, &order, k / n, k % n, &x[0], &labels[0], err));
+        OK(fac_batch(b, &order, k / n, k % n, &x[1], &labels[1], err));
+        for (int i = 0; i < 2; i++) {
+            fac_tensor *const *of = i ? labels : x;
+            const fac_type type = fac_tensor_type(of[0]);
+            assert_memory_equal(fac_tensor_data(of[0]), fac_tensor_data(of[1]),
+                                fac_type_bytes(&type));
+        }
+        for (int i = 0; i < 2; i++) {
+            fac_tensor_free(x[i]);
+            fac_tensor_free(labels[i]);
+        }
+    }
+}
+
+/* Whatever stays in memory, the samples are the same bit by bit, and no more stays than may. */
+static void large_sets_are_read_from_their_files(void **state) {
+    enum { MOST = 4 * 3000 }; /* all of it are 12,500 samples; the longest has 2,250 */
+    const fac_augment none = { 0 }, all = { .shift = .2, .gain = 3, .noise = .1, .mixup = .3 };
+    fac_sounds_opts o = { .rate = RATE / 2, .seconds = 0.5, .test = 0.3, .seed = 3 };
+    fac_dataset train[2], test[2];
+    (void)state;
+    put_birds();
+    for (int resampled = 0; resampled < 2; resampled++) {
+        o.rate = resampled ? RATE / 2 : RATE;
+        o.memory = 0;
+        OK(fac_dataset_sounds(path_of("birds"), &o, &train[0], &test[0], err));
+        o.memory = MOST;
+        OK(fac_dataset_sounds(path_of("birds"), &o, &train[1], &test[1], err));
+        assert_non_null(train[0].values);
+        assert_null(train[1].values);
+        same_batches(&train[0], &train[1], &none);
+        same_batches(&train[0], &train[1], &all);
+        same_batches(&test[0], &test[1], &none);
+        assert_in_range(fac_sound_bank_bytes(train[1].memory->bank), 1, MOST);
+        for (int k = 0; k < 2; k++) {
+            fac_dataset_free(&train[k]);
+            fac_dataset_free(&test[k]);
+        }
+    }
+}
+
+/* What is read again is what was read before, or an error that names the file; then it goes on. */
+static void files_that_changed_are_refused(void **state) {
+    const fac_sounds_opts o = { .rate = RATE, .seconds = 0.5, .test = 0.5, .memory = 1 };
+    const fac_batches order = { .size = 2 };
+    fac_dataset train, test;
+    fac_tensor *x, *labels;
+    fac_error why;
+    (void)state;
+    assert_int_equal(mkdir(path_of("moving"), 0777), 0);
+    for (int c = 0; c < 4; c++) {
+        char name[64];
+        snprintf(name, sizeof name, "moving/%d", c / 2);
+        mkdir(path_of(name), 0777);
+        snprintf(name, sizeof name, "moving/%d/%d.wav", c / 2, c);
+        put_recording(name, c, 500);
+    }
+    OK(fac_dataset_sounds(path_of("moving"), &o, &train, &test, err));
+    OK(fac_batch(&train, &order, 0, 0, &x, &labels, err));
+    fac_tensor_free(x);
+    fac_tensor_free(labels);
+    const int64_t reads = fac_sound_bank_reads(train.memory->bank);
+    assert_int_equal(reads, 2); /* one at a time: one byte may stay */
+    for (int c = 0; c < 4; c++) {
+        char name[64];
+        snprintf(name, sizeof name, "moving/%d/%d.wav", c / 2, c);
+        put_recording(name, c, 400);
+    }
+    assert_int_equal(fac_batch(&train, &order, 0, 0, &x, &labels, &why), FAC_E_FORMAT);
+    assert_non_null(strstr(why.text, ".wav: it had 500 samples"));
+    for (int c = 0; c < 4; c++) {
+        char name[64];
+        snprintf(name, sizeof name, "moving/%d/%d.wav", c / 2, c);
+        put_recording(name, c, 500);
+    }
+    OK(fac_batch(&train, &order, 0, 0, &x, &labels, err));
+    fac_tensor_free(x);
+    fac_tensor_free(labels);
     fac_dataset_free(&train);
     fac_dataset_free(&test);
 }
@@ -294,6 +385,8 @@ static void files_that_a_path_means(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_of_a_recording_stay_together),
+        cmocka_unit_test(large_sets_are_read_from_their_files),
+        cmocka_unit_test(files_that_changed_are_refused),
         cmocka_unit_test(windows_are_cut_anew),
         cmocka_unit_test(digits_by_index_and_speaker),
         cmocka_unit_test(stretches_of_a_table),

@@ -29,8 +29,51 @@ def pictures(page, kind=7):
     return all_of_them
 
 
-def what_is_seen(studio):
+DIGITS = {0: [[.5, .2, .32, .35, .3, .5, .35, .7, .5, .8, .65, .7, .7, .5, .66, .35, .5, .2]], 1: [[.5, .2, .5, .8]],
+          2: [[.3, .35, .36, .24, .5, .2, .64, .26, .66, .38, .58, .52, .42, .66, .3, .8, .5, .79, .72, .78]],
+          3: [[.33, .25, .5, .2, .63, .26, .64, .38, .5, .48, .65, .56, .67, .69, .55, .79, .42, .79, .32, .72]],
+          4: [[.35, .2, .33, .35, .32, .52, .5, .54, .68, .52], [.66, .2, .65, .5, .63, .82]],
+          5: [[.68, .2, .36, .2, .34, .46, .5, .42, .64, .5, .66, .66, .56, .78, .42, .79, .32, .72]],
+          6: [[.58, .2, .44, .34, .36, .52, .35, .68, .44, .79, .56, .78, .64, .68, .6, .56, .48, .53, .37, .62]],
+          7: [[.25, .25, .75, .25, .45, .8]],
+          8: [[.6, .28, .5, .2, .39, .26, .4, .38, .5, .47, .6, .58, .62, .7, .5, .8, .38, .71, .39, .59, .5, .47, .6, .37, .6, .28]],
+          9: [[.63, .35, .55, .23, .43, .24, .36, .36, .41, .48, .53, .49, .62, .4, .63, .3, .62, .5, .58, .8]]}
+
+
+def digits_are_known(studio):
+    """At once, without any data: each digit that is drawn is read; Play begins another network, that learns."""
     page = Page(studio, "images")
+    page.wait(lambda s: s["known"] and s["classes"] == [str(k) for k in range(10)], kind=1)
+    page.wait(lambda s: s["drawn"] and s["truth"] == -1 and s["step"] == 0)
+    for digit, strokes in DIGITS.items():
+        before = page.counts[2]
+        page.do("draw", strokes=strokes)
+        page.until(lambda b=before: page.counts[2] > b)
+        page.wait(lambda s, d=digit: max(range(10), key=lambda k: s["chances"][k]) == d and s["chances"][d] > .5)
+    page.until(lambda: 7 in page.frames)
+    assert [(p[0], p[2]) for p in pictures(page)[2:]] == [(2, 28)] * 6 + [(3, 10)] * 16
+    page.do("image", index=3)
+    page.wait(lambda s: not s["drawn"] and s["truth"] == -1 and s["test_accuracy"] == "NaN")
+    assert page.file("command.txt").startswith(b"facula evaluate model.onnx mnist")
+    with open(os.path.join(tempfile.mkdtemp(), "model.onnx"), "wb") as f:
+        f.write(page.file("model.onnx"))
+    mnist = os.path.join(os.environ.get("FACULA_DATA", "/nowhere"), "mnist")
+    if os.path.exists(mnist):
+        said = subprocess.run([facula, "evaluate", f.name, "mnist", "--data", mnist, "--json"], check=True, capture_output=True, text=True).stdout
+        accuracy = json.loads(said)["accuracy"]
+        print(f"the network that comes with the source: {100 * accuracy:.2f} % of MNIST's test images")
+        assert accuracy > .985, accuracy
+    page.do("step", n=2)
+    page.wait(lambda s: not s["known"] and s["classes"][9] == "ankle boot", kind=1)
+    page.wait(lambda s: s["step"] == 2)
+    page.do("reset", known=True)
+    page.wait(lambda s: s["known"], kind=1)
+    page.wait(lambda s: s["step"] == 0)
+    page.close()
+
+
+def what_is_seen(studio):
+    page = Page(studio, "images", known=False)
     page.wait(lambda s: s["step"] == 0 and "chances" in s)
     page.wait(lambda s: s["digits"] is False and s["all"] == 60000 and len(s["classes"]) == 10, kind=1)
     chances = page.json()["chances"]
@@ -101,7 +144,7 @@ def same_as_train(studio):
 
 
 with Studio(facula) as studio:
-    for test in (what_is_seen, a_drawing, same_as_train):
+    for test in (digits_are_known, what_is_seen, a_drawing, same_as_train):
         test(studio)
         print("ok", test.__name__, flush=True)
 with Studio(facula, "--data", "/nowhere") as studio:
@@ -116,8 +159,8 @@ if os.path.exists(mnist):
         page.wait(lambda s: s["digits"], kind=1)
         page.do("play")
         page.wait(lambda s: s["step"] == 3 * s["in_epoch"] and not s["playing"], 30)
-        for digit, strokes in {7: [[.25, .25, .75, .25, .45, .8]], 1: [[.5, .2, .5, .8]], 0: [[.5, .2, .32, .35, .3, .5, .35, .7, .5, .8, .65, .7, .7, .5, .66, .35, .5, .2]]}.items():
-            page.do("draw", strokes=strokes)
+        for digit in (7, 1, 0):
+            page.do("draw", strokes=DIGITS[digit])
             page.wait(lambda s: s["truth"] == -1)
             page.wait(lambda s, d=digit: max(range(10), key=lambda k: s["chances"][k]) == d)
             print(f"a drawn {digit}: {page.json()['chances'][digit]:.3f}")

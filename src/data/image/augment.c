@@ -239,10 +239,10 @@ fac_status fac_augment_check(const fac_augment *a, const fac_dataset *d, fac_err
     if (images && (!d->bytes || d->item.n != 3))
         return fac_raise(err, FAC_E_ARGUMENT,
                          "augmentation is for images; of other numbers only mixup can be made");
-    if (sounds && (!d->values || d->item.n != 1))
+    if (sounds && ((!d->values && !d->cuts) || d->item.n != 1))
         return fac_raise(err, FAC_E_ARGUMENT,
                          "augmentation: shift, gain and noise are for waveforms");
-    if (mixes && !d->bytes && !d->values)
+    if (mixes && !d->bytes && !d->values && !d->cuts)
         return fac_raise(err, FAC_E_ARGUMENT, "mixup: texts cannot be mixed");
     if (mixes && d->classes < 1)
         return fac_raise(err, FAC_E_ARGUMENT,

@@ -82,8 +82,11 @@ static inline float fac_wave_at(const fac_wave *w, int64_t i) {
     if (at < w->size) return w->x[at];
     return w->zeros ? 0 : w->x[at % w->size];
 }
-/* Sample s of d, a waveform; where it begins is drawn if d is cut anew. */
-fac_wave fac_wave_of(const fac_dataset *d, const fac_drawn *s, int64_t n);
+/* Sample s of d, a waveform; where it begins is drawn if d is cut anew.  It stays until
+ * fac_wave_end, which each successful call needs. */
+fac_status fac_wave_begin(const fac_dataset *d, const fac_drawn *s, int64_t n, fac_wave *out,
+                          fac_error *err);
+void fac_wave_end(const fac_dataset *d);
 /* n samples of it: shifted, louder or softer, with noise. */
 void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const fac_wave *from,
                        float *to);

@@ -94,21 +94,25 @@ static fac_status check_label(const job *j, int64_t sample) {
                      (long long)label, j->d->classes);
 }
 
-static void copy_wave(const job *j, const fac_drawn *s, int64_t size, float *to) {
-    const fac_wave w = fac_wave_of(j->d, s, size);
+static fac_status copy_wave(const job *j, const fac_drawn *s, int64_t size, float *to) {
+    fac_wave w;
+    FAC_TRY(fac_wave_begin(j->d, s, size, &w, j->err));
     fac_augment_sound(&j->b->augment, s, size, &w, to);
+    fac_wave_end(j->d);
+    return FAC_OK;
 }
 
-static void copy_sample(const job *j, const fac_byte_tables *t, const fac_drawn *s, int64_t size,
-                        float *to) {
+static fac_status copy_sample(const job *j, const fac_byte_tables *t, const fac_drawn *s,
+                              int64_t size, float *to) {
     if (j->d->bytes && j->d->item.n == 3)
         fac_augment_image(j->d, t, &j->b->augment, s, to);
     else if (j->d->bytes)
         for (int64_t i = 0; i < size; i++) to[i] = t->value[0][j->d->bytes[s->sample * size + i]];
     else if (j->d->item.n == 1)
-        copy_wave(j, s, size, to);
+        return copy_wave(j, s, size, to);
     else
         memcpy(to, j->d->values + s->sample * size, (size_t)size * sizeof *to);
+    return FAC_OK;
 }
 
 static fac_status fill(const job *j, float *x, int64_t *labels) {
@@ -119,7 +123,7 @@ static fac_status fill(const job *j, float *x, int64_t *labels) {
         const fac_drawn s = sample_at(j, i);
         FAC_TRY(check_label(j, s.sample));
         labels[i] = j->d->labels[s.sample];
-        copy_sample(j, &t, &s, size, x);
+        FAC_TRY(copy_sample(j, &t, &s, size, x));
     }
     return FAC_OK;
 }
@@ -135,8 +139,8 @@ static fac_status fill_mixed(const job *j, float *x, float *labels, float *other
         const float share = (float)fac_mixup_share(j->b->augment.mixup, &s);
         FAC_TRY(check_label(j, s.sample));
         FAC_TRY(check_label(j, with.sample));
-        copy_sample(j, &t, &s, size, x);
-        copy_sample(j, &t, &with, size, other);
+        FAC_TRY(copy_sample(j, &t, &s, size, x));
+        FAC_TRY(copy_sample(j, &t, &with, size, other));
         for (int64_t k = 0; k < size; k++) x[k] = share * x[k] + (1 - share) * other[k];
         memset(labels, 0, (size_t)classes * sizeof *labels);
         labels[j->d->labels[s.sample]] += share;

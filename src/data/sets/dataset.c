@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/sets/dataset_internal.h"
+#include "data/sound/sound_bank.h"
 #include <string.h>
 
 fac_status fac_dataset_new(fac_dataset *d, int64_t count, fac_dims item, bool floats,
@@ -52,6 +53,7 @@ void fac_dataset_free(fac_dataset *d) {
         fac_release(d->memory->samples);
         fac_release(d->memory->labels);
         fac_release(d->memory->cuts);
+        fac_sound_bank_free(d->memory->bank);
         fac_release(d->memory);
     }
     *d = (fac_dataset){ 0 };

@@ -8,7 +8,8 @@ struct fac_dataset_memory {
     fac_arena arena; /* names of classes */
     void *samples;   /* bytes, values or tokens */
     int64_t *labels;
-    fac_cut *cuts; /* of sounds */
+    fac_cut *cuts;               /* of sounds */
+    struct fac_sound_bank *bank; /* of sounds that do not stay in memory */
 };
 
 /* Room for samples (floats, or bytes) and labels, zeroed.  d is empty; what is in it after an error

@@ -1,7 +1,10 @@
 /* Waveforms: which part of a recording is heard, and changes at random that leave what is heard. */
 #include <math.h>
+#include "base/error.h"
 #include "base/rng.h"
 #include "data/image/augment.h"
+#include "data/sets/dataset_internal.h"
+#include "data/sound/sound_bank.h"
 
 /* -1 .. 1 */
 static double either_way(const fac_drawn *s, fac_draw what) {
@@ -28,14 +31,31 @@ static void add_noise(const fac_augment *a, const fac_drawn *s, int64_t n, float
     }
 }
 
-fac_wave fac_wave_of(const fac_dataset *d, const fac_drawn *s, int64_t n) {
-    if (!d->cuts) return (fac_wave){ d->values + s->sample * n, n, 0, false };
+static fac_sound_bank *bank_of(const fac_dataset *d) {
+    return d->cuts && d->memory ? d->memory->bank : NULL;
+}
+
+fac_status fac_wave_begin(const fac_dataset *d, const fac_drawn *s, int64_t n, fac_wave *out,
+                          fac_error *err) {
+    if (!d->cuts) {
+        *out = (fac_wave){ d->values + s->sample * n, n, 0, false };
+        return FAC_OK;
+    }
     const fac_cut *c = &d->cuts[s->sample];
-    fac_wave w = { d->values + c->begin, c->size, c->from, d->zeros };
+    const float *x = NULL;
+    if (bank_of(d))
+        FAC_TRY(fac_sound_bank_begin(bank_of(d), c->source, &x, err));
+    else
+        x = d->values + c->begin;
+    *out = (fac_wave){ x, c->size, c->from, d->zeros };
     const int64_t places = c->size - n + 1;
     if (d->anew && places > 1)
-        w.from = (int64_t)((double)places * fac_sample_draw(s, FAC_DRAW_CUT));
-    return w;
+        out->from = (int64_t)((double)places * fac_sample_draw(s, FAC_DRAW_CUT));
+    return FAC_OK;
+}
+
+void fac_wave_end(const fac_dataset *d) {
+    if (bank_of(d)) fac_sound_bank_end(bank_of(d));
 }
 
 void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const fac_wave *from,

@@ -3,20 +3,23 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/sound/recordings.h"
+#include "data/sound/sound_bank.h"
 
 /* What is read of one part. */
 typedef struct waves {
-    float *values;
+    float *values; /* NULL where `files` */
     fac_cut *cuts;
     int64_t *labels;
-    size_t size, room, n, cut_room, label_room;
-    int64_t sources;
+    fac_sound_source *sources;
+    size_t size, room, n, cut_room, label_room, nsources, source_room;
+    bool files; /* there were too many samples: they stay in their files */
 } waves;
 
 /* The file that was read last: records of a table often share one. */
 typedef struct reader {
     const char *path;
-    fac_tensor *mono;
+    fac_tensor *mono; /* NULL where only its length was wanted */
+    int64_t size;
 } reader;
 
 static int64_t samples_of(const fac_recordings *r, double seconds) {
@@ -42,41 +45,74 @@ static fac_status cut(const fac_recordings *r, const fac_recording *one, int64_t
         if (!fac_reserve(&to->cuts, &to->cut_room, to->n + 1, sizeof *to->cuts) ||
             !fac_reserve(&to->labels, &to->label_room, to->n + 1, sizeof *to->labels))
             return no_memory(r);
-        to->cuts[to->n] = (fac_cut){ begin, size, k * hop, to->sources };
+        to->cuts[to->n] = (fac_cut){ begin, size, k * hop, (int64_t)to->nsources };
         to->labels[to->n++] = one->label;
     }
-    to->sources++;
     return FAC_OK;
 }
 
-static fac_status load(const fac_recordings *r, const fac_recording *one, reader *last) {
-    if (last->path && !strcmp(last->path, one->path)) return FAC_OK;
+/* Its samples, or how many there are. */
+static fac_status load(const fac_recordings *r, const fac_recording *one, bool length,
+                       reader *last) {
+    if (last->path && !strcmp(last->path, one->path) && (length || last->mono)) return FAC_OK;
     fac_sound s = { 0 };
     fac_tensor_free(last->mono);
-    *last = (reader){ NULL, NULL };
-    fac_status status = fac_sound_load(one->path, &s, r->err);
-    if (!status) status = fac_sound_mono(&s, r->opts->rate, &last->mono, r->err);
+    *last = (reader){ NULL, NULL, 0 };
+    FAC_TRY(fac_sound_load(one->path, &s, r->err));
+    fac_status status = FAC_OK;
+    if (!length) status = fac_sound_mono(&s, r->opts->rate, &last->mono, r->err);
+    last->size = fac_sound_length(&s, r->opts->rate);
     if (!status) last->path = one->path;
     fac_sound_free(&s);
     return status;
 }
 
+static fac_status keep_source(const fac_recordings *r, const fac_recording *one, int64_t whole,
+                              int64_t from, waves *to) {
+    if (!fac_reserve(&to->sources, &to->source_room, to->nsources + 1, sizeof *to->sources))
+        return no_memory(r);
+    to->sources[to->nsources++] = (fac_sound_source){ one->path, whole, from };
+    return FAC_OK;
+}
+
+static int64_t most_bytes(const fac_recordings *r) {
+    return r->opts->memory > 0 ? r->opts->memory : (int64_t)2 << 30;
+}
+
+/* What was read until now stays in its files as well. */
+static void give_up_memory(waves *to) {
+    fac_release(to->values);
+    to->values = NULL;
+    to->files = true;
+}
+
+static fac_status keep_samples(const fac_recordings *r, const reader *last, int64_t from,
+                               int64_t end, waves *to) {
+    const size_t n = (size_t)(end - from);
+    if ((int64_t)((to->size + n) * sizeof *to->values) > most_bytes(r)) give_up_memory(to);
+    if (!to->files) {
+        if (!fac_reserve(&to->values, &to->room, to->size + n, sizeof *to->values))
+            return no_memory(r);
+        memcpy(to->values + to->size, (const float *)fac_tensor_data(last->mono) + from,
+               n * sizeof *to->values);
+    }
+    to->size += n;
+    return FAC_OK;
+}
+
 static fac_status read_recording(const fac_recordings *r, const fac_recording *one, reader *last,
                                  waves *to) {
-    FAC_TRY(load(r, one, last));
-    const int64_t size = fac_tensor_type(last->mono).dims.d[0], from = samples_of(r, one->start);
+    FAC_TRY(load(r, one, to->files, last));
+    const int64_t size = last->size, from = samples_of(r, one->start);
     int64_t end = one->end > 0 ? samples_of(r, one->end) : size;
     if (end > size) end = size;
     if (!size) return fac_raise(r->err, FAC_E_FORMAT, "%s: a sound without samples", one->path);
     if (from >= end)
         return fac_raise(r->err, FAC_E_FORMAT, "%s: nothing from %g s on: it has %g s", one->path,
                          one->start, (double)size / r->opts->rate);
-    const size_t n = (size_t)(end - from);
-    if (!fac_reserve(&to->values, &to->room, to->size + n, sizeof *to->values)) return no_memory(r);
-    memcpy(to->values + to->size, (const float *)fac_tensor_data(last->mono) + from,
-           n * sizeof *to->values);
-    to->size += n;
-    return cut(r, one, end - from, to);
+    FAC_TRY(keep_samples(r, last, from, end, to));
+    FAC_TRY(cut(r, one, end - from, to));
+    return keep_source(r, one, size, from, to);
 }
 
 static fac_status take_names(const fac_recordings *r, fac_dataset *d) {
@@ -87,25 +123,39 @@ static fac_status take_names(const fac_recordings *r, fac_dataset *d) {
                                       r->classes.n);
 }
 
+static fac_status keep_files(const fac_recordings *r, const waves *w, fac_dataset *out) {
+    for (size_t i = 0; i < w->n; i++)
+        out->memory->cuts[i].begin = w->sources[out->memory->cuts[i].source].from;
+    out->values = NULL;
+    return fac_sound_bank_new(r->opts->rate, most_bytes(r), w->nsources, w->sources,
+                              &out->memory->bank, r->err);
+}
+
+static fac_status fill(const fac_recordings *r, const waves *w, fac_dataset *out) {
+    const fac_dims item = fac_shape(samples_of(r, r->opts->seconds));
+    const int64_t samples = w->files ? 0 : (int64_t)w->size;
+    FAC_TRY(fac_dataset_new_cuts(out, (int64_t)w->n, item, samples, r->from, r->err));
+    memcpy(out->memory->cuts, w->cuts, w->n * sizeof *w->cuts);
+    memcpy(out->memory->labels, w->labels, w->n * sizeof *w->labels);
+    out->zeros = r->opts->zeros;
+    if (w->files)
+        FAC_TRY(keep_files(r, w, out));
+    else
+        memcpy(out->memory->samples, w->values, w->size * sizeof *w->values);
+    return take_names(r, out);
+}
+
 fac_status fac_recordings_windows(const fac_recordings *r, bool test, fac_dataset *out) {
     waves w = { 0 };
     reader last = { 0 };
     fac_status status = FAC_OK;
     for (size_t i = 0; i < r->n && !status; i++)
         if (r->all[i].test == test) status = read_recording(r, &r->all[i], &last, &w);
-    if (!status)
-        status = fac_dataset_new_cuts(out, (int64_t)w.n, fac_shape(samples_of(r, r->opts->seconds)),
-                                      (int64_t)w.size, r->from, r->err);
-    if (!status) {
-        memcpy(out->memory->samples, w.values, w.size * sizeof *w.values);
-        memcpy(out->memory->cuts, w.cuts, w.n * sizeof *w.cuts);
-        memcpy(out->memory->labels, w.labels, w.n * sizeof *w.labels);
-        out->zeros = r->opts->zeros;
-        status = take_names(r, out);
-    }
+    if (!status) status = fill(r, &w, out);
     fac_tensor_free(last.mono);
     fac_release(w.values);
     fac_release(w.cuts);
     fac_release(w.labels);
+    fac_release(w.sources);
     return status;
 }

@@ -26,10 +26,10 @@ fac_value *fac_binarize_through(fac_value *x, fac_sign_path path) {
 /* The levels +-alpha of each filter are a basis of one number, so that kernels of bits know them.
  * */
 fac_value *fac_binarize_scaled(fac_value *w, fac_sign_path path) {
-    fac_dims after = { 0 }, row = fac_shape(1, w->type.dims.d[0]);
+    fac_dims axes = { 0 }, row = fac_shape(1, w->type.dims.d[0]);
     if (w->graph->error.status) return w->graph->poison;
-    for (int k = 1; k < w->type.dims.n; k++) after.d[after.n++] = k;
-    fac_value *alpha = fac_mean(fac_abs(w), after, true);
+    for (int k = 1; k < w->type.dims.n; k++) axes.d[axes.n++] = k;
+    fac_value *alpha = fac_mean(fac_abs(w), axes, true);
     fac_value *basis = fac_reshape_sizes(alpha, row);
     fac_value *signs = fac_surrogate(fac_binarize(w), path_of(w, path));
     return fac_surrogate(fac_quantize_basis(w, fac_stop(basis), NULL), fac_mul(alpha, signs));

@@ -167,8 +167,8 @@ static fac_status tell_pair(fac_teller *t, const fac_node *x, const fac_node *y)
     return status;
 }
 
-static fac_status tell_removed(fac_teller *t, int *next, int after) {
-    for (; *next < after; ++*next)
+static fac_status tell_removed(fac_teller *t, int *next, int end) {
+    for (; *next < end; ++*next)
         if (t->m.a.mate[*next] < 0) FAC_TRY(tell_alone(t, t->m.a.nodes[*next], false));
     return FAC_OK;
 }

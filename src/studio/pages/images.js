@@ -1,6 +1,6 @@
 // Images: LeNet learns digits, or clothes; draw one, look into the layers, see what counts and what goes wrong.
 import { Session, json_of, take_along } from "/page/link.js";
-import { el, card, button, slide, check, facts, number, percent, time } from "/page/form.js";
+import { el, card, button, choose, slide, check, facts, number, percent, time } from "/page/form.js";
 import { picture, plot, colour, legend } from "/page/draw.js";
 
 export const open = async main => {
@@ -57,10 +57,11 @@ class Images {
         this.setup = s;
         if (fresh) for (const k in this.history) this.history[k].length = 0;
         for (const k in this.controls) this.controls[k].set(s[k]);
-        this.controls.samples.input.max = s.all;
-        this.index.input.max = s.test - 1;
-        this.what.textContent = s.digits ? `MNIST: ${s.all} digits, and ${s.test} for testing`
-            : `Fashion-MNIST: ${s.all} pieces of clothing, and ${s.test} for testing. Digits come with facula studio --data DIR, a folder with MNIST's four files.`;
+        this.controls.samples.input.max = s.all || 60000;
+        this.index.input.max = Math.max(0, s.test - 1);
+        this.network.set(s.known ? "known" : "new");
+        this.what.textContent = s.lacks || (s.digits ? `MNIST: ${s.all} digits, and ${s.test} for testing`
+            : `Fashion-MNIST: ${s.all} pieces of clothing, and ${s.test} for testing. Digits come with facula studio --data DIR, a folder with MNIST's four files.`);
     }
     tell(s) {
         if (s.generation !== this.setup?.generation) return;
@@ -87,7 +88,7 @@ class Images {
             this.bars.children[i].classList.toggle("best", i === best);
             this.bars.children[i].querySelector("label").textContent = this.setup.classes[i];
         });
-        this.said.textContent = `It says: ${this.setup.classes[best]}` + (s.truth >= 0 ? `; it is: ${this.setup.classes[s.truth]}` : ", of what you drew");
+        this.said.textContent = `It says: ${this.setup.classes[best]}` + (s.truth >= 0 ? `; it is: ${this.setup.classes[s.truth]}` : s.drawn ? ", of what is drawn" : ", which knows digits alone");
         this.said.dataset.best = best;
         this.curve.redraw();
         this.rates.redraw();
@@ -148,13 +149,15 @@ class Images {
         c.epochs = slide("Epochs", { min: 1, max: 100, step: 1 }, 20, set("epochs"), { id: "epochs" });
         c.seed = slide("Seed", { min: 0, max: 100, step: 1 }, 0, set("seed"), { id: "seed" });
         this.index = slide("Test image", { min: 0, max: 9999, step: 1 }, 0, v => s.do("image", { index: v }), { id: "index", live: true });
-        this.main.append(el("h1", {}, "Images"), el("p", { className: "lead" }, "LeNet-5 learns from scratch. Look at a test image or draw one; see what the first layers answer to it, which pixels ",
+        this.network = choose("Network", [["known", "knows digits already"], ["new", "learns from scratch"]], "known",
+            v => s.do("reset", { known: v === "known" }), { id: "network" });
+        this.main.append(el("h1", {}, "Images"), el("p", { className: "lead" }, "LeNet-5, which knows digits, or learns from scratch: Play begins that. Look at a test image or draw one; see what the first layers answer to it, which pixels ",
             "count (the gradient of the largest logit by the image), and which of the first 500 test images it gets wrong. Computed by ", el("code", {}, "src/studio/images.c"),
             " on ", el("code", {}, "src/train/trainer.c"), "; a drawing becomes an image as MNIST's were made, ", el("code", {}, "src/studio/sketch.c"), "."),
         el("div", { className: "bar card", role: "toolbar", "aria-label": "training" }, this.play, button("Step", () => s.do("step", { n: 1 }), { id: "step" }),
             button("Reset", () => s.do("reset"), { id: "reset" }), this.progress, this.left),
         el("div", { className: "grid three" }, el("div", { className: "stack" }, card("Draw", this.pad, el("div", { className: "bar" }, button("Clear", () => { this.strokes = []; this.pad.redraw(); this.send(); }, { id: "clear" }))),
-            card("Training", this.what, ...Object.values(c))),
+            card("Training", this.network, this.what, ...Object.values(c))),
         el("div", { className: "stack" }, card("What it sees", this.index, el("div", { className: "looked" }, this.image, this.bars), this.said,
             check("show which pixels count", true, v => { this.salient = v; s.do("setup", {}); })), card("What the layers answer", this.maps)),
         el("div", { className: "stack" }, card("How it learns", this.facts, this.curve, this.rates, legend([["training", "accent"], ["test (first 500)", "b"]])),

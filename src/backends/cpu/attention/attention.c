@@ -32,9 +32,11 @@ enum { KEYS = 256, SHARES = 8 }; /* of a block; shares of the work for a thread 
 /* What stands before k or v, and where both are joined. */
 typedef struct join {
     bool wanted, needed;
-    fac_copy past, now;
     size_t at;
 } join;
+typedef struct copies {
+    fac_copy past, now;
+} copies;
 
 typedef struct plan {
     const fac_problem *problem;
@@ -46,6 +48,7 @@ typedef struct plan {
     double softcap;
     float factor; /* of what the masks are added to, in units of ln 2: of q, or after a softcap */
     size_t share, joined; /* floats of scratch of one thread; bytes of the joined k and v */
+    copies copy[];        /* of k, of v */
 } plan;
 
 /* ---- shapes ---- */
@@ -58,7 +61,7 @@ static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
     const int64_t wide = 2 * cpu->simd->lanes,
                   past = p->in[PAST_KEY].type.dtype ? p->in[PAST_KEY].type.dims.d[2] : 0;
     const fac_attention_shape *s = &a->shape;
-    a->problem = p, a->cpu = cpu;
+    a->cpu = cpu;
     if (!fac_attention_shape_of(p, cpu, &p->in[MASK], past, &a->shape)) return false;
     fac_attr_get_real(p->node, "softcap", &a->softcap);
     a->factor = (float)(1.44269504088896340736 * (a->softcap > 0 ? a->softcap : s->scale));
@@ -78,19 +81,21 @@ static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
 }
 
 /* Copies of the past and of what is new into the rows of one matrix for each head. */
-static void plan_join(const fac_attention_shape *a, const fac_problem *p, int i, join *j) {
+static void plan_join(const plan *s, const fac_problem *p, int i, copies *to) {
+    const fac_attention_shape *a = &s->shape;
     const int64_t heads = a->G, size = i ? a->E : a->D;
     const fac_dims all = fac_shape(a->B, heads, a->T, size),
                    now = fac_shape(a->B, heads, a->T - a->past, size);
     const fac_operand *o = &p->in[K + i], *before = &p->in[PAST_KEY + i];
-    fac_layout whole = j->wanted ? p->out[1 + i].layout : fac_layout_plain(&all), part = whole;
+    fac_layout whole = s->join[i].wanted ? p->out[1 + i].layout : fac_layout_plain(&all),
+               part = whole;
     const fac_attention_place from = fac_attention_place_of(o, heads);
     fac_layout lies = { .offset = o->layout.offset,
                         .stride = { from.batch, from.head, from.row, 1 } };
     part.offset += a->past * whole.stride[2];
-    fac_copy_plan(&j->now, &now, &lies, &part, sizeof(float));
+    fac_copy_plan(&to->now, &now, &lies, &part, sizeof(float));
     if (a->past)
-        fac_copy_plan(&j->past, &before->type.dims, &before->layout, &whole, sizeof(float));
+        fac_copy_plan(&to->past, &before->type.dims, &before->layout, &whole, sizeof(float));
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -120,18 +125,21 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     double pairs =
         (double)(s->B * s->H) * (double)s->Q * (double)s->T * (s->causal && s->Q == s->T ? 0.5 : 1);
     o->seconds = fac_cpu_seconds(cpu, pairs * (2 * (double)(s->D + s->E) + 12), 0.75, 0);
+    *FAC_DRAFT(o, plan) = a;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *a = fac_alloc(1, sizeof *a);
+    plan *a = fac_alloc(1, sizeof *a + 2 * sizeof *a->copy);
+    (void)d;
     if (!a) return fac_raise(err, FAC_E_NOMEM, "attention: no memory for a plan");
-    settle(a, p, fac_cpu_of(d));
+    *a = *(const plan *)p->draft;
+    a->problem = p;
     const fac_attention_shape *s = &a->shape;
     a->q = fac_attention_place_of(&p->in[Q], s->H), a->k = fac_attention_place_of(&p->in[K], s->G);
     a->v = fac_attention_place_of(&p->in[V], s->G), a->y = fac_attention_place_of(&p->out[0], s->H);
     for (int i = 0; i < 2; i++)
-        if (a->join[i].wanted || a->join[i].needed) plan_join(s, p, i, &a->join[i]);
+        if (a->join[i].wanted || a->join[i].needed) plan_join(a, p, i, &a->copy[i]);
     *out = a;
     return FAC_OK;
 }
@@ -331,8 +339,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         const join *t = &a->join[i];
         if (!t->wanted && !t->needed) continue;
         char *to = t->wanted ? fac_span_bytes(out[1 + i]) : fac_span_bytes(work) + t->at;
-        if (s->past) fac_copy_run(&t->past, cpu, fac_span_bytes(in[PAST_KEY + i]), to);
-        fac_copy_run(&t->now, cpu, fac_span_bytes(in[K + i]), to);
+        if (s->past) fac_copy_run(&a->copy[i].past, cpu, fac_span_bytes(in[PAST_KEY + i]), to);
+        fac_copy_run(&a->copy[i].now, cpu, fac_span_bytes(in[K + i]), to);
         if (!s->past) continue;
         const int64_t size = i ? s->E : s->D;
         from[i] = (const float *)to + (t->wanted ? p->out[1 + i].layout.offset : 0);

@@ -139,6 +139,14 @@ static void stage_pixel(const uint8_t *restrict from, int64_t n, uint8_t flip,
     for (int64_t c = 0; c < n && flip; c++) to[c] = from[c] ^ flip;
 }
 
+/* Few channels of planes; what is beyond them meets weights of 0. */
+static void stage_planes(const fac_byte_product *p, const uint8_t *x, int64_t n, uint8_t flip,
+                         uint8_t *to) {
+    const uint8_t *row[4];
+    for (int c = 0; c < 4; c++) row[c] = x + (c < p->C ? c * p->x.channel : 0);
+    fac_byte_interleave(row, 1, n, flip, to);
+}
+
 /* One row of the padded image. */
 static void stage_row(void *arg, int i, int thread) {
     const job *j = arg;
@@ -158,6 +166,10 @@ static void stage_row(void *arg, int i, int thread) {
     for (int64_t q = 0; q < columns && dense; q++)
         stage_pixel(x + q * p->x.column, side_by_side, flip, to + q * v.column);
     if (dense) return;
+    if (p->groups == 1 && p->channels == 4 && p->x.column == 1) {
+        stage_planes(p, x, columns, flip, to);
+        return;
+    }
     for (int64_t g = 0; g < p->groups; g++)
         for (int64_t c = 0; c < p->C; c++) {
             const uint8_t *a = x + g * p->x.group + c * p->x.channel;

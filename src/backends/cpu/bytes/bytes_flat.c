@@ -17,10 +17,17 @@ static bool is_byte(fac_dtype t) { return t == FAC_I8 || t == FAC_U8; }
 
 /* ---- qlinear_add, qlinear_mul ---- */
 
-enum { ITEM = 16 << 10 };
+enum { ITEM = 16 << 10, LEAST_ROW = 16 };
+
+/* A row of b serves `share` rows of a, then the next one does; the first one after the last. */
+typedef struct pair_rows {
+    int64_t length, share, rows; /* rows: of b */
+} pair_rows;
 typedef struct pair_plan {
     const fac_cpu *cpu;
     int64_t n, at[3]; /* elements; offsets of a, b, y */
+    pair_rows rows;
+    int64_t together; /* rows of an item */
     bool sign, mul, single;
 } pair_plan;
 typedef struct pair_job {
@@ -30,17 +37,49 @@ typedef struct pair_job {
     char *y;
 } pair_job;
 
+/* b is the last dims of y, as a bias of columns is. */
+static bool is_last_dims(const fac_dims *b, const fac_dims *y, pair_rows *to) {
+    int first = 0;
+    while (first < b->n && b->d[first] == 1) first++;
+    const int n = b->n - first;
+    if (!n || n > y->n) return false;
+    for (int k = 0; k < n; k++)
+        if (b->d[first + k] != y->d[y->n - n + k]) return false;
+    *to = (pair_rows){ fac_dims_count(b), 1, 1 };
+    return true;
+}
+
+/* b has a number for each channel of images, or of each image. */
+static bool is_channels(const fac_dims *b, const fac_dims *y, pair_rows *to) {
+    if (y->n != 4 || b->n != 4 || b->d[1] != y->d[1] || b->d[2] != 1 || b->d[3] != 1) return false;
+    *to = (pair_rows){ b->d[1], y->d[2] * y->d[3], b->d[0] };
+    return b->d[0] == 1 || b->d[0] == y->d[0];
+}
+
+/* How b goes with y, and how a must lie for that. */
+typedef enum order { NONE, ANY, PLAIN, CHANNELS_LAST } order;
+static order pair_order(const fac_problem *p, pair_rows *to) {
+    const fac_dims *b = &p->in[FAC_PAIR_B].type.dims, *y = &p->out[0].type.dims;
+    *to = (pair_rows){ fac_dims_count(y), 1, 1 };
+    if (fac_dims_equal(b, y) || fac_dims_count(b) == 1) return ANY;
+    order o = is_last_dims(b, y, to) ? PLAIN : NONE;
+    if (!o && is_channels(b, y, to)) o = CHANNELS_LAST;
+    return to->length >= LEAST_ROW ? o : NONE;
+}
+
 static bool pair_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_operand *a = &p->in[FAC_PAIR_A], *b = &p->in[FAC_PAIR_B], *y = &p->out[0];
+    pair_rows rows;
     if (p->node->body[0] || !is_byte(a->type.dtype) ||
         !fac_dims_equal(&a->type.dims, &y->type.dims))
         return false;
-    const bool single = fac_dims_count(&b->type.dims) == 1;
-    if (!single && !fac_dims_equal(&b->type.dims, &y->type.dims)) return false;
-    if (fac_dims_count(&y->type.dims) <= 0) return false;
-    if (!fac_byte_dense(&a->layout, &a->type.dims)) a->layout = fac_layout_plain(&a->type.dims);
+    const order lies = pair_order(p, &rows);
+    if (fac_dims_count(&y->type.dims) <= 0 || lies == NONE) return false;
+    if (lies == PLAIN || (lies == ANY && !fac_byte_dense(&a->layout, &a->type.dims)))
+        a->layout = fac_layout_plain(&a->type.dims);
+    if (lies == CHANNELS_LAST) a->layout = fac_layout_channels_last(&a->type.dims);
     a->layout.offset = 0;
-    if (!single)
+    if (fac_dims_equal(&b->type.dims, &y->type.dims))
         b->layout = a->layout;
     else
         b->layout = fac_layout_plain(&b->type.dims);
@@ -59,11 +98,14 @@ static fac_status pair_make(fac_device *d, const fac_problem *p, void **out, fac
                       .sign = p->in[FAC_PAIR_A].type.dtype == FAC_I8,
                       .mul = FAC_IS(p->node, qlinear_mul),
                       .single = fac_dims_count(&p->in[FAC_PAIR_B].type.dims) == 1 };
+    pair_order(p, &q->rows);
+    q->together = q->rows.length < ITEM ? ITEM / q->rows.length : 1;
     *out = q;
     return FAC_OK;
 }
 static void done(fac_device *d, void *plan) { (void)d, fac_release(plan); }
 
+/* Of operands that lie alike. */
 static void pair_item(void *arg, int i, int thread) {
     const pair_job *j = arg;
     const int64_t first = (int64_t)i * ITEM, left = j->p->n - first;
@@ -71,6 +113,28 @@ static void pair_item(void *arg, int i, int thread) {
     (void)thread;
     j->p->cpu->bytes->pair(j->numbers, n, j->a + first, j->b + (j->p->single ? 0 : first),
                            j->y + first);
+}
+
+static void pair_row_item(void *arg, int i, int thread) {
+    const pair_job *j = arg;
+    const pair_rows *r = &j->p->rows;
+    const int64_t all = j->p->n / r->length, first = i * j->p->together,
+                  last = first + j->p->together;
+    (void)thread;
+    for (int64_t k = first; k < last && k < all; k++)
+        j->p->cpu->bytes->pair(j->numbers, (size_t)r->length, j->a + k * r->length,
+                               j->b + k / r->share % r->rows * r->length, j->y + k * r->length);
+}
+
+static void pair_all(const pair_job *j) {
+    const pair_plan *p = j->p;
+    const fac_pool *pool = &p->cpu->pool;
+    const int64_t rows = p->n / p->rows.length;
+    if (rows == 1)
+        fac_parallel(pool, (int)((p->n + ITEM - 1) / ITEM), pair_item, (void *)(uintptr_t)j);
+    else
+        fac_parallel(pool, (int)((rows + p->together - 1) / p->together), pair_row_item,
+                     (void *)(uintptr_t)j);
 }
 
 static float f32_at(fac_span s) {
@@ -101,7 +165,7 @@ static fac_status pair_run(const void *plan, fac_device *d, const fac_span *in, 
     pair_job j = { p, &k, fac_span_bytes(in[FAC_PAIR_A]) + p->at[0],
                    fac_span_bytes(in[FAC_PAIR_B]) + p->at[1], fac_span_bytes(out[0]) + p->at[2] };
     (void)d, (void)work, (void)err;
-    fac_parallel(&p->cpu->pool, (int)((p->n + ITEM - 1) / ITEM), pair_item, &j);
+    pair_all(&j);
     return FAC_OK;
 }
 

@@ -14,6 +14,19 @@ static inline int64_t fac_byte_outputs(const fac_byte_product *p) {
     return p->groups * p->panels * width;
 }
 
+/* Bytes of four rows side by side. */
+static inline void fac_byte_interleave(const uint8_t *const row[4], int64_t step, int64_t n,
+                                       uint8_t flip, uint8_t *restrict to) {
+    const uint8_t *a = row[0], *b = row[1], *c = row[2], *d = row[3];
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t at = k * step;
+        to[4 * k] = a[at] ^ flip;
+        to[4 * k + 1] = b[at] ^ flip;
+        to[4 * k + 2] = c[at] ^ flip;
+        to[4 * k + 3] = d[at] ^ flip;
+    }
+}
+
 /* Bytes of an element of y. */
 static inline size_t fac_byte_size_of(const fac_byte_product *p) { return p->bytes ? 1 : 4; }
 

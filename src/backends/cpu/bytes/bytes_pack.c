@@ -72,18 +72,13 @@ static void interleave(const fac_byte_product *p, const void *w, int8_t *to) {
 
 /* ---- matrices ---- */
 
-/* n output channels of four terms: bytes of each side by side, and their sum. */
+/* n output channels of four terms, and their sums. */
 static void pack_quad(const uint8_t *const row[4], int64_t step, int64_t n, uint8_t flip,
                       uint8_t *restrict to, int32_t *restrict sum) {
-    const uint8_t *a = row[0], *b = row[1], *c = row[2], *d = row[3];
-    for (int64_t k = 0; k < n; k++, to += 4) {
-        const int64_t at = k * step;
-        to[0] = a[at] ^ flip;
-        to[1] = b[at] ^ flip;
-        to[2] = c[at] ^ flip;
-        to[3] = d[at] ^ flip;
-    }
-    to -= 4 * n;
+    if (step == 1)
+        fac_byte_interleave(row, 1, n, flip, to);
+    else
+        fac_byte_interleave(row, step, n, flip, to);
     for (int64_t k = 0; k < n; k++)
         sum[k] += (int8_t)to[4 * k] + (int8_t)to[4 * k + 1] + (int8_t)to[4 * k + 2] +
                   (int8_t)to[4 * k + 3];
@@ -97,10 +92,7 @@ static void pack_quads(const fac_byte_product *p, const uint8_t *w, int64_t n, u
     for (int64_t c = 0; c + 4 <= p->C; c += 4, panel += 4 * width) {
         const uint8_t *row[4];
         for (int k = 0; k < 4; k++) row[k] = w + (c + k) * p->w.c;
-        if (p->w.k == 1)
-            pack_quad(row, 1, n, flip, panel, sum);
-        else
-            pack_quad(row, p->w.k, n, flip, panel, sum);
+        pack_quad(row, p->w.k, n, flip, panel, sum);
     }
 }
 

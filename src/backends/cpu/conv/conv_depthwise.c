@@ -80,43 +80,49 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
+/* Small images are not cut: the halo rows would be read twice. */
+static int64_t bands_of(const fac_conv_geom *g, int threads) {
+    if (g->P < 14) return 1;
+    return g->P / 4 < 2 * threads ? g->P / 4 : 2 * threads;
+}
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const bool grouped = *(const bool *)p->solver->how;
     const fac_cpu *c = fac_cpu_of(d);
-    fac_conv_geom g;
-    fac_epilogue e;
-    if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2 || g.K != g.C || (g.groups != g.C) != grouped)
+    plan q = { .cpu = c };
+    const fac_conv_geom *g = &q.g;
+    if (!fac_cpu_conv(d, p, &q.g, &q.e) || g->rank != 2 || g->K != g->C ||
+        (g->groups != g->C) != grouped)
         return false;
-    int64_t group = g.C / g.groups;
-    if (group >= c->simd->lanes || c->simd->lanes % group) return false;
-    int64_t halo = fac_conv_halo(&g);
-    if (halo > FAC_HALO_MOST || g.N * g.C * g.P > INT_MAX) return false;
+    q.group = (int)(g->C / g->groups);
+    if (q.group >= c->simd->lanes || c->simd->lanes % q.group) return false;
+    int64_t halo = fac_conv_halo(g);
+    if (halo > FAC_HALO_MOST || g->N * g->C * g->P > INT_MAX) return false;
+    q.turned = fac_conv_turned(p);
+    q.biased = fac_conv_biased(p);
+    q.blocks = (g->C + c->simd->lanes - 1) / c->simd->lanes;
+    q.bands = bands_of(g, c->pool.threads);
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
-    if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
-    o->packed[1] = fac_conv_depthwise_bytes(&g, c->simd->lanes);
-    if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.C, c->simd->lanes);
-    double outputs = (double)g.N * (double)(g.C * g.P * g.Q);
-    double inputs = (double)g.N * (double)(g.C * g.H * g.W);
-    o->seconds =
-        fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S * group), 0.5, 4 * (outputs + inputs));
+    if (q.e.residual >= 0) fac_want_blocked(c, &p->in[q.e.residual], 0);
+    o->packed[1] = fac_conv_depthwise_bytes(g, c->simd->lanes);
+    if (q.biased) o->packed[2] = fac_bias_bytes(g->C, c->simd->lanes);
+    double outputs = (double)g->N * (double)(g->C * g->P * g->Q);
+    double inputs = (double)g->N * (double)(g->C * g->H * g->W);
+    o->seconds = fac_cpu_seconds(c, 2 * outputs * (double)(g->R * g->S * q.group), 0.5,
+                                 4 * (outputs + inputs));
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/depthwise: no memory for a plan");
-    q->cpu = fac_cpu_of(d);
-    fac_cpu_conv(d, p, &q->g, &q->e);
-    q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    *q = *(const plan *)p->draft;
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
-    q->group = (int)(q->g.C / q->g.groups);
-    q->blocks = (q->g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
-    /* small images are not cut: the halo rows would be read twice */
-    q->bands = q->g.P < 14                             ? 1
-               : q->g.P / 4 < 2 * q->cpu->pool.threads ? q->g.P / 4
-                                                       : 2 * q->cpu->pool.threads;
     *out = q;
     return FAC_OK;
 }

@@ -221,10 +221,13 @@ static void done(fac_device *d, void *plan_) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *c = fac_cpu_of(d);
-    fac_conv_geom g;
-    fac_epilogue e;
-    int lanes = c->simd->lanes;
-    if (!fac_cpu_conv_masked(d, p, &g, &e) || g.rank != 2) return false;
+    fac_direct_plan q = { .cpu = c };
+    if (!fac_cpu_conv_masked(d, p, &q.g, &q.e) || q.g.rank != 2) return false;
+    const fac_conv_geom g = q.g;
+    const fac_epilogue *e = &q.e;
+    const int lanes = c->simd->lanes;
+    q.turned = fac_conv_turned(p);
+    q.biased = fac_conv_biased(p);
     int64_t halo = fac_conv_halo(&g);
     size_t packed = fac_direct_packed(&g, c->simd);
     if (!packed || halo > FAC_HALO_MOST) return false;
@@ -232,26 +235,26 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         return false;
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
-    if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
-    if (e.mask >= 0) fac_want_blocked(c, &p->in[e.mask], 0);
+    if (e->residual >= 0) fac_want_blocked(c, &p->in[e->residual], 0);
+    if (e->mask >= 0) fac_want_blocked(c, &p->in[e->mask], 0);
     o->packed[1] = packed * sizeof(float);
-    if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.K, lanes);
+    if (q.biased) o->packed[2] = fac_bias_bytes(g.K, lanes);
     double macs = (double)packed * (double)(g.N * g.P * g.Q);
     if (g.groups == 1 && g.C < c->simd->lanes) macs *= fac_conv_short(&g);
     o->seconds = fac_cpu_seconds(
         c, 2 * macs, 0.8,
         4.0 * ((double)packed + (double)(g.N * (g.C * g.H * g.W + g.K * g.P * g.Q))));
     o->seconds += fac_conv_pack_seconds(c, p, (double)packed);
+    *FAC_DRAFT(o, fac_direct_plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_direct_plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for a plan");
-    q->cpu = fac_cpu_of(d);
-    fac_cpu_conv_masked(d, p, &q->g, &q->e);
-    q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    *q = *(const fac_direct_plan *)p->draft;
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
     fac_direct_schedule(q);

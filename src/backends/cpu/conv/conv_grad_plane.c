@@ -127,6 +127,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     double outputs = (double)(g.N * g.K) * (double)(g.P * g.Q);
     o->seconds = fac_cpu_seconds(fac_cpu_of(d), 2 * outputs * (double)(g.R * g.S),
                                  g.stride[2] == 1 ? 0.1 : 0.03, 12 * outputs);
+    *FAC_DRAFT(o, fac_conv_geom) = g;
     return true;
 }
 
@@ -134,7 +135,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/plane: no memory for a plan", p->node->op->name);
     q->cpu = fac_cpu_of(d);
-    fac_conv_grad_geometry(p->node, &q->g);
+    q->g = *(const fac_conv_geom *)p->draft;
     q->a = p->in[0].layout, q->b = p->in[1].layout, q->y = p->out[0].layout;
     *out = q;
     return FAC_OK;

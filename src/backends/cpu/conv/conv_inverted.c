@@ -222,16 +222,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.residual], 0);
     o->seconds = seconds_of(&q, channels);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    const bool channels = *(const bool *)p->solver->how;
     plan *q = fac_alloc(1, sizeof *q);
-    size_t work;
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "fused_conv: no memory for a plan");
-    q->cpu = fac_cpu_of(d);
-    read_body(p, q), (channels ? fac_inverted_channels_plan : fac_inverted_rows_plan)(q, &work);
+    *q = *(const plan *)p->draft;
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->residual >= 0) q->r = p->in[q->residual].layout;
     *out = q;

@@ -299,9 +299,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
     const size_t own = (size_t)fac_winograd_own_floats(&q) * sizeof(float);
-    const size_t after =
+    const size_t common =
         q.shared ? (size_t)fac_winograd_v_floats(&q) * sizeof(float) : threads * sizeof(int32_t);
-    if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, after, &o->work))
+    if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, common, &o->work))
         return false;
     /* larger ones, as stride 2 has with gaps between the points, would come from memory, 30 ns a
      * line; where values were written last they come from a cache */

@@ -59,6 +59,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!build(p, &g)) return false;
     o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
+    *FAC_DRAFT(o, plan) = g;
     return true;
 }
 
@@ -66,7 +67,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     plan *g = fac_alloc(1, sizeof *g);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "gather: no memory for a plan");
-    build(p, g);
+    *g = *(const plan *)p->draft;
     *out = g;
     return FAC_OK;
 }

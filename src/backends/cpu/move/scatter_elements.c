@@ -102,12 +102,13 @@ static bool build(const fac_problem *p, plan *g) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *c = fac_cpu_of(d);
-    plan g;
+    plan g = { .meet = NULL };
     if (!fac_elements_fit(p) || !build(p, &g)) return false;
     if (g.widened && !fac_size_mul((size_t)g.all, sizeof(float), &o->work)) return false;
     const double bytes = 2 * (double)fac_type_bytes(&p->in[0].type) +
                          (double)fac_type_bytes(&p->in[1].type) + 2.0 * (double)o->work;
     o->seconds = 1e-6 + bytes / c->bandwidth + 2e-9 * (double)g.e.count / c->pool.threads;
+    *FAC_DRAFT(o, plan) = g;
     return true;
 }
 
@@ -115,7 +116,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     plan *g = fac_alloc(1, sizeof *g);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "scatter_elements: no memory for a plan");
-    build(p, g);
+    *g = *(const plan *)p->draft;
     *out = g;
     return FAC_OK;
 }

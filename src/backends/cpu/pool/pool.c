@@ -82,12 +82,12 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked_out(c, &p->out[0]);
     o->seconds = fac_cpu_seconds(c, (double)outputs * (double)(h->kernel + w->kernel), 0.2,
                                  4 * (double)(inputs + outputs));
+    *FAC_DRAFT(o, fac_pool_geom) = g;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    fac_pool_geom g;
-    fac_pool_geometry(p->node, &g);
+    const fac_pool_geom g = *(const fac_pool_geom *)p->draft;
     plan *q = fac_alloc(1, sizeof *q + (size_t)g.window[2].out * sizeof *q->across);
     if (!q)
         return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);

@@ -110,6 +110,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_plain(&p->out[0]);
     o->seconds = fac_cpu_seconds(fac_cpu_of(d), outputs * (double)(h->kernel * w->kernel), 0.008,
                                  4 * (2 * inputs + outputs));
+    *FAC_DRAFT(o, fac_pool_geom) = g;
     return true;
 }
 
@@ -121,9 +122,8 @@ static void fill(const fac_window *w, taps *to) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    fac_pool_geom g;
+    const fac_pool_geom g = *(const fac_pool_geom *)p->draft;
     size_t bytes;
-    fac_pool_grad_geometry(p->node, &g);
     bool fits = fac_size_mul((size_t)(g.window[1].out + g.window[2].out), sizeof(taps), &bytes) &&
                 fac_size_add(bytes, sizeof(plan), &bytes);
     plan *q = fits ? fac_alloc(1, bytes) : NULL;

@@ -86,12 +86,12 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         (double)((g.C + c->simd->lanes - 1) / c->simd->lanes * c->simd->lanes) / (double)g.C;
     o->seconds = fac_cpu_seconds(c, lanes * (double)outputs * (double)(8 * h->kernel * w->kernel),
                                  0.3, 4 * lanes * (double)(2 * inputs + outputs));
+    *FAC_DRAFT(o, fac_pool_geom) = g;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    fac_pool_geom g;
-    fac_pool_grad_geometry(p->node, &g);
+    const fac_pool_geom g = *(const fac_pool_geom *)p->draft;
     plan *q = fac_alloc(1, sizeof *q + (size_t)g.window[2].out * sizeof *q->across);
     if (!q)
         return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);

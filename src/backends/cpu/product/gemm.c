@@ -227,8 +227,8 @@ static fac_tile_fill copy_tile(const fac_gemm_job *g, fac_gemm_matrix a, int64_t
 }
 
 /* What comes after panel p of the slab. */
-static arrival after(const fac_gemm_job *g, fac_gemm_block at, int64_t p, int64_t deepest,
-                     float *to) {
+static arrival arrival_after(const fac_gemm_job *g, fac_gemm_block at, int64_t p, int64_t deepest,
+                             float *to) {
     if (p + 1 < at.p1) return (arrival){ p + 1, at.k0, at.k1, to };
     return (arrival){ at.k1 < g->K ? at.p0 : -1, at.k1,
                       at.k1 + deepest < g->K ? at.k1 + deepest : g->K, to };
@@ -259,7 +259,7 @@ void fac_gemm_both(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, 
                           pieces = (at.t1 - at.t0 + some - 1) / some;
             const bool copies =
                 packs && !turns && alpha == 1 && some == 1 && depth == at.k1 - at.k0;
-            next = after(g, at, p, deepest, panels[!now]);
+            next = arrival_after(g, at, p, deepest, panels[!now]);
             const int64_t rows = fac_gemm_padded(s, (next.k1 - next.k + pieces - 1) / pieces);
             fac_gemm_block here = { at.t0, 0, 0, 0, at.k0, at.k1 };
             for (; here.t0 < at.t1; here.t0 = here.t1) {

@@ -191,15 +191,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const double rows = (double)m->batches * (double)m->M * (double)(m->K + m->N),
                  b = (double)m->b_count * (double)(m->K * m->N);
     o->seconds = fac_cpu_seconds(q.cpu, 2 * products, 0.7, 4 * (rows + b));
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q)
         return fac_raise(err, FAC_E_NOMEM, "%s/computed: no memory for a plan", p->node->op->name);
-    q->cpu = fac_cpu_of(d);
-    settle(q, p);
+    *q = *(const plan *)p->draft;
     q->a = p->in[0].layout, q->b = p->in[1].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;

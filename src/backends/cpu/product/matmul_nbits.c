@@ -3,7 +3,8 @@
  * They are read where they lie, most often in the mapped file.  Few rows of x meet codes of 4 bits
  * in registers (simd/nbits.c), so that a run takes as long as it takes to read them.  Else some
  * rows of weights at a time become f32 in the caches of a core, and meet x there (slab.h).  x stays
- * f32: nothing is rounded but sums. */
+ * f32, and nothing is rounded but sums; or, where the node allows it and the program does not want
+ * the highest precision, x is rounded to 8 bits in blocks (simd/nbits_rounded.c). */
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -13,12 +14,14 @@
 #include "base/memory.h"
 #include "facula/ops.h"
 #include "op_list.h"
+#include "ops/nbits.h"
 
-enum { X, Q, SCALE, ZERO, BIAS, INPUTS, LEAST_BLOCK = 16 };
+enum { X, Q, SCALE, ZERO, BIAS, INPUTS, LEAST_BLOCK = 16, ROUNDED_MOST = 128 };
 
 typedef struct plan {
     const fac_cpu *cpu;
     const fac_nbits_kernels *kernels;
+    const fac_nbits_rounded *rounded; /* NULL: x stays f32 */
     fac_nbits_weights w;
     fac_slab slab;
     fac_layout x, scale, bias, y;
@@ -33,6 +36,21 @@ static const fac_nbits_kernels *kernels_of(const fac_simd *s) {
 #endif
     (void)s;
     return &fac_nbits_base;
+}
+
+static const fac_nbits_rounded *rounded_of(const fac_simd *s) {
+    const fac_nbits_rounded *r = &fac_nbits_rounded_base;
+#if defined(__x86_64__)
+    if (s->isa == FAC_ISA_AVX512) r = &fac_nbits_rounded_avx512;
+    if (s->isa == FAC_ISA_AVX2) r = &fac_nbits_rounded_avx2;
+#endif
+    (void)s;
+    return r->row ? r : NULL;
+}
+
+/* Floats of a row of x as codes meet it. */
+static int64_t row_of(const plan *p) {
+    return p->rounded ? p->rounded->row(&p->w) : p->kernels->turned(&p->w);
 }
 
 static bool settle(plan *p, const fac_problem *q) {
@@ -54,7 +72,12 @@ static bool settle(plan *p, const fac_problem *q) {
     p->has_bias = q->in[BIAS].type.dtype != FAC_NONE;
     /* beyond that, a slab of floats is the faster one */
     p->few = o->bits == 4 && p->slab.M <= 2 * p->cpu->simd->lanes;
-    p->x_floats = p->few ? (size_t)(p->slab.M * p->kernels->turned(&p->w)) : 0;
+    const fac_nbits_attrs *a = q->node->attrs;
+    const bool may_round = a->accuracy == FAC_NBITS_INT8 && q->precision != FAC_PRECISION_HIGHEST;
+    if (may_round && o->bits == 4 && p->slab.M <= ROUNDED_MOST)
+        p->rounded = rounded_of(p->cpu->simd);
+    p->few |= p->rounded != NULL;
+    p->x_floats = p->few ? (size_t)(p->slab.M * row_of(p)) : 0;
     p->per_thread = p->few ? 0 : fac_slab_floats(&p->slab);
     return true;
 }
@@ -114,8 +137,23 @@ static void by_codes(void *arg, int64_t first, int64_t last, int thread) {
                                .y = j->y + first,
                                .y_row = j->p->slab.N };
     (void)thread;
-    j->p->kernels->run(&t);
+    if (j->p->rounded)
+        j->p->rounded->run(&t);
+    else
+        j->p->kernels->run(&t);
     add_bias(j, first, last - first);
+}
+
+static void turn_row(void *arg, int m, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    const float *x = j->x + m * p->slab.K;
+    float *to = j->turned + m * row_of(p);
+    (void)thread;
+    if (p->rounded)
+        p->rounded->round(&p->w, x, to);
+    else
+        p->kernels->turn(&p->w, x, to);
 }
 
 static void by_floats(void *arg, int i, int thread) {
@@ -156,8 +194,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
         fac_parallel(pool, (int)s->slabs, by_floats, &j);
         return FAC_OK;
     }
-    const int64_t row = p->kernels->turned(&p->w);
-    for (int64_t m = 0; m < s->M; m++) p->kernels->turn(&p->w, j.x + m * s->K, j.turned + m * row);
+    fac_parallel(pool, (int)s->M, turn_row, &j);
     const int64_t shares = s->N / 64 < 4 * pool->threads ? pool->threads : 4 * pool->threads;
     fac_parallel_ranges(pool, s->N, (int)shares, by_codes, &j);
     return FAC_OK;

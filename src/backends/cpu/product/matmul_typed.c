@@ -64,7 +64,6 @@ static void cut(plan *p) {
 static bool settle(plan *p, const fac_problem *problem) {
     fac_matmul_form *m = &p->m;
     const fac_simd *s = p->cpu->simd;
-    p->problem = problem;
     p->type = problem->in[0].type.dtype;
     const char kind = fac_dtype_get(p->type)->kind;
     p->own = (int64_t)fac_copy_size(p->type);
@@ -105,14 +104,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const double elements = (double)q.m.batches * (double)q.m.M * (double)(q.m.K + q.m.N);
     o->seconds = fac_cpu_seconds(q.cpu, 2 * products, 0.3,
                                  4.0 * (double)q.b_bytes + (double)q.own * elements);
+    *FAC_DRAFT(o, plan) = q;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
+    (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "typed: no memory for a plan");
-    q->cpu = fac_cpu_of(d);
-    settle(q, p);
+    *q = *(const plan *)p->draft;
+    q->problem = p;
     *out = q;
     return FAC_OK;
 }

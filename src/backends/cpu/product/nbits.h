@@ -44,8 +44,23 @@ typedef struct fac_nbits_kernels {
     void (*decode)(const fac_nbits_weights *w, int64_t n, float *to);
 } fac_nbits_kernels;
 
+/* The same of x rounded to 8 bits, in blocks as long as those of w (simd/nbits_rounded.c). */
+typedef struct fac_nbits_rounded {
+    int64_t (*row)(const fac_nbits_weights *w); /* floats of a row of x; NULL: there is none */
+    void (*round)(const fac_nbits_weights *w, const float *x, float *to);
+    void (*run)(const fac_nbits_rows *t);
+} fac_nbits_rounded;
+
+/* Adds to y what zero points other than 8 add: sums has those of the blocks of x, rows x_row apart.
+ */
+typedef void fac_nbits_shift(const fac_nbits_rows *t, const float *sums, int64_t x_row);
+
 extern const fac_nbits_kernels fac_nbits_base;
+extern const fac_nbits_rounded fac_nbits_rounded_base;
+extern fac_nbits_shift fac_nbits_shifts_base;
 #if defined(__x86_64__)
 extern const fac_nbits_kernels fac_nbits_avx2, fac_nbits_avx512;
+extern const fac_nbits_rounded fac_nbits_rounded_avx2, fac_nbits_rounded_avx512;
+extern fac_nbits_shift fac_nbits_shifts_avx2, fac_nbits_shifts_avx512;
 #endif
 #endif

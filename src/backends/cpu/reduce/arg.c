@@ -22,7 +22,7 @@ typedef struct plan {
 static bool build(const fac_problem *p, plan *a) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
-    *a = (plan){ .least = FAC_IS(p->node, arg_min), .problem = p };
+    *a = (plan){ .least = FAC_IS(p->node, arg_min) };
     a->last = fac_attr_flag(p->node, "select_last_index");
     if (!fac_attr_get_int(p->node, "axis", &axis)) return false;
     a->l = fac_lines_of(d, fac_axis(axis, d->n ? d->n : 1));
@@ -39,6 +39,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_plain(&p->in[0]);
     fac_want_plain(&p->out[0]);
     o->seconds = 1e-6 + 4 * (double)(a.l.outer * a.l.size * a.l.inner) / c->bandwidth;
+    *FAC_DRAFT(o, plan) = a;
     return true;
 }
 
@@ -46,7 +47,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     plan *a = fac_alloc(1, sizeof *a);
     if (!a) return fac_raise(err, FAC_E_NOMEM, "arg: no memory for a plan");
-    build(p, a);
+    *a = *(const plan *)p->draft;
+    a->problem = p;
     *out = a;
     return FAC_OK;
 }

@@ -60,8 +60,8 @@ static bool axes_of(const fac_problem *p, unsigned *mask) {
     if (!FAC_IS(p->node, sum_like)) return fac_reduce_axes(p->node, mask);
     const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
     *mask = 0;
-    for (int k = 0, after = x->n - y->n; k < x->n; k++)
-        if (k < after || (y->d[k - after] == 1 && x->d[k] != 1)) *mask |= 1u << k;
+    for (int k = 0, lead = x->n - y->n; k < x->n; k++)
+        if (k < lead || (y->d[k - lead] == 1 && x->d[k] != 1)) *mask |= 1u << k;
     return true;
 }
 

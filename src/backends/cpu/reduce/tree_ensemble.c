@@ -34,14 +34,13 @@ typedef struct plan {
 static void build(const fac_problem *p, plan *t) {
     const fac_tree_attrs *a = p->node->attrs;
     const fac_dims *x = &p->in[X].type.dims;
-    *t = (plan){ p,
-                 x->d[0],
-                 x->d[1],
-                 p->in[FEATURES].type.dims.d[0],
-                 p->in[ROOTS].type.dims.d[0],
-                 p->in[WEIGHTS].type.dims.d[0],
-                 a->targets,
-                 (fac_tree_aggregate)a->aggregate };
+    *t = (plan){ .rows = x->d[0],
+                 .columns = x->d[1],
+                 .nodes = p->in[FEATURES].type.dims.d[0],
+                 .trees = p->in[ROOTS].type.dims.d[0],
+                 .weights = p->in[WEIGHTS].type.dims.d[0],
+                 .targets = a->targets,
+                 .how = (fac_tree_aggregate)a->aggregate };
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -58,6 +57,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         return false;
     const double depth = t.trees ? log2((double)t.nodes / (double)t.trees + 1) : 0;
     o->seconds = 1e-6 + (double)(t.rows * t.trees) * depth * 2e-9 / fac_cpu_of(d)->pool.threads;
+    *FAC_DRAFT(o, plan) = t;
     return true;
 }
 
@@ -65,7 +65,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     plan *t = fac_alloc(1, sizeof *t);
     if (!t) return fac_raise(err, FAC_E_NOMEM, "tree_ensemble: no memory for a plan");
-    build(p, t);
+    *t = *(const plan *)p->draft;
+    t->problem = p;
     *out = t;
     return FAC_OK;
 }

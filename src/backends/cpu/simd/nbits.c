@@ -127,8 +127,7 @@ INLINE void tile(const int R, const int m, const fac_nbits_rows *t, int64_t n, c
     __m512 sum[TOGETHER];
     UNROLL for (int k = 0; k < R * m; k++) sum[k] = _mm512_setzero_ps();
     for (int64_t at = 0; at < words; at += 16) {
-        const __mmask16 there =
-            (__mmask16)(words - at < 16 ? (1u << (words - at)) - 1 : 0xffff);
+        const __mmask16 there = (__mmask16)(words - at < 16 ? (1u << (words - at)) - 1 : 0xffff);
         const float *vectors = x + at * 8;
         UNROLL for (int r = 0; r < R; r++) {
             const uint8_t *p = codes + r * row + at * 4;
@@ -139,8 +138,8 @@ INLINE void tile(const int R, const int m, const fac_nbits_rows *t, int64_t n, c
             UNROLL for (int j = 0; j < m; j++) part[j] = _mm512_setzero_ps();
             UNROLL for (int k = 0; k < 8; k++) {
                 const __m512 v = _mm512_permutexvar_ps(_mm512_srli_epi32(u, 4 * k), table);
-                UNROLL for (int j = 0; j < m; j++) part[j] = _mm512_fmadd_ps(
-                    v, _mm512_loadu_ps(vectors + j * x_row + 16 * k), part[j]);
+                UNROLL for (int j = 0; j < m; j++) part[j] =
+                    _mm512_fmadd_ps(v, _mm512_loadu_ps(vectors + j * x_row + 16 * k), part[j]);
             }
             UNROLL for (int j = 0; j < m; j++) sum[r * m + j] =
                 _mm512_fmadd_ps(part[j], s, sum[r * m + j]);
@@ -163,8 +162,7 @@ INLINE void tile(const int R, const int m, const fac_nbits_rows *t, int64_t n, c
     const ivec zero = ZERO - (ivec){ 0 };
     vec sum[TOGETHER];
     UNROLL for (int k = 0; k < R * m; k++) sum[k] = all(0);
-    for (int64_t b = 0; b < w->blocks; b++)
-        UNROLL for (int r = 0; r < R; r++) {
+    for (int64_t b = 0; b < w->blocks; b++) UNROLL for (int r = 0; r < R; r++) {
             const uint8_t *p = codes + r * row + b * w->block / 2;
             const float *vectors = x + b * w->block;
             vec part[TOGETHER];
@@ -198,11 +196,10 @@ INLINE void rows(const int m, const fac_nbits_rows *t, const float *x, float *y)
     for (; i < t->rows; i++) tile(1, m, t, t->first + i, x, y + i);
 }
 
-static void shifts(const fac_nbits_rows *t) {
-    const int64_t all = padded(t->w), x_row = turned(t->w);
+void FAC_SIMD(fac_nbits_shifts)(const fac_nbits_rows *t, const float *sums, int64_t x_row) {
     for (int64_t i = 0; i < t->rows; i++)
         for (int64_t j = 0; j < t->m; j++)
-            t->y[j * t->y_row + i] += shift(t->w, t->first + i, t->x + j * x_row + all);
+            t->y[j * t->y_row + i] += shift(t->w, t->first + i, sums + j * x_row);
 }
 
 static void run(const fac_nbits_rows *t) {
@@ -220,7 +217,7 @@ static void run(const fac_nbits_rows *t) {
         else
             rows(1, t, x, y);
     }
-    if (t->w->zero || t->w->zero_number) shifts(t);
+    if (t->w->zero || t->w->zero_number) FAC_SIMD(fac_nbits_shifts)(t, t->x + padded(t->w), x_row);
 }
 
 /* ---- as f32 ---- */

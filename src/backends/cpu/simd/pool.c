@@ -51,9 +51,10 @@ INLINE vec highest_inside(const column *c, int64_t i) {
 INLINE void small(const int S, const int stride, const fac_pool_row *t) {
     const float *x = t->x;
     const column c = { x, t->rows > 1 ? x + t->x_row : x, x + (t->rows - 1) * t->x_row, t->in };
-    const int64_t after = (t->in - S + t->pad) / stride + 1; /* outputs whose windows end inside */
+    /* outputs whose windows end inside */
+    const int64_t inside = (t->in - S + t->pad) / stride + 1;
     int64_t q = 0, begin = (t->pad + stride - 1) / stride;
-    const int64_t end = t->in + t->pad < S ? 0 : after < t->width ? after : t->width;
+    const int64_t end = t->in + t->pad < S ? 0 : inside < t->width ? inside : t->width;
     if (begin > t->width) begin = t->width;
     for (; q < t->width; q++) {
         if (q == begin && begin < end) {

@@ -86,6 +86,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->work = s.work * (size_t)c->pool.threads;
     o->own = s.work <= c->l2;
     o->seconds = fac_cpu_seconds(c, work, 0.2, 4 * lanes * (double)(2 * s.bins + s.step));
+    *FAC_DRAFT(o, plan) = s;
     return true;
 }
 
@@ -127,7 +128,8 @@ static void done(fac_device *d, void *arg) {
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *s = fac_alloc(1, sizeof *s);
     if (!s) return fac_raise(err, FAC_E_NOMEM, "stft/fft: no memory for a plan");
-    build(d, p, s);
+    *s = *(const plan *)p->draft;
+    s->y = p->out[0].layout;
     float *turns = fac_alloc((size_t)turns_of(&s->fft) + 1, sizeof *turns);
     s->fft.turns = turns;
     s->apart = fac_alloc((size_t)s->length + 4, sizeof *s->apart);

@@ -25,30 +25,27 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan, fac_error *err) {
-    fac_problem p = *given;
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    if (!read_problem(o, &p))
-        return fac_raise(err, FAC_E_INTERNAL, "code_limits: an offer that is none");
-    const fac_code_limits_attrs *a = p.node->attrs;
-    const fac_operand *basis = &p.in[INPUTS - 1];
+    const fac_code_limits_attrs *a = p->node->attrs;
+    const fac_operand *basis = &p->in[INPUTS - 1];
     const bool sign = basis->type.dtype == FAC_NONE;
     fac_text_print(&options, "-DT=float -DV=1 -DY_PLANES=%d",
                    sign ? 1 : (int)basis->type.dims.d[0]);
     if (sign) fac_text_add(&options, " -DY_SIGNS");
     if (a->relu) fac_text_add(&options, " -DRELU");
-    fac_cl_option_wide(&p, &options);
+    fac_cl_option_wide(p, &options);
     const fac_status status =
         fac_cl_call_new(o, plan, fac_kernel_code_limits, &options, "limits", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
-    for (int i = 0; i < INPUTS; i++) fac_cl_call_in(c, &p, i);
-    fac_cl_call_out(c, &p, 0);
-    const int64_t K = p.in[0].type.dims.d[1];
+    for (int i = 0; i < INPUTS; i++) fac_cl_call_in(c, p, i);
+    fac_cl_call_out(c, p, 0);
+    const int64_t K = p->in[0].type.dims.d[1];
     fac_cl_call_number(c, K);
     fac_cl_call_number(c, a->reach);
-    for (int i = 1; i < INPUTS - 1; i++) fac_cl_call_number(c, p.in[i].type.dtype != FAC_NONE);
+    for (int i = 1; i < INPUTS - 1; i++) fac_cl_call_number(c, p->in[i].type.dtype != FAC_NONE);
     fac_cl_call_items(c, (size_t)K, GROUP);
     return FAC_OK;
 }

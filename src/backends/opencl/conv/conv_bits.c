@@ -63,6 +63,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
                             (double)(s.g.R * s.g.S * s.of_weights * s.planes);
     offer->work = s.w_bytes + s.x_bytes;
     offer->seconds = fac_cl_price(o, p, 3) + 2 * products / (4 * fac_cl_flops(o));
+    *FAC_DRAFT(offer, counting) = s;
     return true;
 }
 
@@ -132,21 +133,18 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     return FAC_OK;
 }
 
-static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan, fac_error *err) {
-    fac_problem p = *given;
-    counting s;
-    if (!read_problem(o, &p, &s))
-        return fac_raise(err, FAC_E_INTERNAL, "conv2d_basis: an offer that is none");
-    const fac_conv_geom *g = &s.g;
-    const int64_t weights = s.of_weights * g->K * g->R * g->S * s.words;
-    const int64_t pixels = g->N * g->H * g->W * g->groups * s.words;
-    const int64_t parts = g->groups * ((s.K + EACH - 1) / EACH);
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    const counting *s = p->draft;
+    const fac_conv_geom *g = &s->g;
+    const int64_t weights = s->of_weights * g->K * g->R * g->S * s->words;
+    const int64_t pixels = g->N * g->H * g->W * g->groups * s->words;
+    const int64_t parts = g->groups * ((s->K + EACH - 1) / EACH);
     const int64_t places = g->N * g->P * g->Q;
     const int64_t bytes = (g->K + WORD - 1) / WORD * (int64_t)sizeof(uint32_t);
-    FAC_TRY(add_call(o, &p, plan, &s, "weights", weights, err));
-    if (!s.x_codes) FAC_TRY(add_call(o, &p, plan, &s, "pixels", pixels, err));
-    if (!s.codes) return add_call(o, &p, plan, &s, "count", places * parts, err);
-    return add_call(o, &p, plan, &s, "codes", places * bytes, err);
+    FAC_TRY(add_call(o, p, plan, s, "weights", weights, err));
+    if (!s->x_codes) FAC_TRY(add_call(o, p, plan, s, "pixels", pixels, err));
+    if (!s->codes) return add_call(o, p, plan, s, "count", places * parts, err);
+    return add_call(o, p, plan, s, "codes", places * bytes, err);
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {

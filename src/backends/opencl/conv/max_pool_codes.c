@@ -22,21 +22,19 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_pool_geom g;
     if (p->node->body[0] || !read_problem(o, p, &g)) return false;
     offer->seconds = fac_cl_price(o, p, 1);
+    *FAC_DRAFT(offer, fac_pool_geom) = g;
     return true;
 }
 
-static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan, fac_error *err) {
-    fac_problem p = *given;
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    fac_pool_geom g;
-    if (!read_problem(o, &p, &g))
-        return fac_raise(err, FAC_E_INTERNAL, "max_pool_codes: an offer that is none");
-    const fac_window *h = &g.window[1], *w = &g.window[2];
-    const fac_dims *y = &p.out[0].type.dims;
+    const fac_pool_geom *g = p->draft;
+    const fac_window *h = &g->window[1], *w = &g->window[2];
+    const fac_dims *y = &p->out[0].type.dims;
     fac_text_print(&options, "-DT=float -DV=1 -DPLANES=%d", (int)y->d[0]);
-    if (p.in[1].type.dtype == FAC_NONE) fac_text_add(&options, " -DSIGNS");
-    fac_cl_option_wide(&p, &options);
+    if (p->in[1].type.dtype == FAC_NONE) fac_text_add(&options, " -DSIGNS");
+    fac_cl_option_wide(p, &options);
     const fac_status status =
         fac_cl_call_new(o, plan, fac_kernel_max_pool_codes, &options, "pool", &c, err);
     fac_text_free(&options);
@@ -45,9 +43,9 @@ static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan
     const int64_t numbers[] = { units,     y->d[1],     h->in,       w->in,     h->out,
                                 w->out,    y->d[4],     h->kernel,   w->kernel, h->stride,
                                 w->stride, h->dilation, w->dilation, h->pad,    w->pad };
-    fac_cl_call_in(c, &p, 0);
-    fac_cl_call_in(c, &p, 1);
-    fac_cl_call_out(c, &p, 0);
+    fac_cl_call_in(c, p, 0);
+    fac_cl_call_in(c, p, 1);
+    fac_cl_call_out(c, p, 0);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
     fac_cl_call_items(c, (size_t)units, GROUP);
     return FAC_OK;

@@ -46,7 +46,7 @@ static void forget_unused(fac_opencl *o, int most) {
 
 static void append(fac_cl_builds *q, fac_cl_build *b) {
     if (q->last)
-        q->last->after = b;
+        q->last->next_waiting = b;
     else
         q->first = b;
     q->last = b;
@@ -55,13 +55,13 @@ static void append(fac_cl_builds *q, fac_cl_build *b) {
 
 static void unqueue(fac_cl_builds *q, fac_cl_build *b) {
     fac_cl_build *before = NULL;
-    for (fac_cl_build *x = q->first; x != b; x = x->after) before = x;
+    for (fac_cl_build *x = q->first; x != b; x = x->next_waiting) before = x;
     if (before)
-        before->after = b->after;
+        before->next_waiting = b->next_waiting;
     else
-        q->first = b->after;
+        q->first = b->next_waiting;
     if (q->last == b) q->last = before;
-    b->after = NULL;
+    b->next_waiting = NULL;
     q->waiting--;
 }
 

@@ -23,7 +23,7 @@ typedef struct fac_cl_build {
     fac_cl_build_state state;
     bool told; /* the error, by fac_cl_builds_settle */
     int users;
-    struct fac_cl_build *next, *after; /* of all; of those that wait */
+    struct fac_cl_build *next, *next_waiting; /* of all; of those that wait */
 } fac_cl_build;
 
 typedef struct fac_cl_builds {

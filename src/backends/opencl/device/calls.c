@@ -188,6 +188,7 @@ static void add_operand(fac_cl_call *c, fac_cl_origin origin, int index, const f
 void fac_cl_call_in(fac_cl_call *c, const fac_problem *p, int i) {
     add_operand(c, FAC_CL_IN, i, &p->in[i]);
 }
+void fac_cl_call_bytes(fac_cl_call *c, int i) { add_buffer(c, FAC_CL_IN, i, 1, 0); }
 void fac_cl_call_out(fac_cl_call *c, const fac_problem *p, int k) {
     add_operand(c, FAC_CL_OUT, k, &p->out[k]);
 }

@@ -91,6 +91,7 @@ fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *te
                             fac_error *err);
 void fac_cl_call_items(fac_cl_call *c, size_t items, size_t group);
 void fac_cl_call_in(fac_cl_call *c, const fac_problem *p, int i); /* an absent one, too */
+void fac_cl_call_bytes(fac_cl_call *c, int i); /* input i, plain, its place in bytes */
 void fac_cl_call_out(fac_cl_call *c, const fac_problem *p, int k);
 void fac_cl_call_work(fac_cl_call *c, size_t bytes_before, size_t size);
 void fac_cl_call_table(fac_cl_call *c, size_t size);

@@ -63,9 +63,10 @@ static int64_t source(const fac_problem *p, int a, int64_t i) {
         if (k < 0) return i;
         const fac_slice_range r = fac_slice_range_of(size_at(p, a), entry(p, 1, k, 0),
                                                      entry(p, 2, k, 0), entry(p, 4, k, 1));
-        const int64_t after = i - r.first;
-        return after % r.step || after / r.step < 0 || after / r.step >= r.count ? NOWHERE
-                                                                                 : after / r.step;
+        const int64_t offset = i - r.first;
+        return offset % r.step || offset / r.step < 0 || offset / r.step >= r.count
+                   ? NOWHERE
+                   : offset / r.step;
     }
     return i;
 }

@@ -88,6 +88,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
         return false;
     offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
     offer->seconds = seconds_of(o, p, &s);
+    *FAC_DRAFT(offer, shape) = s;
     return true;
 }
 
@@ -337,13 +338,12 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    shape s;
-    fac_cl_norm_of(o, p, &s);
-    if (!s.channels) return FAC_OK;
-    if (!s.given && !s.straight && s.count) FAC_TRY(add_moments(o, p, plan, &s, err));
-    if (!s.settles && !s.straight && (s.given || s.count || p->nout > 1))
-        FAC_TRY(add_settle(o, p, plan, &s, err));
-    return s.count ? add_apply(o, p, plan, &s, err) : FAC_OK;
+    const shape *s = p->draft;
+    if (!s->channels) return FAC_OK;
+    if (!s->given && !s->straight && s->count) FAC_TRY(add_moments(o, p, plan, s, err));
+    if (!s->settles && !s->straight && (s->given || s->count || p->nout > 1))
+        FAC_TRY(add_settle(o, p, plan, s, err));
+    return s->count ? add_apply(o, p, plan, s, err) : FAC_OK;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {

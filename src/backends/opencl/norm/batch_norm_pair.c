@@ -48,6 +48,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!simple_body(o, p) || !fac_cl_dense_of(o, p, &s)) return false;
     if (has_bits(p) && s.near % FAC_BITS) return false; /* an item writes whole bytes */
     offer->seconds = fac_cl_dense_seconds(o, p, 1);
+    *FAC_DRAFT(offer, fac_cl_dense) = s;
     return true;
 }
 
@@ -115,21 +116,18 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_dense
     }
 }
 
-static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan, fac_error *err) {
-    fac_problem p = *given;
-    fac_cl_dense s;
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    const fac_cl_dense *s = p->draft;
     fac_cl_call *c = NULL;
     fac_text options = { 0 }, source = { 0 };
-    if (!fac_cl_dense_of(o, &p, &s))
-        return fac_raise(err, FAC_E_INTERNAL, "batch_norm_pair: an offer that is none");
-    const int pixels = s.near > LONG_ACCESS ? SHORT_PIXELS : PIXELS;
-    const int64_t side = GROUP / s.across > 1 ? GROUP / s.across : 1, block = pixels * side;
-    const int64_t units = (s.pixels + block - 1) / block * side * s.across;
-    fac_cl_dense_options(&p, &s, &options);
-    const bool finish = p.node->body[0] || is_relu(&p);
-    fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, is_grad(&p) ? " -DGRAD" : "",
-                   finish ? " -DFINISH" : "", has_bits(&p) ? " -DBITS" : "");
-    fac_status status = finish ? body_text(o, &p, &source, err) : FAC_OK;
+    const int pixels = s->near > LONG_ACCESS ? SHORT_PIXELS : PIXELS;
+    const int64_t side = GROUP / s->across > 1 ? GROUP / s->across : 1, block = pixels * side;
+    const int64_t units = (s->pixels + block - 1) / block * side * s->across;
+    fac_cl_dense_options(p, s, &options);
+    const bool finish = p->node->body[0] || is_relu(p);
+    fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, is_grad(p) ? " -DGRAD" : "",
+                   finish ? " -DFINISH" : "", has_bits(p) ? " -DBITS" : "");
+    fac_status status = finish ? body_text(o, p, &source, err) : FAC_OK;
     fac_text_add(&source, fac_kernel_batch_norm_pair);
     options.failed |= source.failed;
     if (!status)
@@ -137,8 +135,8 @@ static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan
     fac_text_free(&options);
     fac_text_free(&source);
     FAC_TRY(status);
-    add_buffers(c, &p);
-    add_numbers(c, &p, &s, units, side);
+    add_buffers(c, p);
+    add_numbers(c, p, s, units, side);
     fac_cl_call_items(c, (size_t)units, GROUP);
     return FAC_OK;
 }

@@ -53,10 +53,11 @@ static bool shape_of(fac_opencl *o, fac_problem *p, shape *s) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
-    shape s;
+    shape s = { .beside = 0 };
     if (!FAC_IS(p->node, batch_norm_sums) || p->node->body[0] || !shape_of(o, p, &s)) return false;
     offer->work = (size_t)(s.parts * 2 * s.image.channels) * s.item;
     offer->seconds = fac_cl_dense_seconds(o, p, s.settles ? 1 : 2);
+    *FAC_DRAFT(offer, shape) = s;
     return true;
 }
 
@@ -96,14 +97,11 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     return FAC_OK;
 }
 
-static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan, fac_error *err) {
-    fac_problem p = *given;
-    shape s;
-    if (!shape_of(o, &p, &s))
-        return fac_raise(err, FAC_E_INTERNAL, "batch_norm_sums: an offer that is none");
-    if (s.settles) FAC_TRY(fac_cl_plan_counters(o, plan, (size_t)s.lines, err));
-    FAC_TRY(add_call(o, &p, plan, &s, false, err));
-    return s.settles ? FAC_OK : add_call(o, &p, plan, &s, true, err);
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    const shape *s = p->draft;
+    if (s->settles) FAC_TRY(fac_cl_plan_counters(o, plan, (size_t)s->lines, err));
+    FAC_TRY(add_call(o, p, plan, s, false, err));
+    return s->settles ? FAC_OK : add_call(o, p, plan, s, true, err);
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {

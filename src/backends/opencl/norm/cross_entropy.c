@@ -43,10 +43,10 @@ static int totals_of(const fac_problem *p) {
 static bool lines_of(const fac_opencl *o, const fac_problem *p, bool grad, lines *l) {
     const fac_dims *d = &p->in[0].type.dims;
     const int axis = d->n > 1;
-    int64_t after = 1;
-    for (int k = axis + 1; k < d->n; k++) after *= d->d[k];
+    int64_t inner = 1;
+    for (int k = axis + 1; k < d->n; k++) inner *= d->d[k];
     *l = (lines){ .count = axis ? d->d[0] : 1, .size = d->d[axis] };
-    if (after != 1 || l->size < 2 || !l->count) return false;
+    if (inner != 1 || l->size < 2 || !l->count) return false;
     l->f.near = fac_cl_near(o, (const fac_operand *const[]){ &p->in[0], &p->out[0] }, grad ? 2 : 1);
     fac_cl_axes_put(&l->f.kept, l->count, l->size, l->size);
     fac_cl_axes_put(&l->f.reduced, l->size, 1, 0);

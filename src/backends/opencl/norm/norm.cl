@@ -106,13 +106,13 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
         group += (pos)get_num_groups(0);
         more = group * C < (pos)s.units;
         const pos next = min(group * C + MY_LINE, (pos)s.units - 1), which = WHICH(unit);
-        global const MEMORY(X) *after = x + (more ? next : unit) * size;
+        global const MEMORY(X) *next_line = x + (more ? next : unit) * size;
 #ifdef AROUND
         TV few = (TV)(T)0;
 #pragma unroll
         for (int k = 0; k < SAMPLED; k++) few += SEEN(X, samples[k]);
         const T around = FOLD_LANES(PLUS, few) / (T)(SAMPLED * V);
-        ASK_SAMPLES(after)
+        ASK_SAMPLES(next_line)
 #else
         const T around = 0;
 #endif
@@ -121,7 +121,7 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
             const TV v = SEEN(X, came[k]), d = IN_LINE((MY_PART + k * G) * V) ? v - around : (TV)(T)0;
             sum += d, E(k) = v;
             squares += d * d;
-            came[k] = COME(X, after, PLACE(k));
+            came[k] = COME(X, next_line, PLACE(k));
         }
 #ifdef AROUND
         const two all = fold_two(two_tree, (two)(FOLD_LANES(PLUS, sum), FOLD_LANES(PLUS, squares))) / (T)s.size;

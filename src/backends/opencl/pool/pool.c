@@ -29,6 +29,11 @@ typedef struct pooling {
     int64_t in_count, out_count;
 } pooling;
 
+static void find_operands(const fac_problem *p, pooling *s) {
+    s->in = s->grad ? &p->out[0] : &p->in[0];
+    s->out = s->grad ? &p->in[1] : &p->out[0];
+}
+
 static bool pooling_of(const fac_problem *p, pooling *s) {
     *s = (pooling){ .average = fac_op_averages(p->node->op),
                     .positive = p->node->op == &fac_op_max_pool2d_relu_grad };
@@ -36,8 +41,7 @@ static bool pooling_of(const fac_problem *p, pooling *s) {
         s->grad = true;
     else if (!fac_pool_geometry(p->node, &s->g))
         return false;
-    s->in = s->grad ? &p->out[0] : &p->in[0];
-    s->out = s->grad ? &p->in[1] : &p->out[0];
+    find_operands(p, s);
     s->index = !s->grad && p->nout > 1 && p->out[1].type.dtype != FAC_NONE;
     s->last = fac_cl_channels_last(s->in) &&
               (s->out->type.dtype == FAC_NONE || fac_cl_channels_last(s->out));
@@ -67,6 +71,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     pooling_of(p, &s);
     offer->work = s.grad && !s.average ? (size_t)s.out_count * place_bytes(&s) : 0;
     offer->seconds = fac_cl_price(o, p, offer->work ? 2 : 1);
+    *FAC_DRAFT(offer, pooling) = s;
     return true;
 }
 
@@ -168,8 +173,8 @@ static fac_status add_backward(fac_opencl *o, const fac_problem *p, fac_cl_plan 
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    pooling s;
-    pooling_of(p, &s);
+    pooling s = *(const pooling *)p->draft;
+    find_operands(p, &s);
     if (!s.in_count && s.grad) return FAC_OK;
     if (!s.out_count && !s.grad) return FAC_OK;
     return s.grad ? add_backward(o, p, plan, &s, err) : add_forward(o, p, plan, &s, err);

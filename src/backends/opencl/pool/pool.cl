@@ -139,8 +139,8 @@ kernel void pool(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
 #ifdef SPREAD
 /* Outputs whose windows hold place i of a dim: first..last. */
 static inline void windows(const window *w, pos out, pos i, pos *first, pos *last) {
-    const pos reach = i + (pos)w->pad, after = reach - ((pos)w->kernel_ - 1) * (pos)w->dilation, stride = (pos)w->stride;
-    *first = after > 0 ? (after + stride - 1) / stride : 0;
+    const pos reach = i + (pos)w->pad, low = reach - ((pos)w->kernel_ - 1) * (pos)w->dilation, stride = (pos)w->stride;
+    *first = low > 0 ? (low + stride - 1) / stride : 0;
     *last = min(reach / stride, out - 1);
 }
 

@@ -24,10 +24,10 @@ enum { FRONT = (PAD_S + V - 1) / V * V };
 
 /* Taps of a window that begins at `first` that lie inside, and how many a mean divides by. */
 static inline void taps(pos first, pos count, pos dilation, pos size, pos include, pos end, pos *from, pos *to, pos *n) {
-    const pos after = size + end;
+    const pos padded = size + end;
     *from = first < 0 ? (dilation - 1 - first) / dilation : 0;
     *to = size > first ? min(count, (size - 1 - first) / dilation + 1) : 0;
-    *n = include ? (after > first ? min(count, (after - 1 - first) / dilation + 1) : 0) : max(*to - *from, (pos)0);
+    *n = include ? (padded > first ? min(count, (padded - 1 - first) / dilation + 1) : 0) : max(*to - *from, (pos)0);
 }
 
 /* V neighbours of the result. */

@@ -18,7 +18,7 @@ enum { PRODUCTS = sizeof products / sizeof *products };
 typedef struct plan {
     const fac_solver *solver; /* of the product */
     void *product, *rest;     /* its plan; a plan of the elementwise solver */
-    size_t after;             /* bytes of the product, in front of its solver's scratch */
+    size_t product_bytes;     /* in front of its solver's scratch */
     int nin;
 } plan;
 
@@ -108,7 +108,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
         return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     }
     q->nin = p->nin;
-    q->after = product_bytes(&h);
+    q->product_bytes = product_bytes(&h);
     q->solver = solver_of(d, &h, &product);
     fac_status status =
         q->solver ? fac_solver_make(q->solver, d, &h.product, &product, &q->product, err)
@@ -130,8 +130,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     fac_span all[OPERANDS];
     for (int i = 0; i < q->nin; i++) all[i] = in[i];
     all[q->nin] = work;
-    FAC_TRY(q->solver->run(q->product, d, in, &work, (fac_span){ work.memory, work.at + q->after },
-                           err));
+    FAC_TRY(q->solver->run(q->product, d, in, &work,
+                           (fac_span){ work.memory, work.at + q->product_bytes }, err));
     return fac_cl_elementwise.run(q->rest, d, all, out, (fac_span){ NULL, 0 }, err);
 }
 

@@ -37,8 +37,8 @@ static bool axes_of(const fac_problem *p, unsigned *mask) {
     if (!FAC_IS(p->node, sum_like)) return fac_reduce_axes(p->node, mask);
     const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
     *mask = 0;
-    for (int k = 0, after = x->n - y->n; k < x->n; k++)
-        if (k < after || (y->d[k - after] == 1 && x->d[k] != 1)) *mask |= 1u << k;
+    for (int k = 0, lead = x->n - y->n; k < x->n; k++)
+        if (k < lead || (y->d[k - lead] == 1 && x->d[k] != 1)) *mask |= 1u << k;
     return true;
 }
 
@@ -71,6 +71,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!fold_of(p->node) || !fac_cl_settle(o, p) || !fold_problem(o, p, &f)) return false;
     offer->work = f.parts > 1 ? (size_t)(f.lines * f.parts) * sizeof(int64_t) : 0;
     offer->seconds = fac_cl_price(o, p, f.parts > 1 ? 2 : 1);
+    *FAC_DRAFT(offer, fac_cl_fold) = f;
     return true;
 }
 
@@ -167,9 +168,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const bool mean = FAC_IS(p->node, mean);
     const char *x = fac_cl_tag(t), *y = fac_cl_tag(p->out[0].type.dtype),
                *between = fac_cl_tag(fac_cl_folding(t));
-    fac_cl_fold f, first, rest;
+    const fac_cl_fold f = *(const fac_cl_fold *)p->draft;
+    fac_cl_fold first, rest;
     fac_cl_call *c = NULL;
-    fold_problem(o, p, &f);
     if (!f.lines) return FAC_OK;
     const int64_t count = f.count;
     if (f.parts == 1) {
