@@ -92,8 +92,11 @@ def points(b, studio):
     moved = move_all(b)
     assert moved > 14, moved
     b.js("document.querySelector('[data-set=circle]').click()")
+    late(b, "tanh")             # a change that would arrive after the one made after it
     b.js(f"({change})('#activation', 'tanh')")
     b.js("document.querySelector('#more').click()")
+    b.wait("window.late")
+    time.sleep(.5)
     b.wait("document.querySelectorAll('#editor .layer').length === 3")
     b.js("document.querySelector('#export').open = false")
     time.sleep(.1)
@@ -101,6 +104,15 @@ def points(b, studio):
     b.wait("document.querySelector('#command').textContent.includes('mlp:16,16,16,tanh')")
     b.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
     assert b.js("document.activeElement !== document.body"), "the keyboard gets nowhere"
+
+
+def late(b, word):
+    """The next request that has this word leaves the browser half a second later; then window.late is true."""
+    b.js(f"""(() => {{ const fetch = window.fetch; window.late = false; window.fetch = async (path, how) => {{
+        if (!how?.body?.includes?.({word!r})) return fetch(path, how);
+        window.fetch = fetch;
+        await new Promise(r => setTimeout(r, 500));
+        try {{ return await fetch(path, how); }} finally {{ window.late = true; }} }} }})()""")
 
 
 def drawn(selector, colours):

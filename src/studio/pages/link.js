@@ -63,7 +63,7 @@ export class Session {
     static async open(page, how, see, lost) {
         const s = new Session();
         const { id } = await post("/api/open", { page, ...how });
-        Object.assign(s, { id, frames: 0, open: true, lost, asked: new Set() });
+        Object.assign(s, { id, frames: 0, open: true, lost, asked: new Set(), last: Promise.resolve() });
         s.follow(see);
         addEventListener("pagehide", s.leave = () => s.end());
         return s;
@@ -96,9 +96,16 @@ export class Session {
         try { return await question; }
         finally { this.asked.delete(question); }
     }
+    // What changes the session goes out one after another: a browser sends on several connections, on which
+    // the second of two clicks may arrive first.
+    async after(change) {
+        const before = this.last, mine = this.ask(before.then(change));
+        this.last = mine.catch(() => {});
+        return mine;
+    }
     async do(what, more) {
         if (!this.open) return null;
-        try { return await this.ask(post("/api/do/" + this.id, { do: what, ...more })); }
+        try { return await this.after(() => post("/api/do/" + this.id, { do: what, ...more })); }
         catch (e) { complain(e.message); return null; }
     }
     async file(name) {
@@ -110,7 +117,7 @@ export class Session {
     async put(name, bytes) {
         if (!this.open) return;
         try {
-            const answer = await this.ask(call(`/api/put/${this.id}/${name}`, { method: "POST", body: bytes }));
+            const answer = await this.after(() => call(`/api/put/${this.id}/${name}`, { method: "POST", body: bytes }));
             if (!answer.ok) complain((await answer.json()).error?.message || "the studio refuses");
         } catch (e) { complain(e.message); }
     }

@@ -11,7 +11,14 @@ export const network = page => {
     const told = el("p", { className: "note", role: "status" }, "Point at a line to see its weight, click to change it.");
     const value = el("input", { type: "number", step: "any", "aria-label": "weight", hidden: true });
 
-    const change = widths => page.send({ net: [...widths, activation].join(","), keep: true });
+    // What the session says before it has heard of the last change is old: the next click is made upon that change.
+    let wanted = null;
+    const change = async widths => {
+        const mine = wanted = [...widths, activation].join(",");
+        layers = widths;
+        await page.send({ net: mine, keep: true });
+        setTimeout(() => { if (wanted === mine) wanted = null; }, 1000);
+    };
     const build_editor = () => {
         editor.replaceChildren(el("span", { className: "pill" }, "x, y"),
             ...layers.map((width, k) => {
@@ -44,8 +51,9 @@ export const network = page => {
             const of = weight_of(k);
             if (!of) return;
             for (let j = 0; j < all[k + 1]; j++) for (let i = 0; i < all[k]; i++) {
-                const index = j * of.wide + i;
-                see(place(k, i, w, h), place(k + 1, j, w, h), weights[of.from + index], { param: of.name, index, text: `${of.name}[${j},${i}]` });
+                const index = j * of.wide + i, weight = weights[of.from + index];
+                if (weight === undefined) return;           // of a network that is on its way
+                see(place(k, i, w, h), place(k + 1, j, w, h), weight, { param: of.name, index, text: `${of.name}[${j},${i}]` });
             }
         }
     };
@@ -122,6 +130,8 @@ export const network = page => {
     return {
         parts: [editor, kind, box, el("div", { className: "bar" }, told, value), note],
         set(s) {
+            if (wanted && s.net !== wanted) return;
+            wanted = null;
             const words = s.net.split(",");
             activation = words.pop();
             layers = words.map(Number);

@@ -1,4 +1,5 @@
-/* Depthwise and grouped convolution of rows of one channel block: see fac_depthwise in simd.h.
+/* Depthwise and grouped convolution of rows of one channel block: see fac_depthwise in
+ * simd_images.h.
  *
  * Seven outputs at once: each vector of x is loaded once a kernel row and used for all the outputs
  * that it reaches (3 x 3 stride 1: 9 loads for 21 multiply-adds).  Kernels of 3, 5 and 7 columns

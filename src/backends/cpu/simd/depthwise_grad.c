@@ -1,6 +1,6 @@
-/* The gradient of depthwise weights: see fac_depthwise_grad in simd.h.  Each tap has a vector of
- * sums; the nine of 3 x 3 stay in registers together, so that dy is loaded once, others go by rows
- * of the kernel. */
+/* The gradient of depthwise weights: see fac_depthwise_grad in simd_images.h.  Each tap has a
+ * vector of sums; the nine of 3 x 3 stay in registers together, so that dy is loaded once, others
+ * go by rows of the kernel. */
 #include "backends/cpu/simd/vector.h"
 
 /* R x S taps, at most 9 known when compiled. */

@@ -1,6 +1,6 @@
-/* Dot products of rows: see fac_dots in simd.h.  A few rows of w pass by, once, and meet some rows
- * of x, which stay near: the sums are vectors in registers, and every row is read from one end to
- * the other, as the hardware's prefetching likes it. */
+/* Dot products of rows: see fac_dots in simd_products.h.  A few rows of w pass by, once, and meet
+ * some rows of x, which stay near: the sums are vectors in registers, and every row is read from
+ * one end to the other, as the hardware's prefetching likes it. */
 #include "backends/cpu/simd/vector.h"
 
 #if VL == 16
@@ -69,7 +69,8 @@ typedef void kernel(const fac_dots *t, const float *w, const float *x, float *to
         set(SET, m, t, w, x, to);                                                                  \
     }
 SETS(1)
-SETS(2) SETS(3) SETS(4)
+SETS(2)
+SETS(3) SETS(4)
 #if VL == 16
     SETS(5) SETS(6) SETS(7) SETS(8)
 #endif

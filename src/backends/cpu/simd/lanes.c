@@ -1,5 +1,5 @@
 /* Statistics and linear maps of pixels of one channel block, each lane for itself: see
- * fac_lane_sums in simd.h. */
+ * fac_lane_sums in simd_images.h. */
 #include <math.h>
 #include "backends/cpu/simd/vector.h"
 

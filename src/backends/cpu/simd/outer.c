@@ -1,4 +1,4 @@
-/* The one kernel of all gradients of convolution weights: see fac_outer_tile in simd.h.
+/* The one kernel of all gradients of convolution weights: see fac_outer_tile in simd_tile.h.
  *
  * m numbers of x times n vectors of dy stay in registers while pixels pass: a pixel is m n
  * multiply-adds for m + n loads, 8 x 2 with AVX-512, 4 x 2 else, which is also what hides the

@@ -1,4 +1,4 @@
-/* Pooling of one row of one channel block: see fac_pool_row in simd.h.
+/* Pooling of one row of one channel block: see fac_pool_row in simd_images.h.
  *
  * A window is taken apart: first the rows, once for each column of x, then the columns of that (3 x
  * 3, stride 2: 2 + 1 maxima an output for the rows instead of 6). */

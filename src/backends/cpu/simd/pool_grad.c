@@ -1,4 +1,4 @@
-/* The gradient of pooling of one row of one channel block: see fac_pool_grad_row in simd.h.
+/* The gradient of pooling of one row of one channel block: see fac_pool_grad_row in simd_images.h.
  *
  * Lanes are channels, each with a maximum of its own: the number of the tap that holds it is a
  * vector, compared with every tap when dy is handed back.  No branch depends on data. */

@@ -1,4 +1,4 @@
-/* Products of f64, and of integers modulo 2^32 and 2^64: see fac_typed_tile in simd.h. */
+/* Products of f64, and of integers modulo 2^32 and 2^64: see fac_typed_tile in simd_products.h. */
 #include "backends/cpu/simd/rows.h"
 
 #define T double

@@ -1,6 +1,6 @@
-/* One row times a matrix: see fac_row_sum in simd.h.  A panel's sums stay in registers while its
- * rows pass by, and a row is asked for some rows ahead: the hardware finds neighbours by itself,
- * but not rows after those that are left out. */
+/* One row times a matrix: see fac_row_panel in simd_products.h.  A panel's sums stay in registers
+ * while its rows pass by, and a row is asked for some rows ahead: the hardware finds neighbours by
+ * itself, but not rows after those that are left out. */
 #include "backends/cpu/simd/vector.h"
 
 #if defined(__AVX512F__) || defined(__aarch64__)

@@ -1,4 +1,4 @@
-/* The one kernel of all convolutions and matrix products: see fac_conv_tile in simd.h.
+/* The one kernel of all convolutions and matrix products: see fac_conv_tile in simd_tile.h.
  *
  * m pixels times n vectors of outputs stay in registers over the whole reduction.  A step loads n
  * vectors of weights and one broadcast pixel after the other: 14 x 2 accumulators of AVX-512 take

@@ -1,5 +1,5 @@
 /* The transforms of Winograd convolution, one tile of one channel block at a time: see fac_winograd
- * in simd.h.
+ * in simd_winograd.h.
  *
  * A tile of m x m outputs of an r x r kernel comes from n x n inputs, n = m + r - 1:  y = A^T [ (G
  * g G^T) . (B^T d B) ] A, where the dot multiplies element by element.  That is polynomial

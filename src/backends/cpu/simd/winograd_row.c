@@ -1,5 +1,5 @@
 /* Winograd's transforms along one row of an image with few channels: see fac_winograd_row in
- * simd.h.
+ * simd_winograd.h.
  *
  * A row of a kernel with stride s is s rows of stride 1, its taps p, p + s, p + 2s ...: each phase
  * p of the taps meets one phase of the pixels.  Four outputs of a phase of r taps come from n = r +
