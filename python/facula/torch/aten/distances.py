@@ -65,9 +65,10 @@ def renorm(g: Graph, x: Value, p: float, dim: int, most: float) -> Value:
     if kind(x.dt) != 2 or not x.count:
         raise Refused("a norm of nothing")
     axis = axis_of(dim, x.rank)
-    n = vector_norm(g, x, p, [k for k in range(x.rank) if k != axis], True)
-    by = g.where(g.compare("greater", n, most), g.div(g.number(most, x.dt), g.add(n, 1e-7)), 1.0)
-    return g.mul(x, by)
+    wide = g.cast(x, "f64" if x.dt == "f64" else "f32")
+    n = vector_norm(g, wide, p, [k for k in range(x.rank) if k != axis], True)
+    by = g.where(g.compare("greater", n, most), g.div(g.number(most, wide.dt), g.add(n, 1e-7)), 1.0)
+    return g.cast(g.mul(wide, by), x.dt)
 
 
 @row("dist")

@@ -180,6 +180,8 @@ def power(g: Graph, a: Operand, b: Operand) -> Value:
     to = promote(a, b, default=g.default)
     if to == "bool":
         raise Refused("bool")
+    if kind(to) == 1 and (b.weak if isinstance(b, Value) else b is not None and b < 0):
+        raise Refused("an integer to a negative power")
     if not isinstance(b, Value) and b in (1, 2, 3, 0.5, -1) and kind(to) == 2:
         x = g.as_(a, to)
         if b == 1:
@@ -226,6 +228,8 @@ def where(g: Graph, c: Value, a: Operand, b: Operand) -> Value:
 
 @row("masked_fill.Scalar", "masked_fill.Tensor")
 def masked_fill(g: Graph, x: Value, mask: Value, value: Operand) -> Value:
+    if isinstance(value, Value) and value.rank:
+        raise Refused("values with dims")
     return g.op("where", mask, g.as_(value, x.dt), x)
 
 

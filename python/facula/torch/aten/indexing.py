@@ -18,6 +18,24 @@ def constant(g: Graph, numbers: Sequence[int]) -> Value:
     return parts[0]
 
 
+# The library counts negative indices from the end, torch mostly does not; and errors that only data tells need an index that no
+# dim has.  Below this the shim (run_plan.cpp) finds the index that was meant, or one of its sentences.
+REFUSED = -(1 << 30)
+
+
+def from_zero(g: Graph, at: Value) -> Value:
+    """Indices of which negative ones are an error."""
+    return g.where(g.compare("less", at, 0), g.add(at, REFUSED), at)
+
+
+def told(g: Graph, bad: Value, at: Value, sentence: int) -> Value:
+    """Indices where reading or writing at them fails with that sentence where `bad`."""
+    return g.where(bad, g.number(REFUSED - (1 << 29) - sentence, at.dt), at)
+
+
+FEW_SOURCES, NO_RANGE = 0, 1
+
+
 def _at_least_one(x: Value) -> Value:
     if not x.count:
         raise Refused("places in nothing")
@@ -26,13 +44,16 @@ def _at_least_one(x: Value) -> Value:
 
 @row("index_select")
 def index_select(g: Graph, x: Value, dim: int, at: Value) -> Value:
+    if at.rank > 1 or (not x.rank and at.count != 1):
+        raise Refused("indices that are no vector")
     if not x.rank:
-        return x
-    return g.op("gather", x, g.reshape(at, (at.count,)), axis=axis_of(dim, x.rank))
+        return g.reshape(g.op("gather", _flat(g, x), from_zero(g, _flat(g, at)), axis=0), ())
+    return g.op("gather", x, from_zero(g, _flat(g, at)), axis=axis_of(dim, x.rank))
 
 
 @row("gather")
 def gather(g: Graph, x: Value, dim: int, at: Value, sparse_grad: bool = False) -> Value:
+    at = from_zero(g, at)
     if not x.rank or not at.rank:
         return g.reshape(g.op("gather", g.reshape(x, (x.count,)), g.reshape(at, (at.count,)), axis=0), at.shape)
     axis = axis_of(dim, x.rank)
@@ -71,21 +92,21 @@ def _scatter(g: Graph, x: Value, dim: int, at: Value, src: Operand, how: str) ->
 
 @row("scatter.src", "scatter.value")
 def scatter(g: Graph, x: Value, dim: int, at: Value, src: Operand) -> Value:
-    return _scatter(g, x, dim, at, src, "none")
+    return _scatter(g, x, dim, from_zero(g, at), src, "none")
 
 
 @row("scatter_add")
 def scatter_add(g: Graph, x: Value, dim: int, at: Value, src: Value) -> Value:
     if x.dt == "bool":
         raise Refused("bool")
-    return _scatter(g, x, dim, at, src, "add")
+    return _scatter(g, x, dim, from_zero(g, at), src, "add")
 
 
 @row("scatter.reduce", "scatter.value_reduce")
 def scatter_by(g: Graph, x: Value, dim: int, at: Value, src: Operand, how: str) -> Value:
     if x.dt == "bool":
         raise Refused("bool")
-    return _scatter(g, x, dim, at, src, {"add": "add", "multiply": "mul"}[how])
+    return _scatter(g, x, dim, from_zero(g, at), src, {"add": "add", "multiply": "mul"}[how])
 
 
 REDUCTIONS = {"sum": ("add", 0), "prod": ("mul", 1), "amax": ("max", -math.inf), "amin": ("min", math.inf), "mean": ("add", 0)}
@@ -96,6 +117,7 @@ def scatter_reduce(g: Graph, x: Value, dim: int, at: Value, src: Value, how: str
     if x.dt == "bool" or (kind(x.dt) != 2 and (how == "mean" or not include_self)):
         raise Refused("integers")
     name, first = REDUCTIONS[how]
+    at = from_zero(g, at)
     begun = x if include_self else _scatter(g, x, dim, at, first, "none")
     y = _scatter(g, begun, dim, at, src, name)
     if how != "mean":
@@ -104,8 +126,18 @@ def scatter_reduce(g: Graph, x: Value, dim: int, at: Value, src: Value, how: str
     return g.div(y, g.op("max", count, g.number(1, x.dt)))
 
 
+def _fits(x: Value, dim: int, at: Value, src: Value) -> None:
+    """Whether src has a part of x's type and sizes for each index; torch itself says what is wrong."""
+    sizes = list(x.shape)
+    if x.rank:
+        sizes[axis_of(dim, x.rank)] = at.count
+    if at.rank > 1 or (not x.rank and at.count != 1) or src.shape != tuple(sizes) or src.dt != x.dt:
+        raise Refused("sources that do not fit")
+
+
 @row("index_reduce")
 def index_reduce(g: Graph, x: Value, dim: int, at: Value, src: Value, how: str, include_self: bool = True) -> Value:
+    _fits(x, dim, at, src)
     axis = axis_of(dim, x.rank)
     if x.rank:
         at = g.expand(g.reshape(at, (1,) * axis + (at.count,) + (1,) * (x.rank - axis - 1)), src.shape)
@@ -133,13 +165,18 @@ class Places:
 
     def _flat(self, g: Graph, indices: list[Value]) -> Value:
         """One index into the indexed dims as one."""
-        total: Value | None = None
-        for at, n, step in zip(indices, self.sizes, plain_strides(self.sizes)):
-            at = g.cast(at, "i64")
-            at = g.where(g.compare("less", at, 0), g.add(at, n), at)
+        if len(indices) == 1:
+            return g.expand(g.cast(indices[0], "i64"), self.shape)
+        total, bad = None, []
+        for given, n, step in zip(indices, self.sizes, plain_strides(self.sizes)):
+            given = g.cast(given, "i64")
+            at = g.where(g.compare("less", given, 0), g.add(given, n), given)
+            bad.append((given, g.op("or", g.compare("less", at, 0), g.compare("greater_or_equal", at, n))))
             part = at if step == 1 else g.mul(at, step)
             total = part if total is None else g.add(total, part)
         assert total is not None
+        for given, outside in bad:
+            total = g.where(outside, g.add(given, REFUSED), total)
         return g.expand(total, self.shape)
 
     def front(self, g: Graph, x: Value) -> Value:
@@ -170,6 +207,8 @@ def index(g: Graph, x: Value, indices: Sequence[Value | None]) -> Value:
 def _put(g: Graph, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
     if x.dt == "bool" and accumulate:
         raise Refused("bool")
+    if values.dt != x.dt:
+        raise Refused("values of another type")
     p = Places(g, x, indices)
     order = p.order()
     picked = p.shape + tuple(x.shape[k] for k in p.rest)
@@ -208,16 +247,20 @@ def _along(g: Graph, x: Value, dim: int, at: Value, src: Value, accumulate: bool
 def index_add(g: Graph, x: Value, dim: int, at: Value, src: Value, alpha: Any = 1) -> Value:
     if x.dt == "bool":
         raise Refused("bool")
-    return _along(g, x, dim, at, src if alpha == 1 else g.mul(src, alpha), True)
+    _fits(x, dim, at, src)
+    return _along(g, x, dim, from_zero(g, at), src if alpha == 1 else g.mul(src, alpha), True)
 
 
 @row("index_copy")
 def index_copy(g: Graph, x: Value, dim: int, at: Value, src: Value) -> Value:
-    return _along(g, x, dim, at, src, False)
+    _fits(x, dim, at, src)
+    return _along(g, x, dim, from_zero(g, at), src, False)
 
 
 @row("index_fill.int_Scalar", "index_fill.int_Tensor")
 def index_fill(g: Graph, x: Value, dim: int, at: Value, value: Operand) -> Value:
+    if isinstance(value, Value) and value.rank:
+        raise Refused("values with dims")
     axis = axis_of(dim, x.rank)
     n = at.count
     return _along(g, x, dim, at, g.expand(g.as_(value, x.dt), x.shape[:axis] + (n,) + x.shape[axis + 1:]), False)
@@ -244,6 +287,8 @@ def isin_scalar(g: Graph, x: Value, one: Operand, assume_unique: bool = False, i
 
 @row("put")
 def put(g: Graph, x: Value, at: Value, src: Value, accumulate: bool = False) -> Value:
+    if src.count != at.count:
+        raise Refused("sources that do not fit")
     return g.reshape(_put(g, _flat(g, x), [_flat(g, at)], _flat(g, src), accumulate), x.shape)
 
 
@@ -258,7 +303,9 @@ def masked_scatter(g: Graph, x: Value, mask: Value, src: Value) -> Value:
         raise Refused("places in nothing")
     shape = broadcast(x.shape, mask.shape)
     x, mask = g.expand(x, shape), g.expand(mask, shape)
-    at = g.op("clip", _counted(g, mask), g.number(0, "i64"), g.number(src.count - 1, "i64"))
+    at = g.op("max", _counted(g, mask), g.number(0, "i64"))
+    few = g.op("and", _flat(g, mask), g.compare("greater_or_equal", at, src.count))
+    at = told(g, few, g.op("min", at, g.number(src.count - 1, "i64")), FEW_SOURCES)
     return g.op("where", mask, g.reshape(g.op("gather", _flat(g, src), at, axis=0), shape), x)
 
 
@@ -291,7 +338,7 @@ def _unpool(dims: int) -> Any:
         planes = math.prod(lead)
         if not x.count:
             raise Refused("places in nothing")
-        y = _scatter(g, g.full((planes, n), 0, x.dt), 1, g.reshape(at, (planes, x.count // planes)),
+        y = _scatter(g, g.full((planes, n), 0, x.dt), 1, from_zero(g, g.reshape(at, (planes, x.count // planes))),
                      g.reshape(x, (planes, x.count // planes)), "none")
         return g.reshape(y, lead + tuple(size))
     return function

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ..graph import Graph, Refused, Value
+from .indexing import from_zero
 from .table import row, rows
 
 
@@ -101,7 +102,7 @@ def _class_axis(x: Value) -> int:
 def _of_class(g: Graph, x: Value, labels: Value, ignore: int) -> tuple[Value, Value, Value]:
     """Labels that may be used as indices, x at them, and where they count."""
     counts = g.op("not", g.compare("equal", labels, ignore))
-    safe = g.where(counts, labels, 0)
+    safe = from_zero(g, g.where(counts, labels, 0))
     axis = _class_axis(x)
     at = g.unsqueeze(safe, axis)
     picked = g.op("gather_elements", x, at, axis=axis)
@@ -142,7 +143,7 @@ def nll_backward(g: Graph, dy: Value, x: Value, labels: Value, weight: Value | N
 
 @row("embedding")
 def embedding(g: Graph, w: Value, at: Value, padding: int = -1, by_freq: bool = False, sparse: bool = False) -> Value:
-    return g.op("gather", w, at, axis=0)
+    return g.op("gather", w, from_zero(g, at), axis=0)
 
 
 @row("embedding_dense_backward")

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from ..graph import Graph, Operand, Refused, Value, axis_of, kind, promote
+from .indexing import NO_RANGE, told
 from .table import row, rows
 
 
@@ -78,11 +79,15 @@ def searchsorted(g: Graph, edges: Value, x: Value, int32: bool = False, right: b
 
 @row("searchsorted.Scalar")
 def searchsorted_scalar(g: Graph, edges: Value, x: Operand, *how: Any) -> Value:
+    if edges.rank != 1:
+        raise Refused("a number, and edges of more than one dim")
     return searchsorted(g, edges, g.as_(x, promote(edges, x, default=g.default)), *how)
 
 
 @row("bucketize.Tensor")
 def bucketize(g: Graph, x: Value, edges: Value, int32: bool = False, right: bool = False) -> Value:
+    if edges.rank != 1:
+        raise Refused("edges of more than one dim")
     return searchsorted(g, edges, x, int32, right)
 
 
@@ -98,6 +103,9 @@ def histc(g: Graph, x: Value, bins: int = 100, low: Operand = 0, high: Operand =
     at = g.mul(g.div(g.sub(flat, low), g.sub(g.as_(high, x.dt), low)), float(bins))
     at = g.op("min", g.cast(g.op("floor", at), "i64"), g.number(bins - 1, "i64"))
     inside = g.op("and", g.compare("greater_or_equal", flat, low), g.compare("less_or_equal", flat, high))
+    at = g.where(inside, at, bins)
+    if isinstance(low, Value):                         # nan or infinity among the data
+        at = told(g, g.op("not", g.compare("less", g.op("abs", g.sub(high, low)), math.inf)), at, NO_RANGE)
     zeros = g.full((bins + 1,), 0, x.dt)
-    y = g.op("scatter_elements", zeros, g.where(inside, at, bins), g.full(flat.shape, 1, x.dt), axis=0, reduction="add")
+    y = g.op("scatter_elements", zeros, at, g.full(flat.shape, 1, x.dt), axis=0, reduction="add")
     return g.slice(y, 0, 0, bins)
