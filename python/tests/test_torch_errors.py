@@ -112,13 +112,27 @@ CASES = {
     "max all empty": lambda d: torch.zeros(0).to(d).max(),
     "argmax all empty": lambda d: torch.zeros(0).to(d).argmax(),
     "int pow neg": lambda d: T([2]).to(d) ** -1,
+    "bernoulli_ p": lambda d: x.to(d).clone().bernoulli_(2.),
+    "normal_ std": lambda d: x.to(d).clone().normal_(0, -1),
+    "uniform_ range": lambda d: x.to(d).clone().uniform_(1, 0),
+    "add_ expanded": lambda d: x[:1].to(d).expand(3,4).add_(1),
     "fill_ expanded ok": lambda d: x[:1].to(d).clone().expand(3,4).fill_(1),
+    "copy_ expanded": lambda d: x[:1].to(d).expand(3,4).copy_(x.to(d)),
+    "mul out expanded": lambda d: torch.mul(x.to(d), 2, out=x[:1].to(d).expand(3,4)),
+    "add overlap": lambda d: [y:=x.to(d).clone().view(-1), y[1:].add_(y[:-1])],
+    "scatter_ expanded": lambda d: x[:1].to(d).expand(3,4).scatter_(0, T([[0]]).to(d), 1.),
+    "index_copy_ expanded": lambda d: x[:1].to(d).expand(3,4).index_copy_(0, T([0]).to(d), x[:1].to(d)),
     "two indices, one far": lambda d: x.to(d)[T([0, 1]).to(d), T([0, 5]).to(d)],
     "two indices, one far below": lambda d: x.to(d)[T([0, -4]).to(d), T([0, 1]).to(d)],
     "two indices": lambda d: x.to(d)[T([0, -3]).to(d), T([-1, 3]).to(d)],
     "two indices written, one far": lambda d: x.to(d).index_put((T([0, 1]).to(d), T([0, 5]).to(d)), T(1.).to(d)),
     "index_put far below": lambda d: x.to(d).index_put((T([-4]).to(d),), T(1.).to(d)),
     "renorm of large f16": lambda d: (x * 300).half().to(d).renorm(2, 0, 1000.),
+    "histc of many f16": lambda d: torch.ones(5000).half().to(d).histc(2, 0, 2),
+    "histc of many bf16": lambda d: torch.ones(5000).bfloat16().to(d).histc(2, 0, 2),
+    "gather out is expanded": lambda d: torch.gather(x.to(d), 0, T([[0]]).to(d), out=torch.zeros(1, 1).to(d).expand(1, 1)),
+    "take out overlaps": lambda d: [y := x.to(d).clone().view(-1), torch.take(y, T([2, 1, 0]).to(d), out=y[:3])],
+    "cat out overlaps": lambda d: [y := torch.zeros(4, 2).to(d), torch.cat([y[:2], y[2:]], out=y)],
 }
 
 
@@ -139,3 +153,17 @@ def test_refused_where_the_cpu_refuses(name):
     for a, b in zip(want, got):
         assert a.dtype == b.dtype and a.shape == b.shape
         torch.testing.assert_close(b, a, rtol=2e-2, atol=2e-2, equal_nan=True)
+
+
+@pytest.mark.parametrize("call,kind,text", [
+    (lambda: F.embedding(T([-1]).to("ocl"), x.to("ocl")), IndexError, "index -1 is out of range"),
+    (lambda: x.to("ocl")[T([5]).to("ocl")], IndexError, "index 5 is out of range"),
+    (lambda: x.to("ocl")[T([0]).to("ocl"), T([-9]).to("ocl")], IndexError, "index -9 is out of range"),
+    (lambda: x.to("ocl").gather(1, T([[-2]]).to("ocl")), RuntimeError, "index -2 is out of range"),
+    (lambda: x.to("ocl").masked_scatter((x > -9).to("ocl"), torch.ones(3).to("ocl")), RuntimeError, "Number of elements of source"),
+    (lambda: (x / 0).to("ocl").histc(3), RuntimeError, "histc: the range"),
+    (lambda: T([1, 2]).to("ocl").softmax(0), NotImplementedError, "recorded aten::_softmax"),
+])
+def test_errors_say_what_and_are_of_torchs_type(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call().cpu()

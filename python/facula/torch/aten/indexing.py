@@ -18,9 +18,22 @@ def constant(g: Graph, numbers: Sequence[int]) -> Value:
     return parts[0]
 
 
-def from_zero(g: Graph, at: Value, n: int) -> Value:
-    """Indices into n of which negative ones are an error: the library counts them from the end, torch mostly does not."""
-    return g.where(g.compare("less", at, 0), g.sub(at, n), at)
+# The library counts negative indices from the end, torch mostly does not; and errors that only data tells need an index that no
+# dim has.  Below this the shim (run_plan.cpp) finds the index that was meant, or one of its sentences.
+REFUSED = -(1 << 30)
+
+
+def from_zero(g: Graph, at: Value) -> Value:
+    """Indices of which negative ones are an error."""
+    return g.where(g.compare("less", at, 0), g.add(at, REFUSED), at)
+
+
+def told(g: Graph, bad: Value, at: Value, sentence: int) -> Value:
+    """Indices where reading or writing at them fails with that sentence where `bad`."""
+    return g.where(bad, g.number(REFUSED - (1 << 29) - sentence, at.dt), at)
+
+
+FEW_SOURCES, NO_RANGE = 0, 1
 
 
 def _at_least_one(x: Value) -> Value:
@@ -34,18 +47,13 @@ def index_select(g: Graph, x: Value, dim: int, at: Value) -> Value:
     if at.rank > 1 or (not x.rank and at.count != 1):
         raise Refused("indices that are no vector")
     if not x.rank:
-        return g.reshape(g.op("gather", _flat(g, x), from_zero(g, _flat(g, at), 1), axis=0), ())
-    axis = axis_of(dim, x.rank)
-    return g.op("gather", x, from_zero(g, _flat(g, at), x.shape[axis]), axis=axis)
-
-
-def _size(x: Value, dim: int) -> int:
-    return x.shape[axis_of(dim, x.rank)] if x.rank else 1
+        return g.reshape(g.op("gather", _flat(g, x), from_zero(g, _flat(g, at)), axis=0), ())
+    return g.op("gather", x, from_zero(g, _flat(g, at)), axis=axis_of(dim, x.rank))
 
 
 @row("gather")
 def gather(g: Graph, x: Value, dim: int, at: Value, sparse_grad: bool = False) -> Value:
-    at = from_zero(g, at, _size(x, dim))
+    at = from_zero(g, at)
     if not x.rank or not at.rank:
         return g.reshape(g.op("gather", g.reshape(x, (x.count,)), g.reshape(at, (at.count,)), axis=0), at.shape)
     axis = axis_of(dim, x.rank)
@@ -84,21 +92,21 @@ def _scatter(g: Graph, x: Value, dim: int, at: Value, src: Operand, how: str) ->
 
 @row("scatter.src", "scatter.value")
 def scatter(g: Graph, x: Value, dim: int, at: Value, src: Operand) -> Value:
-    return _scatter(g, x, dim, from_zero(g, at, _size(x, dim)), src, "none")
+    return _scatter(g, x, dim, from_zero(g, at), src, "none")
 
 
 @row("scatter_add")
 def scatter_add(g: Graph, x: Value, dim: int, at: Value, src: Value) -> Value:
     if x.dt == "bool":
         raise Refused("bool")
-    return _scatter(g, x, dim, from_zero(g, at, _size(x, dim)), src, "add")
+    return _scatter(g, x, dim, from_zero(g, at), src, "add")
 
 
 @row("scatter.reduce", "scatter.value_reduce")
 def scatter_by(g: Graph, x: Value, dim: int, at: Value, src: Operand, how: str) -> Value:
     if x.dt == "bool":
         raise Refused("bool")
-    return _scatter(g, x, dim, from_zero(g, at, _size(x, dim)), src, {"add": "add", "multiply": "mul"}[how])
+    return _scatter(g, x, dim, from_zero(g, at), src, {"add": "add", "multiply": "mul"}[how])
 
 
 REDUCTIONS = {"sum": ("add", 0), "prod": ("mul", 1), "amax": ("max", -math.inf), "amin": ("min", math.inf), "mean": ("add", 0)}
@@ -109,7 +117,7 @@ def scatter_reduce(g: Graph, x: Value, dim: int, at: Value, src: Value, how: str
     if x.dt == "bool" or (kind(x.dt) != 2 and (how == "mean" or not include_self)):
         raise Refused("integers")
     name, first = REDUCTIONS[how]
-    at = from_zero(g, at, _size(x, dim))
+    at = from_zero(g, at)
     begun = x if include_self else _scatter(g, x, dim, at, first, "none")
     y = _scatter(g, begun, dim, at, src, name)
     if how != "mean":
@@ -163,12 +171,12 @@ class Places:
         for given, n, step in zip(indices, self.sizes, plain_strides(self.sizes)):
             given = g.cast(given, "i64")
             at = g.where(g.compare("less", given, 0), g.add(given, n), given)
-            bad.append(g.op("or", g.compare("less", at, 0), g.compare("greater_or_equal", at, n)))
+            bad.append((given, g.op("or", g.compare("less", at, 0), g.compare("greater_or_equal", at, n))))
             part = at if step == 1 else g.mul(at, step)
             total = part if total is None else g.add(total, part)
         assert total is not None
-        for outside in bad:
-            total = g.where(outside, math.prod(self.sizes), total)
+        for given, outside in bad:
+            total = g.where(outside, g.add(given, REFUSED), total)
         return g.expand(total, self.shape)
 
     def front(self, g: Graph, x: Value) -> Value:
@@ -240,13 +248,13 @@ def index_add(g: Graph, x: Value, dim: int, at: Value, src: Value, alpha: Any = 
     if x.dt == "bool":
         raise Refused("bool")
     _fits(x, dim, at, src)
-    return _along(g, x, dim, from_zero(g, at, _size(x, dim)), src if alpha == 1 else g.mul(src, alpha), True)
+    return _along(g, x, dim, from_zero(g, at), src if alpha == 1 else g.mul(src, alpha), True)
 
 
 @row("index_copy")
 def index_copy(g: Graph, x: Value, dim: int, at: Value, src: Value) -> Value:
     _fits(x, dim, at, src)
-    return _along(g, x, dim, from_zero(g, at, _size(x, dim)), src, False)
+    return _along(g, x, dim, from_zero(g, at), src, False)
 
 
 @row("index_fill.int_Scalar", "index_fill.int_Tensor")
@@ -296,7 +304,8 @@ def masked_scatter(g: Graph, x: Value, mask: Value, src: Value) -> Value:
     shape = broadcast(x.shape, mask.shape)
     x, mask = g.expand(x, shape), g.expand(mask, shape)
     at = g.op("max", _counted(g, mask), g.number(0, "i64"))
-    at = g.where(_flat(g, mask), at, 0)                 # too few sources: an index after the last is an error
+    few = g.op("and", _flat(g, mask), g.compare("greater_or_equal", at, src.count))
+    at = told(g, few, g.op("min", at, g.number(src.count - 1, "i64")), FEW_SOURCES)
     return g.op("where", mask, g.reshape(g.op("gather", _flat(g, src), at, axis=0), shape), x)
 
 
@@ -329,7 +338,7 @@ def _unpool(dims: int) -> Any:
         planes = math.prod(lead)
         if not x.count:
             raise Refused("places in nothing")
-        y = _scatter(g, g.full((planes, n), 0, x.dt), 1, from_zero(g, g.reshape(at, (planes, x.count // planes)), n),
+        y = _scatter(g, g.full((planes, n), 0, x.dt), 1, from_zero(g, g.reshape(at, (planes, x.count // planes))),
                      g.reshape(x, (planes, x.count // planes)), "none")
         return g.reshape(y, lead + tuple(size))
     return function

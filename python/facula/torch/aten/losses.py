@@ -102,8 +102,8 @@ def _class_axis(x: Value) -> int:
 def _of_class(g: Graph, x: Value, labels: Value, ignore: int) -> tuple[Value, Value, Value]:
     """Labels that may be used as indices, x at them, and where they count."""
     counts = g.op("not", g.compare("equal", labels, ignore))
+    safe = from_zero(g, g.where(counts, labels, 0))
     axis = _class_axis(x)
-    safe = from_zero(g, g.where(counts, labels, 0), x.shape[axis])
     at = g.unsqueeze(safe, axis)
     picked = g.op("gather_elements", x, at, axis=axis)
     return safe, g.reshape(picked, labels.shape), counts
@@ -143,7 +143,7 @@ def nll_backward(g: Graph, dy: Value, x: Value, labels: Value, weight: Value | N
 
 @row("embedding")
 def embedding(g: Graph, w: Value, at: Value, padding: int = -1, by_freq: bool = False, sparse: bool = False) -> Value:
-    return g.op("gather", w, from_zero(g, at, w.shape[0]), axis=0)
+    return g.op("gather", w, from_zero(g, at), axis=0)
 
 
 @row("embedding_dense_backward")

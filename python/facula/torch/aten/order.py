@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from ..graph import Graph, Operand, Refused, Value, axis_of, kind, promote
+from .indexing import NO_RANGE, told
 from .table import row, rows
 
 
@@ -103,8 +104,8 @@ def histc(g: Graph, x: Value, bins: int = 100, low: Operand = 0, high: Operand =
     at = g.op("min", g.cast(g.op("floor", at), "i64"), g.number(bins - 1, "i64"))
     inside = g.op("and", g.compare("greater_or_equal", flat, low), g.compare("less_or_equal", flat, high))
     at = g.where(inside, at, bins)
-    if isinstance(low, Value):                         # nan or infinity among the data: an index that nothing has
-        at = g.where(g.compare("less", g.op("abs", g.sub(high, low)), math.inf), at, bins + 1)
+    if isinstance(low, Value):                         # nan or infinity among the data
+        at = told(g, g.op("not", g.compare("less", g.op("abs", g.sub(high, low)), math.inf)), at, NO_RANGE)
     zeros = g.full((bins + 1,), 0, x.dt)
     y = g.op("scatter_elements", zeros, at, g.full(flat.shape, 1, x.dt), axis=0, reduction="add")
     return g.slice(y, 0, 0, bins)

@@ -59,12 +59,32 @@ struct Arguments {
   }
   std::optional<double> scale() const { return at("scale").isDouble() ? std::optional<double>(at("scale").toDouble()) : std::nullopt; }
 };
+// Keys or values in room: see grown.cpp.
+static std::shared_ptr<Grown> in_room(const at::Tensor& t) {
+  auto g = state_of(t)->grown;
+  const bool all = g && t.is_contiguous() && !t.storage_offset() && g->outer == t.size(0) * t.size(1) && g->len == t.size(2);
+  return all && g->inner == t.size(3) && t.scalar_type() == g->room.scalar_type() ? g : nullptr;
+}
+static at::Tensor dark_from(int64_t len, int64_t rows, const at::Tensor& q) {
+  auto here = at::zeros({1, 1, 1, rows}, at::TensorOptions().dtype(at::kFloat));
+  here.narrow(3, len, rows - len).fill_(-INFINITY);
+  auto mask = at::empty({1, 1, 1, rows}, q.options());
+  return mask.copy_(here.to(q.scalar_type()));
+}
 static void forward(const c10::OperatorHandle& op, Stack* stack) {
   Arguments a{op.schema(), stack};
   auto q = a.tensor("query"), k = a.tensor("key"), v = a.tensor("value");
   TORCH_CHECK(a.at("dropout_p").toDouble() == 0, "ocl: attention as one call has no dropout");
-  auto [y, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, a.at("is_causal").toBool(), a.optional("attn_bias"),
-                                                                  a.scale());
+  auto mask = a.optional("attn_bias");
+  const int64_t keys = k.size(2);
+  auto gk = in_room(k), gv = in_room(v);
+  if (gk && gv && !mask && !a.at("is_causal").toBool() && gk->room.size(1) == gv->room.size(1)) {
+    const int64_t rows = gk->room.size(1);
+    mask = dark_from(gk->len, rows, q);
+    k = gk->room.view({k.size(0), k.size(1), rows, k.size(3)});
+    v = gv->room.view({v.size(0), v.size(1), rows, v.size(3)});
+  }
+  auto [y, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, a.at("is_causal").toBool(), mask, a.scale());
   stack->erase(stack->end() - op.schema().arguments().size(), stack->end());
   stack->emplace_back(y);
   stack->emplace_back(lse);
@@ -72,7 +92,7 @@ static void forward(const c10::OperatorHandle& op, Stack* stack) {
     const bool tensor = op.schema().returns()[i].type()->kind() == c10::TypeKind::TensorType;
     const bool queries = op.schema().returns()[i].name() == "max_q";
     if (tensor) stack->emplace_back(at::Tensor());
-    else stack->emplace_back(queries ? q.size(2) : k.size(2));
+    else stack->emplace_back(queries ? q.size(2) : keys);
   }
 }
 static void backward(const c10::OperatorHandle& op, Stack* stack) {

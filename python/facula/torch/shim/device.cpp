@@ -157,6 +157,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   void resizePrivateUse1Bytes(const c10::Storage& st, size_t n) const override {
     auto* old = (State*)st.data_ptr().get_context();
     State* s = state_new(n, old ? old->device : current_);
+    if (old) settle(old);
     if (old && old->bytes && (old->block || old->segment == rec().segment)) {
       flush("resize");
       memcpy(state_memory(s), state_memory(old), std::min(n, old->bytes));

@@ -55,7 +55,7 @@ void replay(Call& c, Stack& st) {
   });
 }
 
-static at::Tensor up(const at::Tensor& t, int device) {
+at::Tensor up(const at::Tensor& t, int device) {
   if (!t.defined()) return t;
   auto r = make(t.scalar_type(), t.sizes(), t.strides(), device);
   Below b;

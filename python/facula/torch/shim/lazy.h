@@ -6,6 +6,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/stack.h>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include "facula/program.h"
@@ -36,6 +37,8 @@ struct Block {
 Block* block_new(size_t bytes);
 void block_drop(Block*);
 
+struct Grown;
+
 // What a storage is: an address nobody can use, memory from its first write on, and in the open
 // segment the number of its newest value.
 struct State {
@@ -50,6 +53,10 @@ struct State {
   uint64_t segment = 0;           // in which `value` and `slot` have a meaning
   uint32_t value = 0, slot = 0;
   uint64_t writes = 0;
+  uint64_t written = 0;           // the segment in which a recorded call wrote it last
+  bool known = true;              // its contents are the host's, unless the open segment writes them
+  std::shared_ptr<Grown> grown;   // it is a cat that nobody has read: see grown.cpp
+  int8_t chained = 0;             // 1: it is a cat, and may grow; -1: it grew, and was read as a whole
   bool lost = false;              // what should have made its first contents failed
   std::atomic<int> refs{1};       // of the storage, and one of each recorded use
   std::atomic<bool> alive{true};  // the storage exists: contents survive a flush
@@ -80,6 +87,7 @@ struct OpInfo {
   c10::SmallVector<int8_t, 4> alias;    // of each result: the argument it is, or -1
   c10::SmallVector<uint8_t, 4> retlist; // the result is a list
   bool fresh = false, pointwise = false, dynamic = false, random = false, has_out = false;
+  bool has_writes = false;
   bool lift = false;                    // its floating-point arguments are numbers, not structure
   bool product = false;                 // torch's switch of precision speaks of it
   explicit OpInfo(const c10::OperatorHandle& o);
@@ -126,6 +134,7 @@ struct Recorder {
 Recorder& rec();
 void flush(const char* why);
 void record(const OpInfo&, Stack*);
+void check(const OpInfo&, const c10::IValue* arguments);
 at::Tensor host_of(const Ref&);
 State* state_of(const at::Tensor&);
 at::Tensor make(c10::ScalarType, c10::IntArrayRef sizes, c10::IntArrayRef strides, int device);
@@ -136,6 +145,21 @@ int current_device();
 void count_fallback(const std::string& op, const char* why);
 std::pair<uint64_t, uint64_t> generator_next(const std::optional<at::Generator>&, int device);
 const at::Generator& default_generator(c10::DeviceIndex);
+
+// The open segment does not write it, and the host has it.
+inline bool is_known(const State* s) { return s->known && !s->grown && !s->lost && s->written != rec().segment; }
+at::Tensor up(const at::Tensor& host, int device);  // the same on the device
+
+// ---- what grows by cat: see grown.cpp
+struct Grown {
+  at::Tensor room;                                  // [outer, at least len, inner]; the rest is zero
+  at::Tensor part;                                  // [outer, added, inner]: what came last
+  int64_t outer, len, added, inner;
+};
+bool grow(const OpInfo&, Stack*);                   // a cat, recorded in room; or false
+void settle(State*);                                // what was not read yet is recorded
+bool in_part(Ref&);                                 // a view of what came last becomes one of `part`
+void append_copy(const Ref& to, const Ref& from);
 
 inline uint64_t mix(uint64_t h, uint64_t x) {
   h ^= x + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);

@@ -120,6 +120,7 @@ void block_drop(Block* b) {
   delete b;
 }
 void* state_memory(State* s) {
+  TORCH_CHECK(!s->grown, "ocl: a cat that was not recorded is read");
   if (!s->block) {
     TORCH_CHECK(!s->lost, "ocl: these contents were lost: the calls that should have made them failed earlier");
     s->block = block_new(s->bytes);
@@ -130,6 +131,7 @@ void* state_memory(State* s) {
 }
 void state_wrote(State* s) {
   s->writes++;
+  s->known = true;
   if (s->tensor) api().touch(s->tensor);
 }
 static size_t width(fac_dtype t) {

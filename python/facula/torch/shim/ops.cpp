@@ -129,6 +129,12 @@ static bool direct(const at::Tensor& self, const at::Tensor& dst) {
   return s->segment != rec().segment && (size_t)dst.numel() * dst.itemsize() == s->bytes &&
          dst.is_non_overlapping_and_dense() && self.sizes() == dst.sizes();
 }
+// Nothing else has to be computed for it than what makes it.
+static void read_by_host(State* s) {
+  settle(s);
+  if (s->written == rec().segment) flush("read");
+  s->known = true;
+}
 static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool nb) {
   if (self.is_conj() || self.is_neg() || dst.is_conj() || dst.is_neg()) {  // the lazy conjugate and sign bits: copy plainly, then apply the difference
     auto plain = [](const at::Tensor& t) {
@@ -145,6 +151,7 @@ static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool 
   auto& R = rec();
   if (dst.is_privateuseone()) {
     State* to = state_of(dst);
+    settle(to);
     bool other = self.is_privateuseone() && state_of(self)->device != to->device;
     if (!other && (self.is_privateuseone() || !direct(self, dst))) {
       static OpInfo& I = info("aten::copy_", "");
@@ -154,6 +161,7 @@ static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool 
       return dst;
     }
     std::lock_guard<std::recursive_mutex> g(R.mu);
+    if (other) settle(state_of(self));
     if (other) flush("another device");
     if ((size_t)dst.numel() * dst.itemsize() == to->bytes) to->lost = false;
     Below b;
@@ -162,7 +170,7 @@ static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool 
     return dst;
   }
   std::lock_guard<std::recursive_mutex> g(R.mu);
-  flush("read");
+  read_by_host(state_of(self));
   Below b;
   dst.copy_(host_of(ref_of(self)));
   return dst;
@@ -170,7 +178,7 @@ static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool 
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) { dst.resize_(self.sizes()); return copy_from(self, dst, false); }
 static at::Scalar local_scalar(const at::Tensor& t) {
   std::lock_guard<std::recursive_mutex> g(rec().mu);
-  flush("item");
+  read_by_host(state_of(t));
   Below b;
   return at::_local_scalar_dense(host_of(ref_of(t)));
 }

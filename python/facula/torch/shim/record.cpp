@@ -78,6 +78,10 @@ static uint32_t number_value(Recorder& R, State* s) {
   }
   return s->value;
 }
+static void is_written(Recorder& R, State* s) {
+  s->written = R.segment;
+  s->known = false;
+}
 static void append(Recorder& R, Call&& c) {
   auto& I = *c.op;
   uint64_t h = I.id;
@@ -97,12 +101,15 @@ static void append(Recorder& R, Call&& c) {
       h = mix(h, hash_attr(c.other[i], is_lifted(I, i, c.other[i])));
   each_ref(c, [&](size_t i, size_t k) {
     auto& r = c.in[k];
-    if (I.writes[i] && r.s) r.s->value = R.next_value++;
+    if (!I.writes[i] || !r.s) return;
+    r.s->value = R.next_value++;
+    is_written(R, r.s);
   });
   for (auto& o : c.out)
     if (o.s) {
       o.s->refs++;
       number_value(R, o.s);
+      is_written(R, o.s);
       h = hash_type(h, o);
     }
   R.hash = mix(R.hash, h);
@@ -114,6 +121,74 @@ static void append(Recorder& R, Call&& c) {
   R.calls.push_back(std::move(c));
   if (R.each) flush("each call");
   else if (R.calls.size() >= R.most || (R.calls.size() >= R.most / 4 && w % 256 == 0)) flush("length");
+}
+
+static void turn_to(Recorder& R, int device) {
+  if (R.device == device) return;
+  flush("another device");
+  R.device = device;
+}
+void append_copy(const Ref& to, const Ref& from) {
+  static OpInfo I(c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""));
+  auto& R = rec();
+  Call c;
+  c.op = &I;
+  c.device = to.s->device;
+  c.other = {c10::IValue(), c10::IValue(), c10::IValue(false)};
+  c.count = {1, 1, -1};
+  c.in = {to, from};
+  turn_to(R, c.device);
+  append(R, std::move(c));
+}
+
+// ---- integers
+// Few of them, of which the host has the contents, are computed at once by torch: ids, positions and
+// masks, whose sizes grow while a language model writes.  A segment would be another one in each step.
+static constexpr size_t kFew = 8192;
+static bool is_whole(c10::ScalarType t) { return c10::isIntegralType(t, true); }
+static bool is_whole(const c10::IValue& v) {
+  if (v.isList()) {
+    for (const c10::IValue& e : v.toListRef())
+      if (!is_whole(e)) return false;
+    return true;
+  }
+  return v.isNone() || v.isInt() || v.isBool();
+}
+static bool is_known(const Recorder& R, const Call& c) {
+  auto& I = *c.op;
+  bool fits = !R.each && !I.random, any = false;
+  each_ref(c, [&](size_t i, size_t k) {
+    auto& r = c.in[k];
+    if (!r.s) { fits &= !r.host.defined() || (is_whole(r.dtype) && r.host.nbytes() <= kFew); return; }
+    any = true;
+    fits &= is_whole(r.dtype) && r.s->bytes <= kFew && is_known(r.s) && !(I.writes[i] && r.s->segment == R.segment);
+  });
+  for (size_t i = 0; fits && i < c.other.size(); i++) {
+    if (I.kind[i] == OpInfo::SCALAR) fits = is_whole(c.other[i]);
+    if (I.kind[i] == OpInfo::DTYPE && c.other[i].isInt()) fits = is_whole((c10::ScalarType)c.other[i].toInt());
+  }
+  return fits && any;
+}
+// `keep`: the arguments that are results.
+static bool now(Call& c, Stack* stack, const c10::SmallVectorImpl<at::Tensor>& keep) {
+  auto& I = *c.op;
+  Stack st;
+  {
+    std::lock_guard<std::recursive_mutex> g(rec().mu);
+    if (!is_known(rec(), c)) return false;
+    replay(c, st);
+  }
+  stack->erase(stack->end() - I.kind.size(), stack->end());
+  size_t a = 0;
+  for (size_t i = 0; i < I.alias.size(); i++) {
+    if (I.alias[i] >= 0) stack->emplace_back(keep[a++]);
+    else if (st[i].isTensorList()) {
+      c10::List<at::Tensor> l;
+      for (const at::Tensor& t : st[i].toTensorVector()) l.push_back(up(t, c.device));
+      stack->emplace_back(std::move(l));
+    } else stack->emplace_back(st[i].isTensor() ? up(st[i].toTensor(), c.device) : at::Tensor());
+  }
+  return true;
 }
 
 static int device_of(const Call& c, const Stack* stack, size_t base, size_t n) {
@@ -129,14 +204,21 @@ static int device_of(const Call& c, const Stack* stack, size_t base, size_t n) {
 void record(const OpInfo& I, Stack* stack) {
   auto& R = rec();
   size_t n = I.kind.size(), base = stack->size() - n;
+  check(I, stack->data() + base);
+  if (grow(I, stack)) return;
   Call c;
+  c10::SmallVector<std::shared_ptr<Grown>, 2> read;   // held until the call is recorded
   c.op = &I;
   c.other.resize(n);
   c.count.resize(n, -1);
   uint64_t key = I.id;
-  auto put = [&](const at::Tensor& t) {
+  auto put = [&](const at::Tensor& t, bool writes) {
     c.in.push_back(ref_of(t));
     auto& r = c.in.back();
+    if (r.s && r.s->grown) {
+      read.push_back(r.s->grown);
+      if (writes || !in_part(r)) settle(r.s);
+    }
     key = hash_type(key, r);
     if (!r.s && r.sizes.empty() && r.host.unsafeGetTensorImpl()->is_wrapped_number()) key = mix(key, 77);
   };
@@ -145,7 +227,7 @@ void record(const OpInfo& I, Stack* stack) {
     switch (I.kind[i]) {
       case OpInfo::TENSOR:
         if (v.isTensor() && v.toTensor().defined()) {
-          put(v.toTensor());
+          put(v.toTensor(), I.writes[i]);
           c.count[i] = 1;
         } else {
           c.other[i] = v;
@@ -154,14 +236,14 @@ void record(const OpInfo& I, Stack* stack) {
         break;
       case OpInfo::LIST:
         if (v.isNone()) break;
-        for (auto& t : v.toTensorVector()) put(t);
+        for (auto& t : v.toTensorVector()) put(t, I.writes[i]);
         c.count[i] = (int)v.toListRef().size();
         key = mix(key, c.count[i]);
         break;
       case OpInfo::OPTLIST:
         if (v.isNone()) break;
         for (auto& e : v.toListRef()) {
-          if (e.isTensor() && e.toTensor().defined()) put(e.toTensor());
+          if (e.isTensor() && e.toTensor().defined()) put(e.toTensor(), I.writes[i]);
           else { c.in.push_back(Ref()); key = mix(key, 14); }
         }
         c.count[i] = (int)v.toListRef().size();
@@ -192,6 +274,7 @@ void record(const OpInfo& I, Stack* stack) {
     run_on_host(c, stack);
   };
   if (I.dynamic) return run_now("its result depends on data, or is no tensor");
+  if (!I.has_out && now(c, stack, keep)) return;
   if (I.random) {
     std::optional<at::Generator> g;
     for (size_t i = 0; i < n; i++)
@@ -228,11 +311,13 @@ void record(const OpInfo& I, Stack* stack) {
       c.in[k] = ref_of(t);
     });
   }
+  if (I.has_out && now(c, stack, keep)) return;
   c10::SmallVector<State*, 2> taken;
   for (auto& r : c.in)
     if (!r.s && r.host.defined() && r.host.dim()) { snapshot(r, c.device); taken.push_back(r.s); }
   stack->erase(stack->end() - n, stack->end());
   c10::SmallVector<at::Tensor, 2> made;
+  int8_t chained = 1;
   if (I.fresh)
     for (auto& x : *m) {
       Ref r;
@@ -248,17 +333,16 @@ void record(const OpInfo& I, Stack* stack) {
     }
   {
     std::lock_guard<std::recursive_mutex> g(R.mu);
-    if (R.device != c.device) {
-      flush("another device");
-      R.device = c.device;
-    }
+    turn_to(R, c.device);
     if (I.product) {
       const int now = precision_now();
       if (R.precision != PRECISION_OPEN && R.precision != now) flush("another precision");
       R.precision = now;
     }
+    if (!c.in.empty() && c.in[0].s && c.in[0].s->chained < 0) chained = -1;
     append(R, std::move(c));
   }
+  if (made.size() == 1 && I.name == "aten::cat") state_of(made[0])->chained = chained;
   for (State* s : taken) state_drop(s);
   size_t k = 0, a = 0;
   for (size_t i = 0; i < I.alias.size(); i++) {

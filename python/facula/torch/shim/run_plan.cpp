@@ -1,7 +1,36 @@
 // Runs what a segment became: programs, and calls by torch's CPU kernels.
 #include "segment.h"
+#include <cstdio>
+#include <cstring>
 
 namespace ocl {
+// ---- errors in data.  Rows (aten/indexing.py) move an index that torch refuses, though the library would
+// take it, by kRefused; farther below are sentences of torch's.
+static constexpr long long kRefused = -(1ll << 30), kSentence = kRefused - (1ll << 29);
+static const char* const kSentences[] = {"Number of elements of source < number of ones in mask",
+                                         "torch.histc: the range of the data is not finite"};
+
+[[noreturn]] static void failed(const fac_error& err) {
+  const char* at = strstr(err.text, ": index ");
+  long long index = 0, low = 0;
+  if (!at || sscanf(at, ": index %lld is out of range (%lld", &index, &low) != 2) TORCH_CHECK(false, "ocl: ", err.text);
+  if (index <= kSentence && kSentence - index < 2) TORCH_CHECK(false, kSentences[kSentence - index]);
+  std::string text(err.text, at - err.text);
+  if (index < kRefused / 2) text += ": index " + std::to_string(index - kRefused) + " is out of range";
+  else text = err.text;
+  // as torch's: these are RuntimeErrors
+  const bool elements = text.rfind("gather_elements", 0) == 0 || text.rfind("scatter_elements", 0) == 0;
+  TORCH_CHECK(!elements, "ocl: ", text);
+  TORCH_CHECK_INDEX(false, "ocl: ", text);
+}
+
+// What torch's kernel says, with the error's own type.
+template <class E>
+[[noreturn]] static void again(const E& e, const Call& c) {
+  throw E({__func__, __FILE__, (uint32_t)__LINE__}, c10::str(e.what_without_backtrace(), " (recorded ", c.op->name, ")"));
+}
+
+// ---- a program
 struct Held {                                       // tensors of one run
   std::vector<fac_tensor*> all;
   ~Held() { for (auto* t : all) api().free(t); }
@@ -55,8 +84,7 @@ static void run_program(Run& run, const Part& p) {
     out.push_back(seen_as(fresh.back().second, port, held));
   }
   fac_error err;
-  fac_status st = api().run(p.program, in.data(), out.data(), &err);
-  TORCH_CHECK(!st, "ocl: ", err.text);
+  if (api().run(p.program, in.data(), out.data(), &err)) failed(err);
   for (size_t k = 0; k < p.out.size(); k++) {
     State* s = run.states[p.out[k].index];
     state_set(s, fresh[k].second, p.out[k].dtype);
@@ -74,7 +102,11 @@ void run_plan(Run& run, const Plan& plan) {
     auto& c = run.calls[p.call];
     Stack st;
     try { replay(c, st); }
-    catch (c10::Error& e) { TORCH_CHECK(false, e.what_without_backtrace(), " (recorded ", c.op->name, ")"); }
+    catch (c10::IndexError& e) { again(e, c); }
+    catch (c10::NotImplementedError& e) { again(e, c); }
+    catch (c10::ValueError& e) { again(e, c); }
+    catch (c10::TypeError& e) { again(e, c); }
+    catch (c10::Error& e) { again(e, c); }
     catch (std::exception& e) { TORCH_CHECK(false, "ocl: recorded ", c.op->name, ": ", e.what()); }
     store(c, st);
     count_fallback(c.op->name, nullptr);

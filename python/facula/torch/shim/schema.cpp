@@ -34,6 +34,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
     random |= kind.back() == GENERATOR;
     writes.push_back(a.alias_info() && a.alias_info()->isWrite());
     has_out |= a.is_out();
+    has_writes |= writes.back();
   }
   if (name == "aten::native_batch_norm") {          // its schema does not say so
     writes[3] = true;

@@ -1,0 +1,61 @@
+// What torch's CPU kernels refuse and its meta kernels, which know shapes only, let pass.
+#include "lazy.h"
+#include <ATen/MemoryOverlap.h>
+#include <unordered_set>
+
+namespace ocl {
+static bool is_among(const std::unordered_set<std::string>& names, const OpInfo& I) {
+  return names.count(I.op.schema().name());
+}
+static double number(const c10::IValue& v) {
+  if (v.isDouble()) return v.toDouble();
+  return v.isInt() ? (double)v.toInt() : NAN;
+}
+
+static void check_parameters(const OpInfo& I, const c10::IValue* a) {
+  auto& name = I.op.schema().name();
+  if (name == "aten::normal_") {
+    TORCH_CHECK(!(number(a[2]) < 0), "normal expects std >= 0.0, but found std ", number(a[2]));
+  } else if (name == "aten::uniform_") {
+    TORCH_CHECK(!(number(a[1]) > number(a[2])), "uniform_ expects to return a [from, to) range, but found from=",
+                number(a[1]), " > to=", number(a[2]));
+  } else if (I.name == "aten::bernoulli_.float") {
+    TORCH_CHECK(!(number(a[1]) < 0 || number(a[1]) > 1), "bernoulli_ expects p to be in [0, 1], but got p=", number(a[1]));
+  }
+}
+
+// Elementwise calls may read what they write, element by element.  These may not read any of it.
+static const std::unordered_set<std::string> kApart = {
+    "aten::gather", "aten::index_select", "aten::index", "aten::take", "aten::cat", "aten::kthvalue", "aten::masked_select",
+    "aten::scatter", "aten::scatter_add", "aten::scatter_reduce", "aten::scatter_", "aten::scatter_add_", "aten::scatter_reduce_",
+    "aten::index_add", "aten::index_add_", "aten::index_copy", "aten::index_copy_", "aten::masked_scatter_", "aten::aminmax"};
+// The same number everywhere, or the last of several: what is one place may be written more than once.
+static const std::unordered_set<std::string> kRepeats = {"aten::fill_", "aten::zero_", "aten::masked_fill_", "aten::index_put_",
+                                                          "aten::_index_put_impl_"};
+
+static void check_overlap(const OpInfo& I, const c10::IValue* a) {
+  const bool apart = is_among(kApart, I);
+  if ((!apart && !I.pointwise) || is_among(kRepeats, I)) return;
+  for (size_t w = 0; w < I.kind.size(); w++) {
+    if (!I.writes[w] || !a[w].isTensor() || !a[w].toTensor().defined()) continue;
+    const at::Tensor& to = a[w].toTensor();
+    at::assert_no_internal_overlap(to);
+    auto read = [&](const at::Tensor& from) {
+      if (!from.defined() || !from.is_privateuseone() || !from.numel() || !to.numel()) return;
+      if (apart) at::assert_no_overlap(to, from);
+      else at::assert_no_partial_overlap(to, from);
+    };
+    for (size_t r = 0; r < I.kind.size(); r++) {
+      if (r == w || (I.writes[r] && !apart)) continue;
+      if (a[r].isTensor()) read(a[r].toTensor());
+      else if (a[r].isTensorList())
+        for (const at::Tensor& t : a[r].toTensorVector()) read(t);
+    }
+  }
+}
+
+void check(const OpInfo& I, const c10::IValue* arguments) {
+  if (I.random) check_parameters(I, arguments);
+  if (I.has_writes) check_overlap(I, arguments);
+}
+}  // namespace ocl
