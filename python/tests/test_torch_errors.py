@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
+import facula  # noqa: E402
 import facula.torch as ft  # noqa: E402
 
 if ft.ocl is None:
@@ -128,8 +129,6 @@ CASES = {
     "two indices written, one far": lambda d: x.to(d).index_put((T([0, 1]).to(d), T([0, 5]).to(d)), T(1.).to(d)),
     "index_put far below": lambda d: x.to(d).index_put((T([-4]).to(d),), T(1.).to(d)),
     "renorm of large f16": lambda d: (x * 300).half().to(d).renorm(2, 0, 1000.),
-    "histc of many f16": lambda d: torch.ones(5000).half().to(d).histc(2, 0, 2),
-    "histc of many bf16": lambda d: torch.ones(5000).bfloat16().to(d).histc(2, 0, 2),
     "gather out is expanded": lambda d: torch.gather(x.to(d), 0, T([[0]]).to(d), out=torch.zeros(1, 1).to(d).expand(1, 1)),
     "take out overlaps": lambda d: [y := x.to(d).clone().view(-1), torch.take(y, T([2, 1, 0]).to(d), out=y[:3])],
     "cat out overlaps": lambda d: [y := torch.zeros(4, 2).to(d), torch.cat([y[:2], y[2:]], out=y)],
@@ -157,13 +156,35 @@ def test_refused_where_the_cpu_refuses(name):
 
 @pytest.mark.parametrize("call,kind,text", [
     (lambda: F.embedding(T([-1]).to("ocl"), x.to("ocl")), IndexError, "index -1 is out of range"),
-    (lambda: x.to("ocl")[T([5]).to("ocl")], IndexError, "index 5 is out of range"),
-    (lambda: x.to("ocl")[T([0]).to("ocl"), T([-9]).to("ocl")], IndexError, "index -9 is out of range"),
+    (lambda: F.embedding(T([-5]).int().to("ocl"), x.to("ocl")), IndexError, "index -5 is out of range"),
+    (lambda: x.to("ocl").index_select(0, T([7]).to("ocl")), IndexError, "index 7 is out of range"),
+    (lambda: x.to("ocl")[T([5]).to("ocl")], IndexError, "index 5 is out of bounds"),
+    (lambda: x.to("ocl")[T([0]).to("ocl"), T([-9]).to("ocl")], IndexError, "index -9 is out of bounds"),
+    (lambda: x.to("ocl").index_put((T([0]).to("ocl"), T([-9]).to("ocl")), T(1.).to("ocl")), IndexError, "index -9 is out of range"),
+    (lambda: x.to("ocl").index_put((T([1]).to("ocl"), T([6]).to("ocl")), T(1.).to("ocl")), IndexError, "index 6 is out of range"),
     (lambda: x.to("ocl").gather(1, T([[-2]]).to("ocl")), RuntimeError, "index -2 is out of range"),
     (lambda: x.to("ocl").masked_scatter((x > -9).to("ocl"), torch.ones(3).to("ocl")), RuntimeError, "Number of elements of source"),
     (lambda: (x / 0).to("ocl").histc(3), RuntimeError, "histc: the range"),
-    (lambda: T([1, 2]).to("ocl").softmax(0), NotImplementedError, "recorded aten::_softmax"),
+    (lambda: T([1, 2]).to("ocl").softmax(0), NotImplementedError, "not implemented for 'Long'"),
+    (lambda: x.to("ocl").long().softmax(0), NotImplementedError, "recorded aten::_softmax"),
 ])
 def test_errors_say_what_and_are_of_torchs_type(call, kind, text):
     with pytest.raises(kind, match=text):
         call().cpu()
+
+
+def test_histc_counts_more_than_its_type_can_add_one_to():
+    for dtype in (torch.half, torch.bfloat16):
+        assert torch.full((5000,), 1.0, dtype=dtype).to("ocl").histc(2, 0, 2).tolist()[1] == T(5000.).to(dtype).item()
+
+
+@pytest.mark.parametrize("f,inside,text", [
+    (lambda w, at: w.index_select(0, at), [2], "index -5 is out of range"),
+    (lambda w, at: w.gather(0, at[:, None]), [1], "index -5 is out of range"),
+    (lambda w, at: w.index_add(0, at, w[:1]), [0], "index -5 is out of range"),
+])
+def test_a_compiled_call_names_the_index_too(f, inside, text):
+    fast = torch.compile(f, backend="facula")
+    torch.testing.assert_close(fast(x, T(inside)), f(x, T(inside)))
+    with pytest.raises(facula.Error, match=text):
+        fast(x, T([-5]))

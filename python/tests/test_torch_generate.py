@@ -1,6 +1,9 @@
 """What grows by cat on device "ocl": equal to the cpu however it is read, and a language model writes with few programs."""
 from __future__ import annotations
 
+import copy
+import io
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -38,7 +41,7 @@ def attend(device, steps, heads=3, batch=2, width=8, first=5, read=None, added=1
         out.append(F.scaled_dot_product_attention(q, k, v).cpu())
         if read:
             more = read(step, k, v)
-            out += [t.cpu() for t in more] if more else []
+            out += [t.cpu().contiguous() for t in more] if more else []
     return [*out, k.cpu(), v.cpu()]
 
 
@@ -77,6 +80,67 @@ def test_growing_past_its_room_plans_little():
     assert planned() - before <= 10             # rooms of 64, 128 and 192 rows, and how each is made
     for a, b in zip(attend("cpu", 150), got):
         torch.testing.assert_close(b, a, rtol=2e-5, atol=2e-5)
+
+
+def saved(t):
+    file = io.BytesIO()
+    torch.save({"all": t, "last": t[..., -1:, :]}, file)
+    file.seek(0)
+    return torch.load(file, map_location="cpu")["all"]
+
+
+def attended(t, **how):
+    return F.scaled_dot_product_attention(t[:, :, :2] + 1, t, t, **how)
+
+
+READERS = {
+    "printed": lambda t: list(str(t).replace(", device='ocl:0'", "").encode()),
+    "listed": lambda t: t.tolist(),
+    "saved": saved,
+    "deepcopy": copy.deepcopy,
+    "storage": lambda t: (t.untyped_storage().nbytes(), t.untyped_storage().cpu().tolist()),
+    "one": lambda t: t[0, 0, 5, 1].item(),
+    "bits": lambda t: t.view(torch.int32),
+    "bits of the last": lambda t: t.view(torch.int32)[:, :, -1] + 1,
+    "more bits": lambda t: torch.cat([t.view(torch.int32), t.view(torch.int32)[:, :, -1:]], 2),
+    "strided": lambda t: t.as_strided((3, 5), (7, 2), 11) * 2,
+    "strided over rows": lambda t: t.as_strided((4, 2), (1, 52), 44) * 2,
+    "flat": lambda t: t.view(-1)[-9:] + 1,
+    "longer": lambda t: t.clone().resize_(2, 2, 7, 4)[:, :, -1],
+    "resized": lambda t: t.resize_(4),
+    "set": lambda t: torch.empty(0, device=t.device).set_(t)[1],
+    "out": lambda t: torch.add(t, 1, out=t),
+    "filled": lambda t: t[:, :, -1].fill_(3) + t.sum(),
+    "data": lambda t: t.data.mul_(2) + t,
+    "second of cat": lambda t: torch.cat([t[:, :1], t], 1),
+    "another axis": lambda t: torch.cat([t, t[:, :1]], 1),
+    "reduced": lambda t: [t.mean(), t.max(), t.numel()],
+    "transposed": lambda t: t.transpose(1, 2).contiguous(),
+    "listed for an op": lambda t: torch.stack([t, t]),
+    "picked": lambda t: t[:, :, torch.tensor([0, 5], device=t.device)],
+    "on the host": lambda t: torch.linalg.svdvals(t),
+    "foreach": lambda t: torch._foreach_add([t], 1),
+    "causal": lambda t: attended(t, is_causal=True),
+    "masked": lambda t: attended(t, attn_mask=torch.arange(t.size(2), device=t.device).float()[None]),
+    "keys only": lambda t: F.scaled_dot_product_attention(t[:, :, :2] + 1, t, t.clone()),
+    "both": attended,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_reader_sees_room(name):
+    def plain(y):
+        return [plain(t) for t in y] if isinstance(y, (list, tuple)) else y.cpu().contiguous() if isinstance(y, torch.Tensor) else y
+
+    def read(device):
+        torch.manual_seed(3)
+        t = torch.randn(2, 2, 4, 4).to(device)
+        for _ in range(9):
+            t = torch.cat([t, torch.randn(2, 2, 1, 4).to(device)], 2)
+        y = plain(READERS[name](t))
+        more = torch.cat([t.view(2, 2, -1, 4), torch.ones(2, 2, 1, 4, device=device)], 2) if t.dim() == 4 else t
+        return [y, plain(more), plain(t)]
+    torch.testing.assert_close(read(D), read("cpu"), rtol=1e-5, atol=1e-5)
 
 
 def test_what_grew_is_not_changed_by_what_it_was_made_of():
@@ -136,16 +200,17 @@ def test_integers_keep_their_order_with_what_is_recorded():
 # ---- a language model ----------------------------------------------------------------------------------------------
 
 
-def gpt2():
+def gpt2(last):
     transformers = pytest.importorskip("transformers")
-    config = transformers.GPT2Config(vocab_size=101, n_positions=160, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=None)
+    config = transformers.GPT2Config(vocab_size=101, n_positions=160, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=last)
     torch.manual_seed(4)
     return transformers.GPT2LMHeadModel(config).eval()
 
 
+@pytest.mark.parametrize("last", [None, 100], ids=["unread", "read in each step"])
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
-def test_gpt2_writes_the_same_with_few_plans(cache):
-    model, ids = gpt2(), torch.tensor([[5, 17, 29, 3, 80]])
+def test_gpt2_writes_the_same_with_few_plans(cache, last):
+    model, ids = gpt2(last), torch.tensor([[5, 17, 29, 3, 80]])
     how = {"max_new_tokens": 64, "do_sample": False, "pad_token_id": 0}
     if cache == "static":
         how["cache_implementation"] = "static"
@@ -156,5 +221,7 @@ def test_gpt2_writes_the_same_with_few_plans(cache):
     before = torch.ocl.stats()
     got = model.generate(ids, attention_mask=torch.ones_like(ids), **how)
     after = torch.ocl.stats()
-    assert torch.equal(got.cpu(), want)
+    assert got.shape == (1, 69) and torch.equal(got.cpu(), want)
+    if last is not None:
+        assert after["flushes"] - before["flushes"] >= 64
     assert after["segments"] <= 6 and after["planned"] - before["planned"] <= 12

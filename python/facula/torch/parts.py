@@ -8,6 +8,7 @@ import torch
 
 from .. import _facula
 from .aten.call import long, short
+from .aten.indexing import meant
 from .graph import Value
 
 
@@ -54,5 +55,8 @@ class Part:
         held = [of(key) for key in self.inputs]
         out = [fresh(y) for _, y in self.outputs]
         into = [shown(t, writable=True) if t.numel() else None for t in out]
-        self.program.run([shown(t) for t in held], into)
+        try:
+            self.program.run([shown(t) for t in held], into)
+        except _facula.Error as error:
+            raise type(error)(meant(str(error))) from None
         return out

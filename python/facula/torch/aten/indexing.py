@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,19 @@ def told(g: Graph, bad: Value, at: Value, sentence: int) -> Value:
 
 
 FEW_SOURCES, NO_RANGE = 0, 1
+SENTENCES = ("Number of elements of source < number of ones in mask", "torch.histc: the range of the data is not finite")
+
+
+def meant(text: str) -> str:
+    """An error of the library in the caller's terms, as run_plan.cpp says it."""
+    found = re.search(r": index (-?\d+) is out of range", text)
+    index = int(found[1]) if found else 0
+    if not found or index >= REFUSED // 2:
+        return text
+    sentence = REFUSED - (1 << 29) - index
+    if 0 <= sentence < len(SENTENCES):
+        return SENTENCES[sentence]
+    return f"{text[:found.start()]}: index {index - REFUSED} is out of range"
 
 
 def _at_least_one(x: Value) -> Value:

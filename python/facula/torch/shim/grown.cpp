@@ -2,7 +2,8 @@
 // lie in a tensor with room to the next multiple of 64 rows, so that steps differ in an index that is
 // data and not in sizes, and one program serves them all.  The cat's own tensor gets its contents when
 // somebody reads more of it than what came last; attention reads the room, and masks what is not there
-// (attention.cpp).  A room is written once and never given out, so nothing can change it later.
+// (attention.cpp).  A room is written once and never given out, so nothing can change it later.  With a
+// mask of its own, causal, or in a gradient attention reads the cat itself.
 #include "lazy.h"
 #include <ATen/Functions.h>
 
@@ -36,6 +37,7 @@ static std::shared_ptr<Grown> grown_by(const std::shared_ptr<Grown>& old, const 
   g->outer = c10::multiply_integers(a.sizes().slice(0, axis));
   g->inner = c10::multiply_integers(a.sizes().slice(axis + 1));
   if (old && (old->outer != g->outer || old->inner != g->inner || old->len != had)) return nullptr;
+  if (old && old->room.scalar_type() != a.scalar_type()) return nullptr;   // a view of the same bytes
   g->part = at::empty({g->outer, g->added, g->inner}, b.options());
   g->part.copy_(b.reshape({g->outer, g->added, g->inner}));
   if (old && old->room.size(1) >= g->len) {
@@ -84,7 +86,11 @@ void settle(State* s) {
   Ref from = ref_of(g->room.narrow(1, 0, g->len)), to = from;
   to.s = s;
   plain_strides(to.sizes, to.strides);
-  if (!is_known(from.s)) { append_copy(to, from); return; }
+  if (!is_known(from.s)) {
+    try { append_copy(to, from); }
+    catch (...) { s->lost |= !s->block; throw; }    // calls before it failed
+    return;
+  }
   Below b;
   host_of(to).copy_(host_of(from));
   state_wrote(s);

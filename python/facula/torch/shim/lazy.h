@@ -54,9 +54,9 @@ struct State {
   uint32_t value = 0, slot = 0;
   uint64_t writes = 0;
   uint64_t written = 0;           // the segment in which a recorded call wrote it last
-  bool known = true;              // its contents are the host's, unless the open segment writes them
-  std::shared_ptr<Grown> grown;   // it is a cat that nobody has read: see grown.cpp
-  int8_t chained = 0;             // 1: it is a cat, and may grow; -1: it grew, and was read as a whole
+  bool known = true;              // the host has its contents, unless the open segment writes them
+  std::shared_ptr<Grown> grown;   // it is an unread cat: see grown.cpp
+  int8_t chained = 0;             // 1: it is a cat and may grow; -1: it grew, and was read
   bool lost = false;              // what should have made its first contents failed
   std::atomic<int> refs{1};       // of the storage, and one of each recorded use
   std::atomic<bool> alive{true};  // the storage exists: contents survive a flush
@@ -147,18 +147,20 @@ std::pair<uint64_t, uint64_t> generator_next(const std::optional<at::Generator>&
 const at::Generator& default_generator(c10::DeviceIndex);
 
 // The open segment does not write it, and the host has it.
-inline bool is_known(const State* s) { return s->known && !s->grown && !s->lost && s->written != rec().segment; }
+inline bool is_known(const State* s) {
+  return s->known && !s->grown && !s->lost && s->written != rec().segment;
+}
 at::Tensor up(const at::Tensor& host, int device);  // the same on the device
 
 // ---- what grows by cat: see grown.cpp
 struct Grown {
-  at::Tensor room;                                  // [outer, at least len, inner]; the rest is zero
+  at::Tensor room;                              // [outer, at least len, inner]; the rest is zero
   at::Tensor part;                                  // [outer, added, inner]: what came last
   int64_t outer, len, added, inner;
 };
 bool grow(const OpInfo&, Stack*);                   // a cat, recorded in room; or false
 void settle(State*);                                // what was not read yet is recorded
-bool in_part(Ref&);                                 // a view of what came last becomes one of `part`
+bool in_part(Ref&);                             // a view of what came last becomes one of `part`
 void append_copy(const Ref& to, const Ref& from);
 
 inline uint64_t mix(uint64_t h, uint64_t x) {

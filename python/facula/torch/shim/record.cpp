@@ -164,7 +164,8 @@ static bool is_known(const Recorder& R, const Call& c) {
     fits &= is_whole(r.dtype) && r.s->bytes <= kFew && is_known(r.s) && !(I.writes[i] && r.s->segment == R.segment);
   });
   for (size_t i = 0; fits && i < c.other.size(); i++) {
-    if (I.kind[i] == OpInfo::SCALAR) fits = is_whole(c.other[i]);
+    // what is written in place keeps its type, whatever the number's: torch.ones fills with 1.0
+    if (I.kind[i] == OpInfo::SCALAR) fits = is_whole(c.other[i]) || (I.writes[0] && c.other[i].isDouble());
     if (I.kind[i] == OpInfo::DTYPE && c.other[i].isInt()) fits = is_whole((c10::ScalarType)c.other[i].toInt());
   }
   return fits && any;
