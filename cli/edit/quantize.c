@@ -1,4 +1,5 @@
 /* facula quantize: a model with smaller numbers. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "analyze/kind.h"
@@ -95,6 +96,9 @@ static int understand(fac_integers *how) {
 
 static bool is_learned(void) { return !strncmp(o.scheme, "lq:", 3); }
 
+/* Of a scheme that is known. */
+static int input_bits(void) { return atoi(strrchr(o.scheme, 'a') + 1); }
+
 static bool to_packed(void) {
     const size_t n = strlen(o.out);
     return n > 4 && !strcmp(o.out + n - 4, ".fac");
@@ -118,6 +122,9 @@ static int check(const list *args) {
         return usage_error(self(), "--sweep goes with scheme lq:wWaA, not %s", o.scheme);
     if ((o.rest || o.even) && (o.sweep || !is_learned()))
         return usage_error(self(), "--rest and --even go with scheme lq:wWaA and -o FILE");
+    if (o.even && (input_bits() == 1 || input_bits() > 4))
+        return usage_error(self(), "--even goes with inputs of 2 to 4 bits, not those of %s",
+                           o.scheme);
     if (o.histograms && (o.sweep || !is_learned()))
         return usage_error(self(), "--histograms goes with scheme lq:wWaA and -o FILE");
     if (!is_learned() && to_packed())
