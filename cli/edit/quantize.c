@@ -1,4 +1,5 @@
 /* facula quantize: a model with smaller numbers. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "analyze/kind.h"
@@ -95,6 +96,13 @@ static int understand(fac_integers *how) {
 
 static bool is_learned(void) { return !strncmp(o.scheme, "lq:", 3); }
 
+/* Of a scheme that is known. */
+static int input_bits(void) { return atoi(strrchr(o.scheme, 'a') + 1); }
+
+static bool asks_for_integers(void) {
+    return o.calibrate || o.percentile != 0 || o.activations || o.per_tensor || o.reduce_range;
+}
+
 static bool to_packed(void) {
     const size_t n = strlen(o.out);
     return n > 4 && !strcmp(o.out + n - 4, ".fac");
@@ -105,19 +113,27 @@ static int check(const list *args) {
     if (args->n != 1) return usage_error(self(), "which model?");
     if (!o.scheme || (!o.out && !o.sweep))
         return usage_error(self(), "%s is missing", o.scheme ? "-o" : "--scheme");
-    if (gguf_scheme(o.scheme) && !o.sweep) return EXIT_OK;
+    if (gguf_scheme(o.scheme) && !o.sweep)
+        return asks_for_integers() || o.rest || o.even || o.histograms
+                   ? usage_error(self(), "scheme %s takes no options of other schemes: %s",
+                                 o.scheme,
+                                 "--calibrate to --reduce-range, --rest, --even, "
+                                 "--histograms")
+                   : EXIT_OK;
     if (!fac_integers_known(o.scheme, &calibrates))
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
     const bool sampled =
         o.data || o.set || o.input.named.n || o.input.random || is_folder(args->at[0]);
-    if (is_learned() &&
-        (o.calibrate || o.percentile != 0 || o.activations || o.per_tensor || o.reduce_range))
+    if (is_learned() && asks_for_integers())
         return usage_error(self(), "--calibrate, --percentile, --activations, --per-tensor and "
                                    "--reduce-range go with the schemes of 8 bits");
     if (o.sweep && !is_learned())
         return usage_error(self(), "--sweep goes with scheme lq:wWaA, not %s", o.scheme);
     if ((o.rest || o.even) && (o.sweep || !is_learned()))
         return usage_error(self(), "--rest and --even go with scheme lq:wWaA and -o FILE");
+    if (o.even && (input_bits() == 1 || input_bits() > 4))
+        return usage_error(self(), "--even goes with inputs of 2 to 4 bits, not those of %s",
+                           o.scheme);
     if (o.histograms && (o.sweep || !is_learned()))
         return usage_error(self(), "--histograms goes with scheme lq:wWaA and -o FILE");
     if (!is_learned() && to_packed())

@@ -185,7 +185,8 @@ static int chat(list args) {
     lm_open_model m = { 0 };
     talk t = { .m = &m };
     if (args.n != 1) return usage_error(verb_find("chat"), "which model?");
-    int code = lm_format(verb_find("chat"), o.format, &o.format);
+    int code = lm_fits(verb_find("chat"));
+    if (!code) code = lm_format(verb_find("chat"), o.format, &o.format);
     if (!code) code = lm_open(args.at[0], &m);
     if (!code && !o.format && !fac_chat_format(m.tokens))
         code = usage_error(verb_find("chat"),

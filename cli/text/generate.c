@@ -137,6 +137,20 @@ int lm_format(const verb *v, const char *given, const char **format) {
     return fail_text("%s: a template of no format that is known (facula help chat)", given);
 }
 
+/* ---- options that need another ---- */
+
+int lm_guessing(const verb *v, const char *draft, long lookup, long guesses) {
+    if (!guesses || draft || lookup) return EXIT_OK;
+    return usage_error(v, "--guesses needs --lookup or --draft: nothing guesses without them");
+}
+
+int lm_fits(const verb *v) {
+    const lm_options *g = &lm_given;
+    if (g->keep && !g->shift)
+        return usage_error(v, "--keep needs --context-shift: nothing is forgotten without it");
+    return lm_guessing(v, g->draft, g->lookup, g->guesses);
+}
+
 /* ---- telling ---- */
 
 const char *lm_finish(fac_finish f) {
@@ -260,7 +274,8 @@ static int generate(list args) {
         return usage_error(verb_find("generate"),
                            "--beams goes without grammars, guesses, --stop and "
                            "--context-shift");
-    int code = words_given((list){ args.at + 1, args.n - 1 }, o.file, &text, &bytes);
+    int code = lm_fits(verb_find("generate"));
+    if (!code) code = words_given((list){ args.at + 1, args.n - 1 }, o.file, &text, &bytes);
     if (code) return code;
     code = lm_open(args.at[0], &m);
     if (!code) code = with_prompt(&m, text, bytes);

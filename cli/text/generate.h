@@ -18,6 +18,7 @@ typedef struct lm_options {
 } lm_options;
 extern lm_options lm_given;
 
+#define OPTION_LOOKUP "[2, 1000000000]" /* fewer tokens are no hint at what comes next */
 #define LM_OPTIONS                                                                                 \
     { "-n",                                                                                        \
       OPTION_INT,                                                                                  \
@@ -93,9 +94,9 @@ extern lm_options lm_given;
           OPTION_INT,                                                                              \
           &lm_given.lookup,                                                                        \
           "N",                                                                                     \
-          "guess tokens from where the same last N were read before, and check several at once "   \
-          "(4)",                                                                                   \
-          OPTION_COUNT },                                                                          \
+          "guess tokens from where the same last N were read before, and check several at once; "  \
+          "for example 4; off by default",                                                         \
+          OPTION_LOOKUP },                                                                         \
         { "--draft", OPTION_TEXT, &lm_given.draft, "MODEL",                                        \
           "guess them by a smaller model of the same tokens; the text stays the same" },           \
         { "--guesses",                                                                             \
@@ -121,6 +122,9 @@ typedef struct lm_open_model {
     fac_session *draft;
     double load_seconds;
 } lm_open_model;
+/* What does nothing without another option; an exit code. */
+int lm_fits(const verb *v);
+int lm_guessing(const verb *v, const char *draft, long lookup, long guesses);
 int lm_open(const char *path, lm_open_model *to); /* an exit code; lm_close in any case */
 void lm_close(lm_open_model *m);
 fac_generate_opts lm_how(const lm_open_model *m);

@@ -37,8 +37,8 @@ static const option options[] = {
       "adapters as peft writes them, or of `facula train text --lora`" },
     { "--lookup", OPTION_INT, &o.lookup, "N",
       "while one answer is written alone: guess tokens from where the same last N were read "
-      "before, and check several at once (4)",
-      OPTION_COUNT },
+      "before, and check several at once; for example 4; off by default",
+      OPTION_LOOKUP },
     { "--draft", OPTION_TEXT, &o.draft, "MODEL",
       "guess them by a smaller model of the same tokens; the text stays the same" },
     { "--guesses", OPTION_INT, &o.guesses, "N", "tokens guessed at once (7; of a draft 4)",
@@ -137,7 +137,8 @@ static int serve(list args) {
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL); /* threads inherit it: the signal waits for this one */
-    int code = lm_format(verb_find("serve"), o.format, &o.format);
+    int code = lm_guessing(verb_find("serve"), o.draft, o.lookup, o.guesses);
+    if (!code) code = lm_format(verb_find("serve"), o.format, &o.format);
     if (!code) code = load(args.at[0], &s);
     if (!code) code = answer(&s, &signals);
     fac_lm_free(s.lm);

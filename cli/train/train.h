@@ -106,7 +106,7 @@ int sound_note(const train_options *o, fac_graph *g); /* the rate, for those who
 /* Language models, from a text without classes. */
 bool lm_is_set(const char *set);
 bool lm_is_new(const train_options *o);      /* not a model of a folder or a file */
-bool lm_writes_gguf(const train_options *o); /* what is left behind is a .gguf */
+bool lm_writes_gguf(const train_options *o); /* the training writes a .gguf */
 bool lm_is_chat(const train_options *o);     /* the data are conversations */
 int lm_read_chats(train_options *o, train_job *j, const char *text, size_t bytes);
 void lm_list(void);                          /* for the help */

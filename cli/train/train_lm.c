@@ -57,6 +57,8 @@ static const char *wrong(const train_options *o) {
     if (o->dropout > 0 && !lm_is_new(o)) return "--dropout is for a new model";
     if (o->lora && lm_is_new(o)) return "--lora needs --model DIR or FILE.gguf, a model to adapt";
     if (o->scheme && lm_is_new(o)) return "--scheme is for a model of a .gguf";
+    if (o->scheme && o->lora && !o->merge)
+        return "--scheme needs --merge: adapters alone have no scheme";
     if (o->merge && !o->lora) return "--merge is for the adapters of --lora";
     if (o->lora && o->freeze.n) return "--lora trains adapters alone: there is nothing to freeze";
     return NULL;

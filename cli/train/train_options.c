@@ -73,7 +73,8 @@ const option train_rows[] = {
       "[-1, 0.9]" },
     { "--sound-memory", OPTION_INT, &O.sound_memory, "MIB",
       "sounds: recordings that are kept in memory, of each part; others are read\n"
-      "                             from their files again; default 2048",
+      "                             from their files again, a whole file for\n"
+      "                             each window, which is slow; default 2048",
       "[1, 1048576]" },
     { "--hold-out", OPTION_TEXT, &O.hold_out, "NAME",
       "sounds: recordings with this word in their names are for testing, such as a\n"

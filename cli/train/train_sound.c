@@ -178,7 +178,7 @@ static int keep_pictures(const train_options *o, train_job *j) {
 
 int sound_keep(const train_options *o, train_job *j) {
     bool fresh;
-    if (!j->train.values) return EXIT_OK; /* pictures of what memory cannot hold are as many */
+    if (!j->train.values) return EXIT_OK; /* too large to keep, and so are its pictures */
     if (!sound_is_own(o->model) || !same_each_epoch(&j->augment, &j->train)) return EXIT_OK;
     int code = keep_pictures(o, j);
     if (code) return code;

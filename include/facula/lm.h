@@ -154,7 +154,7 @@ typedef struct fac_generate_opts {
      * been chosen, so the text is the same as without, up to rounding.  Guesses come from where the
      * same last `lookup` tokens (or fewer, 2 at least) were read before, else from a smaller model
      * of the same vocabulary, whose session is for this alone. */
-    int lookup;         /* 0: none; usual: 4 */
+    int lookup;         /* 0: none, else 2 at least; usual: 4 */
     fac_session *draft; /* NULL: none */
     int guesses;        /* at most in a step, 7 of them; 0: 7, of a draft 4 */
 } fac_generate_opts;

@@ -96,8 +96,9 @@ fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *e
 
 /* A copy for inference in which convolutions, linear layers and products that have weights of
  * floats have weights of 8 bits: symmetric, one scale for each output channel, dequantized before
- * they are used.  Weights of few levels stay as they are, since fac_packed_save makes bits of them.
- * changed may be NULL: how many layers. */
+ * they are used.  What fac_packed_save makes bits of stays, and so do weights that several layers
+ * share.  changed may be NULL: how many layers.  FAC_E_ARGUMENT: a weight has a number that is not
+ * finite, which the error names. */
 fac_status fac_graph_byte_weights(const fac_graph *model, int *changed, fac_graph **out,
                                   fac_error *err);
 

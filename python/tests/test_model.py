@@ -1,5 +1,9 @@
 """Models: from files and the zoo, run by name and by place, photos, errors, threads."""
+import os
+import pathlib
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -113,3 +117,31 @@ def test_against_onnxruntime(path, rng):
     x = rng.standard_normal((2, 3, 8, 8)).astype("f4")
     want = ort.InferenceSession(str(path)).run(None, {"x": x})[0]
     assert np.allclose(fac.load(path).run(x), want, atol=1e-4)
+
+
+def run_page_program(folder, model, *arguments):
+    """net.py of the playground's pages, beside model.onnx: what it prints."""
+    source = pathlib.Path(__file__).parents[2] / "src" / "studio" / "pages" / "run.py.in"
+    (folder / "net.py").write_text(source.read_text())
+    model.save(folder / "model.onnx")
+    path = os.pathsep.join([str(pathlib.Path(fac.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "net.py", *arguments], cwd=folder, text=True, capture_output=True, timeout=300,
+                          env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+def test_the_program_of_the_pages(tmp_path):
+    names = [f"x{k}" for k in range(12)]
+    text = "".join(f"input {n} f32[2]\n" for n in names) + "s0 = add(x0, x1)\n"
+    text += "".join(f"s{k - 1} = add(s{k - 2}, {n})\n" for k, n in enumerate(names) if k > 1) + "output y = s10\n"
+    numbers = " -- ".join(f"{k} {-k}" for k in range(12)).split()
+    many = fac.load(fac._facula.read_text(text))
+    assert run_page_program(tmp_path, many, *numbers) == "y [ 66. -66.]"
+    assert run_page_program(tmp_path, many, "3") == "y [3. 0.]"        # what is not given is 0
+    for kind, numbers, want in (("f64", "1.5 2", "[1.5 2. ]"), ("i64", "5 6", "[5 6]"), ("i32", "5 6", "[5 6]"), ("f16", "1.5 2", "[1.5 2. ]"),
+                                ("bool", "0 3", "[False  True]")):
+        said = run_page_program(tmp_path, fac.load(fac._facula.read_text(f"input x {kind}[2]\ny = identity(x)\noutput y = y\n")), *numbers.split())
+        assert said == "y " + want, (kind, said)
+    said = run_page_program(tmp_path, fac.load(fac._facula.read_text("input x f32[N,2]\ny = identity(x)\noutput y = y\n")), "1", "2", "3")
+    assert said == "y [[1. 2.]\n [3. 0.]]", said

@@ -134,7 +134,7 @@ static fac_status find(fac_reader *r, fac_value **out) {
 
 static fac_status zeros(fac_reader *r, const fac_type *type, fac_value **out) {
     fac_tensor *t = NULL;
-    FAC_TRY(fac_tensor_new(NULL, type->dtype, type->dims, &t, r->l->err));
+    FAC_TRY(fac_read_zeros(r->l, type, &t));
     *out = fac_const(r->g, t);
     fac_tensor_free(t);
     return fac_lex_graph(r->l, r->g);

@@ -64,6 +64,11 @@ struct fac_reader {
 fac_status fac_read_type(fac_lexer *l, fac_graph *g, fac_type *out);
 /* A type with or without contents; *out NULL when there are none. */
 fac_status fac_read_literal(fac_reader *r, fac_type *type, fac_value **out);
+/* The tensor of a type without contents. */
+fac_status fac_read_zeros(fac_lexer *l, const fac_type *type, fac_tensor **out);
+/* fac_graph_read for text of strangers: parameters and constants of at most `most` bytes together
+ * are made, whatever their types say. */
+fac_status fac_graph_read_within(FILE *from, size_t most, fac_graph **out, fac_error *err);
 /* A number, which is the whole text, as a constant scalar of this type. */
 fac_status fac_read_number(fac_reader *r, const char *text, size_t n, fac_dtype dtype,
                            fac_value **out);

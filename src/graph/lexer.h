@@ -18,6 +18,7 @@ typedef struct fac_lexer {
     int line;           /* 0: the text is one line, messages need not say which */
     int depth;          /* of bodies in bodies */
     fac_table nameless; /* "?2" of this text -> its symbol: a name of ours may be another one */
+    size_t most, taken; /* bytes of tensors that are larger than their text; most 0: any number */
     fac_error *err;
 } fac_lexer;
 

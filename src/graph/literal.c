@@ -218,6 +218,15 @@ fac_status fac_read_literal(fac_reader *r, fac_type *type, fac_value **out) {
     return read_contents(r, type, dims, begin, out);
 }
 
+fac_status fac_read_zeros(fac_lexer *l, const fac_type *type, fac_tensor **out) {
+    const size_t bytes = fac_type_bytes(type);
+    if (l->most && (bytes > l->most || l->taken > l->most - bytes))
+        return fac_lex_fail(l, "parameters and constants have at most %zu MiB together here",
+                            l->most >> 20);
+    l->taken += bytes;
+    return fac_tensor_new(NULL, type->dtype, type->dims, out, l->err);
+}
+
 /* ---- numbers without a type ---- */
 
 fac_status fac_read_number(fac_reader *r, const char *text, size_t n, fac_dtype dtype,

@@ -66,7 +66,7 @@ static fac_status read_input(fac_reader *r) {
 static fac_status zeros(fac_reader *r, const fac_type *type, fac_tensor **out) {
     if (fac_dims_count(&type->dims) < 0)
         return fac_lex_fail(r->l, "only inputs have symbols in their types");
-    return fac_tensor_new(NULL, type->dtype, type->dims, out, r->l->err);
+    return fac_read_zeros(r->l, type, out);
 }
 
 static fac_status read_param(fac_reader *r, bool state) {
@@ -203,9 +203,10 @@ static fac_status read_line(fac_reader *r) {
     return s ? s : fac_lex_end(l);
 }
 
-static fac_status read_lines(const char *s, const char *end, fac_graph *g, fac_error *err) {
+static fac_status read_lines(const char *s, const char *end, size_t most, fac_graph *g,
+                             fac_error *err) {
     labels names = { { 0 }, { 0 } };
-    fac_lexer l = { .err = err };
+    fac_lexer l = { .most = most, .err = err };
     fac_reader r = { .l = &l, .g = g, .name = find, .typed = typed, .self = &names };
     fac_status status = FAC_OK;
     while (s < end && !status) {
@@ -235,15 +236,19 @@ static fac_status read_all(FILE *from, fac_text *t, fac_error *err) {
     return ferror(from) ? fac_raise(err, FAC_E_IO, "reading a graph: %s", strerror(errno)) : FAC_OK;
 }
 
-fac_status fac_graph_read(FILE *from, fac_graph **out, fac_error *err) {
+fac_status fac_graph_read_within(FILE *from, size_t most, fac_graph **out, fac_error *err) {
     fac_text t = { 0 };
     fac_graph *g = fac_graph_new();
     fac_status s = g ? read_all(from, &t, err) : fac_raise_memory(err, "a graph");
-    if (!s && t.n) s = read_lines(t.s, t.s + t.n, g, err);
+    if (!s && t.n) s = read_lines(t.s, t.s + t.n, most, g, err);
     fac_text_free(&t);
     if (s)
         fac_graph_free(g);
     else
         *out = g;
     return s;
+}
+
+fac_status fac_graph_read(FILE *from, fac_graph **out, fac_error *err) {
+    return fac_graph_read_within(from, 0, out, err);
 }

@@ -51,6 +51,16 @@ static fac_value *table(fac_lm_building *b, double base, double factor, bool sin
     return v;
 }
 
+/* Others would make every logit NaN. */
+static fac_status check_divisors(const char *name, const float *x, int64_t n, fac_error *err) {
+    for (int64_t k = 0; k < n; k++)
+        if (!(x[k] > 0) || !isfinite(x[k]))
+            return fac_raise(err, FAC_E_FORMAT,
+                             "%s: number %lld is %g: positive numbers are expected", name,
+                             (long long)k, (double)x[k]);
+    return FAC_OK;
+}
+
 /* NULL: none, or an error. */
 static const float *divisors(fac_lm_building *b) {
     fac_tensor *t = NULL;
@@ -61,10 +71,13 @@ static const float *divisors(fac_lm_building *b) {
     b->status = fac_lm_weight(b->m, name, 0, true, &t, b->err);
     if (b->status || !t) return NULL;
     const fac_type type = fac_tensor_type(t);
-    if (fac_dims_count(&type.dims) == b->c->rotary / 2) return fac_tensor_data(t);
-    b->status = fac_raise(b->err, FAC_E_FORMAT, "%s: %lld numbers, expected %lld", name,
-                          (long long)fac_dims_count(&type.dims), (long long)b->c->rotary / 2);
-    return NULL;
+    const int64_t n = fac_dims_count(&type.dims);
+    if (n == b->c->rotary / 2)
+        b->status = check_divisors(name, fac_tensor_data(t), n, b->err);
+    else
+        b->status = fac_raise(b->err, FAC_E_FORMAT, "%s: %lld numbers, expected %lld", name,
+                              (long long)n, (long long)b->c->rotary / 2);
+    return b->status ? NULL : fac_tensor_data(t);
 }
 
 void fac_lm_angles(fac_lm_building *b, int64_t rows) {
@@ -118,10 +131,11 @@ static fac_status keep_list(fac_lm *m, const cJSON *list, const char *theirs, co
     float *x = fac_tensor_storage(t)->host;
     const cJSON *j;
     cJSON_ArrayForEach(j, list) {
-        if (!cJSON_IsNumber(j) || !(j->valuedouble > 0))
+        *x = cJSON_IsNumber(j) ? (float)j->valuedouble : 0;
+        if (!(*x > 0) || !isfinite(*x))
             return fac_raise(err, FAC_E_FORMAT, "config.json: %s: positive numbers are expected",
                              theirs);
-        *x++ = (float)j->valuedouble;
+        x++;
     }
     return FAC_OK;
 }

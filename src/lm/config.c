@@ -31,6 +31,34 @@ enum { FAMILIES = sizeof families / sizeof *families };
 static const char known[] = "llama, mistral, qwen2, qwen3, phi3, gpt2, gpt_neo, gpt_neox, gemma2, "
                             "gemma3 and bert are known";
 
+/* Numbers that would make angles, scores or logits infinite or NaN. */
+static fac_status check_reals(const fac_lm_config *c, fac_error *err) {
+    const struct {
+        const char *name;
+        double x;
+        bool zero; /* says that there is none */
+    } all[] = {
+        { "eps of norms", c->eps, false },
+        { "base of rotary angles", c->base, false },
+        { "base of rotary angles with a window", c->local_base, false },
+        { "factor of rope scaling", c->factor, false },
+        { "attention factor of rope scaling", c->stretch, true },
+        { "original context", c->before, true },
+        { "scale of scores", c->scale, true },
+        { "softcap of scores", c->cap, true },
+        { "softcap of logits", c->last_cap, true },
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (!isfinite(all[k].x) || all[k].x < 0 || (all[k].x == 0 && !all[k].zero))
+            return fac_raise(err, FAC_E_FORMAT,
+                             "a model whose %s is %g: a positive number%s is "
+                             "expected",
+                             all[k].name, all[k].x, all[k].zero ? " or 0" : "");
+    if (c->window >= 0) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT,
+                     "a model whose attention window is not a number of tokens, 0 or more");
+}
+
 /* What cannot be, whatever the file says. */
 static fac_status check(const fac_lm_config *c, fac_error *err) {
     const struct {
@@ -48,14 +76,12 @@ static fac_status check(const fac_lm_config *c, fac_error *err) {
         if (sizes[k].x < 1 || sizes[k].x > sizes[k].most)
             return fac_raise(err, FAC_E_FORMAT, "a model whose %s is %lld", sizes[k].name,
                              (long long)sizes[k].x);
-    if (c->heads % c->kv_heads || c->rotary % 2 || c->rotary > c->head || !(c->eps > 0) ||
-        !(c->base > 0))
-        return fac_raise(
-            err, FAC_E_FORMAT,
-            "a model of %lld heads, %lld of keys, of size %lld, %lld of it turned, eps %g",
-            (long long)c->heads, (long long)c->kv_heads, (long long)c->head, (long long)c->rotary,
-            c->eps);
-    return FAC_OK;
+    if (c->heads % c->kv_heads || c->rotary < 2 || c->rotary % 2 || c->rotary > c->head)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "a model of %lld heads, %lld of keys, of size %lld, %lld of it turned",
+                         (long long)c->heads, (long long)c->kv_heads, (long long)c->head,
+                         (long long)c->rotary);
+    return check_reals(c, err);
 }
 
 /* ---- GGUF ---- */
@@ -82,13 +108,13 @@ static void from_keys(const keys *k, fac_lm_config *c) {
     c->hidden = key_int(k, "feed_forward_length", 0);
     c->heads = key_int(k, "attention.head_count", 0);
     c->kv_heads = key_int(k, "attention.head_count_kv", c->heads);
-    c->head = key_int(k, "attention.key_length", c->heads ? c->width / c->heads : 0);
+    c->head = key_int(k, "attention.key_length", c->heads > 0 ? c->width / c->heads : 0);
     c->context = key_int(k, "context_length", 0);
     c->rotary = key_int(k, "rope.dimension_count", c->head);
     c->base = key_real(k, "rope.freq_base", 10000);
     c->local_base = key_real(k, "rope.local.freq_base", 10000);
     const double factor = key_real(k, "rope.scaling.factor", key_real(k, "rope.scale_linear", 1));
-    c->factor = factor > 0 ? factor : 1;
+    c->factor = factor == 0 ? 1 : factor;
     c->eps = key_real(k, "attention.layer_norm_rms_epsilon",
                       key_real(k, "attention.layer_norm_epsilon", 1e-5));
     c->before = key_real(k, "rope.scaling.original_context_length", 0);
@@ -101,6 +127,17 @@ static void from_keys(const keys *k, fac_lm_config *c) {
     c->is |= FAC_LM_PARALLEL;
 }
 
+/* Only Phi-3 is built with lists of factors; YaRN is not known. */
+static fac_status check_scaling(fac_gguf *g, const char *arch, fac_error *err) {
+    char full[200];
+    snprintf(full, sizeof full, "%s.rope.scaling.type", arch);
+    const char *type = fac_gguf_text(g, full, NULL);
+    const bool lists = type && !strcmp(type, "longrope") && !strcmp(arch, "phi3");
+    if (!type || lists || !strcmp(type, "none") || !strcmp(type, "linear")) return FAC_OK;
+    return fac_raise(err, FAC_E_UNSUPPORTED,
+                     "%s \"%.40s\": none, linear and, of phi3, longrope are known", full, type);
+}
+
 fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_error *err) {
     const char *arch = fac_gguf_text(g, "general.architecture", NULL);
     if (!arch) return fac_raise(err, FAC_E_FORMAT, "a GGUF file without general.architecture");
@@ -111,6 +148,7 @@ fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_e
                               .global_every = families[k].global_every,
                               .global_at = families[k].global_at };
         (void)a;
+        FAC_TRY(check_scaling(g, arch, err));
         from_keys(&(keys){ g, arch }, c);
         if (strcmp(arch, "phi3")) c->before = c->stretch = 0;
         if (!strcmp(arch, "gemma2") && c->layers == 46 && !(c->scale > 0))
@@ -135,17 +173,50 @@ static int64_t whole(const cJSON *o, const char *a, const char *b, int64_t missi
     return x >= 0 && x < 1e15 ? (int64_t)x : -1;
 }
 
+/* -1: no share of a head. */
+static int64_t share_of(int64_t head, double share) {
+    return share >= 0 && share <= 1 ? (int64_t)((double)head * share) : -1;
+}
+
+static fac_status positive(const char *name, double x, fac_error *err) {
+    if (x > 0 && isfinite(x)) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT,
+                     "config.json: rope scaling: %s is %g: a positive number is expected", name, x);
+}
+
 /* Phi-3: the lists of factors are read by fac_lm_keep_angles.  What follows from how much longer
- * texts became: sqrt(1 + log(new / old) / log(old)). */
+ * texts became: sqrt(1 + log(new / old) / log(old)).  Other families' GGUF files have no place for
+ * the lists. */
 static fac_status longrope(const cJSON *root, const cJSON *s, fac_lm_config *c, fac_error *err) {
     const char *name = "original_max_position_embeddings";
+    if (strcmp(c->family, "phi3"))
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "config.json: rope scaling \"longrope\" is known of phi3, not of %s",
+                         c->family);
     c->before = real(s, name, NULL, real(root, name, NULL, (double)c->context));
+    if (!(c->before >= 2 && isfinite(c->before)))
+        return fac_raise(err, FAC_E_FORMAT,
+                         "config.json: longrope of texts of %g tokens: %s of 2 or more is expected",
+                         c->before, name);
     const double longer = real(s, "factor", NULL, (double)c->context / c->before);
+    FAC_TRY(positive("factor", longer, err));
     const double usual = longer > 1 ? sqrt(1 + log(longer) / log(c->before)) : 1;
     c->stretch = real(s, "attention_factor", NULL, usual);
-    if (c->before >= 2 && c->stretch > 0) return FAC_OK;
-    return fac_raise(err, FAC_E_FORMAT, "config.json: longrope of texts of %g tokens, times %g",
-                     c->before, c->stretch);
+    return positive("attention_factor", c->stretch, err);
+}
+
+static fac_status llama3(const cJSON *s, fac_lm_config *c, fac_error *err) {
+    c->low = real(s, "low_freq_factor", NULL, 1);
+    c->high = real(s, "high_freq_factor", NULL, 4);
+    c->original = real(s, "original_max_position_embeddings", NULL, 8192);
+    FAC_TRY(positive("low_freq_factor", c->low, err));
+    FAC_TRY(positive("high_freq_factor", c->high, err));
+    FAC_TRY(positive("original_max_position_embeddings", c->original, err));
+    if (c->high > c->low) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT,
+                     "config.json: rope scaling: high_freq_factor is %g: more than "
+                     "low_freq_factor, %g, is expected",
+                     c->high, c->low);
 }
 
 static fac_status scaling(const cJSON *root, fac_lm_config *c, fac_error *err) {
@@ -153,7 +224,7 @@ static fac_status scaling(const cJSON *root, fac_lm_config *c, fac_error *err) {
     if (!s || cJSON_IsNull(s)) s = get(root, "rope_parameters");
     c->local_base = real(get(s, "sliding_attention"), "rope_theta", NULL, c->local_base);
     if (get(s, "full_attention")) s = get(s, "full_attention");
-    c->rotary = (int64_t)((double)c->rotary * real(s, "partial_rotary_factor", NULL, 1));
+    c->rotary = share_of(c->rotary, real(s, "partial_rotary_factor", NULL, 1));
     const char *type = cJSON_GetStringValue(get(s, "rope_type"));
     if (!type) type = cJSON_GetStringValue(get(s, "type"));
     c->base = real(s, "rope_theta", NULL, real(root, "rope_theta", "rotary_emb_base", 10000));
@@ -165,11 +236,8 @@ static fac_status scaling(const cJSON *root, fac_lm_config *c, fac_error *err) {
                          "known",
                          type);
     c->factor = real(s, "factor", NULL, 1);
-    if (!strcmp(type, "linear")) return FAC_OK;
-    c->low = real(s, "low_freq_factor", NULL, 1);
-    c->high = real(s, "high_freq_factor", NULL, 4);
-    c->original = real(s, "original_max_position_embeddings", NULL, 8192);
-    return FAC_OK;
+    FAC_TRY(positive("factor", c->factor, err));
+    return strcmp(type, "linear") ? llama3(s, c, err) : FAC_OK;
 }
 
 static void from_json(const cJSON *root, fac_lm_config *c) {
@@ -181,7 +249,7 @@ static void from_json(const cJSON *root, fac_lm_config *c) {
     c->head = whole(root, "head_dim", NULL, c->heads > 0 ? c->width / c->heads : 0);
     c->context = whole(root, "max_position_embeddings", "n_positions", 0);
     const double part = real(root, "partial_rotary_factor", "rotary_pct", 1);
-    c->rotary = (int64_t)((double)c->head * part);
+    c->rotary = share_of(c->head, part);
     c->eps =
         real(root, "rms_norm_eps", "layer_norm_epsilon", real(root, "layer_norm_eps", NULL, 1e-5));
     c->local_base = real(root, "rope_local_base_freq", NULL, 10000);
@@ -190,7 +258,7 @@ static void from_json(const cJSON *root, fac_lm_config *c) {
     c->cap = real(root, "attn_logit_softcapping", NULL, 0);
     c->last_cap = real(root, "final_logit_softcapping", NULL, 0);
     const double scalar = real(root, "query_pre_attn_scalar", NULL, 0);
-    if (scalar > 0) c->scale = 1 / sqrt(scalar);
+    if (scalar != 0) c->scale = 1 / sqrt(scalar);
 }
 
 /* [[["global", "local"], 12]]: in turns, as GPT-Neo's are, or all global. */

@@ -83,7 +83,7 @@ fac_status fac_generate(fac_session *s, const fac_tokenizer *t, const int32_t *p
                      .self = self,
                      .facts = fac_session_facts(s),
                      .stat = stat ? stat : &unused };
-    FAC_TRY(fac_guess_fits(s, w.o->draft, err));
+    FAC_TRY(fac_guess_fits(s, w.o->draft, w.o->lookup, err));
     FAC_TRY(begin(s, &w, prompt, n, err));
     const fac_status status = work(s, &w, prompt, n, err);
     fac_writer_end(&w);

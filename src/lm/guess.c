@@ -72,7 +72,11 @@ static fac_status guess(const fac_generate_opts *o, const int32_t *past, int64_t
     return draft(o->draft, past, n, vocabulary, most, to, count, err);
 }
 
-fac_status fac_guess_fits(const fac_session *s, const fac_session *draft, fac_error *err) {
+fac_status fac_guess_fits(const fac_session *s, const fac_session *draft, int lookup,
+                          fac_error *err) {
+    if (lookup && lookup < SHORTEST)
+        return fac_raise(err, FAC_E_ARGUMENT, "a lookup of %d tokens: %d at least, or 0 for none",
+                         lookup, SHORTEST);
     if (!draft) return FAC_OK;
     const int64_t a = fac_session_facts(s).vocabulary, b = fac_session_facts(draft).vocabulary;
     if (draft != s && a == b) return FAC_OK;

@@ -169,7 +169,8 @@ typedef struct fac_guesses {
     const float *logits; /* [1 + n, vocabulary]: of the token, of each guess */
 } fac_guesses;
 /* FAC_E_ARGUMENT: the draft has other tokens, or is the session itself.  NULL: no draft. */
-fac_status fac_guess_fits(const fac_session *s, const fac_session *draft, fac_error *err);
+fac_status fac_guess_fits(const fac_session *s, const fac_session *draft, int lookup,
+                          fac_error *err);
 /* Reads a token in w's slot, with guesses after it where w's options ask for them. */
 fac_status fac_guess_read(fac_session *s, fac_writer *w, int32_t id, fac_guesses *g,
                           fac_error *err);

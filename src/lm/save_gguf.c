@@ -133,6 +133,8 @@ static void put_config(fac_gguf_head *h, const fac_lm_config *c, uint32_t file_t
                       c->eps);
     if (!(c->is & FAC_LM_LEARNED)) fac_gguf_put_int(h, KEY("rope.dimension_count"), c->rotary);
     if (!(c->is & FAC_LM_LEARNED)) fac_gguf_put_real(h, KEY("rope.freq_base"), c->base);
+    if (!strcmp(c->family, "gemma3"))
+        fac_gguf_put_real(h, KEY("rope.local.freq_base"), c->local_base);
     if (c->factor != 1) fac_gguf_put_real(h, KEY("rope.scaling.factor"), c->factor);
     if (c->before > 0)
         fac_gguf_put_int(h, KEY("rope.scaling.original_context_length"), (int64_t)c->before);

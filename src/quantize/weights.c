@@ -100,6 +100,16 @@ static void choose(const fac_integers *how, const fac_rows *w, const double *lea
         scale[r] = (float)(most > 0 ? most : 1);
 }
 
+static fac_status check_finite(const fac_rows *w, const fac_node *n, fac_error *err) {
+    for (int64_t r = 0; r < w->rows; r++)
+        for (int64_t k = 0; k < w->terms; k++)
+            if (!isfinite(w->at[r * w->row_step + k * w->term_step]))
+                return fac_raise(err, FAC_E_ARGUMENT,
+                                 "weight %s: row %lld has a number that is not finite",
+                                 n->in[1]->name ? n->in[1]->name : "without a name", (long long)r);
+    return FAC_OK;
+}
+
 static double fill(const fac_integers *how, const fac_rows *w, const float *scale, bool turned,
                    int8_t *q) {
     const float most = how->reduce_range ? 64 : 127;
@@ -140,7 +150,8 @@ fac_status fac_bytes_weight_new(const fac_integers *how, const fac_node *n, cons
     *to = (fac_bytes_weight){ 0 };
     FAC_TRY(fac_rows_of(n, &w, err));
     const fac_dims dims = turned ? fac_shape(w.terms, w.rows) : n->in[1]->type.dims;
-    const fac_status status = build(how, &w, dims, turned, least, to, err);
+    fac_status status = check_finite(&w, n, err);
+    if (!status) status = build(how, &w, dims, turned, least, to, err);
     fac_rows_free(&w);
     if (status) fac_bytes_weight_free(to);
     return status;

@@ -329,7 +329,7 @@ static fac_status make(fac_engine *e, fac_error *err) {
     if (!e->writers || !e->past) return fac_raise_memory(err, "a server");
     FAC_TRY(fac_session_new_slots(e->m, 1, &e->desk, err));
     if (e->o.draft) FAC_TRY(fac_session_new_slots(e->o.draft, 1, &e->draft, err));
-    FAC_TRY(fac_guess_fits(e->desk, e->draft, err));
+    FAC_TRY(fac_guess_fits(e->desk, e->draft, e->o.lookup, err));
     if (!pthread_create(&e->thread, NULL, work, e)) return FAC_OK;
     return fac_raise(err, FAC_E_NOMEM, "no thread for the server");
 }

@@ -56,7 +56,7 @@ typedef struct hearing {
     uint8_t kept[HEARING_COLUMNS][HEARING_BINS];
     uint32_t generation; /* of the picture */
     /* what was heard */
-    int64_t asked;
+    int64_t asked, looked; /* the sample, and the time in ns */
     fac_class best[HEARING_BEST];
     int nbest;
     double heard; /* seconds, where the window ended */

@@ -97,6 +97,7 @@ static fac_status ask_model(hearing *p, fac_error *err) {
 static void look(hearing *p) {
     const int64_t before = fac_now_ns();
     p->asked = p->at;
+    p->looked = before;
     p->dirty = true;
     p->unheard = (fac_error){ 0 };
     if (ask_model(p, &p->unheard)) {
@@ -123,10 +124,18 @@ static int64_t due(hearing *p) {
     return p->at + (whole < left ? whole : left);
 }
 
+static bool at_end(const hearing *p) { return p->source == HEARING_FILE && p->at == end_of(p); }
+
+/* The last window of a file: none comes after it, so it is tried again. */
+static bool failed_at_end(const hearing *p) {
+    return at_end(p) && p->asked == p->at && p->model.program && p->unheard.status;
+}
+
 static bool wants_look(const hearing *p) {
-    const bool over = p->source == HEARING_FILE && p->at == end_of(p) && p->asked != p->at;
     if (!p->model.program) return false;
-    return over || (double)(p->at - p->asked) >= look_seconds * p->rate;
+    if (at_end(p) && p->asked != p->at) return true;
+    if (failed_at_end(p)) return (double)(fac_now_ns() - p->looked) >= 1e9 * look_seconds;
+    return (double)(p->at - p->asked) >= look_seconds * p->rate;
 }
 
 /* Steps of at most a quarter of a second, so that each window has its turn. */
@@ -150,6 +159,7 @@ int64_t fac_hearing_work(void *self) {
     const bool more = p->next + p->setup.length + (HEARING_AT_ONCE - 1) * p->hop <= p->at;
     if (late) return 0;
     if (more) return p->unseen.status ? TICK_NS : 0;
-    if (p->source == HEARING_FILE && p->at == end_of(p)) p->playing = false;
+    if (at_end(p)) p->playing = false;
+    if (failed_at_end(p)) return (int64_t)(1e9 * look_seconds);
     return p->playing && p->source == HEARING_FILE ? TICK_NS : -1;
 }

@@ -33,6 +33,10 @@ fac_status fac_sandbox_modules(const cJSON *what, fac_text *to,
 /* The graph of a question, as it leaves the page: f32, only with the inputs that it reads. */
 fac_status fac_sandbox_curve_graph(const cJSON *what, fac_graph **out, fac_error *err);
 fac_status fac_sandbox_expression_graph(const cJSON *what, fac_graph **out, fac_error *err);
+/* The numbers of an expression's inputs, as many as they have elements: arguments of net.py; "--"
+ * stands between two inputs. */
+fac_status fac_sandbox_put_numbers(const cJSON *what, const fac_graph *g, fac_text *to,
+                                   fac_error *err);
 fac_status fac_sandbox_modules_graph(const cJSON *what, fac_graph **out, fac_error *err);
 fac_status fac_sandbox_text(const fac_graph *g, fac_text *to, fac_error *err);
 #endif

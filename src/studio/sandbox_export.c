@@ -11,43 +11,35 @@
 typedef struct sandbox_export {
     const char *name; /* of the question */
     fac_status (*build)(const cJSON *what, fac_graph **out, fac_error *err);
-    void (*commands)(const cJSON *what, const fac_graph *g, fac_text *to);
+    fac_status (*commands)(const cJSON *what, const fac_graph *g, fac_text *to, fac_error *err);
 } sandbox_export;
 
 /* ---- commands ---- */
 
-static void run_random(const cJSON *what, const fac_graph *g, fac_text *to) {
-    (void)what, (void)g;
+static fac_status run_random(const cJSON *what, const fac_graph *g, fac_text *to, fac_error *err) {
+    (void)what, (void)g, (void)err;
     fac_text_add(to, "facula show model.onnx\nfacula run model.onnx --random\n");
+    return FAC_OK;
 }
 
-/* The numbers of the page as arguments of net.py; "--" stands between two inputs. */
-static void run_numbers(const cJSON *what, const fac_graph *g, fac_text *to) {
-    const cJSON *all = cJSON_GetObjectItemCaseSensitive(what, "values"), *x;
-    run_random(what, g, to);
+static fac_status run_numbers(const cJSON *what, const fac_graph *g, fac_text *to, fac_error *err) {
+    FAC_TRY(run_random(what, g, to, err));
     fac_text_add(to, "python net.py");
-    for (int k = 0; k < fac_graph_inputs(g); k++) {
-        const char *name = fac_value_name(fac_graph_input(g, k));
-        const cJSON *of = cJSON_GetObjectItemCaseSensitive(all, name);
-        if (k) fac_text_add(to, " --");
-        cJSON_ArrayForEach(x, cJSON_GetObjectItemCaseSensitive(of, "values")) {
-            if (!cJSON_IsNumber(x)) continue;
-            fac_text_add(to, " ");
-            fac_json_put_number(to, x->valuedouble);
-        }
-    }
+    FAC_TRY(fac_sandbox_put_numbers(what, g, to, err));
     fac_text_add(to, "\n");
+    return FAC_OK;
 }
 
 /* Two inputs and two classes are those of the toy sets. */
-static void train_layers(const cJSON *what, const fac_graph *g, fac_text *to) {
+static fac_status train_layers(const cJSON *what, const fac_graph *g, fac_text *to,
+                               fac_error *err) {
     const char *layers = fac_json_string_of(what, "layers");
     int64_t in = 2, out = 2;
     const bool sizes = !fac_json_int(what, "inputs", 2, 2, &in, NULL) &&
                        !fac_json_int(what, "outputs", 2, 2, &out, NULL);
     if (layers && sizes)
         fac_text_print(to, "facula train toy:xor --model mlp:%s --out run\n", layers);
-    run_random(what, g, to);
+    return run_random(what, g, to, err);
 }
 
 /* ---- files ---- */
@@ -69,8 +61,7 @@ static fac_status write_file(const sandbox_export *x, const cJSON *what, const f
     *type = "text/plain; charset=utf-8";
     if (!strcmp(file, "graph.txt")) return fac_sandbox_text(g, to, err);
     if (strcmp(file, "command.txt")) return fac_export_file(g, file, to, type, err);
-    x->commands(what, g, to);
-    return FAC_OK;
+    return x->commands(what, g, to, err);
 }
 
 fac_status fac_sandbox_file(const char *name, const cJSON *what, fac_text *to, const char **type,

@@ -1,5 +1,6 @@
 /* The sandbox of gradients: an expression of x, y and z, numbers or tensors, becomes a graph with
  * the value of each step and the gradient of the result by it. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -24,8 +25,8 @@ static fac_status read_variable(const cJSON *j, const char *name, variable *v, f
         return fac_raise(err, FAC_E_ARGUMENT, "%s has 1 to %d numbers", name, MOST);
     for (int64_t i = 0; i < n; i++) {
         const cJSON *one = cJSON_GetArrayItem(values, (int)(i % given));
-        if (!cJSON_IsNumber(one))
-            return fac_raise(err, FAC_E_ARGUMENT, "the values of %s are numbers", name);
+        if (!cJSON_IsNumber(one) || !isfinite(one->valuedouble))
+            return fac_raise(err, FAC_E_ARGUMENT, "the values of %s are finite numbers", name);
         v->x[i] = one->valuedouble;
     }
     return FAC_OK;
@@ -103,7 +104,7 @@ static fac_status answer(expression *e, const char *text, const variable v[VARS]
 
 /* ---- as it leaves the page ---- */
 
-/* The variables that the expression reads, in the first `n` steps of it. */
+/* The variables that the expression reads. */
 static fac_status find_used(const char *text, const variable v[VARS], bool used[VARS],
                             fac_error *err) {
     expression e = { .g = fac_graph_new(), .dtype = FAC_F32 };
@@ -157,6 +158,23 @@ fac_status fac_sandbox_expression_graph(const cJSON *what, fac_graph **out, fac_
     else
         *out = e.g;
     return status;
+}
+
+fac_status fac_sandbox_put_numbers(const cJSON *what, const fac_graph *g, fac_text *to,
+                                   fac_error *err) {
+    variable v[VARS] = { 0 };
+    FAC_TRY(read_variables(what, v, err));
+    for (int i = 0; i < fac_graph_inputs(g); i++) {
+        const char *name = fac_value_name(fac_graph_input(g, i));
+        int k = 0;
+        while (k < VARS - 1 && strcmp(names[k], name)) k++;
+        if (i) fac_text_add(to, " --");
+        for (int64_t at = 0; at < fac_dims_count(&v[k].dims); at++) {
+            fac_text_add(to, " ");
+            fac_json_put_number(to, v[k].x[at]);
+        }
+    }
+    return FAC_OK;
 }
 
 fac_status fac_sandbox_graph(const cJSON *what, fac_text *to, fac_error *err) {

@@ -5,9 +5,10 @@
 #include "base/memory.h"
 #include "facula/mlp.h"
 #include "facula/nn.h"
+#include "graph/format.h"
 #include "studio/sandbox.h"
 
-enum { TEXT = 32 << 10 };
+enum { TEXT = 32 << 10, PARAMETERS = 64 << 20 };
 
 static fac_status read_text(const char *text, fac_graph **out, fac_error *err) {
     const size_t n = strlen(text);
@@ -15,7 +16,7 @@ static fac_status read_text(const char *text, fac_graph **out, fac_error *err) {
         return fac_raise(err, FAC_E_ARGUMENT, "a graph has at most %d bytes of text here", TEXT);
     FILE *f = fmemopen((void *)(uintptr_t)text, n, "r");
     if (!f) return fac_raise_memory(err, "a text");
-    const fac_status status = fac_graph_read(f, out, err);
+    const fac_status status = fac_graph_read_within(f, PARAMETERS, out, err);
     fclose(f);
     return status;
 }

@@ -147,7 +147,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         k->packed++; /* planes already, as a packed file has them */
         return false;
     }
-    if (k->packs && FAC_IS(n, dequantize_linear) && in[0]->tensor) return false;
+    if (FAC_IS(n, dequantize_linear) && in[0]->tensor) return false; /* bytes, as ONNX has them */
     if (k->packs && weighs && packed(k, n, in, out)) return true;
     if (weighs && evaluate(k, to, n, in, out)) return true;
     return !k->packs && FAC_IS(n, quantize_basis) && n->out[0]->time == FAC_RUN &&

@@ -61,6 +61,15 @@ grep -q "^the cat........." "$dir/b" || bad "beams: $(cat "$dir/b")"
 cmp -s "$dir/a" "$dir/b" || bad "guesses change the text: $(cat "$dir/b")"
 grep -q "^guesses .* accepted" "$dir/err" || bad "--stats says nothing of guesses: $(cat "$dir/err")"
 
+for what in "generate needs|--lookup|--guesses 3" "chat needs|--lookup|--guesses 3" "serve needs|--lookup|--guesses 3" \
+    "generate a whole number|from 2|--lookup 1" "serve a whole number|from 2|--lookup 1" "generate needs|--context-shift|--keep 4"; do
+    verb=${what%% *}
+    "$facula" "$verb" "$dir/run_char" ${what##*|} < /dev/null > /dev/null 2> "$dir/err"
+    [ $? -eq 2 ] || bad "$verb ${what##*|}: $(cat "$dir/err")"
+    says=${what%|*}
+    grep -q -- "${says#*|}" "$dir/err" || bad "$verb ${what##*|}: $(cat "$dir/err")"
+done
+
 # adapters alone, and merged
 "$facula" train text $small --model "$dir/run_char" --lora r=2,c_attn --steps 6 --merge --out "$dir/lora" \
     > /dev/null 2> "$dir/err" || bad "adapters: $(cat "$dir/err")"
@@ -139,6 +148,7 @@ refused 2 "char or bpe:N" $small --tokenizer word
 refused 1 "257 to" $small --tokenizer bpe:9
 refused 2 "needs --model" $small --lora r=2
 refused 2 "for the adapters" $small --merge
+refused 2 "adapters alone have no scheme" $small --model "$dir/model.gguf" --lora r=2 --scheme nothing
 refused 2 "model of a .gguf" $small --scheme q8_0
 refused 2 "model of a .gguf" $small --scheme q8_0 --model "$dir/run_char"
 refused 1 "none of that name" $small --scheme q9 --model "$dir/model.gguf"

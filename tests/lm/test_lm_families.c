@@ -2,9 +2,11 @@
  * (scripts/golden_lm.py), as folders of Hugging Face. */
 #include "facula/file.h"
 #include "facula/io.h"
+#include "facula/read.h"
 #include "golden/lm.h"
 #include "lm_check.h"
 #include "tensor/tensor_internal.h"
+#include "text/gguf_write.h"
 
 enum {
     VOCABULARY = 23,
@@ -55,6 +57,35 @@ static const shape of_phi3[] = { { "lm_head.weight", VOCABULARY, WIDTH },
                                    WIDTH },
                                  { "model.norm.weight", WIDTH, 0 },
                                  { 0 } };
+static const shape of_llama[] = { { "model.embed_tokens.weight", VOCABULARY, WIDTH },
+                                  { "model.layers.%d.input_layernorm.weight", WIDTH, 0 },
+                                  { "model.layers.%d.mlp.down_proj.weight", WIDTH, HIDDEN },
+                                  { "model.layers.%d.mlp.gate_proj.weight", HIDDEN, WIDTH },
+                                  { "model.layers.%d.mlp.up_proj.weight", HIDDEN, WIDTH },
+                                  { "model.layers.%d.post_attention_layernorm.weight", WIDTH, 0 },
+                                  { "model.layers.%d.self_attn.k_proj.weight", KEYS, WIDTH },
+                                  { "model.layers.%d.self_attn.o_proj.weight", WIDTH, WIDTH },
+                                  { "model.layers.%d.self_attn.q_proj.weight", WIDTH, WIDTH },
+                                  { "model.layers.%d.self_attn.v_proj.weight", KEYS, WIDTH },
+                                  { "model.norm.weight", WIDTH, 0 },
+                                  { 0 } };
+static const shape of_gemma3[] = { { "model.embed_tokens.weight", VOCABULARY, WIDTH },
+                                   { "model.layers.%d.input_layernorm.weight", WIDTH, 0 },
+                                   { "model.layers.%d.mlp.down_proj.weight", WIDTH, HIDDEN },
+                                   { "model.layers.%d.mlp.gate_proj.weight", HIDDEN, WIDTH },
+                                   { "model.layers.%d.mlp.up_proj.weight", HIDDEN, WIDTH },
+                                   { "model.layers.%d.post_attention_layernorm.weight", WIDTH, 0 },
+                                   { "model.layers.%d.post_feedforward_layernorm.weight", WIDTH,
+                                     0 },
+                                   { "model.layers.%d.pre_feedforward_layernorm.weight", WIDTH, 0 },
+                                   { "model.layers.%d.self_attn.k_norm.weight", WIDTH / 2, 0 },
+                                   { "model.layers.%d.self_attn.k_proj.weight", KEYS, WIDTH },
+                                   { "model.layers.%d.self_attn.o_proj.weight", WIDTH, WIDTH },
+                                   { "model.layers.%d.self_attn.q_norm.weight", WIDTH / 2, 0 },
+                                   { "model.layers.%d.self_attn.q_proj.weight", WIDTH, WIDTH },
+                                   { "model.layers.%d.self_attn.v_proj.weight", KEYS, WIDTH },
+                                   { "model.norm.weight", WIDTH, 0 },
+                                   { 0 } };
 
 static void fill(float *x, int64_t n, int which, bool norm) {
     for (int64_t i = 0; i < n; i++) {
@@ -175,6 +206,25 @@ static void check_model(const char *path, int64_t context, const float want[VOCA
     "\"sliding_window\":null,\"original_max_position_embeddings\":" original                       \
     ",\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1.0,1.1,1.3,1.6]" more "}}"
 
+#define LLAMA(scaling)                                                                             \
+    "{\"model_type\":\"llama\",\"hidden_size\":16,\"num_hidden_layers\":2,"                        \
+    "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"intermediate_size\":24,"                \
+    "\"max_position_embeddings\":40,\"rms_norm_eps\":1e-5" scaling "}"
+
+#define LLAMA3(factor, low, original)                                                              \
+    LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":" factor                         \
+          ",\"low_freq_factor\":" low ",\"high_freq_factor\":4.0,"                                 \
+          "\"original_max_position_embeddings\":" original "}")
+#define GEMMA3(local)                                                                              \
+    "{\"model_type\":\"gemma3_text\",\"hidden_size\":16,\"num_hidden_layers\":2,"                  \
+    "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":8,"                          \
+    "\"intermediate_size\":24,\"max_position_embeddings\":40,\"rms_norm_eps\":1e-6,"               \
+    "\"query_pre_attn_scalar\":8,\"sliding_window\":6,\"rope_theta\":1000000.0,"                   \
+    "\"rope_local_base_freq\":" local "}"
+#define NEO(more)                                                                                  \
+    "{\"model_type\":\"gpt_neo\",\"hidden_size\":16,\"num_layers\":2,\"num_heads\":2,"             \
+    "\"max_position_embeddings\":40," more "}"
+
 static void gpt_neo_is_as_transformers_has_it(void **state) {
     (void)state;
     folder f = { .n = 0 };
@@ -193,8 +243,7 @@ static void gpt_neo_is_as_transformers_has_it(void **state) {
 static void longrope_is_as_transformers_has_it(void **state) {
     (void)state;
     folder f = { .n = 0 };
-    static const char lists[] = PHI3("8", ",\"long_factor\":[1.0,2.5,4.0,7.0]");
-    write_folder(&f, of_phi3, lists);
+    write_folder(&f, of_phi3, PHI3("8", ",\"long_factor\":[1.0,2.5,4.0,7.0]"));
     check_model(f.path, 0, phi3_long);
     remove_folder(&f);
     write_folder(&f, of_phi3, PHI3("32", ",\"long_factor\":[1.0,2.5,4.0,7.0]"));
@@ -202,48 +251,36 @@ static void longrope_is_as_transformers_has_it(void **state) {
     remove_folder(&f);
 }
 
-/* What config.json says in four numbers, a GGUF file says in a tensor. */
-static void slowed_angles_go_into_gguf(void **state) {
-    (void)state;
-    static const shape of_llama[] = { { "model.embed_tokens.weight", VOCABULARY, WIDTH },
-                                      { "model.layers.%d.input_layernorm.weight", WIDTH, 0 },
-                                      { "model.layers.%d.mlp.down_proj.weight", WIDTH, HIDDEN },
-                                      { "model.layers.%d.mlp.gate_proj.weight", HIDDEN, WIDTH },
-                                      { "model.layers.%d.mlp.up_proj.weight", HIDDEN, WIDTH },
-                                      { "model.layers.%d.post_attention_layernorm.weight", WIDTH,
-                                        0 },
-                                      { "model.layers.%d.self_attn.k_proj.weight", KEYS, WIDTH },
-                                      { "model.layers.%d.self_attn.o_proj.weight", WIDTH, WIDTH },
-                                      { "model.layers.%d.self_attn.q_proj.weight", WIDTH, WIDTH },
-                                      { "model.layers.%d.self_attn.v_proj.weight", KEYS, WIDTH },
-                                      { "model.norm.weight", WIDTH, 0 },
-                                      { 0 } };
-#define LLAMA(scaling)                                                                             \
-    "{\"model_type\":\"llama\",\"hidden_size\":16,\"num_hidden_layers\":2,"                        \
-    "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"intermediate_size\":24,"                \
-    "\"max_position_embeddings\":40,\"rms_norm_eps\":1e-5" scaling "}"
-    static const char *const settings[] = {
-        LLAMA(""), LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,"
-                         "\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"
-                         "\"original_max_position_embeddings\":16}")
-    };
+/* The folder and its GGUF file say the same; *to is what. */
+static void same_as_gguf(const shape *all, const char *settings, float to[VOCABULARY]) {
+    folder f = { .n = 0 };
+    fac_lm *m;
+    fac_session *s;
+    write_folder(&f, all, settings);
+    OK(fac_lm_load(f.path, cpu, NULL, &m, &err));
+    OK(fac_session_new(m, &s, &err));
+    OK(fac_session_feed(s, 0, ids, TOKENS, &err));
+    OK(fac_session_step(s, &err));
+    memcpy(to, fac_session_logits(s, 0), VOCABULARY * sizeof *to);
+    fac_session_free(s);
+    fac_lm_free(m);
+    check_model(f.path, 0, to);
+    remove_folder(&f);
+}
+
+static void expect_other(const shape *all, const char *a, const char *b) {
     float of[2][VOCABULARY];
-    for (int k = 0; k < 2; k++) {
-        folder f = { .n = 0 };
-        fac_lm *m;
-        fac_session *s;
-        write_folder(&f, of_llama, settings[k]);
-        OK(fac_lm_load(f.path, cpu, NULL, &m, &err));
-        OK(fac_session_new(m, &s, &err));
-        OK(fac_session_feed(s, 0, ids, TOKENS, &err));
-        OK(fac_session_step(s, &err));
-        memcpy(of[k], fac_session_logits(s, 0), sizeof of[k]);
-        fac_session_free(s);
-        fac_lm_free(m);
-        check_model(f.path, 0, of[k]);
-        remove_folder(&f);
-    }
+    same_as_gguf(all, a, of[0]);
+    same_as_gguf(all, b, of[1]);
     assert_true(memcmp(of[0], of[1], sizeof of[0]) != 0);
+}
+
+/* What config.json says in four numbers, a GGUF file says in a tensor; the base of layers with a
+ * window is a key. */
+static void angles_go_into_gguf(void **state) {
+    (void)state;
+    expect_other(of_llama, LLAMA(""), LLAMA3("8.0", "1.0", "16"));
+    expect_other(of_gemma3, GEMMA3("10000"), GEMMA3("100"));
 }
 
 /* ---- what cannot be ---- */
@@ -263,14 +300,87 @@ static void settings_that_cannot_be(void **state) {
     refused(of_phi3, PHI3("8", ",\"long_factor\":[1,2,3]"), "long_factor: a list of 4 numbers");
     refused(of_phi3, PHI3("8", ",\"long_factor\":[1,2,3,0]"), "positive numbers");
     refused(of_phi3, PHI3("0", ",\"long_factor\":[1,2,3,4]"), "longrope of texts of 0 tokens");
-    refused(of_gpt_neo,
-            "{\"model_type\":\"gpt_neo\",\"hidden_size\":16,\"num_layers\":2,\"num_heads\":2,"
-            "\"max_position_embeddings\":40,\"attention_types\":[[[\"local\",\"global\"],1]]}",
-            "attention_types");
-    refused(of_gpt_neo,
-            "{\"model_type\":\"gpt_neo\",\"hidden_size\":16,\"num_layers\":2,\"num_heads\":2,"
-            "\"max_position_embeddings\":40,\"activation_function\":\"relu\"}",
-            "gelu_new");
+    refused(of_phi3, PHI3("0", ",\"long_factor\":[1,2,3,4]"), "of 2 or more is expected");
+    refused(of_phi3, PHI3("8", ",\"long_factor\":[1,2,3,1e99]"), "positive numbers");
+    refused(of_phi3, PHI3("8", ",\"long_factor\":[1,2,3,4],\"factor\":-2"), "factor is -2");
+    refused(of_phi3, PHI3("8", ",\"attention_factor\":1e999"), "attention_factor is inf");
+    refused(of_llama, LLAMA(",\"rope_scaling\":{\"type\":\"longrope\"}"), "of phi3, not of llama");
+    refused(of_llama, LLAMA(",\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}"), "factor is 0");
+    refused(of_llama, LLAMA(",\"rope_theta\":-1"), "base of rotary angles is -1");
+    refused(of_llama, LLAMA(",\"partial_rotary_factor\":-1"), "-1 of it turned");
+    refused(of_llama, LLAMA(",\"sliding_window\":-5"), "attention window");
+    refused(of_llama, LLAMA3("-2", "1.0", "16"), "factor is -2");
+    refused(of_llama, LLAMA3("8", "0", "16"), "low_freq_factor is 0");
+    refused(of_llama, LLAMA3("8", "4.0", "16"), "more than low_freq_factor, 4");
+    refused(of_llama, LLAMA3("8", "1.0", "0"), "original_max_position_embeddings is 0");
+    refused(of_gpt_neo, NEO("\"window_size\":-5"), "attention window");
+    refused(of_gpt_neo, NEO("\"attention_types\":[[[\"local\",\"global\"],1]]"), "attention_types");
+    refused(of_gpt_neo, NEO("\"activation_function\":\"relu\""), "gelu_new");
+}
+
+/* Instead of the f32 `at` bytes after `what`; whether the file is refused, when it is loaded or
+ * when its graph is built. */
+static void refused_with(const char *path, const void *what, size_t n, size_t at, float x,
+                         const char *says) {
+    fac_lm *m = NULL;
+    fac_session *s = NULL;
+    char *bytes;
+    size_t size;
+    OK(fac_read_text(path, 1 << 24, FAC_READ_FILE, &bytes, &size, &err));
+    char *place = memmem(bytes, size, what, n);
+    assert_non_null(place);
+    char had[sizeof x];
+    memcpy(had, place + at, sizeof x);
+    memcpy(place + at, &x, sizeof x);
+    OK(fac_file_write(path, bytes, size, &err));
+    if (!fac_lm_load(path, cpu, NULL, &m, &err) && !fac_session_new(m, &s, &err))
+        fail_msg("%g is read where '%s' is expected", (double)x, says);
+    if (!strstr(err.text, says)) fail_msg("'%s' does not say '%s'", err.text, says);
+    fac_lm_free(m);
+    memcpy(place + at, had, sizeof x);
+    OK(fac_file_write(path, bytes, size, &err));
+    fac_read_free(bytes);
+}
+
+static void numbers_of_gguf_that_cannot_be(void **state) {
+    (void)state;
+    static const float list[] = { 1, 2.5F, 4, 7 };
+    static const float wrong[] = { 0, -1, NAN, INFINITY };
+    static const char factor[] = "phi3.rope.scaling.attn_factor";
+    const size_t after = strlen(factor) + 4; /* the key's type is between */
+    folder f = { .n = 0 };
+    char file[80];
+    write_folder(&f, of_phi3, PHI3("8", ",\"long_factor\":[1.0,2.5,4.0,7.0]"));
+    as_gguf(f.path, file);
+    for (int k = 0; k < 4; k++)
+        refused_with(file, list, sizeof list, sizeof *list, wrong[k],
+                     "rope_factors_long.weight: number 1 is");
+    for (int k = 1; k < 4; k++) /* 0: there is none */
+        refused_with(file, factor, strlen(factor), after, wrong[k], "attention factor");
+    check_file(file, 0, phi3_long);
+    unlink(file);
+    remove_folder(&f);
+}
+
+/* A file of two keys is enough. */
+static void scalings_of_gguf_that_are_not_known(void **state) {
+    (void)state;
+    static const char begin[24] = "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\2";
+    static const char *const types[] = { "yarn", "longrope" };
+    char path[60];
+    snprintf(path, sizeof path, "/tmp/facula-scaling-%d.gguf", (int)getpid());
+    for (int k = 0; k < 2; k++) {
+        fac_gguf_head h = { .keys = 0 };
+        fac_lm *m;
+        fac_text_add_bytes(&h.text, begin, sizeof begin);
+        fac_gguf_put_text(&h, "general.architecture", "llama");
+        fac_gguf_put_text(&h, "llama.rope.scaling.type", types[k]);
+        OK(fac_file_write(path, h.text.s, h.text.n, &err));
+        assert_int_equal(fac_lm_load(path, cpu, NULL, &m, &err), FAC_E_UNSUPPORTED);
+        assert_non_null(strstr(err.text, "longrope are known"));
+        fac_text_free(&h.text);
+    }
+    unlink(path);
 }
 
 int main(void) {
@@ -279,8 +389,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt_neo_is_as_transformers_has_it),
         cmocka_unit_test(longrope_is_as_transformers_has_it),
-        cmocka_unit_test(slowed_angles_go_into_gguf),
+        cmocka_unit_test(angles_go_into_gguf),
         cmocka_unit_test(settings_that_cannot_be),
+        cmocka_unit_test(numbers_of_gguf_that_cannot_be),
+        cmocka_unit_test(scalings_of_gguf_that_are_not_known),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     fac_device_free(cpu);

@@ -127,6 +127,22 @@ static void the_text_is_the_same(void **state) {
     fac_lm_free(small);
 }
 
+static void a_lookup_of_one_token_is_refused(void **state) {
+    (void)state;
+    fac_lm *m = model("gpt:1x2x16", 1);
+    fac_session *s;
+    const int32_t first = 0;
+    OK(fac_session_new(m, &s, &err));
+    for (int lookup = -1; lookup < 2; lookup += 2) {
+        const fac_generate_opts o = { .tokens = 1, .lookup = lookup };
+        assert_int_equal(fac_generate(s, tokens, &first, 1, &o, NULL, NULL, NULL, &err),
+                         FAC_E_ARGUMENT);
+        assert_non_null(strstr(err.text, "2 at least"));
+    }
+    fac_session_free(s);
+    fac_lm_free(m);
+}
+
 static void a_full_context(void **state) {
     (void)state;
     fac_lm *m = model("gpt:1x2x16", 30);
@@ -209,6 +225,7 @@ int main(void) {
     OK(fac_tokenizer_learn(text, strlen(text), 0, &tokens, &err));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_is_the_same),
+        cmocka_unit_test(a_lookup_of_one_token_is_refused),
         cmocka_unit_test(a_full_context),
         cmocka_unit_test(checked_logits),
         cmocka_unit_test(a_draft_of_other_tokens),

@@ -94,6 +94,21 @@ def hostile(studio):
     print(len(kinds), "kinds of requests are refused")
 
 
+def graphs_that_need_much_memory(studio):
+    """Text of a few bytes makes no tensors of many: 64 MiB are the most, in all and at once."""
+    most = 64 << 20
+    wide = {"a parameter": "param w f32[30000,3000]\n", "two of them": "param a f32[3000,3000]\nparam b f32[3000,3000]\n",
+            "a state": "state s f32[30000,3000]\n", "a constant": "const c f32[30000,3000]\n", "one byte more": f"param w u8[{most + 1}]\n",
+            "a constant of a body": "input x f32[2,3]\ny = fused(x) {add(_, f32[30000,3000])}\noutput y = y\n"}
+    for name, text in wide.items():
+        for path, more in (("/api/ask/modules", {}), ("/api/make/modules", {"file": "model.onnx"})):
+            status, _, said = studio.request("POST", path, {"text": text, **more})
+            assert status == 400 and b"at most 64 MiB" in said, (name, path, status, said)
+    used = int(next(x for x in open(f"/proc/{studio.process.pid}/status") if x.startswith("VmHWM")).split()[1])
+    assert used < 200000 or "FACULA_SANITIZED" in os.environ, used
+    studio.ask("modules", text=f"param w u8[{most}]\n")
+
+
 def headers_of_answers(studio):
     for path in ("/", "/page/studio.css", "/page/app.js", "/page/icon.svg"):
         status, h, text = studio.request("GET", path, key=False)
@@ -186,7 +201,7 @@ def memory_stays(studio):
 
 
 with Studio(facula) as studio:
-    for test in (hostile, headers_of_answers, others_cannot_connect, very_many_connections, streams_that_are_left, memory_stays):
+    for test in (hostile, graphs_that_need_much_memory, headers_of_answers, others_cannot_connect, very_many_connections, streams_that_are_left, memory_stays):
         test(studio)
         print("ok", test.__name__, flush=True)
     page = Page(studio, "points")

@@ -98,6 +98,11 @@ def points(b, studio):
     b.wait("window.late")
     time.sleep(.5)
     b.wait("document.querySelectorAll('#editor .layer').length === 3")
+    b.js("for (let k = 0; k < 9; k++) document.querySelector('#more').click()")     # more layers than there may be
+    b.wait("document.querySelectorAll('#editor .layer').length === 8 && !document.querySelector('#more')")
+    assert not b.js("document.querySelector('#toast').textContent.includes('layer')"), "a click asks for what is refused"
+    b.js("[...document.querySelectorAll('#editor .layer button')].slice(3).reverse().forEach(x => x.click())")
+    b.wait("document.querySelectorAll('#editor .layer').length === 3")
     b.js("document.querySelector('#export').open = false")
     time.sleep(.1)
     b.js("document.querySelector('#export').open = true")

@@ -157,12 +157,14 @@ def files(studio):
     every = ["command.txt", "graph.txt", "model.onnx", "net.c", "net.py"]
     cases = {"curve": {"text": "sin(x) * y + x ** 2", "vars": 2},
              "graph": {"text": "(x * z).relu().mean()", "values": {"x": {"shape": [4], "values": [-1, 2, -3, 4]}, "y": {"values": [7]}, "z": {"values": [2]}}},
+             "repeated": {"text": "(x*y).sum() + z", "values": {"x": {"shape": [2, 2], "values": [3]}, "y": {"shape": [2], "values": [1, 2]}}},
              "modules": {"layers": "5,3,relu", "inputs": 4, "outputs": 7}}
     for name, what in cases.items():
         folder = tempfile.mkdtemp()
+        question = "graph" if name == "repeated" else name
         for file in every + (["model.safetensors"] if name == "modules" else []):
             with open(os.path.join(folder, file), "wb") as f:
-                f.write(make(studio, name, file, **what))
+                f.write(make(studio, question, file, **what))
         subprocess.run([facula, "show", "model.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         commands = open(os.path.join(folder, "command.txt")).read()
         for line in commands.splitlines():
@@ -183,6 +185,17 @@ def files(studio):
                 all_near(said["value"], [3])
                 all_near(said["dx"], [0, .5, 0, .5])
                 all_near(said["dz"], [1.5])
+        if name == "repeated":
+            line = commands.splitlines()[-1]
+            assert line == "python net.py 3 3 3 3 -- 1 2 -- 3", line
+            page = studio.ask("graph", **what)
+            value = page["steps"][page["result"]]["value"]
+            assert value == [21], value
+            said = run_code(folder, *line.split()[2:])
+            if said:
+                all_near(said["value"], value)
+                all_near(said["dx"], [1, 2, 1, 2])
+                all_near(said["dy"], [6, 6])
         if name == "modules":
             said = run_code(folder, "1", "2", "3", "4")
             assert said is None or len(said["y"]) == 7
@@ -206,7 +219,7 @@ def wrong(studio):
                      {"text": "x", "low": 3, "high": 1}, {"text": "x", "low": "a"}, {"text": "x", "vars": 3}, {"text": "read('/etc/passwd')"}],
            "graph": [{}, {"text": "w"}, {"text": "x*y", "values": {"x": {"shape": [2], "values": [1, 2]}, "y": {"shape": [3], "values": [1]}}},
                      {"text": "x", "values": {"x": {"shape": [9, 9], "values": [1]}}}, {"text": "x", "values": {"x": {"values": []}}},
-                     {"text": "x", "values": {"x": {"values": ["a"]}}}, {"text": "x", "values": {"x": {"shape": [1, 1, 1, 1, 1], "values": [1]}}}],
+                     {"text": "x", "values": {"x": {"values": ["a"]}}}, {"text": "x", "values": {"x": {"values": [10**400]}}}, {"text": "x", "values": {"x": {"shape": [1, 1, 1, 1, 1], "values": [1]}}}],
            "layout": [{"shape": [0]}, {"shape": [17]}, {"shape": [16, 16, 16]}, {"shape": [2.5]}, {"shape": "2"}, {"shape": [2, 3], "order": [0, 0]},
                       {"shape": [2, 3], "order": [0]}, {"shape": [2, 3], "order": [0, 2]}, {"shape": [2], "strides": [1, 1]}, {"shape": [4], "strides": [512]},
                       {"shape": [2, 3], "slice": [0, 1]}, {"shape": [2, 3], "slice": [5, 0, 1, 1]}, {"shape": [2, 3], "slice": [0, 2, 1, 1]},

@@ -134,9 +134,55 @@ static void a_column_that_failed_is_made_later(void **state) {
     fac_page_sound.close(p);
 }
 
+/* A second of a file with 8,000 samples, as fast as it goes. */
+static void open_file(hearing *p) {
+    fac_sound s = { RATE, 1, RATE, block };
+    char path[] = "/tmp/facula-hearing-XXXXXX";
+    static char bytes[4 * RATE];
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    OK(fac_wav_save(&s, path, FAC_WAV_16, &err));
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    unlink(path);
+    OK(fac_page_sound.put(p, "wav", bytes, n, &err));
+    command(p, "{\"do\":\"setup\",\"speed\":0}");
+    command(p, "{\"do\":\"play\"}");
+}
+
+/* No window comes after the last one of a file, so it is asked about again by itself. */
+static void the_last_window_of_a_file_is_tried_again(void **state) {
+    hearing *p = open_page();
+    int64_t wait = 0;
+    (void)state;
+    open_file(p);
+    p->model.window += 1;
+    p->model.dims.d[1] += 1;
+    for (int k = 0; k < 1000 && p->asked < RATE; k++) wait = fac_page_sound.work(p);
+    assert_int_equal(p->asked, RATE);
+    assert_int_not_equal(p->unheard.status, FAC_OK);
+    p->model.window -= 1;
+    p->model.dims.d[1] -= 1;
+    for (int k = 0; k < 1000 && p->unheard.status; k++) {
+        assert_true(wait >= 0); /* it does not sleep until a command comes */
+        usleep((useconds_t)(wait / 1000) + 1);
+        wait = fac_page_sound.work(p);
+    }
+    assert_int_equal(p->unheard.status, FAC_OK);
+    assert_int_equal(p->nbest, 2);
+    for (int k = 0; k < 1000 && wait >= 0; k++) wait = fac_page_sound.work(p);
+    assert_true(wait < 0); /* now it does */
+    fac_page_sound.close(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(what_waits_too_long_is_skipped),
                                         cmocka_unit_test(a_window_that_failed_is_not_the_last),
-                                        cmocka_unit_test(a_column_that_failed_is_made_later) };
+                                        cmocka_unit_test(a_column_that_failed_is_made_later),
+                                        cmocka_unit_test(
+                                            the_last_window_of_a_file_is_tried_again) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
-/* birds DIR COUNT SEED [RATE SECONDS]: five kinds of birds that nobody has heard, COUNT recordings
- * of each as DIR/KIND/NN.wav.  A kind is a pattern: what its pitch does, how fast it is repeated.
- * Pitch, speed, when it begins, how loud, and the noise around it are drawn by (seed, kind,
- * recording), so a kind is not told from the others by one frequency. */
+/* birds DIR COUNT SEED [RATE SECONDS]: five kinds of synthetic birds, COUNT recordings of each as
+ * DIR/KIND/NN.wav.  A kind is a pattern: what its pitch does, how fast it is repeated.  Pitch,
+ * speed, when it begins, how loud, and the noise around it are drawn by (seed, kind, recording), so
+ * a kind is not told from the others by one frequency. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

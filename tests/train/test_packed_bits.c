@@ -156,8 +156,8 @@ static void what_is_read_is_what_was_written(void **state) {
 /* What quantizers leave has bytes in the file; the result is that of the copy in floats. */
 static void the_rest_may_be_bytes(void **state) {
     (void)state;
-    static const char *const schemes[] = { "lq:w1a2", "xnor" };
-    for (int k = 0; k < 4; k++) {
+    static const char *const schemes[] = { "lq:w1a2", "xnor", "lq:w3a3" };
+    for (int k = 0; k < 6; k++) {
         fac_error err = { 0 };
         fac_packing p;
         fac_graph *g = network(schemes[k / 2]), *plain = NULL, *bytes, *back;
@@ -169,8 +169,9 @@ static void the_rest_may_be_bytes(void **state) {
         assert_int_equal(changed, 2);
         if (fac_packed_save(bytes, path, &p, &err)) fail_msg("%s", err.text);
         assert_int_equal(p.layers, 2);
-        const double bits = 2 * 40 * 40 * 9, rest = 40 * 9 + 3 * 40 * 72;
-        if (!plain) assert_true(p.bytes_before > 4 * (bits + rest)); /* else constants */
+        const double bits = (k < 4 ? 1 : 3) * 2 * 40 * 40 * 9, rest = 40 * 9 + 3 * 40 * 72;
+        if (k % 2 == 0)
+            assert_true(p.bytes_before > 4 * (2 * 40 * 40 * 9 + rest)); /* else constants */
         assert_true(p.bytes > bits / 8 + rest && p.bytes < bits / 8 + rest + 4000);
         if (fac_packed_load(path, &back, &err)) fail_msg("%s", err.text);
         same_results(schemes[k / 2], bytes, back);
@@ -181,6 +182,23 @@ static void the_rest_may_be_bytes(void **state) {
         fac_graph_free(plain);
         fac_graph_free(g);
     }
+}
+
+static void weights_that_are_not_finite_are_refused(void **state) {
+    (void)state;
+    fac_error err = { 0 };
+    fac_graph *g = network("xnor"), *bytes = NULL;
+    fac_tensor *t = (fac_tensor *)param_of(g, "fc.weight");
+    enum { COUNT = 3 * 40 * 72 };
+    float *w = malloc(COUNT * sizeof *w);
+    memcpy(w, fac_tensor_data(t), COUNT * sizeof *w);
+    w[40 * 72 + 5] = INFINITY;
+    assert_int_equal(fac_tensor_write(t, w, COUNT * sizeof *w, &err), FAC_OK);
+    free(w);
+    assert_int_equal(fac_graph_byte_weights(g, NULL, &bytes, &err), FAC_E_ARGUMENT);
+    if (!strstr(err.text, "fc.weight: row 1")) fail_msg("%s", err.text);
+    assert_null(bytes);
+    fac_graph_free(g);
 }
 
 /* Without its quantizers, as ONNX files have it. */
@@ -303,6 +321,7 @@ static void floats_have_nothing_to_pack(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_read_is_what_was_written),
                                         cmocka_unit_test(the_rest_may_be_bytes),
+                                        cmocka_unit_test(weights_that_are_not_finite_are_refused),
                                         cmocka_unit_test(
                                             networks_without_quantizers_are_recognized),
                                         cmocka_unit_test(qonnx_files_are_the_same_network),

@@ -86,7 +86,7 @@ static inline float fac_wave_at(const fac_wave *w, int64_t i) {
  * fac_wave_end, which each successful call needs. */
 fac_status fac_wave_begin(const fac_dataset *d, const fac_drawn *s, int64_t n, fac_wave *out,
                           fac_error *err);
-void fac_wave_end(const fac_dataset *d);
+void fac_wave_end(const fac_dataset *d, const fac_drawn *s);
 /* n samples of it: shifted, louder or softer, with noise. */
 void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const fac_wave *from,
                        float *to);

@@ -98,7 +98,7 @@ static fac_status copy_wave(const job *j, const fac_drawn *s, int64_t size, floa
     fac_wave w;
     FAC_TRY(fac_wave_begin(j->d, s, size, &w, j->err));
     fac_augment_sound(&j->b->augment, s, size, &w, to);
-    fac_wave_end(j->d);
+    fac_wave_end(j->d, s);
     return FAC_OK;
 }
 

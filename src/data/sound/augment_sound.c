@@ -54,8 +54,8 @@ fac_status fac_wave_begin(const fac_dataset *d, const fac_drawn *s, int64_t n, f
     return FAC_OK;
 }
 
-void fac_wave_end(const fac_dataset *d) {
-    if (bank_of(d)) fac_sound_bank_end(bank_of(d));
+void fac_wave_end(const fac_dataset *d, const fac_drawn *s) {
+    if (bank_of(d)) fac_sound_bank_end(bank_of(d), d->cuts[s->sample].source);
 }
 
 void fac_augment_sound(const fac_augment *a, const fac_drawn *s, int64_t n, const fac_wave *from,

@@ -9,11 +9,14 @@ typedef struct file {
     char *path;
     int64_t whole;
     fac_tensor *mono; /* NULL: it is not here */
+    bool loading;     /* a thread decodes it; its bytes are counted */
+    int users;        /* between _begin and _end: it stays */
     uint64_t used;    /* which turn it was used in last */
 } file;
 
 struct fac_sound_bank {
     pthread_mutex_t lock;
+    pthread_cond_t changed; /* a file was loaded or let go */
     int rate;
     int64_t most, bytes, reads;
     uint64_t turn;
@@ -42,6 +45,7 @@ fac_status fac_sound_bank_new(int rate, int64_t most, size_t n, const fac_sound_
     fac_sound_bank *b = fac_alloc(1, sizeof *b);
     if (!b) return fac_raise_memory(err, "a list of recordings");
     pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->changed, NULL);
     b->rate = rate;
     b->most = most;
     b->files = fac_alloc(n + 1, sizeof *b->files);
@@ -66,6 +70,7 @@ void fac_sound_bank_free(fac_sound_bank *b) {
     fac_release(b->files);
     fac_release(b->file_of);
     fac_release(b->from);
+    pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     fac_release(b);
 }
@@ -91,50 +96,75 @@ static void drop(fac_sound_bank *b, file *f) {
     b->bytes -= bytes_of(f);
 }
 
-static void make_room(fac_sound_bank *b, int64_t bytes) {
+/* False: what is in use leaves no room yet.  A file that is too large comes when it is alone. */
+static bool make_room(fac_sound_bank *b, int64_t bytes) {
     while (b->bytes > 0 && b->bytes + bytes > b->most) {
         file *oldest = NULL;
         for (size_t k = 0; k < b->nfiles; k++) {
             file *f = &b->files[k];
-            if (f->mono && (!oldest || f->used < oldest->used)) oldest = f;
+            if (f->mono && !f->users && (!oldest || f->used < oldest->used)) oldest = f;
         }
-        if (!oldest) return;
+        if (!oldest) return false;
         drop(b, oldest);
     }
+    return true;
 }
 
-static fac_status load(fac_sound_bank *b, file *f, fac_error *err) {
+/* Without the lock: of the file only what never changes is read. */
+static fac_status decode(const fac_sound_bank *b, const file *f, fac_tensor **out, fac_error *err) {
     fac_sound s = { 0 };
-    make_room(b, bytes_of(f));
     FAC_TRY(fac_sound_load(f->path, &s, err));
-    fac_status status = fac_sound_mono(&s, b->rate, &f->mono, err);
+    const fac_status status = fac_sound_mono(&s, b->rate, out, err);
     fac_sound_free(&s);
     if (status) return status;
-    b->bytes += bytes_of(f);
-    b->reads++;
-    const int64_t has = fac_tensor_type(f->mono).dims.d[0];
+    const int64_t has = fac_tensor_type(*out).dims.d[0];
     if (has == f->whole) return FAC_OK;
-    drop(b, f);
+    fac_tensor_free(*out);
+    *out = NULL;
     return fac_raise(err, FAC_E_FORMAT,
                      "%s: it had %lld samples at %d Hz when it was read first, now %lld", f->path,
                      (long long)f->whole, b->rate, (long long)has);
 }
 
-fac_status fac_sound_bank_begin(fac_sound_bank *b, int64_t source, const float **x,
-                                fac_error *err) {
+/* The lock is free while the file is decoded; who wants the same one waits for it. */
+static fac_status load(fac_sound_bank *b, file *f, fac_error *err) {
+    fac_tensor *mono = NULL;
+    f->loading = true;
+    b->bytes += bytes_of(f);
+    b->reads++;
+    pthread_mutex_unlock(&b->lock);
+    const fac_status status = decode(b, f, &mono, err);
     pthread_mutex_lock(&b->lock);
-    file *f = &b->files[b->file_of[source]];
-    const fac_status status = f->mono ? FAC_OK : load(b, f, err);
-    if (status) {
-        pthread_mutex_unlock(&b->lock);
-        return status;
-    }
-    f->used = ++b->turn;
-    *x = (const float *)fac_tensor_data(f->mono) + b->from[source];
-    return FAC_OK;
+    f->loading = false;
+    f->mono = mono;
+    if (status) b->bytes -= bytes_of(f);
+    pthread_cond_broadcast(&b->changed);
+    return status;
 }
 
-void fac_sound_bank_end(fac_sound_bank *b) { pthread_mutex_unlock(&b->lock); }
+fac_status fac_sound_bank_begin(fac_sound_bank *b, int64_t source, const float **x,
+                                fac_error *err) {
+    file *f = &b->files[b->file_of[source]];
+    fac_status status = FAC_OK;
+    pthread_mutex_lock(&b->lock);
+    while (f->loading || (!f->mono && !make_room(b, bytes_of(f))))
+        pthread_cond_wait(&b->changed, &b->lock);
+    if (!f->mono) status = load(b, f, err);
+    if (!status) {
+        f->used = ++b->turn;
+        f->users++;
+        *x = (const float *)fac_tensor_data(f->mono) + b->from[source];
+    }
+    pthread_mutex_unlock(&b->lock);
+    return status;
+}
+
+void fac_sound_bank_end(fac_sound_bank *b, int64_t source) {
+    pthread_mutex_lock(&b->lock);
+    b->files[b->file_of[source]].users--;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
 
 static int64_t read_locked(fac_sound_bank *b, const int64_t *what) {
     pthread_mutex_lock(&b->lock);

@@ -88,7 +88,7 @@ class Images {
             this.bars.children[i].classList.toggle("best", i === best);
             this.bars.children[i].querySelector("label").textContent = this.setup.classes[i];
         });
-        this.said.textContent = `It says: ${this.setup.classes[best]}` + (s.truth >= 0 ? `; it is: ${this.setup.classes[s.truth]}` : s.drawn ? ", of what is drawn" : ", which knows digits alone");
+        this.said.textContent = `It says: ${this.setup.classes[best]}` + (s.truth >= 0 ? `; it is: ${this.setup.classes[s.truth]}` : s.drawn ? ", of what is drawn" : ", but it knows only digits");
         this.said.dataset.best = best;
         this.curve.redraw();
         this.rates.redraw();

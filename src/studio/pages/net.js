@@ -2,7 +2,7 @@
 import { el, button, choose } from "/page/form.js";
 import { picture, heat, colour } from "/page/draw.js";
 
-const SIZE = 34, SHOWN = 16, ACTIVATIONS = ["relu", "tanh", "sigmoid", "gelu", "linear"];
+const SIZE = 34, SHOWN = 16, DEEPEST = 8, ACTIVATIONS = ["relu", "tanh", "sigmoid", "gelu", "linear"];
 
 export const network = page => {
     let layers = [], activation = "relu", neurons = [], weights = null, params = [], dead = [], near = null;
@@ -12,12 +12,18 @@ export const network = page => {
     const value = el("input", { type: "number", step: "any", "aria-label": "weight", hidden: true });
 
     // What the session says before it has heard of the last change is old: the next click is made upon that change.
-    let wanted = null;
+    // Where the change is refused, or never told, what the session said last counts.
+    let wanted = null, told_last = null;
     const change = async widths => {
+        if (widths.length > DEEPEST) return;
         const mine = wanted = [...widths, activation].join(",");
         layers = widths;
-        await page.send({ net: mine, keep: true });
-        setTimeout(() => { if (wanted === mine) wanted = null; }, 1000);
+        const taken = await page.send({ net: mine, keep: true });
+        setTimeout(() => {
+            if (wanted !== mine) return;
+            wanted = null;
+            if (told_last) show(told_last);
+        }, taken ? 1000 : 0);
     };
     const build_editor = () => {
         editor.replaceChildren(el("span", { className: "pill" }, "x, y"),
@@ -26,7 +32,7 @@ export const network = page => {
                     onchange: () => change(layers.with(k, Math.min(512, Math.max(1, Math.round(+i.value) || 1)))) });
                 return el("span", { className: "layer" }, i, button("×", () => change(layers.toSpliced(k, 1)), { "aria-label": `remove hidden layer ${k + 1}` }));
             }),
-            layers.length < 8 ? button("+ layer", () => change([...layers, layers.at(-1) || 8]), { id: "more" }) : null,
+            layers.length < DEEPEST ? button("+ layer", () => change([...layers, layers.at(-1) || 8]), { id: "more" }) : null,
             el("span", { className: "pill" }, "2 classes"));
     };
     const kind = choose("Activation", ACTIVATIONS, "relu", v => { activation = v; change(layers); }, { id: "activation" });
@@ -127,22 +133,27 @@ export const network = page => {
         value.focus();
     });
 
+    const show = s => {
+        const words = s.net.split(",");
+        activation = words.pop();
+        layers = words.map(Number);
+        params = s.params;
+        neurons = [];
+        weights = null;
+        kind.set(activation);
+        value.hidden = true;
+        build_editor();
+        note.textContent = `${params.reduce((n, q) => n + q.shape.reduce((a, b) => a * b, 1), 0)} weights`;
+        view.redraw();
+    };
+
     return {
         parts: [editor, kind, box, el("div", { className: "bar" }, told, value), note],
         set(s) {
+            told_last = s;
             if (wanted && s.net !== wanted) return;
             wanted = null;
-            const words = s.net.split(",");
-            activation = words.pop();
-            layers = words.map(Number);
-            params = s.params;
-            neurons = [];
-            weights = null;
-            kind.set(activation);
-            value.hidden = true;
-            build_editor();
-            note.textContent = `${params.reduce((n, q) => n + q.shape.reduce((a, b) => a * b, 1), 0)} weights`;
-            view.redraw();
+            show(s);
         },
         take_neurons(view_of) {
             let at = 5;

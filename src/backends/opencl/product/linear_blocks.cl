@@ -19,9 +19,9 @@ unit unit_of(global const uchar *w, const int u) {
     unit v;
 #if defined(TYPE_Q8_0)
     const float d = HALF(w);
-    const char8 q = as_char8(vload8(0, w + 2 + 8 * u));
-    v.a = d * convert_float4(q.lo);
-    v.b = d * convert_float4(q.hi);
+    global const char *q = (global const char *)w + 2 + 8 * u;
+    v.a = d * FOUR(q);
+    v.b = d * FOUR(q + 4);
     v.at = 8 * u;
     v.apart = 4;
 #elif defined(TYPE_Q4_0)
