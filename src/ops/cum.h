@@ -21,5 +21,5 @@ typedef struct fac_cum_rule {
     double start_real, (*real)(double total, double x);
     uint64_t start_whole, (*whole)(uint64_t total, uint64_t x);
 } fac_cum_rule;
-void fac_cum_ref(const fac_ref *r, const fac_cum_rule *rule);
+fac_status fac_cum_ref(const fac_ref *r, const fac_cum_rule *rule, fac_error *err);
 #endif

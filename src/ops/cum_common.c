@@ -1,4 +1,5 @@
 /* What cum_sum and cum_prod share, see cum.h. */
+#include "base/error.h"
 #include "ops/cost.h"
 #include "ops/cum.h"
 #include "ops/lines.h"
@@ -22,10 +23,13 @@ bool fac_cum_infer(fac_node *n) {
     return true;
 }
 
-void fac_cum_ref(const fac_ref *r, const fac_cum_rule *rule) {
+fac_status fac_cum_ref(const fac_ref *r, const fac_cum_rule *rule, fac_error *err) {
     const fac_cum_attrs *a = r->attrs;
     const fac_array *x = &r->in[0], *y = &r->out[0];
-    const fac_lines l = fac_lines_of(&x->type.dims, fac_axis(r->in[1].i[0], x->type.dims.n));
+    const int rank = x->type.dims.n, axis = fac_axis(r->in[1].i[0], rank);
+    if (axis < 0)
+        return fac_raise(err, FAC_E_SHAPE, "axis %lld of %d dims", (long long)r->in[1].i[0], rank);
+    const fac_lines l = fac_lines_of(&x->type.dims, axis);
     for (int64_t o = 0; o < l.outer; o++)
         for (int64_t i = 0; i < l.inner; i++) {
             double real = rule->start_real;
@@ -43,6 +47,7 @@ void fac_cum_ref(const fac_ref *r, const fac_cum_rule *rule) {
                 }
             }
         }
+    return FAC_OK;
 }
 
 void fac_cum_cost(const fac_node *n, fac_cost *cost) { fac_cost_each(n, 1, cost); }

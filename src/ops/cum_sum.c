@@ -11,9 +11,7 @@ fac_value *fac_cum_sum(fac_value *x, int axis, bool exclusive, bool reverse);
 static double real(double total, double x) { return total + x; }
 static uint64_t whole(uint64_t total, uint64_t x) { return total + x; }
 static fac_status ref(const fac_ref *r, fac_error *err) {
-    (void)err;
-    fac_cum_ref(r, &(fac_cum_rule){ 0, real, 0, whole });
-    return FAC_OK;
+    return fac_cum_ref(r, &(fac_cum_rule){ 0, real, 0, whole }, err);
 }
 
 /* Sums from the other end. */

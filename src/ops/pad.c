@@ -99,6 +99,7 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     for (int k = 0; k < x->n; k++) from[k] = to[k];
     for (int k = 0; k < count; k++) {
         const int axis = axes ? fac_axis(axes[k], x->n) : k;
+        if (axis < 0) return false;
         const int64_t size = x->d[axis];
         int64_t i = to[axis] - m->in[1].i[k];
         if (i < 0 || i >= size) {

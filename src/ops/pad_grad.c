@@ -1,6 +1,7 @@
 /* The adjoint of pad where it repeats elements of x (reflect, edge, wrap); a constant needs none.
  * Has no prototype. */
 #include <string.h>
+#include "base/error.h"
 #include "ops/pad.h"
 #include "ops/shape.h"
 
@@ -40,8 +41,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t *axes = r->in[2].i, elements = fac_dims_count(x), added = fac_dims_count(y);
     const int count = (int)(fac_dims_count(&r->in[1].type.dims) / 2);
     int64_t before[FAC_DIMS] = { 0 };
-    (void)err;
-    for (int k = 0; k < count; k++) before[axes ? fac_axis(axes[k], x->n) : k] = r->in[1].i[k];
+    for (int k = 0; k < count; k++) {
+        const int axis = axes ? fac_axis(axes[k], x->n) : k;
+        if (axis < 0 || axis >= x->n)
+            return fac_raise(err, FAC_E_SHAPE, "axis %lld of %d dims",
+                             (long long)(axes ? axes[k] : k), x->n);
+        before[axis] = r->in[1].i[k];
+    }
     if (elements) memset(r->out[0].f, 0, (size_t)elements * sizeof *r->out[0].f);
     for (int64_t e = 0; e < added; e++) {
         int64_t at = 0, rest = e, step = 1;

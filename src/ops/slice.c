@@ -123,9 +123,11 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     for (int k = 0; k < x->n; k++) from[k] = to[k];
     for (int k = 0; k < count; k++) {
         const int axis = axes ? fac_axis(axes[k], x->n) : k;
+        if (axis < 0) return false;
         fac_slice_range r =
             fac_slice_range_of(x->d[axis], m->in[1].i[k], m->in[2].i[k], steps ? steps[k] : 1);
         from[axis] = r.first + to[axis] * r.step;
+        if (from[axis] < 0 || from[axis] >= x->d[axis]) return false;
     }
     *input = 0;
     return true;

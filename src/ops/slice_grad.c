@@ -33,6 +33,7 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     for (int k = 0; k < m->out.n; k++) from[k] = to[k];
     for (int k = 0; k < count; k++) {
         const int axis = axes ? fac_axis(axes[k], m->out.n) : k;
+        if (axis < 0) return false;
         const fac_slice_range r =
             fac_slice_range_of(m->out.d[axis], m->in[1].i[k], m->in[2].i[k], steps ? steps[k] : 1);
         const int64_t offset = to[axis] - r.first;
