@@ -169,7 +169,7 @@ def compare(name, got, want):
         return
     tolerance = 5e-2 if got.dtype == ml_dtypes.bfloat16 else 1e-2 if got.dtype == np.float16 else 1e-4
     a, b = got.astype("f8"), want.astype("f8")
-    same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance * np.maximum(2, np.abs(b)))
+    same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance * np.maximum(1, np.abs(b)))
     if not same.all():
         raise Differs(f"{name}: {a[~same][0]:.9g}, expected {b[~same][0]:.9g}")
 

@@ -37,14 +37,18 @@ static fac_status draw(fac_value *v, uint64_t seed, uint64_t stream, fac_error *
     return status;
 }
 
+/* Bytes are weights and codes; wider integers are indices and lengths, which zeros fit. */
+static bool may_be_drawn(fac_dtype t) {
+    return fac_dtype_get(t)->kind == 'f' || t == FAC_U8 || t == FAC_I8;
+}
+
 int problem_load(const char *text, bool params, uint64_t seed, fac_graph **out) {
     fac_error err = { 0 };
     fac_graph *g = NULL;
     fac_status status = fac_problem_graph(text, params, &g, &err);
     for (int i = 0; !status && i < fac_graph_params(g); i++) {
         fac_value *v = fac_graph_param(g, i);
-        /* integers are indices and lengths: zeros, which fit everywhere */
-        if (fac_dtype_get(fac_value_type(v).dtype)->kind == 'f')
+        if (may_be_drawn(fac_value_type(v).dtype))
             status = draw(v, seed, (uint64_t)(STREAM + i), &err);
     }
     if (status)
