@@ -60,21 +60,23 @@ static void put_text(std::string& o, const std::string& s) {
   }
   o += '"';
 }
+template <class Put> static void put_items(std::string& o, const c10::IValue& list, Put one) {
+  o += '[';
+  bool first = true;
+  for (const c10::IValue& e : list.toListRef()) {
+    if (!first) o += ',';
+    first = false;
+    one(e);
+  }
+  o += ']';
+}
 static void put(std::string& o, const c10::IValue& v) {
   if (v.isInt()) o += std::to_string(v.toInt());
   else if (v.isBool()) o += v.toBool() ? "true" : "false";
   else if (v.isDouble()) put(o, v.toDouble());
   else if (v.isString()) put_text(o, v.toStringRef());
-  else if (v.isList()) {
-    o += '[';
-    bool first = true;
-    for (const c10::IValue& e : v.toListRef()) {
-      if (!first) o += ',';
-      first = false;
-      put(o, e);
-    }
-    o += ']';
-  } else if (v.isComplexDouble()) o += "{\"x\":0}";
+  else if (v.isList()) put_items(o, v, [&](const c10::IValue& e) { put(o, e); });
+  else if (v.isComplexDouble()) o += "{\"x\":0}";
   else o += "null";
 }
 static void put(std::string& o, const Ref& r, size_t& number) {
@@ -113,16 +115,8 @@ static void put(std::string& o, const Call& c, size_t& number) {
     } else if (v.isNone()) o += "null";
     else if (I.kind[i] == OpInfo::DTYPE && v.isInt()) o += "{\"d\":" + std::to_string(v.toInt()) + "}";
     else if (!is_lifted(I, i, v)) put(o, v);
-    else if (v.isList()) {
-      o += '[';
-      bool first = true;
-      for (const c10::IValue& e : v.toListRef()) {
-        if (!first) o += ',';
-        first = false;
-        put_number(o, e, number);
-      }
-      o += ']';
-    } else put_number(o, v, number);
+    else if (v.isList()) put_items(o, v, [&](const c10::IValue& e) { put_number(o, e, number); });
+    else put_number(o, v, number);
   }
   o += "],\"w\":";
   put_list(o, I.writes);
