@@ -14,8 +14,10 @@ enum { X, SCALE, ZERO, TABLE = 1, ITEM = 16 << 10 };
 
 typedef struct plan {
     const fac_cpu *cpu;
-    int64_t n, x, y; /* elements; offsets */
-    bool sign, zero; /* bytes are i8; there is a zero point */
+    int64_t n, x, y; /* elements; where they begin, in bytes */
+    bool table, sign,
+        zero; /* there is a table, else a scale; bytes are i8; there is a zero point */
+    fac_task *item;
 } plan;
 
 typedef struct job {
@@ -66,18 +68,6 @@ static bool dequantize_offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static bool table_offer(fac_device *d, fac_problem *p, fac_offer *o) { return offer(d, p, o, 2); }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    *q = (plan){ .cpu = fac_cpu_of(d),
-                 .n = fac_dims_count(&p->in[X].type.dims),
-                 .x = p->in[X].layout.offset,
-                 .y = p->out[0].layout.offset,
-                 .sign = p->in[X].type.dtype == FAC_I8 || p->out[0].type.dtype == FAC_I8,
-                 .zero = p->nin > ZERO && p->in[ZERO].type.dtype != FAC_NONE };
-    *out = q;
-    return FAC_OK;
-}
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 /* ---- running ---- */
@@ -119,44 +109,37 @@ static fac_byte_scale scale_of(const plan *p, const fac_span *in) {
     return s;
 }
 
-static void each_item(const job *j, fac_task *task) {
-    const plan *p = j->p;
-    fac_parallel(&p->cpu->pool, (int)((p->n + ITEM - 1) / ITEM), task, (void *)(uintptr_t)j);
+static fac_task *item_of(const fac_node *n) {
+    if (FAC_IS(n, byte_table)) return table_item;
+    return FAC_IS(n, quantize_linear) ? quantize_item : dequantize_item;
 }
 
-static fac_status quantize_run(const void *plan_, fac_device *d, const fac_span *in,
-                               const fac_span *out, fac_span work, fac_error *err) {
-    const plan *p = plan_;
-    (void)d, (void)work, (void)err;
-    const job j = { .p = p,
-                    .scale = scale_of(p, in),
-                    .x = fac_span_bytes(in[X]) + 4 * p->x,
-                    .y = fac_span_bytes(out[0]) + p->y };
-    each_item(&j, quantize_item);
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    const fac_operand *x = &p->in[X], *y = &p->out[0];
+    plan *q = fac_alloc(1, sizeof *q);
+    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    *q = (plan){ .cpu = fac_cpu_of(d),
+                 .n = fac_dims_count(&x->type.dims),
+                 .x = x->layout.offset * fac_dtype_get(x->type.dtype)->block_bytes,
+                 .y = y->layout.offset * fac_dtype_get(y->type.dtype)->block_bytes,
+                 .table = FAC_IS(p->node, byte_table),
+                 .sign = x->type.dtype == FAC_I8 || y->type.dtype == FAC_I8,
+                 .zero = p->nin > ZERO && p->in[ZERO].type.dtype != FAC_NONE,
+                 .item = item_of(p->node) };
+    *out = q;
     return FAC_OK;
 }
 
-static fac_status dequantize_run(const void *plan_, fac_device *d, const fac_span *in,
-                                 const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
     const plan *p = plan_;
     (void)d, (void)work, (void)err;
-    const job j = { .p = p,
-                    .scale = scale_of(p, in),
-                    .x = fac_span_bytes(in[X]) + p->x,
-                    .y = fac_span_bytes(out[0]) + 4 * p->y };
-    each_item(&j, dequantize_item);
-    return FAC_OK;
-}
-
-static fac_status table_run(const void *plan_, fac_device *d, const fac_span *in,
-                            const fac_span *out, fac_span work, fac_error *err) {
-    const plan *p = plan_;
-    (void)d, (void)work, (void)err;
-    const job j = { .p = p,
-                    .table = (const uint8_t *)fac_span_bytes(in[TABLE]),
-                    .x = fac_span_bytes(in[X]) + p->x,
-                    .y = fac_span_bytes(out[0]) + p->y };
-    each_item(&j, table_item);
+    job j = { .p = p, .x = fac_span_bytes(in[X]) + p->x, .y = fac_span_bytes(out[0]) + p->y };
+    if (p->table)
+        j.table = (const uint8_t *)fac_span_bytes(in[TABLE]);
+    else
+        j.scale = scale_of(p, in);
+    fac_parallel(&p->cpu->pool, (int)((p->n + ITEM - 1) / ITEM), p->item, &j);
     return FAC_OK;
 }
 
@@ -166,18 +149,18 @@ const fac_solver fac_cpu_quantize_linear = { .name = "quantize_linear/bytes",
                                              .offer = quantize_offer,
                                              .make = make,
                                              .done = done,
-                                             .run = quantize_run };
+                                             .run = run };
 const fac_solver fac_cpu_dequantize_linear = { .name = "dequantize_linear/bytes",
                                                .op = &fac_op_dequantize_linear,
                                                .rank = 1062,
                                                .offer = dequantize_offer,
                                                .make = make,
                                                .done = done,
-                                               .run = dequantize_run };
+                                               .run = run };
 const fac_solver fac_cpu_byte_table = { .name = "byte_table/bytes",
                                         .op = &fac_op_byte_table,
                                         .rank = 1063,
                                         .offer = table_offer,
                                         .make = make,
                                         .done = done,
-                                        .run = table_run };
+                                        .run = run };
