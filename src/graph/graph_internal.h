@@ -186,4 +186,10 @@ fac_value *fac_graph_numbered(const fac_graph *g, uint32_t number);
 void fac_body_print(const fac_graph *body, fac_text *to);
 fac_graph *fac_body_parse(const char *text, size_t n, int ninputs, const fac_type *inputs,
                           fac_error *err); /* or NULL */
+
+/* One use in all: neither read twice nor an output of the graph nor the next contents of a
+ * parameter. */
+static inline bool fac_used_once(const fac_value *v) {
+    return v->uses && !v->uses->next && !v->roots;
+}
 #endif

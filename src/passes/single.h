@@ -1,15 +1,8 @@
-/* What passes ask of a value: whether it may disappear into its only reader, and whether it is a
- * known number. */
+/* What passes ask of a value: what has become of it in a copy, and whether it is a known number. */
 #ifndef FACULA_PASSES_SINGLE_H
 #define FACULA_PASSES_SINGLE_H
 #include "graph/graph_internal.h"
 #include "op_list.h"
-
-/* One use in all: neither read twice nor an output of the graph nor the next contents of a
- * parameter. */
-static inline bool fac_used_once(const fac_value *v) {
-    return v->uses && !v->uses->next && !v->roots;
-}
 
 /* A value of the old graph, which knows its readers, and what has become of it in the new one. */
 typedef struct fac_both {

@@ -15,7 +15,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     work *k = self;
     if (to->error.status || k->wrong.status || n->nin > 3) return false;
     if (!fac_is_weighted(n) || !n->in[1]->tensor) return false; /* or a quantizer's */
-    if (!n->in[1]->uses || n->in[1]->uses->next) return false;
+    if (!fac_used_once(n->in[1])) return false;
     const char *name = n->in[1]->name ? n->in[1]->name : "weight";
     fac_value *w = fac_byte_weight(n, to, name, NULL, &k->wrong);
     if (!w) return false;

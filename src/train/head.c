@@ -81,8 +81,6 @@ static bool on_path(const plan *p, const fac_node *n) {
 
 /* ---- fresh weights ---- */
 
-static bool used_once(const fac_value *v) { return v->uses && !v->uses->next && !v->roots; }
-
 /* Is input i of n a weight whose size is the number of classes? */
 static bool belongs(const plan *p, const fac_node *n, int i) {
     if (n == p->head) return i == 1 || (i == 2 && n->in[2]);
@@ -127,7 +125,7 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
     }
     if (v->leaf != FAC_PARAM) return NULL;
     if (bounds(v)) return fac_const(to, v->tensor);
-    return p->fresh && used_once(v) && belongs(p, v->uses->node, v->uses->input)
+    return p->fresh && fac_used_once(v) && belongs(p, v->uses->node, v->uses->input)
                ? draw(p, to, v->uses->node, v->uses->input, v->name)
                : NULL;
 }

@@ -1,5 +1,5 @@
 /* Recordings in files, read by several threads at once: what is in use stays, no more than may is
- * there, and nobody waits for a recording of another. */
+ * there, and no thread waits for a recording of another. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
