@@ -82,9 +82,10 @@ def one_seed(args, folder, seed):
         if args.only and args.only not in name and not begins:
             continue
         more = [word for scheme in schemes for word in ("--quantize", scheme)]
+        model = models[network]
         if network == "lenet" and schemes:
-            more += ["--weights", str(floats), "--lr", "0.005"]
-        out, found[name] = train(args, folder, seed, name, models[network], more)
+            model, more = floats / "model.onnx", more + ["--lr", "0.005"]
+        out, found[name] = train(args, folder, seed, name, model, more)
         floats = out if begins else floats
         print(f"seed {seed}: {name} {found[name]:.2f} %", file=sys.stderr, flush=True)
     return found
