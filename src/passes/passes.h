@@ -65,6 +65,10 @@ fac_graph *fac_pass_products(const fac_graph *g);
 
 /* ---- */
 
+/* wide_attention.c: attention of 16 bits as one of f32 between casts, where accept(self, node) says
+ * that a kernel takes it; in are those of n in the new graph.  false: nothing was done. */
+bool fac_attention_widened(fac_accept *accept, void *self, const fac_node *n, fac_value *const in[],
+                           fac_value *out[]);
 /* softmax(scale q k^T + mask) v becomes an attention node, where accept(self, node) says that a
  * kernel takes it.  Changes rounding; a query that a mask of -inf hides all keys from gives zeros
  * instead of NaN. */
