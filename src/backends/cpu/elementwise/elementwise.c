@@ -248,8 +248,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
     for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);
     o->work = e->copied + e->share * (size_t)cpu->pool.threads;
-    o->seconds = 1e-6 + bytes / cpu->bandwidth +
-                 count * e->chain.steps * (double)e->chain.width / (32e9 * cpu->pool.threads);
+    o->seconds = fac_cpu_speeds.step + bytes / cpu->bandwidth +
+                 count * e->chain.steps * (double)e->chain.width /
+                     (fac_cpu_speeds.chain_bytes * cpu->pool.threads);
     return true;
 }
 

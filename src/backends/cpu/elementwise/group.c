@@ -164,7 +164,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan *g = room ? fac_offer_keep(o, room, NULL) : NULL;
     if (!g || !build(cpu, p, o, g)) return false;
     o->work = g->share * (size_t)cpu->pool.threads;
-    o->seconds = 1e-6 + bytes / cpu->bandwidth;
+    o->seconds = fac_cpu_speeds.step + bytes / cpu->bandwidth;
     return true;
 }
 

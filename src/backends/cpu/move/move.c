@@ -69,7 +69,7 @@ static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac
 static double price(const fac_device *d, const fac_problem *p) {
     double bytes = 0;
     for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);
-    return 1e-6 * p->nout + 2 * bytes / fac_cpu_of(d)->bandwidth;
+    return fac_cpu_speeds.step * p->nout + 2 * bytes / fac_cpu_of(d)->bandwidth;
 }
 
 static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {

@@ -199,7 +199,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
     for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);
     q->a = p->in[0].layout;
-    o->seconds = 1e-6 + bytes / q->cpu->bandwidth;
+    o->seconds = fac_cpu_speeds.step + bytes / q->cpu->bandwidth;
     return true;
 }
 
