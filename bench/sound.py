@@ -5,7 +5,7 @@
     python3 bench/sound.py resnet build/facula [--threads 1] [--rounds 3]
 
 digits: an epoch of `facula train spoken-digits` (2,700 recordings of 1 s at 8 kHz, shifted, with noise and masks), the
-front end in each step on both sides.  resnet: a step of ResNet-50 behind a spectrogram, 16 sounds of 2 s at 16 kHz, 64 mels,
+front end in each step on both sides.  resnet: a step of ResNet-50 after a spectrogram, 16 sounds of 2 s at 16 kHz, 64 mels,
 132 classes, Adam; and what part of it the front end takes.  Each side runs with few and with more steps, and the difference
 counts, so neither loading nor planning does.  Needs torch; resnet needs torchvision.
 """
