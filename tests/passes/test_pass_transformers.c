@@ -44,6 +44,12 @@ typedef struct form {
     "a = cast(q) to=bf16\nb = cast(k) to=bf16\nc = cast(v) to=bf16\ns0 = matmul(a, b)\n" scores    \
     "w0 = softmax(s) axis=-1\nw = cast(w0) to=bf16\nz = matmul(w, c)\ny = cast(z) to=f32\noutput " \
     "y = y\n"
+/* Scores of six windows of two images in bf16 or f32, with a table of each head and a mask of each
+ * window. */
+#define WINDOWS(mask, sum)                                                                         \
+    "input q f32[6,2,4,3]\ninput k f32[6,2,3,5]\ninput v f32[6,2,5,2]\nparam t f32[1,2,4,5]\n"     \
+    "input m f32" mask "\ns0 = matmul(q, k)\na = add(s0, t)\n" sum                                 \
+    "w = softmax(s) axis=-1\ny = matmul(w, v)\noutput y = y\n"
 #define HEADS(name, from)                                                                          \
     "r" name " = reshape(" from ", i64{2,7,3,4})\nt" name " = transpose(r" name ") perm=0,2,1,3\n"
 #define PROJECTIONS(one, other, third)                                                             \
@@ -143,6 +149,57 @@ static const form forms[] = {
       3e-2,
       NARROW_ATTENTION("s1 = mul(s0, bf16(0.5))\ns = cast(s1) to=f32\n"),
       { { "attention", 1 }, { "softmax", 0 } } },
+    { "attention of windows",
+      { attention },
+      1e-5,
+      WINDOWS("[1,3,1,4,5]",
+              "r = reshape(a, i64{2,3,2,4,5})\nb = add(r, m)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 1 } } },
+    { "attention of windows, masks of each image",
+      { attention },
+      1e-5,
+      WINDOWS("[2,3,2,4,5]",
+              "r = reshape(a, i64{2,3,2,4,5})\nb = add(m, r)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 1 } } },
+    { "attention of the windows of one image",
+      { attention },
+      1e-5,
+      WINDOWS("[1,6,1,4,5]",
+              "r = reshape(a, i64{1,6,2,4,5})\nb = add(r, m)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 1 } } },
+    { "attention with two masks",
+      { attention },
+      1e-5,
+      WINDOWS("[6,1,1,5]", "s = add(a, m)\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 1 } } },
+    { "attention with masks of windows and of sequences",
+      { attention },
+      1e-5,
+      WINDOWS(
+          "[1,3,1,4,5]",
+          "c = reshape(m, i64{3,1,4,5})\ne = concat(c, c) axis=0\nf = add(a, e)\nr = reshape(f, "
+          "i64{2,3,2,4,5})\nb = add(r, m)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 2 } } },
+    { "narrow attention of windows",
+      { attention },
+      3e-2,
+      "input q f32[6,2,4,3]\ninput k f32[6,2,3,5]\ninput v f32[6,2,5,2]\nparam t f32[1,2,4,5]\n"
+      "input m f32[1,3,1,4,5]\nqn = cast(q) to=bf16\nkn = cast(k) to=bf16\nvn = cast(v) to=bf16\n"
+      "tn = cast(t) to=bf16\ns0 = matmul(qn, kn)\na = add(s0, tn)\nr = reshape(a, i64{2,3,2,4,5})\n"
+      "c = cast(r) to=f32\nb = add(c, m)\ns = reshape(b, i64{6,2,4,5})\nw = softmax(s) axis=-1\n"
+      "wn = cast(w) to=bf16\nz = matmul(wn, vn)\ny = cast(z) to=f32\noutput y = y\n",
+      { { "attention", 1 }, { "softmax", 0 } } },
+    { "no attention: other dims are regrouped",
+      { attention },
+      1e-5,
+      WINDOWS("[1,1,1,1,5]",
+              "r = reshape(a, i64{6,2,2,2,5})\nb = add(r, m)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 0 }, { "softmax", 1 } } },
+    { "no attention: masked scores are read elsewhere",
+      { attention },
+      1e-5,
+      WINDOWS("[6,1,1,5]", "s = add(a, m)\noutput s = s\n"),
+      { { "attention", 0 }, { "softmax", 1 } } },
     { "gathers of one place",
       { slices },
       0,
