@@ -137,8 +137,9 @@ PyObject *py_apply_op(const fac_op *op, const char *attrs, int want, int n, PyOb
         given[i] = NULL;
         if (in[i] == Py_None) continue;
         if (!py_is_tensor(in[i])) {
-            PyErr_Format(PyExc_TypeError, "%s: input %d is a %S, a Tensor was expected", op->name,
-                         i, (PyObject *)Py_TYPE(in[i]));
+            PyErr_Format(PyExc_TypeError,
+                         "%s: input %d is a %S, a Tensor was expected (fac.tensor makes one)",
+                         op->name, i, (PyObject *)Py_TYPE(in[i]));
             return NULL;
         }
         TensorObject *x = (TensorObject *)in[i];

@@ -149,6 +149,10 @@ static PyObject *get_version(PyObject *o, void *none) {
     if (!py_value(o)) return NULL;
     return PyLong_FromUnsignedLongLong(fac_tensor_version(((TensorObject *)o)->t));
 }
+static PyObject *get_is_there(PyObject *o, void *none) {
+    (void)none;
+    return PyBool_FromLong(((TensorObject *)o)->t != NULL);
+}
 static PyObject *get_requires_grad(PyObject *o, void *none) {
     (void)none;
     return PyBool_FromLong(((TensorObject *)o)->requires_grad);
@@ -202,6 +206,7 @@ static PyGetSetDef getset[] = {
     { "dtype", get_dtype, NULL, "The element type.", NULL },
     { "device", get_device, NULL, "Where what is made of it is computed.", NULL },
     { "_version", get_version, NULL, "Raised by every write.", NULL },
+    { "_is_there", get_is_there, NULL, "Has it been computed?", NULL },
     { "requires_grad", get_requires_grad, set_requires_grad, "Is a gradient by it wanted?", NULL },
     { "is_leaf", get_is_leaf, NULL, "True unless a recorded operator made it.", NULL },
     { "grad", get_object, set_grad, "The gradient that backward() has left.",
