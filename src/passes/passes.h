@@ -81,7 +81,8 @@ fac_graph *fac_pass_gelu(const fac_graph *g);
 fac_graph *fac_pass_gather_slices(const fac_graph *g);
 
 /* What slices, concats, pads, reshapes and transposes do to rows one after the other becomes one
- * gather, and ops that treat each row alone work in the order that is there. */
+ * gather, chains of reshapes and transposes one of each where that copies less, and ops that treat
+ * each row alone work in the order that is there. */
 fac_graph *fac_pass_row_order(const fac_graph *g);
 
 /* y = batch_norm(conv2d(x, w, b)) becomes a convolution with weights scaled by ordinary ops on

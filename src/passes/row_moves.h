@@ -21,6 +21,15 @@ bool fac_rows_traced(fac_graph *to, fac_value *v, fac_rows *r);
 bool fac_rows_in_order(const fac_rows *r);
 /* Each row of r->from is read once? */
 bool fac_rows_all(fac_graph *to, const fac_rows *r);
-/* The rows in one gather, or none, with these dims. */
+/* Do they only change places as the elements of a matrix do that is transposed? */
+bool fac_rows_turn(const fac_rows *r, int64_t *lines);
+/* The rows in one gather, one transpose, or none, with these dims. */
 fac_value *fac_rows_take(fac_graph *to, const fac_rows *r, fac_dims dims);
+
+/* ---- view_chains.c ---- */
+
+/* Is v made by a reshape, in whichever form, or a transpose? */
+bool fac_is_reordered(const fac_value *v);
+/* The same as v, where a chain of these makes it, with fewer copies if there is a way. */
+fac_value *fac_reordered_once(fac_value *v);
 #endif

@@ -6,7 +6,8 @@
  * order of rows.  So a value whose rows were only put into another order is computed in the old
  * order by them, and residual streams stay in the order of one window layer until the next wants
  * another:  order(a) + r  becomes  order(a + back(r)),  and what follows is one gather from the
- * order of one layer to that of the next. */
+ * order of one layer to that of the next.  So do streams whose batch some layers have first and
+ * others second, as torch.nn.MultiheadAttention does, which are transposes. */
 #include <string.h>
 #include "facula/ops.h"
 #include "graph/attr.h"
@@ -104,9 +105,9 @@ static bool is_norm(const fac_node *n) {
 }
 
 static bool is_product(const fac_node *n) {
-    static const fac_op *const names[] = { &fac_op_matmul, &fac_op_linear, NULL };
+    static const fac_op *const names[] = { &fac_op_matmul, &fac_op_linear, &fac_op_gemm, NULL };
     return fac_op_is_one_of(n->op, names) && n->in[1]->type.dims.n == 2 &&
-           n->in[1]->time != FAC_RUN;
+           n->in[1]->time != FAC_RUN && !fac_attr_flag(n, "trans_a");
 }
 
 static bool treats_rows(const fac_node *n) {
@@ -142,7 +143,8 @@ static bool ends_in(const fac_value *v, bool (*is)(const fac_node *n), int depth
 }
 
 static bool has_rows(const fac_node *n) {
-    static const fac_op *const names[] = { &fac_op_matmul, &fac_op_linear, &fac_op_layer_norm_grad,
+    static const fac_op *const names[] = { &fac_op_matmul,        &fac_op_linear,
+                                           &fac_op_gemm,          &fac_op_layer_norm_grad,
                                            &fac_op_rms_norm_grad, NULL };
     return is_norm(n) || fac_op_is_one_of(n->op, names);
 }
@@ -195,10 +197,21 @@ static bool alone(const fac_value *v) {
     return !v->roots;
 }
 
+/* A slice or concat of what reshapes and transposes made is a view of it, or not. */
 static bool is_read_by_moves(const fac_value *v) {
     for (const fac_use *u = v->uses; u; u = u->next)
-        if (!fac_is_moved(u->node->out[0])) return false;
+        if (!fac_is_moved(u->node->out[0]) ||
+            (fac_is_reordered(v) && !fac_is_reordered(u->node->out[0])))
+            return false;
     return v->uses && !v->roots;
+}
+
+/* The dims of what was turned: the first two the other way round, where they are lines and columns.
+ */
+static fac_dims turned_back(const fac_dims *d, int64_t lines) {
+    fac_dims t = *d;
+    if (d->n == 3 && d->d[1] == lines) t.d[0] = d->d[1], t.d[1] = d->d[0];
+    return t;
 }
 
 static bool move(state *s, fac_graph *to, const fac_node *n, fac_value *const in[],
@@ -206,12 +219,17 @@ static bool move(state *s, fac_graph *to, const fac_node *n, fac_value *const in
     fac_rows r;
     if (!fac_is_moved(n->out[0]) || is_read_by_moves(n->out[0])) return false;
     fac_node_copy(to, n, in, out);
+    out[0] = fac_reordered_once(out[0]);
     if (!fac_rows_traced(to, out[0], &r)) return true;
-    const bool same = fac_rows_in_order(&r);
-    if (r.copies < 1 || (r.copies == 1 && r.turned && !same)) return true;
-    if (!same && !of_rows(r.from, n->out[0])) return true;
+    const bool same = fac_rows_in_order(&r), whole = r.size == last_of(out[0]);
     const fac_dims dims = out[0]->type.dims;
-    const bool whole = r.size == last_of(out[0]);
+    if (!same && !of_rows(r.from, n->out[0])) return true;
+    int64_t lines;
+    if (!same && whole && !fac_is_moved(r.from) && fac_rows_turn(&r, &lines)) {
+        remember(s, to, out[0], fac_reshape_sizes(r.from, turned_back(&dims, lines)), &r);
+        return true;
+    }
+    if (r.copies < 1 || (r.copies == 1 && r.turned && !same)) return true;
     fac_value *v = whole && !same && alone(n->out[0]) ? before_norm(s, to, &r, dims) : NULL;
     out[0] = v ? v : take(s, to, &r, dims);
     if (!v && !same && whole && fac_rows_all(to, &r))
@@ -231,16 +249,24 @@ static bool back(fac_graph *to, const fac_rows *r, fac_value *from, fac_rows *b)
     return true;
 }
 
+/* The dims of o's plain value, with rows as long as those of v. */
+static fac_dims plain_dims(const ordered *o, const fac_value *v) {
+    fac_dims d = o->plain->type.dims;
+    d.d[d.n - 1] = last_of(v);
+    return d;
+}
+
 /* The operand v in the order of o's plain value; NULL: that would take a gather, and more is false.
  */
 static fac_value *in_order_of(state *s, fac_graph *to, const ordered *o, fac_value *v, bool more) {
     const ordered *mine = ordered_of(s, v);
     fac_rows r;
-    if (mine && same_rows(&mine->rows, &o->rows)) return mine->plain;
+    if (mine && same_rows(&mine->rows, &o->rows))
+        return fac_reshape_sizes(mine->plain, plain_dims(o, v));
     if (!back(to, &o->rows, v, &r)) return NULL;
     r.size = last_of(v);
     r = shortest(to, &r);
-    return more || fac_rows_in_order(&r) || made_before(s, &r) ? take(s, to, &r, v->type.dims)
+    return more || fac_rows_in_order(&r) || made_before(s, &r) ? take(s, to, &r, plain_dims(o, v))
                                                                : NULL;
 }
 
@@ -267,7 +293,7 @@ static bool keep_order_of(state *s, fac_graph *to, const fac_node *n, fac_value 
     r.from = y[0];
     r.size = last_of(y[0]);
     for (int k = 1; k < n->nout; k++) out[k] = y[k];
-    out[0] = take(s, to, &r, y[0]->type.dims);
+    out[0] = take(s, to, &r, n->out[0]->type.dims);
     remember(s, to, out[0], y[0], &r);
     return true;
 }

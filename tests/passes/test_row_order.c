@@ -29,7 +29,41 @@ static fac_graph *rows(const fac_graph *g) { return fac_pass_row_order(g); }
     to "l = matmul(" from ", m)\n" to "n = softmax(" to "l) axis=1\n" to "o = matmul(" to          \
        "n, v)\n" to "y = add(" to "o, o)\n"
 
+/* A layer whose batch stands second, as that of torch.nn.MultiheadAttention, of a stream whose
+ * batch stands first: tokens 5, batch 3, heads 2 of size 2. */
+#define HEADS_OF(to, from)                                                                         \
+    to "l = matmul(" from ", m)\n" to "c = slice(" to "l, i64{4}, i64{8}, i64{2})\n" to            \
+       "r = reshape(" to "c, i64{5,6,2})\n" to "h = transpose(" to "r) perm=1,0,2\n" to            \
+       "g = reshape(" to "h, i64{3,2,5,2})\n"
+#define BATCH_SECOND(to, from)                                                                     \
+    to "t = transpose(" from ") perm=1,0,2\n" HEADS_OF(to, to "t") to                              \
+        "s = softmax(" to "g) axis=2\n" to "o = transpose(" to "s) perm=2,0,1,3\n" to              \
+        "f = reshape(" to "o, i64{15,4})\n" to "w = gemm(" to "f, v)\n" to "u = reshape(" to       \
+        "w, i64{5,3,4})\n" to "i = transpose(" to "u) perm=1,0,2\n" to "y = add(" from ", " to     \
+        "i)\n"
+
 static const form forms[] = {
+    { "heads are split once",
+      { rows },
+      1e-5,
+      "input z f32[5,3,4]\nparam m f32[4,12]\n" HEADS_OF("a",
+                                                         "z") "y = softmax(ag) axis=2\noutput y "
+                                                              "= y\n",
+      { { "reshape", 1 }, { "transpose", 1 } } },
+    { "no other way: heads are merged",
+      { rows },
+      1e-5,
+      "input z f32[5,3,4]\nparam m f32[4,12]\n" HEADS_OF(
+          "a", "z") "s = softmax(ag) axis=2\n"
+                    "o = transpose(s) perm=2,0,1,3\nf = reshape(o, i64{15,4})\ny = neg(f)\noutput "
+                    "y = y\n",
+      { { "reshape", 2 }, { "transpose", 2 } } },
+    { "a batch that stands second for two layers",
+      { rows },
+      1e-5,
+      "input z f32[3,5,4]\nparam m f32[4,12]\nparam v f32[4,4]\nx = tanh(z)\n" BATCH_SECOND(
+          "a", "x") BATCH_SECOND("b", "ay") "y = reduce_max(by, i64{1})\noutput y = y\n",
+      { { "transpose", 8 }, { "gather", 0 } } },
     { "a shift on two axes",
       { rows },
       1e-5,
