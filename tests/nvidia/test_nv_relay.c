@@ -122,6 +122,7 @@ static void offers_are_made(void **state) {
             for (int k = 1; k < p.nout; k++)
                 p.out[k] = (fac_operand){ 0 }; /* which nothing reads */
             const bool made = fac_solver_offer(all[i].solver, &pretended.device, &p, &offer);
+            fac_offer_drop(&offer);
             if (made == pretended.borrowed) fail_msg("%s: %d", all[i].problem, made);
             assert_true(!made || (offer.seconds > 0 && offer.seconds < 1e-3));
             fac_graph_free(g);

@@ -29,7 +29,9 @@ static bool offers(const char *name, const fac_node *n) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[0];
         if (v) o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
     }
-    return fac_solver_offer(solver(name), device, &p, &offer);
+    const bool made = fac_solver_offer(solver(name), device, &p, &offer);
+    fac_offer_drop(&offer);
+    return made;
 }
 
 /* true: the solver took it. */

@@ -15,7 +15,6 @@
 #include "ops/qlinear_conv_add.h"
 
 enum { NONE = -1, FEW_CHANNELS = 4 };
-static const double PACK_BYTES = 5e8; /* a second, of weights that change in each run */
 
 /* Which ports an op has them at. */
 typedef struct ports {
@@ -182,7 +181,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->packed[1] = fac_byte_packed(&q.p);
     o->work = fac_byte_work(&q.p);
     o->seconds = fac_byte_seconds(&q.p);
-    if (p->in[1].time == FAC_RUN) o->seconds += (double)o->packed[1] / PACK_BYTES;
+    if (p->in[1].time == FAC_RUN) o->seconds += (double)o->packed[1] / fac_cpu_speeds.byte_pack;
     *FAC_DRAFT(o, plan) = q;
     return true;
 }

@@ -81,7 +81,8 @@ fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool turned, const 
 
 double fac_conv_pack_seconds(const fac_cpu *c, const fac_problem *p, double floats) {
     if (p->in[1].time != FAC_RUN) return 0;
-    return 2e-6 + (8 * floats + (double)fac_type_bytes(&p->in[1].type)) / c->bandwidth;
+    return fac_cpu_speeds.pack_step +
+           (8 * floats + (double)fac_type_bytes(&p->in[1].type)) / c->bandwidth;
 }
 
 enum { MOST_LANES = 16 };

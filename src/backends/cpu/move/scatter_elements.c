@@ -47,10 +47,11 @@ typedef void meet(const meeting *m);
 MEET(put, uint8_t, b)
 MEET(put, uint16_t, b)
 MEET(put, uint32_t, b)
-MEET(put, uint64_t, b) OF_INTEGER(int8_t, uint32_t) OF_INTEGER(int16_t, uint32_t)
-    OF_INTEGER(int32_t, uint32_t) OF_INTEGER(int64_t, uint64_t) OF_INTEGER(uint8_t, uint32_t)
-        OF_INTEGER(uint16_t, uint32_t) OF_INTEGER(uint32_t, uint32_t) OF_INTEGER(uint64_t, uint64_t)
-            OF_FLOAT(float) OF_FLOAT(double)
+MEET(put, uint64_t, b)
+OF_INTEGER(int8_t, uint32_t) OF_INTEGER(int16_t, uint32_t) OF_INTEGER(int32_t, uint32_t)
+    OF_INTEGER(int64_t, uint64_t) OF_INTEGER(uint8_t, uint32_t) OF_INTEGER(uint16_t, uint32_t)
+        OF_INTEGER(uint32_t, uint32_t) OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float)
+            OF_FLOAT(double)
 #define ALL(T)                                                                                     \
     { NULL, add_##T, mul_##T, least_##T, most_##T }
                 static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
@@ -107,7 +108,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (g.widened && !fac_size_mul((size_t)g.all, sizeof(float), &o->work)) return false;
     const double bytes = 2 * (double)fac_type_bytes(&p->in[0].type) +
                          (double)fac_type_bytes(&p->in[1].type) + 2.0 * (double)o->work;
-    o->seconds = 1e-6 + bytes / c->bandwidth + 2e-9 * (double)g.e.count / c->pool.threads;
+    o->seconds = fac_cpu_speeds.step + bytes / c->bandwidth +
+                 fac_cpu_speeds.scattered * (double)g.e.count / c->pool.threads;
     *FAC_DRAFT(o, plan) = g;
     return true;
 }

@@ -90,7 +90,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!fac_size_mul((size_t)(2 * r.parts), (size_t)r.size, &floats)) return false;
         if (!fac_size_mul(floats, sizeof(float), &o->work)) return false;
     }
-    o->seconds = 1e-6 + 16.0 * (double)r.lines * (double)r.size / r.cpu->bandwidth;
+    o->seconds = fac_cpu_speeds.step + 16.0 * (double)r.lines * (double)r.size / r.cpu->bandwidth;
     *FAC_DRAFT(o, plan) = r;
     return true;
 }

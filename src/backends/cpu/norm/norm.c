@@ -107,7 +107,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     } else if (!fac_layout_is_plain(&y->layout, &y->type.dims))
         return false;
     if (!build(p, &r)) return false;
-    o->seconds = 1e-6 + 12.0 * (double)(r.rows * r.size) / c->bandwidth;
+    o->seconds = fac_cpu_speeds.step + 12.0 * (double)(r.rows * r.size) / c->bandwidth;
     *FAC_DRAFT(o, plan) = r;
     return true;
 }

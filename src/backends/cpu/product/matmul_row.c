@@ -167,7 +167,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->packed[2] = (size_t)fac_matmul_packed_c(&q.m, q.cpu->simd->lanes) * sizeof(float);
     o->work = ((size_t)q.cpu->pool.threads * q.each + (3 * FAC_GEMM_DEPTH + 1) * (size_t)q.slabs) *
               sizeof(float);
-    o->seconds = 0.8e-6 + 4 * (double)floats / (2 * q.cpu->bandwidth);
+    o->seconds = fac_cpu_speeds.row_step + 4 * (double)floats / (2 * q.cpu->bandwidth);
     *FAC_DRAFT(o, plan) = q;
     return true;
 }

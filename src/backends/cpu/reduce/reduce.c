@@ -304,7 +304,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!build(p, mask, &r)) return false;
     }
     o->work = r.parts > 1 ? (size_t)r.results * (size_t)r.parts * sizeof(double) : 0;
-    o->seconds = 1e-6 + (double)(r.count * r.results) * (r.f64 ? 8 : 4) / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step +
+                 (double)(r.count * r.results) * (r.f64 ? 8 : 4) / fac_cpu_of(d)->bandwidth;
     *FAC_DRAFT(o, plan) = r;
     return true;
 }

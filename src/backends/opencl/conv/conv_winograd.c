@@ -11,6 +11,7 @@
 #include <string.h>
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
+#include "backends/opencl/device/speed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -147,7 +148,8 @@ static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) 
         bytes += (double)fac_type_bytes(&p->in[q->c.r.input[i]].type);
     bytes += (double)fac_type_bytes(&p->out[0].type);
     if (p->in[1].time == FAC_RUN) bytes += 2 * weights;
-    return 1.4 * (slices * (8e-6 + q->t.seconds) + bytes / fac_cl_bandwidth(o));
+    return 1.4 *
+           (slices * (fac_cl_costs.winograd_slice + q->t.seconds) + bytes / fac_cl_bandwidth(o));
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {

@@ -17,6 +17,7 @@
 #include <string.h>
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
+#include "backends/opencl/device/speed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -156,13 +157,13 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
 /* A GPU's: 1.0 to 1.3 times what an H200 took, most where slices are many.  A cpu gathers one
  * operand: there direct sums were faster in all that was tried. */
 static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) {
-    static const double GATHERED = 8.4, MEMORY = 1.4, SLICE = 15e-6;
+    static const double GATHERED = 8.4, MEMORY = 1.4;
     const bool gpu = o->limits.gpu;
     const double slices = (double)q->slices;
     double bytes = slices * 2 * (double)(q->v + q->d) + (3 * slices - 1) * (double)q->u;
     for (int i = 0; i < 2; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
-    return slices * (SLICE + q->t.seconds * (gpu ? 1 : GATHERED)) + 4e-6 +
-           bytes / fac_cl_bandwidth(o) * (gpu ? 1 : MEMORY);
+    return slices * (fac_cl_costs.winograd_grads + q->t.seconds * (gpu ? 1 : GATHERED)) +
+           fac_cl_costs.second_launch + bytes / fac_cl_bandwidth(o) * (gpu ? 1 : MEMORY);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {

@@ -72,7 +72,7 @@ double fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return 5e-6 * launches + bytes / fac_cl_speed_of(o)->calls_bandwidth;
+    return fac_cl_costs.call * launches + bytes / fac_cl_speed_of(o)->calls_bandwidth;
 }
 
 /* ---- while making ---- */

@@ -3,6 +3,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/pool/quads.h"
+#include "backends/opencl/device/speed.h"
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 #include "cl_quads.h"
@@ -323,5 +324,5 @@ double fac_cl_streaming(const fac_opencl *o, const fac_problem *p, int launches)
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return 3e-6 * launches + bytes / fac_cl_bandwidth(o);
+    return fac_cl_costs.quads_call * launches + bytes / fac_cl_bandwidth(o);
 }

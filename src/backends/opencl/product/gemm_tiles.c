@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/speed.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
 
@@ -159,10 +160,12 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
         const double share = reaches * (count > units ? 1 : 0.7);
         const double flops = 2.0 * t.TM * t.TN * (double)t.each_k;
         double seconds =
-            4e-6 + fmax(waves * (flops / (unit * share) + 1.5e-6), results_seconds(o, r));
+            fac_cl_costs.product_launch +
+            fmax(waves * (flops / (unit * share) + fac_cl_costs.wave), results_seconds(o, r));
         if (t.splits > 1)
-            seconds += 4e-6 + 8.0 * (double)s->M * (double)s->N * (double)(s->batch * t.splits) /
-                                  fac_cl_bandwidth(o);
+            seconds += fac_cl_costs.second_launch + 8.0 * (double)s->M * (double)s->N *
+                                                        (double)(s->batch * t.splits) /
+                                                        fac_cl_bandwidth(o);
         if (best->TM && seconds >= best->seconds) continue;
         const int64_t each = t.each_k;
         *best = t;
@@ -215,8 +218,8 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
                  all = (double)(parts(s->N, t->RN * t->VB) * t->RN * t->VB);
     /* a gpu runs one of these items as slowly as one lane of many: only where nothing else is
      * offered */
-    t->seconds = 1e-5 + 2 * rows * all * (double)(s->K * s->batch) /
-                            (fac_cl_flops(o) * (o->limits.gpu ? 0.002 : 0.5));
+    t->seconds = fac_cl_costs.vector_launch + 2 * rows * all * (double)(s->K * s->batch) /
+                                                  (fac_cl_flops(o) * (o->limits.gpu ? 0.002 : 0.5));
     return (size_t)(t->TK + t->TM) * (size_t)(t->RN * t->VB) * fac_cl_sum_bytes(r->dtype) <=
            o->limits.local;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -185,7 +186,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     /* few rows: tiles are mostly empty, and read what the product is bound by at half of the
      * bandwidth at best */
     const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes,
-                 least = 4e-6 + 2 * bytes / fac_cl_bandwidth(o);
+                 least = fac_cl_costs.product_launch + 2 * bytes / fac_cl_bandwidth(o);
     if (r.s.M <= FEW && f->way != FAC_CL_THIN && offer->seconds < least) offer->seconds = least;
     offer->work = fac_cl_gemm_work(&t, &r);
     *FAC_DRAFT(offer, draft) = (draft){ r, t };

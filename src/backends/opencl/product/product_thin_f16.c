@@ -3,6 +3,7 @@
  * Such a product is as long as the matrix' way from memory, which is half as long then; the rows
  * stay what they are, so that errors are below those of TF32's own products. */
 #include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -52,7 +53,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!read(o, p, &q) || !fac_cl_tile_choose(o, &q.r, FAC_CL_THIN, &t)) return false;
     offer->seconds = t.seconds, offer->version = FAC_CL_TILE_VERSION;
     if (p->in[1].time == FAC_RUN)
-        offer->seconds += 4e-6 + 1.5 * (double)fac_type_bytes(&p->in[1].type) / fac_cl_bandwidth(o);
+        offer->seconds += fac_cl_costs.second_launch +
+                          1.5 * (double)fac_type_bytes(&p->in[1].type) / fac_cl_bandwidth(o);
     *FAC_DRAFT(offer, draft) = (draft){ q, t };
     offer->work = fac_cl_gemm_work(&t, &q.r);
     offer->packed[1] =

@@ -277,7 +277,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double moved =
         fac_nv_conv_bytes(p) / (fitted ? fac_nv_speeds.memory : fac_nv_speeds.memory_unfitted);
     offer->seconds = fac_nv_both(t.seconds, moved, fitted ? 2 : INFINITY);
-    offer->seconds += 2e-6 + fac_nv_speeds.launch * (c.phases - 1) + c.moments * FAC_NV_JOINING;
+    offer->seconds += fac_nv_speeds.rows_launch + fac_nv_speeds.launch * (c.phases - 1) +
+                      c.moments * fac_nv_speeds.joining;
     if (p->in[1].time == FAC_RUN)
         offer->seconds +=
             fac_nv_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -178,7 +179,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->work = moments_bytes(o, &q) + (q.maps ? fac_nv_maps_bytes(o, 1) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN)
-        offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
+        offer->seconds +=
+            fac_nv_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
 }
 

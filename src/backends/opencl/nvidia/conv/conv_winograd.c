@@ -105,7 +105,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->packed[1] = fac_nv_packed_bytes(&q.r.c, &q.r.t.k);
     /* that M is written is part of the product's time; each slice reads all weights */
     const double moved = 2 * (double)q.v + (double)q.m + (double)offer->packed[1];
-    offer->seconds = slices * (q.r.t.seconds + moved / fac_nv_speeds.winograd_memory + 8e-6) +
+    offer->seconds = slices * (q.r.t.seconds + moved / fac_nv_speeds.winograd_memory +
+                               fac_nv_speeds.winograd_slice) +
                      fac_nv_conv_bytes(p) / fac_nv_speeds.winograd_memory;
     if (p->in[1].time == FAC_RUN)
         offer->seconds +=

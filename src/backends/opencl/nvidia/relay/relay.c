@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 #include "backends/opencl/nvidia/relay/relay.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -45,7 +46,7 @@ void fac_nv_leg_windows(fac_nv_leg *l, const fac_window *h, const fac_window *w)
 }
 
 double fac_nv_leg_seconds(const fac_opencl *o, double bytes) {
-    return 2.5e-6 + bytes / (8e9 * o->limits.units);
+    return fac_nv_relay_speeds.leg + bytes / (fac_nv_relay_speeds.unit_bytes * o->limits.units);
 }
 
 /* ---- the plan ---- */

@@ -115,18 +115,19 @@ typedef struct tiling {
 
 /* A unit goes through its blocks in turns; each takes a while to begin and to end, and its
  * multiplications.  Beside that its bytes come from the second cache, to each unit so many a
- * second, and weights from memory to all of them.  Fitted to chains of layers of seven forms in all
- * these cuts on an H100, a tenth off on average. */
+ * second, and weights from memory to all of them. */
 static void estimate(const fac_opencl *o, tiling *t, int row) {
+    const fac_nv_relay_speed *v = &fac_nv_relay_speeds;
     const double units = o->limits.units, turns = ceil(t->blocks / units),
                  each = ceil((double)t->k_tiles / t->c.team);
     const double bytes =
         (double)t->k_tiles * (t->down * t->c.pixels * row + t->c.across * fac_nv_tile_bytes(&t->k));
     const double weights = (double)t->columns * t->k_tiles * fac_nv_tile_bytes(&t->k);
     const double work =
-        each * t->c.pixels * t->c.columns / 256 * (t->k.mode == FAC_NV_3XTF32 ? 2.5 : 1);
-    const double ways = fmax(turns * bytes / 137e9, weights / (0.7 * fac_cl_bandwidth(o)));
-    t->seconds = 1.4e-6 + turns * (1.35e-6 + 0.25e-6 * work) + ways;
+        each * t->c.pixels * t->c.columns / 256 * (t->k.mode == FAC_NV_3XTF32 ? v->three : 1);
+    const double ways =
+        fmax(turns * bytes / v->unit_cache, weights / (v->memory * fac_cl_bandwidth(o)));
+    t->seconds = v->conv + turns * (v->turn + v->work * work) + ways;
 }
 
 static bool cut_into(const fac_opencl *o, const fac_nv_conv *c, const cut *k, tiling *t) {
@@ -176,7 +177,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     offer->seconds = t.seconds;
     if (p->in[1].time == FAC_RUN)
-        offer->seconds += 6e-6 + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;
+        offer->seconds +=
+            fac_nv_relay_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;
     offer->version = VERSION, offer->variants = VARIANTS;
     *FAC_DRAFT(offer, draft) = (draft){ c, t };
     return offer->packed[1] != 0;
