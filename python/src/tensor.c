@@ -231,7 +231,7 @@ static PyMemberDef members[] = {
 static PyObject *item(PyObject *o, PyObject *none) {
     (void)none;
     TensorObject *self = (TensorObject *)o;
-    if (!py_value(o)) return NULL;
+    if (!py_read_traced(self) || !py_value(o)) return NULL;
     fac_type type = fac_tensor_type(self->t);
     if (fac_dims_count(&type.dims) == 1) {
         PyObject *list = py_tolist(self->t);
@@ -251,14 +251,19 @@ static PyObject *item(PyObject *o, PyObject *none) {
 }
 static PyObject *tolist(PyObject *o, PyObject *none) {
     (void)none;
-    if (!py_value(o)) return NULL;
+    if (!py_read_traced((TensorObject *)o) || !py_value(o)) return NULL;
     return py_tolist(((TensorObject *)o)->t);
 }
 
-/* The same value without history: shares memory. */
+/* The same value without history: shares memory.  For a graph that is made it stays what it is. */
 static PyObject *detach(PyObject *o, PyObject *none) {
     (void)none;
-    return (PyObject *)py_alias((TensorObject *)o);
+    TensorObject *x = (TensorObject *)o, *y = py_alias(x);
+    if (y && py_tracing()) {
+        y->node = Py_XNewRef(x->node);
+        y->index = x->index;
+    }
+    return (PyObject *)y;
 }
 
 /* self becomes what `from` is: value, history. */
@@ -327,7 +332,8 @@ static PyObject *convert(PyObject *o, PyObject *as) {
     fac_tensor *t;
     fac_error err;
     fac_status status;
-    if (!py_dtype_from(as, py_type(self).dtype, &dtype) || !py_value(o)) return NULL;
+    if (!py_dtype_from(as, py_type(self).dtype, &dtype) || !py_read_traced(self) || !py_value(o))
+        return NULL;
     Py_BEGIN_ALLOW_THREADS status = fac_tensor_convert(self->t, dtype, &t, &err);
     Py_END_ALLOW_THREADS if (status) return py_raise(&err);
     return (PyObject *)py_tensor(t, self->device);

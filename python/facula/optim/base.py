@@ -23,7 +23,14 @@ class Optimizer:
         for g in groups:
             self.add_param_group(g)
 
+    def _check(self, group: dict[str, Any]) -> None:
+        for name in ("lr", "eps", "weight_decay", "momentum"):
+            value = group.get(name, 0)
+            if not value >= 0:
+                raise ValueError(f"{type(self).__name__}: {name} is 0 or more, not {value}")
+
     def add_param_group(self, group: dict[str, Any]) -> None:
+        self._check({**self.defaults, **group})
         params = group["params"]
         params = [params] if isinstance(params, Tensor) else [p[1] if isinstance(p, tuple) else p for p in params]
         for p in params:

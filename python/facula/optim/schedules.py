@@ -13,6 +13,8 @@ class lr_scheduler:
 
     class LRScheduler:
         def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+            if not isinstance(optimizer, Optimizer):
+                raise TypeError(f"{type(self).__name__}: an Optimizer was expected, not {type(optimizer).__name__}")
             self.optimizer = optimizer
             self.base_lrs = [g.setdefault("initial_lr", g["lr"]) for g in optimizer.param_groups]
             self.last_epoch = last_epoch
