@@ -21,7 +21,7 @@ from .random import (Generator, bernoulli, manual_seed, multinomial, normal, ran
 from . import array_api, data, export, files, model, nn, optim, playground, plot, tables, tools, train, zoo
 from .files import load_weights, save
 from .edit import edit
-from .export import trace
+from .export import trace  # type: ignore[assignment]
 from .lazy import flush, is_lazy, lazy, lazy_stats, set_lazy
 from .model import Model, load
 from .nn import Module, Parameter
