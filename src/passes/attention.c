@@ -17,6 +17,8 @@
 #include "passes/range.h"
 #include "passes/single.h"
 
+enum { MOST_OUT = 8 };
+
 typedef struct state {
     fac_accept *accept;
     void *self;
@@ -185,7 +187,12 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     const fac_attention_opts o = { .scale = p.scale };
     fac_value *y = fac_attention(with_heads(q, rank), with_heads(k, rank), with_heads(in[1], rank),
                                  with_heads(p.mask, rank), NULL, NULL, NULL, &o);
-    if (!y->node || !s->accept(s->self, y->node)) return false;
+    if (!y->node) return false;
+    if (!s->accept(s->self, y->node)) {
+        fac_value *with[MOST_OUT];
+        if (!fac_attention_widened(s->accept, s->self, y->node, y->node->in, with)) return false;
+        y = with[0];
+    }
     out[0] = rank == 3 ? fac_squeeze(y, fac_shape(1)) : y;
     return true;
 }
