@@ -326,7 +326,8 @@ int fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int m
     if (!plain) return 0;
     fac_operand *trial = plain + count;
     fac_problem q = *p;
-    q.in = plain, q.out = plain + p->nin;
+    q.in = plain;
+    q.out = plain + p->nin;
     for (size_t i = 0; i < count; i++) {
         plain[i] = i < (size_t)p->nin ? p->in[i] : p->out[i - (size_t)p->nin];
         if (plain[i].type.dtype != FAC_NONE)

@@ -237,7 +237,8 @@ static void texts(void **state) {
     static fac_opencl o;
     const char *folder = getenv("FACULA_KERNELS");
     (void)state;
-    o.limits.units = 132, o.limits.group = 1024;
+    o.limits.units = 132;
+    o.limits.group = 1024;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         for (int bits = 16; bits <= 32; bits += 16) {
             const fac_dtype t = bits == 16 ? FAC_BF16 : FAC_F32;

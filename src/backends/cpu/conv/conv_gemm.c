@@ -210,7 +210,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *q = *(const plan *)p->draft;
     fac_conv_flatten(&q->g);
     q->pointwise = q->g.S == 1 && q->g.Q == q->N && q->g.W == q->N;
-    q->x = p->in[0].layout, q->b = p->in[2].layout, q->y = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->b = p->in[2].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;

@@ -76,7 +76,9 @@ bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
                             size < (k / 2 + 1) * s->rows))
                 continue;
             if (block && seconds >= p->seconds) continue;
-            p->by_chunk = by_chunk, block = size, p->seconds = seconds;
+            p->by_chunk = by_chunk;
+            block = size;
+            p->seconds = seconds;
         }
     if (!block) return false;
     p->blocks = (p->tiles.count + block - 1) / block;

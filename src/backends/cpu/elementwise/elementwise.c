@@ -51,7 +51,8 @@ static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_
     int64_t i[FAC_WALK_DIMS];
     int last = e->n - 1;
     for (int k = last; k >= e->outer; k--) {
-        i[k] = at % e->d[k], at /= e->d[k];
+        i[k] = at % e->d[k];
+        at /= e->d[k];
         base += i[k] * w->stride[k] * (int64_t)w->size;
     }
     while (n > 0) {
@@ -85,7 +86,8 @@ static void load(const fac_elementwise *e, state *s, int i, char *base, int64_t 
         return;
     }
     if (w->held && s->held[i] == base && s->held_n[i] >= n) return;
-    s->held[i] = base, s->held_n[i] = n;
+    s->held[i] = base;
+    s->held_n[i] = n;
     if (w->contiguous) {
         fac_streams_convert(e->streams, c->as, s->slot[i], c->dtype, base + at * (int64_t)w->size,
                             n);

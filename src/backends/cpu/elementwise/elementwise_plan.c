@@ -196,7 +196,8 @@ bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_eleme
     for (int i = 0; i < c->outs; i++) e->out[i] = walk_of(&p->out[i], dims, f, &p->out[i].layout);
 
     /* The copies that the scratch holds, shared by all sources of one input. */
-    e->copies = 0, e->copied = 0;
+    e->copies = 0;
+    e->copied = 0;
     for (int i = 0; i < p->nin; i++) {
         if (!needs_copy(&p->in[i], dims, f)) continue;
         for (int s = 0; s < c->sources; s++) {

@@ -17,7 +17,8 @@ typedef struct plan {
 static bool build(const fac_problem *p, plan *g) {
     if (!fac_elements_of(p, &g->e)) return false;
     g->element = (int64_t)fac_copy_size(p->in[0].type.dtype);
-    g->x = p->in[0].layout.offset * g->element, g->y = p->out[0].layout.offset * g->element;
+    g->x = p->in[0].layout.offset * g->element;
+    g->y = p->out[0].layout.offset * g->element;
     return true;
 }
 

@@ -51,7 +51,8 @@ static bool window(const fac_problem *p, int k, fac_layout *out) {
             if (step == 0) continue;
             if (l->block > 0 && l->axis == j) {
                 if (step != 1 || out->axis >= 0) return false;
-                out->axis = a, out->stride[a] = l->stride[j];
+                out->axis = a;
+                out->stride[a] = l->stride[j];
             } else
                 out->stride[a] += step * l->stride[j];
         }

@@ -130,7 +130,8 @@ static void norm_line(const job *j, int64_t line, float *dscale, float *dbias) {
     float *dx = j->dx + line * n, part[FAC_STREAM_PART];
     double mean = 0, var, sum, along;
     fac_norm_line t = { .x = j->x + line * n, .dy = j->dy + line * n, .scale = j->scale, .n = n };
-    t.dscale = dscale, t.dbias = dbias;
+    t.dscale = dscale;
+    t.dbias = dbias;
     if (j->p->rms)
         var = s->grads->dot(t.x, t.x, n) / (double)n;
     else

@@ -115,7 +115,8 @@ static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_e
     strided.stride[0] = p->N;
     for (int k = 0; k < p->nout; k++) {
         out[k] = problem->out[k];
-        out[k].type.dims = tile, out[k].layout = strided;
+        out[k].type.dims = tile;
+        out[k].layout = strided;
     }
     const fac_problem q = { .node = p->rest->last,
                             .precision = problem->precision,
@@ -123,7 +124,8 @@ static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_e
                             .nout = p->nout,
                             .in = in,
                             .out = out };
-    e->copy = NULL, e->streams = p->cpu->simd->streams;
+    e->copy = NULL;
+    e->streams = p->cpu->simd->streams;
     return fac_elementwise_build(&q, (fac_frame){ 0, 0 }, p->cpu->simd->isa, e) && e->outer == 1 &&
            e->span == width && !e->copies;
 }
@@ -137,7 +139,8 @@ static bool f32_matrix(const fac_operand *o) {
 static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     const fac_simd *s = p->cpu->simd;
     const fac_dims *y = &problem->out[0].type.dims;
-    p->nin = problem->nin, p->nout = problem->nout;
+    p->nin = problem->nin;
+    p->nout = problem->nout;
     if (p->nin >= OPERANDS || p->nout > FAC_CHAIN_OUTS) return false;
     if (!f32_matrix(&problem->in[0]) || !f32_matrix(&problem->in[1])) return false;
     p->M = problem->in[0].type.dims.d[0], p->K = problem->in[0].type.dims.d[1],

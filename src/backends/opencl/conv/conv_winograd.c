@@ -66,9 +66,15 @@ static void describe_product(plan *q) {
     const int64_t padded = padded_rows(q), groups = c->g.groups;
     memset(r, 0, sizeof *r);
     r->panel = q->t.way == FAC_CL_VECTOR ? q->t.RM : 0;
-    r->dtype = r->result = FAC_F32, r->alpha = r->beta = 1, r->padded = true;
-    r->s.M = c->M, r->s.K = c->C, r->s.splits = 1;
-    r->s.z[0] = r->s.z[1] = 1, r->s.z[2] = points(q), r->s.z[3] = groups;
+    r->dtype = r->result = FAC_F32;
+    r->alpha = r->beta = 1;
+    r->padded = true;
+    r->s.M = c->M;
+    r->s.K = c->C;
+    r->s.splits = 1;
+    r->s.z[0] = r->s.z[1] = 1;
+    r->s.z[2] = points(q);
+    r->s.z[3] = groups;
     r->s.batch = points(q) * groups;
     r->s.a = (fac_cl_matrix){ .row = 1,
                               .column = padded,
@@ -158,7 +164,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     plan q;
     if (!settle(o, p, out, &q)) return false;
     offer->seconds = seconds(o, &q, p);
-    offer->variants = FAC_CL_WINOGRAD_VARIANTS, offer->version = VERSION;
+    offer->variants = FAC_CL_WINOGRAD_VARIANTS;
+    offer->version = VERSION;
     offer->work = q.v + q.m + fac_cl_gemm_work(&q.t, &q.r);
     offer->packed[1] = filter_bytes(&q);
     *FAC_DRAFT(offer, plan) = q;

@@ -108,7 +108,9 @@ static fac_cl_plan *cut(const fac_cl_plan *wide) {
     fac_cl_plan *plan = plan_of(wide->calls, buffers, numbers);
     if (!plan) return NULL;
     char *at = (char *)(plan->call + wide->calls);
-    plan->calls = wide->calls, plan->table = wide->table, plan->table_bytes = wide->table_bytes;
+    plan->calls = wide->calls;
+    plan->table = wide->table;
+    plan->table_bytes = wide->table_bytes;
     for (int i = 0; i < wide->calls; i++) {
         fac_cl_call *c = &plan->call[i];
         *c = wide->call[i];

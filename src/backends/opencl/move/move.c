@@ -70,8 +70,10 @@ static int axis_of(const fac_problem *p) {
     for (int k = 0; k < y->n; k++) {
         int64_t sum = 0;
         bool differs = false;
-        for (int i = 0; i < p->nin; i++)
-            sum += p->in[i].type.dims.d[k], differs |= p->in[i].type.dims.d[k] != y->d[k];
+        for (int i = 0; i < p->nin; i++) {
+            sum += p->in[i].type.dims.d[k];
+            differs |= p->in[i].type.dims.d[k] != y->d[k];
+        }
         if (differs && sum == y->d[k]) return k;
     }
     return 0; /* one input */

@@ -43,7 +43,8 @@ static inline bool fac_cl_dense_of(const fac_opencl *o, fac_problem *p, fac_cl_d
                 v->layout = fac_layout_plain(&v->type.dims);
         }
     }
-    to->channels = d->d[1], to->pixels = fac_dims_count(d) / d->d[1];
+    to->channels = d->d[1];
+    to->pixels = fac_dims_count(d) / d->d[1];
     to->near = fac_cl_near_all(o, p);
     if (to->channels % to->near) to->near = 1;
     to->across = to->channels / to->near;

@@ -136,7 +136,11 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
                      fac_cl_tile *best) {
     const fac_cl_shape *s = &r->s;
     fac_cl_tile t = *best;
-    t.TM = c->TM, t.TN = c->TN, t.TK = c->TK, t.RM = c->RM, t.RN = c->RN;
+    t.TM = c->TM;
+    t.TN = c->TN;
+    t.TK = c->TK;
+    t.RM = c->RM;
+    t.RN = c->RN;
     while (t.VA > 1 && !fits_group(o, r, c, &t)) t.VA = 1;
     while (t.VB > 1 && !fits_group(o, r, c, &t)) t.VB = 1;
     if (!fits_group(o, r, c, &t)) return;
@@ -200,14 +204,17 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
     if (r->variant) {
         const int k = r->variant - 1;
         if (slabs[k].RM) t->RM = slabs[k].RM;
-        t->RN = slabs[k].RN, t->TM = slabs[k].TM, t->TK = slabs[k].TK;
+        t->RN = slabs[k].RN;
+        t->TM = slabs[k].TM;
+        t->TK = slabs[k].TK;
     }
     const int64_t columns = parts(s->N, t->RN * t->VB) * s->batch,
                   want = 4 * (int64_t)o->limits.units;
     while (t->TM > 4 * t->RM && columns * parts(s->M, t->TM) < want)
         t->TM = t->TM / 2 / t->RM * t->RM;
     if (t->TM > s->M) t->TM = (int)(parts(s->M, t->RM) * t->RM);
-    t->splits = 1, t->each_k = s->K;
+    t->splits = 1;
+    t->each_k = s->K;
     const int64_t tasks = columns * parts(s->M, t->TM);
     if (tasks < want && s->K >= 8 * t->TK) {
         t->splits = want / tasks < s->K / (4 * t->TK) ? want / tasks : s->K / (4 * t->TK);

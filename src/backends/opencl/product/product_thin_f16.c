@@ -31,7 +31,8 @@ static bool read(const fac_opencl *o, const fac_problem *p, plan *q) {
     if (!fac_cl_product_read(o, p, &q->r) || q->r.dtype != FAC_F32 || s->batch != 1 || !s->K ||
         p->variant)
         return false;
-    q->row = s->b.row, q->column = s->b.column;
+    q->row = s->b.row;
+    q->column = s->b.column;
     q->r.b_f16 = true;
     s->b = (fac_cl_matrix){ .row = 1, .column = (s->K + EIGHT - 1) / EIGHT * EIGHT };
     return true;
@@ -51,7 +52,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
         if (i == 1 || p->in[i].layout.block)
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!read(o, p, &q) || !fac_cl_tile_choose(o, &q.r, FAC_CL_THIN, &t)) return false;
-    offer->seconds = t.seconds, offer->version = FAC_CL_TILE_VERSION;
+    offer->seconds = t.seconds;
+    offer->version = FAC_CL_TILE_VERSION;
     if (p->in[1].time == FAC_RUN)
         offer->seconds += fac_cl_costs.second_launch +
                           1.5 * (double)fac_type_bytes(&p->in[1].type) / fac_cl_bandwidth(o);

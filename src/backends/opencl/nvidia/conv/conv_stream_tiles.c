@@ -55,8 +55,10 @@ static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_
             const int lasts = t->halo ? 9 * with.sa : with.sa,
                       depth = with.sb < lasts ? with.sb : lasts,
                       score = 10 * depth + (t->halo && with.sa > 3 ? 3 : with.sa);
-            if (fac_nv_stream_local(q, &with) <= FAC_NV_STREAM_LOCAL && score > best)
-                best = score, *t = with;
+            if (fac_nv_stream_local(q, &with) <= FAC_NV_STREAM_LOCAL && score > best) {
+                best = score;
+                *t = with;
+            }
         }
     return best > 0;
 }

@@ -69,7 +69,9 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     if (split(q) && across > 2) return false;
     c->maps = q->maps;
     if (c->maps) c->fillers = 64; /* a warp makes a map */
-    c->tall = g->P, c->broad = g->Q, c->chunk = 64;
+    c->tall = g->P;
+    c->broad = g->Q;
+    c->chunk = 64;
     const int stage = stage_bytes(q, c), chunk = BLOCK * 64 * 4; /* as it comes, of f32 */
     c->stages = (LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
     if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
@@ -100,7 +102,9 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     double least = 0;
     if (kind >= 2 * SHAPES || (rooms == 2 && split(q))) return false;
     const int64_t shortest = shapes[shape].segment < wide ? shapes[shape].segment : wide;
-    c->few = true, c->chunk = 64, c->fillers = 32 * warps;
+    c->few = true;
+    c->chunk = 64;
+    c->fillers = 32 * warps;
     c->tiles_m = parts(groups, 3), c->columns = (int)parts(groups, c->tiles_m),
     c->tiles_n = parts(q->K, 64);
     for (int64_t segment = shortest; segment <= shapes[shape].pixels; segment += 16)
@@ -124,7 +128,8 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
             least = cost;
             c->band = (int)band, c->segment = (int)segment, c->line = (int)line,
             c->stages = (int)(LOCAL / bytes);
-            c->broad = segments, c->tall = bands * segments;
+            c->broad = segments;
+            c->tall = bands * segments;
         }
     if (c->stages > MOST_STAGES) c->stages = MOST_STAGES;
     return least > 0;

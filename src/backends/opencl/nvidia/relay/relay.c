@@ -41,7 +41,8 @@ void fac_nv_leg_windows(fac_nv_leg *l, const fac_window *h, const fac_window *w)
         l->in[d] = (int32_t)v->in, l->out[d] = (int32_t)v->out, l->origin[d] = (int32_t)-v->pad;
         l->stride[d] = (int32_t)v->stride, l->far[d] = (int32_t)v->dilation,
         l->taps[d] = (int32_t)v->kernel;
-        l->multiplier[d] = by.multiplier, l->shifts[d] = by.shift;
+        l->multiplier[d] = by.multiplier;
+        l->shifts[d] = by.shift;
     }
 }
 
@@ -175,7 +176,9 @@ static fac_status make_memory(fac_device *d, relay *r, fac_error *err) {
 static fac_status fill(fac_device *d, relay *r, const fac_relay_job *jobs, int n, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     const fac_relay_job *last = &jobs[n - 1];
-    r->n = n, r->jobs = jobs, r->groups = (int)o->limits.units;
+    r->n = n;
+    r->jobs = jobs;
+    r->groups = (int)o->limits.units;
     r->legs = fac_alloc((size_t)n, sizeof *r->legs);
     r->rows = fac_alloc((size_t)n, sizeof *r->rows);
     r->last = fac_alloc((size_t)(last->at + last->nin + last->nout + 1), sizeof *r->last);

@@ -77,7 +77,8 @@ static bool read_linear(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
 
 /* At most a bias, which is the same for all pixels, and an image of the result's size. */
 static bool few_extras(const fac_nv_conv *c, int *bias, int *add) {
-    *bias = c->r.biased ? 0 : -1, *add = -1;
+    *bias = c->r.biased ? 0 : -1;
+    *add = -1;
     for (int i = c->r.biased; i < c->r.extras; i++) {
         if (*add >= 0) return false;
         *add = i;
@@ -179,7 +180,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (p->in[1].time == FAC_RUN)
         offer->seconds +=
             fac_nv_relay_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;
-    offer->version = VERSION, offer->variants = VARIANTS;
+    offer->version = VERSION;
+    offer->variants = VARIANTS;
     *FAC_DRAFT(offer, draft) = (draft){ c, t };
     return offer->packed[1] != 0;
 }
@@ -198,7 +200,9 @@ static void place_extra(const fac_nv_conv *c, int extra, int which, fac_nv_leg_p
         return;
     }
     p->code.add = t;
-    p->leg.add_step[0] = at->image, p->leg.add_step[1] = at->row, p->leg.add_step[2] = at->column;
+    p->leg.add_step[0] = at->image;
+    p->leg.add_step[1] = at->row;
+    p->leg.add_step[2] = at->column;
 }
 
 static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *t,
@@ -214,27 +218,41 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     to->code.window =
         c->g.R * c->g.S > 1 || c->g.pad[1] || c->g.pad[2] || c->g.pad_end[1] || c->g.pad_end[2];
     to->code.ragged = c->channels % t->k.terms;
-    to->code.x = c->r.dtype, to->code.result = c->r.result, to->code.bias = to->code.add = FAC_F32;
-    to->finish.biased = c->r.biased, to->finish.body = c->r.body;
+    to->code.x = c->r.dtype;
+    to->code.result = c->r.result;
+    to->code.bias = to->code.add = FAC_F32;
+    to->finish.biased = c->r.biased;
+    to->finish.body = c->r.body;
     to->finish.rounded = c->r.dtype == FAC_F32 ? FAC_NONE : c->r.dtype;
-    to->operand[FAC_NV_X] = 0, to->operand[FAC_NV_W] = 1, to->operand[FAC_NV_Y] = p->nin;
+    to->operand[FAC_NV_X] = 0;
+    to->operand[FAC_NV_W] = 1;
+    to->operand[FAC_NV_Y] = p->nin;
     to->operand[FAC_NV_BIAS] = to->operand[FAC_NV_ADD] = -1;
     fac_nv_leg_windows(l, &h, &w);
     l->at[FAC_NV_X] = x->at * bytes_of(c->r.dtype), l->at[FAC_NV_Y] = y->at * bytes_of(c->r.result);
-    l->image = x->image, l->step[0] = x->row, l->step[1] = x->column;
-    l->y_step[0] = y->image, l->y_step[1] = y->row, l->y_step[2] = y->column, l->y_channel = 1;
+    l->image = x->image;
+    l->step[0] = x->row;
+    l->step[1] = x->column;
+    l->y_step[0] = y->image;
+    l->y_step[1] = y->row;
+    l->y_step[2] = y->column;
+    l->y_channel = 1;
     /* weights are packed, which no relay does; a bias may be what a step of this one makes */
     l->early = bias < 0 || p->in[c->r.input[bias]].time != FAC_RUN;
     l->team = t->c.team, l->tiles = t->blocks, l->across = t->c.across, l->lines = t->lines,
     l->wide = t->wide;
     l->weights = (int32_t)(fac_nv_packed_bytes(c, &t->k) / 128);
     l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q), l->rows = c->rows, l->channels = c->channels;
-    l->row_tiles = t->row_tiles, l->columns = t->columns, l->k_tiles = t->k_tiles;
+    l->row_tiles = t->row_tiles;
+    l->columns = t->columns;
+    l->k_tiles = t->k_tiles;
     l->all_taps = (int32_t)(c->g.R * c->g.S), l->each = (t->k_tiles + t->c.team - 1) / t->c.team;
     const fac_nv_divisor by[] = { fac_nv_divide_wide((uint32_t)l->wide),
                                   fac_nv_divide_wide((uint32_t)l->all_taps) };
-    l->by_columns[0] = by[0].multiplier, l->by_columns[1] = by[0].shift;
-    l->by_taps[0] = by[1].multiplier, l->by_taps[1] = by[1].shift;
+    l->by_columns[0] = by[0].multiplier;
+    l->by_columns[1] = by[0].shift;
+    l->by_taps[0] = by[1].multiplier;
+    l->by_taps[1] = by[1].shift;
     for (int i = 0; i < l->all_taps; i++)
         l->tap[i] = (int32_t)(i / c->g.S * c->g.dilation[1] * x->row +
                               i % c->g.S * c->g.dilation[2] * x->column);

@@ -176,7 +176,8 @@ static void write_leg(const fac_problem *p, const quads *q, bool depthwise, fac_
     if (depthwise) to->code.r = (int)q->h.kernel, to->code.s = (int)q->w.kernel;
     to->code.average = q->average, to->code.x = p->in[0].type.dtype,
     to->code.result = p->out[0].type.dtype;
-    to->finish.biased = q->tail.biased, to->finish.body = q->tail.body;
+    to->finish.biased = q->tail.biased;
+    to->finish.body = q->tail.body;
     to->finish.rounded = q->tail.from == FAC_F32 ? FAC_NONE : q->tail.from;
     to->operand[FAC_NV_X] = 0, to->operand[FAC_NV_W] = depthwise ? 1 : -1,
     to->operand[FAC_NV_Y] = p->nin;
