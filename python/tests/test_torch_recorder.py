@@ -12,19 +12,10 @@ import torch.nn as nn  # noqa: E402
 
 import facula.torch as ft  # noqa: E402
 
-if ft.ocl is None:
-    pytest.skip("the device's shim was not built", allow_module_level=True)
 import torch_long  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:device ocl")
+pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore:device ocl")]
 D = "ocl"
-
-
-@pytest.fixture(autouse=True)
-def as_before():
-    yield
-    torch.set_float32_matmul_precision("highest")
-    torch.ocl.set_precision(None)
 
 
 # ---- precision -------------------------------------------------------------------------------------------------

@@ -123,9 +123,12 @@ static const pass passes[] = {
     { "gelu", .plain = fac_pass_gelu, .does = "what exporters write for gelu becomes one node" },
     { "attention", .accepts_used = fac_pass_attention,
       .does = "softmax between two products becomes one node" },
+    { "row_order", .plain = fac_pass_row_order, .does = "moves of rows become one gather" },
     /* after CSE, which may share forward values with the backward part, and no CSE after it */
     { "recompute", UNFUSED | RECOMPUTES, .does = "forward values are made again instead of kept" },
     { "batch_norm", .plain = fac_pass_batch_norm, .does = "norms of inference go into weights" },
+    { "conv_depths", ANY_SOLVER, .prices = fac_pass_conv_depths,
+      .does = "convolutions of three dims become sums of such of two" },
     { "fold", .folds = fac_pass_fold, .does = "constants are computed" },
     { "conv_chains", ANY_SOLVER, .prices = fac_pass_conv_chains, .but = &fac_op_fused_conv,
       .does = "an expansion, a depthwise convolution and a projection become one" },

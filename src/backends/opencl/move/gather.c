@@ -59,8 +59,10 @@ static void shape_of(const fac_problem *p, shape *s) {
                                     product(x, batch, x->n), depth };
         memcpy(s->number, numbers, sizeof numbers);
         s->dims = depth ? depth : 1;
-        for (int k = 0; k < depth; k++)
-            s->size[k] = x->d[batch + k], s->step[k] = plain.stride[batch + k];
+        for (int k = 0; k < depth; k++) {
+            s->size[k] = x->d[batch + k];
+            s->step[k] = plain.stride[batch + k];
+        }
         return;
     }
     const int axis = fac_axis(given, x->n);
@@ -69,7 +71,8 @@ static void shape_of(const fac_problem *p, shape *s) {
         const int64_t numbers[] = { l.size, fac_dims_count(i), l.inner, 0 };
         memcpy(s->number, numbers, sizeof numbers);
     } else {
-        s->number[0] = axis, s->number[1] = x->d[axis];
+        s->number[0] = axis;
+        s->number[1] = x->d[axis];
         s->dims = x->n;
         for (int k = 0; k < x->n; k++) s->size[k] = i->d[k], s->step[k] = plain.stride[k];
     }
