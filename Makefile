@@ -33,8 +33,9 @@ check:
 	@cd $(BUILD) && env $(if $(filter random,$(SEED)),-u FACULA_SEED,FACULA_SEED=$(SEED)) \
 		ctest --output-on-failure --timeout 1200 -j $(JOBS)
 
-# against ONNX Runtime and PyTorch, which it installs for itself: one table, $(BUILD)/bench.md.  It takes hours, says where it
-# is, and goes on where it was interrupted.  ONLY=networks,start: parts; LIGHT=DIR: ONNX's light models; BENCH: see bench/all.py
+# against ONNX Runtime and PyTorch, which it installs for itself: one table, $(BUILD)/bench.md, and its rows for
+# docs/benchmarks, $(BUILD)/bench.rows.json.  It takes hours, says where it is, and goes on where it was interrupted.
+# ONLY=networks,start: parts; LIGHT=DIR: ONNX's light models; BENCH: see bench/all.py
 VENV ?= $(BUILD)/venv
 bench:
 	@sh scripts/setup.sh bench

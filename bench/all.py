@@ -8,7 +8,8 @@ Each part is a script of its own beside this one; in all of them the two program
 ratio is the rival's time over ours: above 1 facula is faster.  NAME@avx2 is a part with all programs held to AVX2: facula by
 FACULA_ISA, the others by their own switches and, where the system can, by a processor that hides AVX-512 (hold_avx2.c; the table
 says where it could not).  A part that is done is kept
-beside the table, and an interrupted run goes on after it; --again, or another facula, measures anew.
+beside the table, and an interrupted run goes on after it; --again, or another facula, measures anew.  The numbers are written
+as rows for docs/benchmarks, too (bench/record.py says how): bench.rows.json beside bench.md.
 
 The latency of a fork and join says in which state the machine was (a virtual machine may have its cores in one or in two cache
 domains): it is measured before and after every part.  Needs onnxruntime, and torch with torchvision.
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import time
 
+import record
 from timing import AVX2, fork_join_us, peaks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -144,6 +146,22 @@ def report(p, done):
     return "\n".join(lines) + "\n"
 
 
+def rows_of(p, done):
+    """The table of docs/benchmarks that all of this is: a row for each setting and rival, a column for what ran."""
+    groups = {}
+    for name, d in done.items():
+        for r in d["rows"]:
+            groups.setdefault((name, r["setting"], r["rival"]), []).append(r)
+    rows = []
+    for (name, setting, rival), found in groups.items():
+        wanted = {r["work"]: r["goal"] for r in found if isinstance(r["goal"], (int, float))}
+        rows.append(dict(id=f"{name}.{len(rows)}", machine=p["device"], work=setting, peer=rival, date=time.strftime("%Y-%m-%d"),
+                         command="python " + " ".join(sys.argv), values={r["work"]: round(r["ratio"], 3) for r in found},
+                         **({"goal": wanted} if wanted else {})))
+    columns = list(dict.fromkeys(c for r in rows for c in r["values"]))
+    return dict(title="All of make bench", page="cpu.md", about="", unit="times as fast", columns=columns, rows=rows)
+
+
 def measure(a, name):
     part, _, a.isa = name.partition("@")
     a.held = hold(os.path.dirname(os.path.abspath(a.out))) if a.isa == "avx2" else None
@@ -192,6 +210,7 @@ def main():
         text = report(machine, done)
         with open(a.out, "w") as f:
             f.write(text)
+        record.save(os.path.splitext(a.out)[0] + ".rows.json", rows_of(machine, done))
     print(text + f"written to {a.out}")
 
 

@@ -180,7 +180,8 @@ def train(o):
     import torch
     torch.set_num_threads(o.threads)
     print("| batch 8, ms of CPU a step | facula | PyTorch | ratio |\n| --- | --- | --- | --- |")
-    for name, make, shape in (("LeNet", lenet, (8, 1, 28, 28)), ("ResNet-18, 64 x 64", resnet, (8, 3, 64, 64))):
+    for name, make, shape in (("LeNet", lenet, (8, 1, 28, 28)), ("ResNet-18, 64 x 64", resnet, (8, 3, 64, 64)),
+                              ("ResNet-18, 224 x 224", resnet, (8, 3, 224, 224))):
         for lazy in (False, True):
             mine, theirs = trainer(fac, make, shape), trainer(torch, make, shape)
 
@@ -207,4 +208,5 @@ def main():
         print()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,10 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import time
+
+import record
 
 AVX2 = dict(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2", OPENBLAS_CORETYPE="Haswell")
 
@@ -69,13 +72,15 @@ def facula_json(facula, verb, problem, device, seconds, *options):
 
 
 def in_turns(doc, seconds, rounds):
-    """Options of a script that times models against ONNX Runtime: FACULA [--threads N] [--seconds S] [--rounds N] [--only TEXT]."""
+    """Options of a script that times models against ONNX Runtime: FACULA [--threads N] [--seconds S] [--rounds N] [--only TEXT]
+    [--json FILE]."""
     p = argparse.ArgumentParser(description=doc.splitlines()[0])
     p.add_argument("binary")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=seconds, help="of each program in each round")
     p.add_argument("--rounds", type=int, default=rounds)
     p.add_argument("--only", default="", help="rows whose name has this text")
+    p.add_argument("--json", metavar="FILE", help="the rows for docs/benchmarks, as bench/record.py says, too")
     return p
 
 
@@ -83,6 +88,7 @@ def against_onnxruntime(models, a):
     """Prints a row for each (name, function that gives a path and its feed): ONNX Runtime and facula take turns.
 
     A row has milliseconds a call, the medians of the rounds and the least of all, and how many times as fast facula is by each."""
+    rows = []
     print("%-32s %9s %9s %6s   %9s %9s %6s" % ("", "ORT ms", "facula", "ratio", "ORT least", "facula", "ratio"))
     for name, make in models:
         if a.only not in name:
@@ -98,3 +104,17 @@ def against_onnxruntime(models, a):
         x, y = (statistics.median(t[0] for t in r) for r in (theirs, ours))
         p, q = (min(t[1] for t in r) for r in (theirs, ours))
         print("%-32s %9.3f %9.3f %6.2f   %9.3f %9.3f %6.2f" % (name, x, y, x / y, p, q, p / q), flush=True)
+        rows.append((name, dict(least=round(p / q, 3), median=round(x / y, 3))))
+    if a.json:
+        write_rows(a, rows)
+
+
+def write_rows(a, rows):
+    """The (work, values) of a run against ONNX Runtime as a table of docs/benchmarks."""
+    import onnxruntime
+    common = dict(machine=peaks(a.binary, a.threads)["device"], peer="ONNX Runtime " + onnxruntime.__version__,
+                  date=time.strftime("%Y-%m-%d"), command="python " + " ".join(sys.argv))
+    script = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+    record.save(a.json, dict(title=script, page=script + ".md", about="", unit="times as fast", columns=["least", "median"],
+                             rows=[dict(common, id=f"{script}.{k}", work=work, values=values)
+                                   for k, (work, values) in enumerate(rows)]))

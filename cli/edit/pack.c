@@ -19,13 +19,18 @@ static int report(const fac_packing *p, double bytes) {
         cJSON *root = cJSON_CreateObject();
         cJSON_AddStringToObject(root, "file", o.output);
         cJSON_AddNumberToObject(root, "layers", p->layers);
+        cJSON_AddNumberToObject(root, "byte_layers", p->byte_layers);
+        cJSON_AddNumberToObject(root, "float_layers", p->float_layers);
         cJSON_AddNumberToObject(root, "bytes", bytes);
         cJSON_AddNumberToObject(root, "weight_bytes", p->bytes);
         cJSON_AddNumberToObject(root, "weight_bytes_before", p->bytes_before);
         return json_print(root);
     }
-    printf("%s: %s; weights of %d layer%s are bits; all took %s, %.1f times as much\n", o.output,
-           bytes_text(bytes, file, sizeof file), p->layers, plural(p->layers),
+    printf("%s: %s; weights of %d layer%s are bits", o.output, bytes_text(bytes, file, sizeof file),
+           p->layers, plural(p->layers));
+    if (p->byte_layers) printf(", of %d bytes", p->byte_layers);
+    if (p->float_layers) printf(", of %d floats", p->float_layers);
+    printf("; as floats all take %s, %.1f times as much\n",
            bytes_text(p->bytes_before, before, sizeof before), p->bytes_before / p->bytes);
     return EXIT_OK;
 }
@@ -54,8 +59,12 @@ const verb verb_pack = {
     .options = options,
     .run = run,
     .usage = "facula pack MODEL -o FILE.fac",
-    .more = "MODEL: an ONNX or packed file whose weights have 1 to 4 bits, such as those that\n"
-            "`facula train --quantize` leaves.  The result is a model for every verb: weights "
-            "are planes of\n"
-            "bits with their levels, activations are quantized as before."
+    .more =
+        "MODEL: an ONNX file whose weights have 1 to 3 bits, that is at most 8 levels in a filter "
+        "that are\n"
+        "sums of +-v_j, such as those that `facula train --quantize` leaves; or a packed file, "
+        "of 1 to 4\n"
+        "bits.  The result is a model for every verb: weights are planes of bits with their "
+        "levels,\n"
+        "activations are quantized as before."
 };

@@ -48,15 +48,17 @@ int quantize_print(const quantized *q) {
     const int width = name_width(q);
     const fac_integer_layer *l;
     char bytes[32], before[32];
-    int n = 0, kept = 0;
+    int n = 0, kept = 0, rest = 0;
     printf("%-*s  %-10s  %9s  %9s  %10s  %9s\n", width, "layer", "op", "before", "after",
            "weights dB", "result dB");
     for (; (l = fac_calibrator_layer(q->by, n)); n++) {
         print_row(l, width);
         kept += l->kept;
+        rest += l->rest;
     }
     printf("\n%s: %s of %s, %d of %d layer%s", q->out, bytes_text(q->bytes, bytes, sizeof bytes),
-           q->scheme, n - kept, n, plural(n));
+           q->scheme, n - kept - rest, n, plural(n));
+    if (rest) printf(", weights of %d as bytes", rest);
     printf("; parameters took %s before; %ld sample%s\n",
            bytes_text(q->bytes_before, before, sizeof before), q->samples,
            plural((double)q->samples));
@@ -80,6 +82,7 @@ static cJSON *layer(const fac_integer_layer *l) {
     cJSON_AddStringToObject(j, "name", l->name);
     cJSON_AddStringToObject(j, "op", l->op);
     cJSON_AddBoolToObject(j, "float", l->kept);
+    cJSON_AddBoolToObject(j, "rest", l->rest);
     cJSON_AddNumberToObject(j, "bytes", l->bytes);
     cJSON_AddNumberToObject(j, "bytes_before", l->bytes_before);
     add_decibels(j, "weight_sqnr", l->weight_sqnr);

@@ -37,9 +37,11 @@ static fac_status draw(fac_value *v, uint64_t seed, uint64_t stream, fac_error *
     return status;
 }
 
-/* Bytes are weights and codes; wider integers are indices and lengths, which zeros fit. */
+/* Bytes and blocks are weights and codes; wider integers are indices and lengths, which zeros fit.
+ */
 static bool may_be_drawn(fac_dtype t) {
-    return fac_dtype_get(t)->kind == 'f' || t == FAC_U8 || t == FAC_I8;
+    const char kind = fac_dtype_get(t)->kind;
+    return kind == 'f' || kind == 'q' || t == FAC_U8 || t == FAC_I8;
 }
 
 int problem_load(const char *text, bool params, uint64_t seed, fac_graph **out) {

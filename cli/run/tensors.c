@@ -126,9 +126,34 @@ static uint64_t mixed(uint64_t x) { /* splitmix64: enough for test data */
     return x ^ (x >> 31);
 }
 
+/* Blocks have scales of f16 among their bytes.  Without bit 6 of any byte these are below 2. */
+static fac_status random_blocks(fac_type type, uint64_t seed, uint64_t stream, fac_tensor **out,
+                                fac_error *err) {
+    enum { ALL_BUT_6 = 0xbf };
+    const size_t bytes = fac_type_bytes(&type);
+    unsigned char *data = bytes == SIZE_MAX ? NULL : malloc(bytes + 1);
+    fac_tensor *t = NULL;
+    if (!data) {
+        err->status = bytes == SIZE_MAX ? FAC_E_ARGUMENT : FAC_E_NOMEM;
+        snprintf(err->text, sizeof err->text, "random blocks need a whole shape, and memory");
+        return err->status;
+    }
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = (unsigned char)(mixed(seed ^ mixed(stream) ^ i) & ALL_BUT_6);
+    fac_status status = fac_tensor_new(NULL, type.dtype, type.dims, &t, err);
+    if (!status) status = fac_tensor_write(t, data, bytes, err);
+    free(data);
+    if (status)
+        fac_tensor_free(t);
+    else
+        *out = t;
+    return status;
+}
+
 fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tensor **out,
                          fac_error *err) {
     char kind = fac_dtype_get(type.dtype)->kind;
+    if (kind == 'q') return random_blocks(type, seed, stream, out, err);
     fac_type plain = { kind == 'f' ? FAC_F32 : FAC_I32, type.dims };
     int64_t n = fac_dims_count(&type.dims);
     size_t bytes = fac_type_bytes(&plain);

@@ -136,7 +136,8 @@ fac_status fac_record_text(fac_recorder *r, const fac_op *op, const char *attrs,
 
 /* Records whatever a builder emits: layers, losses, chains of ops.  build() gets the graph of the
  * segment and a graph value for each in[i] (NULL for NULL), puts graph values into y[0..nout), and
- * leaves errors in the graph; it does not record, and not name outputs or updates. */
+ * leaves errors in the graph; it does not record, and not name outputs or updates.  It may be
+ * called twice, the first time with a graph that only tells what it does. */
 typedef void fac_lazy_build(void *self, fac_graph *g, fac_value *const in[], fac_value *y[]);
 fac_status fac_record_graph(fac_recorder *r, fac_lazy_build *build, void *self, int n,
                             fac_lazy *const in[], unsigned flags, int nout, fac_lazy *out[],

@@ -96,9 +96,9 @@ fac_status fac_graph_qonnx(const fac_graph *model, fac_graph **out, fac_error *e
 
 /* A copy for inference in which convolutions, linear layers and products that have weights of
  * floats have weights of 8 bits: symmetric, one scale for each output channel, dequantized before
- * they are used.  What fac_packed_save makes bits of stays, and so do weights that several layers
- * share.  changed may be NULL: how many layers.  FAC_E_ARGUMENT: a weight has a number that is not
- * finite, which the error names. */
+ * they are used.  What fac_packed_save makes bits of stays.  Where a weight is shared, all that
+ * read it read the bytes, whose scales are those of the first layer.  changed may be NULL: how many
+ * layers.  FAC_E_ARGUMENT: a weight has a number that is not finite, which the error names. */
 fac_status fac_graph_byte_weights(const fac_graph *model, int *changed, fac_graph **out,
                                   fac_error *err);
 
@@ -169,6 +169,7 @@ fac_status fac_calibrator_finish(fac_calibrator *c, fac_graph **out, fac_error *
 typedef struct fac_integer_layer {
     const char *name, *op;
     bool kept;                  /* stays floats: by `keep`, or the scheme has no form of it  */
+    bool rest;                  /* of lq:wWaA: has weights of 8 bits instead, by rest_int8   */
     double bytes, bytes_before; /* of its weights */
     double weight_sqnr;         /* signal to error of its weights, dB; INFINITY: no error    */
     double output_sqnr;         /* of what later layers read, over the kept samples, with the
@@ -214,7 +215,10 @@ void fac_quantizers_free(fac_quantizers *q); /* NULL is fine */
 
 typedef struct fac_packing {
     int layers;                 /* whose weights are bits */
-    double bytes, bytes_before; /* of all weights, in the file and as f32 */
+    int byte_layers;            /* ... have 8 bits, with scales */
+    int float_layers;           /* ... are floats */
+    double bytes, bytes_before; /* of all parameters, in the file and as f32 without levels and
+                                   scales */
 } fac_packing;
 
 /* The graph of inference with its weights as one file, safetensors: quantized weights are planes of

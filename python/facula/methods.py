@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _facula, autograd, functional as F
+from . import _facula, autograd, functional as F, in_place
 from ._facula import Tensor
 from .dtypes import dtype, find
 from .promote import cast
@@ -18,7 +18,13 @@ log_softmax cumsum cumprod reshape flatten unflatten squeeze unsqueeze permute t
 broadcast_to tile repeat_interleave split chunk unbind flip roll tril triu take_along_dim gather scatter scatter_add
 index_select take masked_fill masked_select nonzero topk argsort sort unique mm bmm dot outer diag bitwise_and bitwise_or
 bitwise_xor bitwise_not true_divide divide multiply subtract greater greater_equal less less_equal not_equal
-atan2 hypot copysign nextafter logaddexp signbit erfc erfinv lgamma digamma""".split()
+atan2 hypot copysign nextafter logaddexp signbit erfc erfinv lgamma digamma isclose isposinf isneginf isreal positive fix
+frac sgn deg2rad rad2deg logit xlogy sinc heaviside nan_to_num addcmul addcdiv clamp_min clamp_max fmax fmin float_power ldexp
+narrow select ravel swapdims tensor_split hsplit vsplit dsplit fliplr flipud rot90 diagonal trace diag_embed diagflat
+kthvalue median msort quantile mode aminmax nansum nanmean count_nonzero bincount histc diff argwhere cummax cummin
+logcumsumexp cov corrcoef dist unique_consecutive mv inner ger vdot addmm addmv addr baddbmm addbmm kron matrix_power cross
+index_add index_copy index_fill index_put masked_scatter scatter_reduce arcsin arccos arctan arcsinh arccosh arctanh arctan2
+bitwise_left_shift bitwise_right_shift""".split()
 
 
 def _attach(name: str, function: Any) -> None:
@@ -27,52 +33,15 @@ def _attach(name: str, function: Any) -> None:
 
 for _name in _same:
     _attach(_name, getattr(F, _name))
+in_place.attach(_attach)
 _attach("view", F.reshape)
 _attach("repeat", F.tile)
-
-
-def _in_place(name: str) -> Any:
-    function = getattr(F, name)
-
-    def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if x.requires_grad and x.is_leaf and autograd.is_grad_enabled():
-            raise RuntimeError("a leaf that requires gradients is written in place: say `with no_grad():`")
-        y = function(x, *args, **kwargs)
-        if y.shape != x.shape:
-            raise _facula.ShapeError(f"{name}_: a result of shape {y.shape} cannot be written into {x.shape}")
-        return x._become(cast(y, x.dtype))
-    method.__name__ = f"{name}_"
-    method.__doc__ = f"{name}(), written into this tensor."
-    return method
-
-
-for _name in """abs neg exp log sqrt sigmoid relu reciprocal floor ceil round sign add sub mul div pow clamp masked_fill
-tril triu lerp square tanh""".split():
-    _attach(f"{_name}_", _in_place(_name))
+_attach("unfold", F.sliding)
 
 
 def _method(function: Any) -> Any:
     _attach(function.__name__, function)
     return function
-
-
-@_method
-def copy_(x: Tensor, other: Any) -> Tensor:
-    """Takes the elements of another one, in place."""
-    y = F.expand(cast(F.as_tensor(other, x), x.dtype), *x.shape)
-    return x._become(y if y is not other else y.detach())
-
-
-@_method
-def fill_(x: Tensor, value: Any) -> Tensor:
-    """All elements become this number."""
-    return x._become(F.full_like(x, value))
-
-
-@_method
-def zero_(x: Tensor) -> Tensor:
-    """All elements become 0."""
-    return x._become(F.full_like(x, 0))
 
 
 class _Size(int):
@@ -125,7 +94,8 @@ def t(x: Tensor) -> Tensor:
 @_method
 def clone(x: Tensor) -> Tensor:
     """A copy of its own, through which gradients flow."""
-    return _facula.apply("identity", None, 0, x) if x.requires_grad else x.detach()._convert(None)
+    history = x.requires_grad or x.grad_fn is not None
+    return _facula.apply("identity", None, 0, x) if history else x.detach()._convert(None)
 
 
 @_method
@@ -336,9 +306,36 @@ def apply_(x: Tensor, function: Any) -> Tensor:
 
 
 @_method
-def tensor_split(x: Tensor, sections: int, dim: int = 0) -> tuple[Tensor, ...]:
-    parts = np.array_split(np.arange(x.shape[dim]), sections)
-    return F.split(x, [len(p) for p in parts], dim)
+def type_as(x: Tensor, other: Tensor) -> Tensor:
+    """With the dtype of another one."""
+    return cast(x, other.dtype)
+
+
+@_method
+def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+    return F.reshape(x, other.shape)
+
+
+@_method
+def is_same_size(x: Tensor, other: Tensor) -> bool:
+    return x.shape == other.shape
+
+
+@_method
+def is_nonzero(x: Tensor) -> bool:
+    """Is the one element not 0?"""
+    return bool(x.item())
+
+
+@_method
+def where(x: Tensor, condition: Any, other: Any) -> Tensor:
+    """x where the condition is true, else the other."""
+    y: Tensor = F.where(condition, x, other)
+    return y
+
+
+_attach("nelement", numel)
+_attach("ndimension", dim)
 
 
 @_method
@@ -346,12 +343,13 @@ def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return x.to(device=device)
 
 
+setattr(Tensor, "itemsize", property(lambda x: x.dtype.itemsize, doc="Bytes of an element."))
 setattr(Tensor, "T", property(lambda x: F.permute(x, list(range(x.ndim))[::-1]), doc="Dims in reverse order."))
 setattr(Tensor, "mT", property(lambda x: F.transpose(x, -1, -2), doc="The last two dims change places."))
 
 
 def _set_data(x: Tensor, y: Tensor) -> None:
-    x._become(y.detach())
+    x._become(F.as_tensor(y).detach())
 
 
 setattr(Tensor, "data", property(lambda x: x.detach(), _set_data, doc="The value without history; may be set."))

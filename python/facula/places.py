@@ -105,3 +105,73 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False
     side = "right" if right else "left"
     found = np.searchsorted(np.asarray(sorted_sequence.detach()), np.asarray(values.detach()), side=side)  # type: ignore[call-overload]
     return Tensor(np.asarray(found), dtype="int64")
+
+
+def _rows(x: Tensor, dim: int, index: Tensor) -> tuple[int, Tensor]:
+    """Places of whole slices, as scatter takes them."""
+    a = axis_of(dim, x.ndim)
+    shape = [1] * x.ndim
+    shape[a] = index.shape[0] if index.ndim else 1
+    return a, expand(_reshape(index, shape), *x.shape[:a], shape[a], *x.shape[a + 1:])
+
+
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """x with slices added at places along a dim."""
+    a, at = _rows(x, dim, index)
+    return scatter(x, a, at, source if alpha == 1 else source * alpha, reduce="add")
+
+
+def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """x with slices written at places along a dim."""
+    a, at = _rows(x, dim, index)
+    return scatter(x, a, at, source)
+
+
+def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """x with a number at places along a dim."""
+    a, at = _rows(x, dim, index)
+    return scatter(x, a, at, value)
+
+
+def index_put(x: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """x with values at places; indices: a tensor for each dim, or a mask."""
+    v = as_tensor(values)
+    if accumulate:
+        flat = arange_like(x)[tuple(indices)]
+        return _reshape(scatter_add(_reshape(x, [-1]), 0, _reshape(flat, [-1]), _reshape(expand(cast(v, x.dtype), *flat.shape), [-1])), x.shape)
+    y = x.clone()
+    y[tuple(indices)] = v
+    return y
+
+
+def arange_like(x: Tensor) -> Tensor:
+    """0, 1, 2... in the shape of x: where each element lies."""
+    return Tensor(np.arange(int(np.prod(x.shape, dtype="i8"))).reshape(x.shape))
+
+
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """x with elements of the source, in their order, where the mask is true."""
+    at = np.asarray(expand(cast(mask, bool_), *x.shape).detach())
+    if int(at.sum()) > source._count:
+        raise ValueError(f"masked_scatter: {int(at.sum())} places, but {source._count} elements")
+    which = np.maximum(np.cumsum(at.reshape(-1)) - 1, 0).reshape(x.shape)
+    picked = apply("gather", "axis=0", 0, _reshape(cast(source, x.dtype), [-1]), Tensor(which))
+    return apply("where", None, 0, Tensor(at), picked, x)
+
+
+def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """x with elements of src at places along a dim, joined by sum, prod, amax, amin or mean."""
+    how = {"sum": "add", "prod": "multiply", "amax": "amax", "amin": "amin", "mean": "add"}
+    if reduce not in how:
+        raise ValueError(f"scatter_reduce: reduce is sum, prod, mean, amax or amin, not {reduce!r}")
+    if not include_self:
+        first = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -np.inf, "amin": np.inf}[reduce]
+        if not x.dtype.is_floating_point and reduce in ("amax", "amin"):
+            info = np.iinfo(x.dtype.name)
+            first = info.min if reduce == "amax" else info.max
+        x = scatter(x, dim, index, first)
+    y = scatter(x, dim, index, src, reduce=how[reduce])
+    if reduce != "mean":
+        return y
+    n = scatter_add(zeros(x.shape, dtype=x.dtype) + 1 if include_self else scatter(zeros(x.shape, dtype=x.dtype) + 1, dim, index, 0), dim, index, zeros(src.shape, dtype=x.dtype) + 1)
+    return y / n if x.dtype.is_floating_point else y // n

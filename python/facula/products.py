@@ -6,11 +6,11 @@ from typing import Any
 
 from . import _facula
 from ._facula import Tensor, apply
-from .promote import reshape as _reshape
-from .create import axes_of
+from .promote import cast, reshape as _reshape
+from .create import axes_of, eye
 from .elementwise import matmul
 from .reduce import sum
-from .shapes import permute, unsqueeze
+from .shapes import broadcast_shapes, expand, permute, roll, unsqueeze
 
 
 def mm(a: Tensor, b: Tensor) -> Tensor:
@@ -60,3 +60,96 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     x = _reshape(permute(a, rest_a + left), [math.prod(a.shape[k] for k in rest_a), n])
     y = _reshape(permute(b, right + rest_b), [n, math.prod(b.shape[k] for k in rest_b)])
     return _reshape(matmul(x, y), [*(a.shape[k] for k in rest_a), *(b.shape[k] for k in rest_b)])
+
+
+def mv(a: Tensor, b: Tensor) -> Tensor:
+    """A matrix times a vector."""
+    if a.ndim != 2 or b.ndim != 1:
+        raise _facula.ShapeError(f"mv of shapes {a.shape} and {b.shape}: a matrix and a vector were expected")
+    return matmul(a, b)
+
+
+def inner(a: Tensor, b: Tensor) -> Tensor:
+    """Sums of products along the last dims of both."""
+    return tensordot(a, b, ([-1], [-1])) if a.ndim and b.ndim else a * b
+
+
+ger = outer
+
+
+def vdot(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of products of two vectors."""
+    return dot(a, b)
+
+
+def _plus(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
+    y = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return y
+    z: Tensor = y + (x if beta == 1 else x * beta)
+    return z
+
+
+def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta x + alpha a b, of matrices"""
+    return _plus(x, mm(a, b), beta, alpha)
+
+
+def addmv(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta x + alpha a b, of a matrix a and a vector b"""
+    return _plus(x, mv(a, b), beta, alpha)
+
+
+def addr(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta x + alpha a b^T, of vectors"""
+    return _plus(x, outer(a, b), beta, alpha)
+
+
+def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta x + alpha a b, of as many matrices"""
+    return _plus(x, bmm(a, b), beta, alpha)
+
+
+def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta x + alpha times the sum of as many products"""
+    return _plus(x, sum(bmm(a, b), 0), beta, alpha)
+
+
+def kron(a: Tensor, b: Tensor) -> Tensor:
+    """Each element of a times all of b, side by side."""
+    n = max(a.ndim, b.ndim)
+    p, q = [1] * (n - a.ndim) + list(a.shape), [1] * (n - b.ndim) + list(b.shape)
+    x = _reshape(a, [k for s in p for k in (s, 1)])
+    y = _reshape(b, [k for s in q for k in (1, s)])
+    return _reshape(x * y, [s * t for s, t in zip(p, q)])
+
+
+def matrix_power(a: Tensor, n: int) -> Tensor:
+    """A square matrix times itself, n times; n >= 0."""
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or n < 0:
+        raise _facula.ShapeError(f"matrix_power {n} of shape {a.shape}: a square matrix and n >= 0 were expected")
+    y = expand(cast(eye(a.shape[-1]), a.dtype), *a.shape)
+    while n:
+        y = matmul(y, a) if n & 1 else y
+        a, n = matmul(a, a) if n > 1 else a, n >> 1
+    return y
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of several matrices."""
+    y = matrices[0]
+    for m in matrices[1:]:
+        y = mm(y, m)
+    return y
+
+
+def cross(a: Tensor, b: Tensor, dim: int | None = None) -> Tensor:
+    """The vector product along a dim of size 3, the first one unless said."""
+    shape = broadcast_shapes(a.shape, b.shape)
+    if dim is None and 3 not in shape:
+        raise _facula.ShapeError(f"cross of shapes {a.shape} and {b.shape}: no dim has size 3")
+    axis = shape.index(3) if dim is None else axes_of(dim, len(shape))[0]
+    if shape[axis] != 3:
+        raise _facula.ShapeError(f"cross of shapes {a.shape} and {b.shape}: dim {dim} has size {shape[axis]}, not 3")
+    x, y = expand(a, *shape), expand(b, *shape)
+    return roll(x, -1, axis) * roll(y, -2, axis) - roll(x, -2, axis) * roll(y, -1, axis)

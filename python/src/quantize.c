@@ -162,7 +162,8 @@ static PyObject *packed_save(PyObject *module, PyObject *args) {
     Py_DECREF(path);
     fac_graph_free(g);
     if (status) return py_raise(&err);
-    return Py_BuildValue("{s:i,s:d,s:d}", "layers", p.layers, "bytes", p.bytes, "bytes_before",
+    return Py_BuildValue("{s:i,s:i,s:i,s:d,s:d}", "layers", p.layers, "byte_layers", p.byte_layers,
+                         "float_layers", p.float_layers, "bytes", p.bytes, "bytes_before",
                          p.bytes_before);
 }
 

@@ -9,9 +9,7 @@ import torch.nn.functional as F  # noqa: E402
 import facula  # noqa: E402
 import facula.torch as ft  # noqa: E402
 
-if ft.ocl is None:
-    pytest.skip("the device's shim was not built", allow_module_level=True)
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore")]
 T = torch.tensor
 torch.manual_seed(0)
 x = torch.randn(3, 4)
@@ -158,8 +156,8 @@ def test_refused_where_the_cpu_refuses(name):
     (lambda: F.embedding(T([-1]).to("ocl"), x.to("ocl")), IndexError, "index -1 is out of range"),
     (lambda: F.embedding(T([-5]).int().to("ocl"), x.to("ocl")), IndexError, "index -5 is out of range"),
     (lambda: x.to("ocl").index_select(0, T([7]).to("ocl")), IndexError, "index 7 is out of range"),
-    (lambda: x.to("ocl")[T([5]).to("ocl")], IndexError, "index 5 is out of bounds"),
-    (lambda: x.to("ocl")[T([0]).to("ocl"), T([-9]).to("ocl")], IndexError, "index -9 is out of bounds"),
+    (lambda: x.to("ocl")[T([5]).to("ocl")], IndexError, "index 5 is out of"),
+    (lambda: x.to("ocl")[T([0]).to("ocl"), T([-9]).to("ocl")], IndexError, "index -9 is out of"),
     (lambda: x.to("ocl").index_put((T([0]).to("ocl"), T([-9]).to("ocl")), T(1.).to("ocl")), IndexError, "index -9 is out of range"),
     (lambda: x.to("ocl").index_put((T([1]).to("ocl"), T([6]).to("ocl")), T(1.).to("ocl")), IndexError, "index 6 is out of range"),
     (lambda: x.to("ocl").gather(1, T([[-2]]).to("ocl")), RuntimeError, "index -2 is out of range"),

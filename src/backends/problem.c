@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
+#include "ops/shape.h"
 
 bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to) {
     if (p->nin > FAC_MOVE_INPUTS) return false;
@@ -18,6 +19,23 @@ bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to) {
         to->in[i] = (fac_array){ .type = p->in[i].type, .i = to->contents[i] };
     }
     to->move = (fac_move){ p->node->attrs, p->nin, k, to->in, p->out[k].type.dims };
+    return true;
+}
+
+bool fac_known_pads(const fac_problem *p, int pads, int axes, int64_t before[FAC_DIMS]) {
+    const fac_contents *c = p->in[pads].known, *a = NULL;
+    const int rank = p->out[0].type.dims.n;
+    if (!c || c->symbolic) return false;
+    if (p->nin > axes && p->in[axes].type.dtype != FAC_NONE) {
+        a = p->in[axes].known;
+        if (!a || a->symbolic) return false;
+    }
+    for (int k = 0; k < FAC_DIMS; k++) before[k] = 0;
+    for (int k = 0; k < c->n / 2; k++) {
+        const int axis = a ? fac_axis(a->v[k], rank) : k;
+        if (axis < 0 || axis >= rank) return false;
+        before[axis] = c->v[k];
+    }
     return true;
 }
 

@@ -14,6 +14,10 @@ typedef struct fac_known_move {
 } fac_known_move;
 bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to);
 
+/* How many elements stand before those of x along each axis (negative: so many of x are cut off),
+ * by inputs `pads` and `axes` of pad or its gradient.  false when they are not known. */
+bool fac_known_pads(const fac_problem *p, int pads, int axes, int64_t before[FAC_DIMS]);
+
 /* The ops after the product of a fused_matmul as the one `fused` node of a graph of its own: its
  * inputs are those of n, then the product.  NULL without memory. */
 fac_graph *fac_after_product(const fac_node *n);

@@ -11,9 +11,14 @@ static inline const fac_attr *fac_attr_find(const fac_op *op, const char *name) 
 }
 
 /* Where the field is; NULL: the op has none of that name and kind. */
+static inline const void *fac_attr_of(const fac_op *op, const void *attrs, const char *name,
+                                      fac_attr_kind kind) {
+    const fac_attr *a = fac_attr_find(op, name);
+    return a && a->kind == kind ? (const char *)attrs + a->at : NULL;
+}
+
 static inline const void *fac_attr_at(const fac_node *n, const char *name, fac_attr_kind kind) {
-    const fac_attr *a = fac_attr_find(n->op, name);
-    return a && a->kind == kind ? (const char *)n->attrs + a->at : NULL;
+    return fac_attr_of(n->op, n->attrs, name, kind);
 }
 
 static inline double fac_attr_real(const fac_node *n, const char *name, double missing) {

@@ -7,6 +7,7 @@
 static fac_status share(fac_lazy *x, fac_lazy *y, fac_error *err) {
     fac_recorder *r = y->made->r;
     x->type = y->type;
+    if (y->made->kind == FAC_MADE_ROOM) FAC_TRY(fac_room_settle(y, err));
     if (y->tensor || !fac_lazy_recorded(y)) {
         fac_tensor *t;
         FAC_TRY(fac_lazy_fetch(y, &t, err));
@@ -19,17 +20,10 @@ static fac_status share(fac_lazy *x, fac_lazy *y, fac_error *err) {
 }
 
 /* Listed as pending if one of its cells is. */
-static fac_status list(fac_made *m, fac_error *err) {
-    fac_recorder *r = m->r;
+static fac_status list_pending(fac_made *m, fac_error *err) {
     bool any = false;
     for (int k = 0; k < m->nout; k++) any |= m->cell[k].value != NULL;
-    if (!any) return FAC_OK;
-    if (!fac_reserve(&r->pending, &r->room_pending, r->npending + 1, sizeof *r->pending))
-        return fac_raise_memory(err, "a value");
-    atomic_store(&m->pending, true);
-    m->place = r->npending;
-    r->pending[r->npending++] = m;
-    return FAC_OK;
+    return any ? fac_made_list(m, err) : FAC_OK;
 }
 
 static void drop_new(fac_made *m) {
@@ -56,7 +50,7 @@ static fac_status detach(fac_lazy *y, fac_lazy **out, fac_error *err) {
     if (!m) return fac_raise_memory(err, "a value");
     m->serial = ++m->r->serials;
     fac_status status = share(&m->cell[0], y, err);
-    if (!status) status = list(m, err);
+    if (!status) status = list_pending(m, err);
     if (status)
         drop_new(m);
     else
@@ -85,7 +79,7 @@ static fac_status record_custom(fac_recorder *r, int n, fac_lazy *const in[], in
     for (int k = 0; k < nout && !status; k++) status = share(&m->cell[k], y[k], err);
     if (!status && fac_history_wanted(n, in, 0))
         status = fac_history_note(m, NULL, NULL, NULL, n, in, err);
-    if (!status) status = list(m, err);
+    if (!status) status = list_pending(m, err);
     if (status) {
         fac_made_forget(m);
         drop_new(m);

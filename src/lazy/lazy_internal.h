@@ -21,9 +21,13 @@ typedef enum fac_made_kind {
     FAC_MADE_NUMBER,
     FAC_MADE_INTS,
     FAC_MADE_ALIAS, /* what a state is, without its gradient: in[0]            */
+    FAC_MADE_ROOM,  /* the first rows of a larger value; an op once it is read */
     FAC_MADE_OP,
     FAC_MADE_CUSTOM
 } fac_made_kind;
+
+/* Is a concat the beginning of what grows from segment to segment? */
+typedef enum fac_grows { FAC_GROWS_NOT, FAC_GROWS_MAYBE, FAC_GROWS_NEVER } fac_grows;
 
 typedef struct fac_made fac_made;
 
@@ -72,6 +76,10 @@ struct fac_made {
     fac_lazy *next;      /* FAC_MADE_STATE: what was assigned, a user of it         */
     uint64_t assigned;   /* how often                                               */
     fac_lazy_grad *grad; /* FAC_MADE_CUSTOM                                         */
+    fac_lazy *room;      /* FAC_MADE_ROOM: what it lies in, a user of it            */
+    int axis;            /* of its rows, or of a concat's                           */
+    bool zeros;          /* in the rest of the room                                 */
+    fac_grows grows;
     void (*release)(void *self);
     void *self;
     fac_made *dead; /* the next one to be disposed of                          */
@@ -96,6 +104,14 @@ typedef struct fac_keys {
     size_t room, n;
 } fac_keys;
 
+/* A leaf i64[n] of equal numbers, for those of a segment that ask for the same. */
+enum { FAC_COUNTS = 4 };
+typedef struct fac_count {
+    int n;
+    int64_t number;
+    fac_lazy *cell;
+} fac_count;
+
 struct fac_recorder {
     fac_device *device;
     fac_recorder_opts opts;
@@ -115,6 +131,7 @@ struct fac_recorder {
     size_t npending, room_pending;
     fac_lazy **leaves, **assigned; /* users of them                               */
     size_t nleaves, room_leaves, nassigned, room_assigned;
+    fac_count counts[FAC_COUNTS];
     fac_lazy **by_id; /* value id -> the first cell that has it                  */
     size_t room_by_id;
     int walking; /* no flush by itself meanwhile                            */
@@ -151,6 +168,7 @@ fac_lazy *fac_lazy_use(fac_lazy *x); /* with the lock: also of a cell without us
 void fac_lazy_unuse(fac_lazy *x);    /* with the lock                               */
 void fac_lazy_unassign(fac_made *state);
 void fac_made_drain(fac_recorder *r);
+fac_status fac_made_list(fac_made *m, fac_error *err); /* as pending                    */
 void fac_made_forget(fac_made *m); /* its history, which may be used up           */
 fac_status fac_lazy_lost(const fac_lazy *x, fac_error *err);
 fac_status fac_lazy_number_tensor(fac_lazy *x, fac_error *err); /* of FAC_MADE_NUMBER      */
@@ -179,6 +197,35 @@ fac_status fac_segment_adopt(fac_recorder *r, fac_node *n, int nin, fac_lazy *co
                              unsigned flags, fac_made **out, fac_error *err);
 /* A user of the cell of v. */
 fac_status fac_segment_take(fac_recorder *r, fac_value *v, fac_lazy **out, fac_error *err);
+
+/* x is that value of the segment. */
+fac_status fac_segment_name(fac_recorder *r, fac_lazy *x, fac_value *v, fac_error *err);
+
+/* ---- room.c: what grows ---- */
+/* The first rows of `room` along an axis; zeros: the others are 0. */
+fac_status fac_room_new(fac_recorder *r, fac_value *room, int axis, int64_t rows, bool zeros,
+                        fac_lazy **out, fac_error *err);
+/* Of FAC_MADE_ROOM: from now on a slice of the segment, as any op. */
+fac_status fac_room_settle(fac_lazy *x, fac_error *err);
+/* i64[n], an input of the segment, all of them number. */
+fac_status fac_room_count(fac_recorder *r, int n, int64_t number, fac_value **out, fac_error *err);
+void fac_room_forget_counts(fac_recorder *r);
+/* Takes down whether m, made by n, may be the beginning of something that grows. */
+void fac_room_note(fac_recorder *r, fac_made *m, const fac_node *n);
+/* Does fac_room_record have to be asked about an op of these? */
+bool fac_room_concerns(int n, fac_lazy *const in[], unsigned flags);
+
+/* The same of what a builder emits, when that is one op. */
+fac_status fac_room_record_graph(fac_recorder *r, fac_lazy_build *build, void *self, int n,
+                                 fac_lazy *const in[], int nout, fac_lazy *out[], bool *done,
+                                 fac_error *err);
+
+/* ---- room_ops.c ---- */
+/* Records an op of values with room, without reading all that lies in it; done: false where it
+ * cannot. */
+fac_status fac_room_record(fac_recorder *r, const fac_op *op, const void *attrs, int n,
+                           fac_lazy *const in[], int nout, fac_lazy *out[], bool *done,
+                           fac_error *err);
 
 /* ---- operands.c ---- */
 enum { FAC_FEW_OPERANDS = 32 };

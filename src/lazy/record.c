@@ -31,6 +31,13 @@ static fac_status record(fac_recorder *r, const fac_op *op, const void *attrs, i
                          fac_error *err) {
     fac_operands o;
     fac_made *m = NULL;
+    bool done = false;
+    if (fac_room_concerns(n, in, flags))
+        FAC_TRY(fac_room_record(r, op, attrs, n, in, nout, out, &done, err));
+    if (done) {
+        r->stat.recorded++;
+        return FAC_OK;
+    }
     fac_status status = fac_operands_begin(&o, op, n, in, err);
     if (!status) status = fac_operands_values(&o, err);
     if (!status) status = fac_segment_open(r, err);
@@ -120,6 +127,13 @@ static fac_status record_graph(fac_recorder *r, fac_lazy_build *build, void *sel
                                fac_error *err) {
     fac_operands o;
     fac_value *few[FEW] = { NULL }, **y = few;
+    bool done = false;
+    if (fac_room_concerns(n, in, flags))
+        FAC_TRY(fac_room_record_graph(r, build, self, n, in, nout, out, &done, err));
+    if (done) {
+        r->stat.recorded++;
+        return FAC_OK;
+    }
     if (nout > FEW && !(y = fac_alloc((size_t)nout, sizeof *y)))
         return fac_raise(err, FAC_E_NOMEM, "no memory for %d results", nout);
     fac_status status = fac_operands_begin(&o, NULL, n, in, err);

@@ -53,6 +53,7 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
     }
     for (size_t i = 0; i < r->nleaves; i++) fac_lazy_unuse(r->leaves[i]);
     r->nassigned = r->nleaves = 0;
+    fac_room_forget_counts(r);
     for (size_t i = 0; r->g && i < r->g->nconsts; i++) {
         fac_recorder_later(r, r->g->consts[i]->tensor, free_tensor);
         r->g->consts[i]->tensor = NULL;
@@ -63,7 +64,7 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
 
 /* ---- leaves ---- */
 
-static fac_status name_cell(fac_recorder *r, fac_lazy *x, fac_value *v, fac_error *err) {
+fac_status fac_segment_name(fac_recorder *r, fac_lazy *x, fac_value *v, fac_error *err) {
     const size_t before = r->room_by_id;
     if (!fac_reserve(&r->by_id, &r->room_by_id, (size_t)v->id + 1, sizeof *r->by_id))
         return fac_raise_memory(err, "a value");
@@ -95,6 +96,11 @@ fac_status fac_segment_leaf(fac_lazy *x, fac_value **out, fac_error *err) {
         return FAC_OK;
     }
     const fac_made_kind kind = x->made->kind;
+    if (kind == FAC_MADE_ROOM) {
+        FAC_TRY(fac_room_settle(x, err));
+        *out = x->value;
+        return FAC_OK;
+    }
     if (!x->tensor && kind != FAC_MADE_NUMBER) return fac_lazy_lost(x, err);
     FAC_TRY(fac_segment_open(r, err));
     const bool fixed = kind == FAC_MADE_INTS;
@@ -103,7 +109,7 @@ fac_status fac_segment_leaf(fac_lazy *x, fac_value **out, fac_error *err) {
     fac_value *v =
         fixed ? fac_const(r->g, x->tensor) : fac_leaf_new(r->g, FAC_INPUT, NULL, x->type, NULL);
     if (r->g->error.status) return fac_segment_error(r, err);
-    FAC_TRY(name_cell(r, x, v, err));
+    FAC_TRY(fac_segment_name(r, x, v, err));
     r->leaves[r->nleaves++] = fac_lazy_use(x);
     if (!fixed) r->key = hash_type(fac_hash_int(r->key, v->id), &x->type);
     *out = v;
@@ -154,7 +160,7 @@ static fac_status cell_of(fac_recorder *r, fac_value *v, fac_lazy **out, fac_err
     x->type = v->type;
     x->tensor = fac_tensor_retain(v->tensor);
     if (!fac_reserve(&r->leaves, &r->room_leaves, r->nleaves + 1, sizeof *r->leaves) ||
-        name_cell(r, x, v, NULL)) {
+        fac_segment_name(r, x, v, NULL)) {
         fac_tensor_free(x->tensor);
         fac_release(m);
         return fac_raise_memory(err, "a value");
@@ -204,13 +210,14 @@ fac_status fac_segment_adopt(fac_recorder *r, fac_node *n, int nin, fac_lazy *co
     }
     m->op = n->op;
     m->node = n;
+    fac_room_note(r, m, n);
     m->epoch = r->epoch;
     m->serial = ++r->serials;
     fac_status status = remember(m, n, nin, in, flags, err);
     for (int k = 0; k < n->nout && !status; k++) {
         m->cell[k].type = n->out[k]->type;
         m->cell[k].requires = m->nin && fac_dtype_get(n->out[k]->type.dtype)->kind == 'f';
-        status = name_cell(r, &m->cell[k], n->out[k], err);
+        status = fac_segment_name(r, &m->cell[k], n->out[k], err);
     }
     if (status) {
         undo(m);

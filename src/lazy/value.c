@@ -130,6 +130,7 @@ static void dispose(fac_made *m) {
         give_up(m, m->cell[k].tensor);
     }
     if (m->next) fac_lazy_unassign(m);
+    fac_lazy_unuse(m->room);
     fac_failure_free(m->failure);
     if (m->release)
         fac_recorder_later(r, m, drop_release);
@@ -162,6 +163,16 @@ void fac_lazy_unuse(fac_lazy *x) {
     fac_made_free(x->made);
 }
 
+fac_status fac_made_list(fac_made *m, fac_error *err) {
+    fac_recorder *r = m->r;
+    if (!fac_reserve(&r->pending, &r->room_pending, r->npending + 1, sizeof *r->pending))
+        return fac_raise_memory(err, "a value");
+    atomic_store(&m->pending, true);
+    m->place = r->npending;
+    r->pending[r->npending++] = m;
+    return FAC_OK;
+}
+
 void fac_lazy_unassign(fac_made *state) {
     state->next->nexts--;
     fac_lazy_unuse(state->next);
@@ -175,7 +186,7 @@ fac_lazy *fac_lazy_retain(fac_lazy *x) {
 
 /* Nothing here but a tensor: nobody else can reach it. */
 static bool is_simple(const fac_made *m) {
-    return !atomic_load(&m->pending) && !m->nin && !m->next && !m->failure &&
+    return !atomic_load(&m->pending) && !m->nin && !m->next && !m->room && !m->failure &&
            m->kind != FAC_MADE_STATE && !m->release && !m->cell[0].value;
 }
 
@@ -272,7 +283,7 @@ void *fac_lazy_user(const fac_lazy *x) { return x->user; }
 bool fac_lazy_pending(const fac_lazy *x) {
     fac_recorder *r = x->made->r;
     fac_recorder_hold(r);
-    const bool pending = x->made->next || fac_lazy_recorded(x);
+    const bool pending = x->made->next || x->made->room || fac_lazy_recorded(x);
     fac_recorder_let_go(r);
     return pending;
 }
@@ -301,6 +312,7 @@ fac_status fac_lazy_number_tensor(fac_lazy *x, fac_error *err) {
 
 fac_status fac_lazy_fetch(fac_lazy *x, fac_tensor **out, fac_error *err) {
     if (x->made->kind == FAC_MADE_ALIAS) return fac_lazy_fetch(x->made->in[0], out, err);
+    if (x->made->kind == FAC_MADE_ROOM) FAC_TRY(fac_room_settle(x, err));
     if (x->made->next || fac_lazy_recorded(x)) {
         const fac_status status = fac_flush_held(x->made->r, err);
         if (status && !x->tensor) return status;

@@ -26,6 +26,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
                   fac_value *out[]) {
     state *s = self;
     if (primitive(n) || (s->accept ? s->accept(s->self, n) : fac_op_means(n->op))) return false;
+    if (s->accept && fac_attention_widened(s->accept, s->self, n, in, out)) return true;
     /* so that errors and measurements tell whose parts they are; bodies of loops are told apart
      * already */
     fac_graph_push(to, n->op->is & FAC_OP_FLOW ? NULL : n->name);

@@ -65,6 +65,10 @@ fac_graph *fac_pass_products(const fac_graph *g);
 
 /* ---- */
 
+/* wide_attention.c: attention of 16 bits as one of f32 between casts, where accept(self, node) says
+ * that a kernel takes it; in are those of n in the new graph.  false: nothing was done. */
+bool fac_attention_widened(fac_accept *accept, void *self, const fac_node *n, fac_value *const in[],
+                           fac_value *out[]);
 /* softmax(scale q k^T + mask) v becomes an attention node, where accept(self, node) says that a
  * kernel takes it.  Changes rounding; a query that a mask of -inf hides all keys from gives zeros
  * instead of NaN. */
@@ -76,12 +80,20 @@ fac_graph *fac_pass_gelu(const fac_graph *g);
 /* Gathers of one place along an axis become slices. */
 fac_graph *fac_pass_gather_slices(const fac_graph *g);
 
+/* What slices, concats, pads, reshapes and transposes do to rows one after the other becomes one
+ * gather, chains of reshapes and transposes one of each where that copies less, and ops that treat
+ * each row alone work in the order that is there. */
+fac_graph *fac_pass_row_order(const fac_graph *g);
+
 /* y = batch_norm(conv2d(x, w, b)) becomes a convolution with weights scaled by ordinary ops on
  * parameters, which the planner hoists into the prepare part.  Changes rounding. */
 fac_graph *fac_pass_batch_norm(const fac_graph *g);
 
 /* Views between a product and elementwise ops go after these. */
 fac_graph *fac_pass_sink_views(const fac_graph *g);
+
+/* The same for transposes. */
+fac_graph *fac_pass_sink_turns(const fac_graph *g);
 
 /* Bias, residual add, activation and cast after a convolution or matrix product become its bias
  * port and its body, where accept(self, node) says that a kernel takes it. */
@@ -99,6 +111,10 @@ fac_graph *fac_pass_low_bits(const fac_graph *g, fac_price *price, void *self);
  * result stays bits (conv2d_codes), where accept(self, node) says that a kernel takes it.  Changes
  * rounding. */
 fac_graph *fac_pass_bits_between(const fac_graph *g, fac_accept *accept, void *self);
+
+/* Convolutions of three dims become sums of such of two, where price(self, node) says that these
+ * take less time.  Changes rounding. */
+fac_graph *fac_pass_conv_depths(const fac_graph *g, fac_price *price, void *self);
 
 /* 1 x 1, depthwise and again 1 x 1 convolution after each other, with what is between them and a
  * residual add, become one `fused_conv` node, where price(self, node) is less than that of the

@@ -40,6 +40,22 @@ static bool pools_nothing(const fac_node *n) {
            fac_dims_equal(&n->in[forward ? 0 : 1]->type.dims, &n->out[0]->type.dims);
 }
 
+/* Of a where whose constant condition is the same at every place: what it chooses. */
+static fac_value *chosen(const fac_node *n, fac_value *const in[]) {
+    enum { MOST = 4096 };
+    bool flag[MOST];
+    const fac_value *c = in[0];
+    const int64_t count = fac_dims_count(&c->type.dims);
+    if (c->leaf != FAC_CONST || !c->tensor || c->type.dtype != FAC_BOOL) return NULL;
+    if (count < 1 || count > MOST) return NULL;
+    if (fac_tensor_read(c->tensor, flag, (size_t)count * sizeof *flag, NULL)) return NULL;
+    for (int64_t k = 1; k < count; k++)
+        if (flag[k] != flag[0]) return NULL;
+    fac_value *v = in[flag[0] ? 1 : 2];
+    const fac_type *y = &n->out[0]->type;
+    return v->type.dtype == y->dtype && fac_dims_equal(&v->type.dims, &y->dims) ? v : NULL;
+}
+
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
     (void)self;
@@ -48,7 +64,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (FAC_IS(n, identity) || FAC_IS(n, stop))
         v = in[0];
     else if (FAC_IS(n, cast))
-        v = fac_cast_once(n, in);
+        v = in[0]->type.dtype == n->out[0]->type.dtype ? in[0] : fac_cast_once(n, in);
     else if (FAC_IS(n, dropout) && !fac_attr_flag(n, "training") && !n->out[1]->uses &&
              !n->out[1]->roots) {
         out[0] = in[0]; /* inference; nobody asks for the mask */
@@ -57,6 +73,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         v = in[0];
     else if (pools_nothing(n))
         v = in[FAC_IS(n, avg_pool2d) ? 0 : 1];
+    else if (FAC_IS(n, where))
+        v = chosen(n, in);
     else if (FAC_IS(n, mul))
         v = silu(n, in), v = v ? v : other_than(n, in, 1, true);
     else if (FAC_IS(n, div))

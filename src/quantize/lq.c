@@ -242,6 +242,7 @@ static bool put_bytes(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac
     with[1] = fac_byte_weight(l->node, to, fac_weight_name(l), &l->is.weight_sqnr, &c->wrong);
     if (!with[1]) return false;
     l->is.bytes = l->is.bytes_before / (double)sizeof(float);
+    l->is.rest = true;
     fac_node_copy(to, l->node, with, out);
     return true;
 }

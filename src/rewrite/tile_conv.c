@@ -14,7 +14,9 @@ fac_value *fac_tile_padded(fac_value *x, int rank, const int64_t *before, const 
     fac_dims pads = { .n = 2 * rank }, axes = { .n = rank };
     bool any = false;
     for (int k = 0; k < rank; k++) {
-        pads.d[k] = before[k], pads.d[rank + k] = after[k], axes.d[k] = 2 + k;
+        pads.d[k] = before[k];
+        pads.d[rank + k] = after[k];
+        axes.d[k] = 2 + k;
         any |= before[k] || after[k];
     }
     if (!any) return x;
@@ -97,8 +99,10 @@ static view pick(const fac_tile_sweep *c, int64_t group, int64_t one) {
     }
     if (c->turned) {
         const int64_t rows = v.dims.d[1], stride = v.strides[1];
-        v.dims.d[1] = v.dims.d[0], v.strides[1] = v.strides[0];
-        v.dims.d[0] = rows, v.strides[0] = stride;
+        v.dims.d[1] = v.dims.d[0];
+        v.strides[1] = v.strides[0];
+        v.dims.d[0] = rows;
+        v.strides[0] = stride;
     }
     return v;
 }

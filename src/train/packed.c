@@ -8,6 +8,7 @@
 #include "facula/quantize.h"
 #include "graph/format.h"
 #include "graph/graph_internal.h"
+#include "op_list.h"
 #include "train/train_internal.h"
 
 enum { VERSION = 1, LOWEST_FIRST = 0, ZEROS = 0, FIELDS = 3 };
@@ -89,15 +90,35 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
                 : fac_graph_raise(to, FAC_E_NOMEM, "no memory for a name");
 }
 
-/* floats: of weights of 8 bits as many as they stand for. */
-static double bytes_of(const fac_graph *g, bool floats) {
+static double bytes_of(const fac_graph *g) {
     double bytes = 0;
-    for (size_t i = 0; i < g->nparams; i++) {
-        const fac_type *t = &g->params[i]->type;
-        const int times = floats && t->dtype == FAC_I8 ? (int)sizeof(float) : 1;
-        bytes += (double)fac_type_bytes(t) * times;
-    }
+    for (size_t i = 0; i < g->nparams; i++) bytes += (double)fac_type_bytes(&g->params[i]->type);
     return bytes;
+}
+
+/* What a parameter takes as floats: planes of bits and bytes as many as they stand for, their
+ * levels and scales nothing. */
+static double float_bytes(const fac_value *p) {
+    const fac_use *u = p->uses;
+    const bool levels = u && FAC_IS(u->node, unpack_basis);
+    if (levels || (u && FAC_IS(u->node, dequantize_linear))) {
+        const double all = (double)fac_dims_count(&u->node->out[0]->type.dims);
+        return u->input ? 0 : all * (double)sizeof(float);
+    }
+    return (double)fac_type_bytes(&p->type);
+}
+
+/* What the weights of layers are. */
+static void count_layers(const fac_graph *g, fac_packing *to) {
+    for (const fac_node *n = g->first; n; n = n->next) {
+        const fac_value *w = n->nin > 1 ? n->in[1] : NULL;
+        while (w && w->node && w->node->op->move) w = w->node->in[0]; /* transposed, or reshaped */
+        const bool product =
+            FAC_IS(n, conv2d) || FAC_IS(n, linear) || FAC_IS(n, gemm) || FAC_IS(n, matmul);
+        if (!product || !w || w->time == FAC_RUN) continue;
+        to->byte_layers += w->node && FAC_IS(w->node, dequantize_linear);
+        to->float_layers += w->tensor != NULL;
+    }
 }
 
 static fac_status save(const fac_graph *g, const char *path, fac_error *err) {
@@ -136,7 +157,11 @@ fac_status fac_packed_save(const fac_graph *model, const char *path, fac_packing
     FAC_TRY(fac_graph_usable(model, "fac_packed_save", err));
     FAC_TRY(form(model, &layers, &g, err));
     const fac_status status = save(g, path, err);
-    if (packing) *packing = (fac_packing){ layers, bytes_of(g, false), bytes_of(model, true) };
+    if (packing) {
+        *packing = (fac_packing){ .layers = layers, .bytes = bytes_of(g) };
+        for (size_t i = 0; i < g->nparams; i++) packing->bytes_before += float_bytes(g->params[i]);
+        count_layers(g, packing);
+    }
     fac_graph_free(g);
     return status;
 }

@@ -79,6 +79,13 @@ done
 for solver in conv2d/direct conv2d/gemm ref; do
     expect 0 'ok' "$facula" bench "$problem" --runs 2 --verify --solver $solver
 done
+for problem in 'matmul_nbits(f32[2,64], u8[5,2,16], f32[5,2], u8[5,1]) k=64 n=5 accuracy=4' \
+    'linear(f32[2,64], q4_0[5,64])' 'linear(f32[2,512], q3_k[5,512])'; do
+    expect 0 'ok' "$facula" bench "$problem" --runs 2 --verify
+    check grep -q 'reference [^ ]*[1-9]' out # weights are drawn, so that results are not 0
+    expect 0 'ok' "$facula" bench "$problem" --runs 2 --verify --precision highest
+done
+problem='conv2d(f32[2,16,9,7], f32[16,16,3,3], f32[16]) pad=1,1,1,1 {relu}'
 expect 1 'makes no offer' "$facula" bench "$problem" --solver conv2d/depthwise; one_line
 expect 1 'cpu has no solver "conv2d/nobody"' "$facula" bench "$problem" --solver conv2d/nobody; one_line
 expect 1 'conv2d' "$facula" bench 'conv2d(f32[2,3,4,4], f32[8,5,3,3])'; one_line

@@ -33,7 +33,7 @@ expect 0 'where' "$facula" show l.onnx
 expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos -o l.fac
 expect 0 'w1a2' "$facula" summary l.fac --columns bits
 expect 0 '"binary_macs"' "$facula" summary l.fac --json
-expect 0 '5 of 5 layers' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --rest int8 -o l8.fac
+expect 0 '3 of 5 layers, weights of 2 as bytes' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --rest int8 -o l8.fac
 check [ "$(wc -c <l8.fac)" -lt "$(wc -c <l.fac)" ]
 expect 0 '' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --rest int8 -o l8.onnx
 expect 0 'DequantizeLinear' "$facula" inspect l8.onnx --onnx

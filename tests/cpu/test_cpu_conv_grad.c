@@ -154,7 +154,9 @@ static void x_direct(fac_device *d, uint64_t seed) {
         assert_true(grad(d, "conv2d_grad_x/direct", &s, seed + k));
         s.groups = s.K = s.C;
         assert_true(grad(d, "conv2d_grad_x/depthwise", &s, seed + k));
-        deep.groups = 2, deep.C = 32, deep.K = 64;
+        deep.groups = 2;
+        deep.C = 32;
+        deep.K = 64;
         assert_true(grad(d, "conv2d_grad_x/direct", &deep, seed + k));
     }
     /* narrow images: rows two by two, and lists of pixels; many tiles, whose masks are brought in
@@ -180,8 +182,10 @@ static void x_direct(fac_device *d, uint64_t seed) {
 static void x_strided(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 10; k++) {
         shape s = random_shape(seed + k, check_pick(seed + k, 20, 2, 70), true);
-        for (uint64_t i = 0; i < 2; i++)
-            s.o.dilation[i] = 1, s.o.stride[i] = check_pick(seed + k, 30 + i, 1, 4);
+        for (uint64_t i = 0; i < 2; i++) {
+            s.o.dilation[i] = 1;
+            s.o.stride[i] = check_pick(seed + k, 30 + i, 1, 4);
+        }
         if (s.o.stride[0] == 1 && s.o.stride[1] == 1) s.o.stride[k % 2] = 2;
         s.H += 8, s.W += 8; /* windows may end before the image does */
         assert_true(grad(d, "conv2d_grad_x/strided", &s, seed + k));
@@ -205,7 +209,8 @@ static void winograd(fac_device *d, const char *const solvers[3], uint64_t seed)
         shape s = convolution_like(seed + k, check_pick(seed + k, 20, 1, 70));
         s.R = s.S = k % 3 == 2 ? 5 : 3;
         s.o = (fac_conv2d_opts){ .pad = { 1, (int64_t)(k % 3), 1, 2 } };
-        s.H += 5, s.W += 5;
+        s.H += 5;
+        s.W += 5;
         assert_true(grad(d, solvers[k % 3], &s, seed + k));
     }
     /* many tiles, so that they come in blocks; more channels than an item has */

@@ -89,6 +89,48 @@ static void movers(void **state) {
     }
 }
 
+/* Elements that are repeated around x, in lines that hold one element or several at a place. */
+static const struct {
+    int n;
+    int64_t x[4], pads[8];
+} around[] = { { 1, { 9 }, { 4, 3 } },
+               { 1, { 1 }, { 2, 5 } },
+               { 1, { 2 }, { 7, 9 } },
+               { 1, { 40 }, { -3, 100 } },
+               { 2, { 5, 700 }, { 0, 256, 0, 255 } },
+               { 2, { 7, 3 }, { 3, 0, 2, 0 } },
+               { 2, { 300, 40 }, { 0, -40, 0, 7 } },
+               { 3, { 2, 5, 3 }, { 1, -2, 0, 0, 4, 6 } },
+               { 4, { 3, 2, 19, 23 }, { 0, 0, 3, 2, 0, 0, 1, 4 } },
+               { 4, { 2, 30, 17, 8 }, { 0, 2, 5, 0, 0, 3, -1, 0 } },
+               { 2, { 0, 5 }, { 0, 2, 0, 2 } } };
+
+static void repeated(void **state) {
+    (void)state;
+    const fac_dtype types[] = { FAC_F32, FAC_F64, FAC_BF16, FAC_I8 };
+    for (size_t k = 0; k < sizeof around / sizeof *around; k++)
+        for (int mode = FAC_PAD_REFLECT; mode <= FAC_PAD_WRAP; mode++) {
+            fac_dims x = { .n = around[k].n }, y = x;
+            memcpy(x.d, around[k].x, (size_t)x.n * sizeof *x.d);
+            fac_graph *g = fac_graph_new();
+            fac_dims list = { .n = 2 * x.n };
+            memcpy(list.d, around[k].pads, (size_t)list.n * sizeof *list.d);
+            fac_value *pads = fac_ints(g, list);
+            for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+                fac_value *padded = fac_pad(in(g, fac_dtype_get(types[t])->name, types[t], x), pads,
+                                            NULL, NULL, mode);
+                y = padded->type.dims;
+                everywhere(fresh(10 * k + t, -7, 6, 0), "pad_repeat", padded, 4);
+            }
+            everywhere(fresh(10 * k, -1, 1, 1e-5), "pad_grad",
+                       fac_emit(&fac_op_pad_grad, &mode, 4,
+                                (fac_value *[]){ in(g, "like", FAC_F32, x), pads, NULL,
+                                                 in(g, "dy", FAC_F32, y) }),
+                       4);
+            fac_graph_free(g);
+        }
+}
+
 /* f16 and bf16 through solvers of f32. */
 static void halves(void **state) {
     (void)state;
@@ -153,6 +195,9 @@ static void solvers_refuse(void **state) {
     assert_false(check_node(
         &c, "pad", fac_pad(x, fac_ints(g, fac_shape(0, 1, 0, 1)), NULL, NULL, FAC_PAD_EDGE)->node));
     assert_false(check_node(&c, "reduce", fac_sum(i, (fac_dims){ 0 }, false)->node));
+    assert_false(check_node(
+        &c, "pad_repeat",
+        fac_pad(x, fac_ints(g, fac_shape(0, 1, 0, 1)), NULL, NULL, FAC_PAD_CONSTANT)->node));
     assert_false(
         check_node(&c, "softmax", fac_softmax(in(g, "d", FAC_F64, fac_shape(2, 3)), 1)->node));
     assert_false(check_node(&c, "move", fac_concat((fac_value *[]){ x, x }, 2, 0)->node));
@@ -163,7 +208,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reorders),       cmocka_unit_test(movers),
         cmocka_unit_test(halves),         cmocka_unit_test(half_conversions),
-        cmocka_unit_test(solvers_refuse),
+        cmocka_unit_test(solvers_refuse), cmocka_unit_test(repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,6 +170,45 @@ static void on(const char *isa) {
     fac_device_free(d);
 }
 
+/* Where x is rounded, weights of 0 add nothing, exactly, however large code and zero point are: all
+ * but every 16th code is its zero point, and what is left is within a rounding of its own sum. */
+static void cancels(const char *isa) {
+    enum { CODE = 14, FULL = CODE * 17, ONE_MORE = FULL + 1, EVERY = 8 };
+    fac_device *d;
+    const fac_device_opts o = { .threads = 2, .isa = isa };
+    if (fac_device_open("cpu", &o, &d, &err)) return;
+    for (int round = 0; round < 20; round++) {
+        problem p = drawn_problem(4, 1 + draw(9), PACKED, FAC_NBITS_INT8);
+        unsigned char *q = (unsigned char *)(uintptr_t)fac_tensor_data(p.q);
+        unsigned char *zero = (unsigned char *)(uintptr_t)fac_tensor_data(p.zero);
+        float *x = (float *)(uintptr_t)fac_tensor_data(p.x);
+        for (int64_t k = 0; k < p.o.n * p.blocks * p.o.block / 2; k++)
+            q[k] = k % EVERY ? FULL : ONE_MORE;
+        memset(zero, FULL, (size_t)(p.o.n * ((p.blocks + 1) / 2)));
+        for (int64_t k = 0; k < p.M * p.o.k; k++) x[k] = 1 - x[k] / 2;
+        fac_tensor *y = run(d, &p);
+        float *seen_x = malloc((size_t)(p.M * p.o.k) * sizeof *seen_x);
+        seen(&p, true, seen_x);
+        for (int64_t m = 0; m < p.M; m++)
+            for (int64_t n = 0; n < p.o.n; n++) {
+                const double b = p.bias ? (double)((const float *)fac_tensor_data(p.bias))[n] : 0;
+                double sum = 0;
+                for (int64_t k = 0; k < p.o.k; k++)
+                    sum += (double)seen_x[m * p.o.k + k] * weight(&p, n, k);
+                const double got = (double)((const float *)fac_tensor_data(y))[m * p.o.n + n];
+                if (!(fabs(sum + b - got) <= 5e-7 * (sum + fabs(b))))
+                    fail_msg("%s: %g, not %g", isa, got, sum + b);
+            }
+        free(seen_x);
+        fac_tensor_free(y);
+        release(&p);
+    }
+    fac_device_free(d);
+}
+
+static void avx2_cancels(void **state) { (void)state, cancels("avx2"); }
+static void avx512_cancels(void **state) { (void)state, cancels("avx512"); }
+
 static void portable(void **state) { (void)state, on("portable"); }
 static void neon(void **state) { (void)state, on("neon"); }
 static void avx2(void **state) { (void)state, on("avx2"); }
@@ -178,10 +217,9 @@ static void avx512(void **state) { (void)state, on("avx512"); }
 int main(void) {
     seed = fresh_seed();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(portable),
-        cmocka_unit_test(neon),
-        cmocka_unit_test(avx2),
-        cmocka_unit_test(avx512),
+        cmocka_unit_test(portable),     cmocka_unit_test(neon),
+        cmocka_unit_test(avx2),         cmocka_unit_test(avx512),
+        cmocka_unit_test(avx2_cancels), cmocka_unit_test(avx512_cancels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,9 @@ static const char *solver_of(const fac_node *n) {
             if (v)
                 o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
         }
-        if (fac_solver_offer(*s, device, &p, &offer)) return (*s)->name;
+        if (!fac_solver_offer(*s, device, &p, &offer)) continue;
+        fac_offer_drop(&offer);
+        return (*s)->name;
     }
     return NULL;
 }
@@ -98,15 +100,15 @@ static void nothing_falls_back(void **state) {
                                                    &fac_op_mel_weights,
                                                    NULL };
             /* not integers: fits and packing are made once, in f64 or for the cpu */
-            static const fac_op *const lacking[] = { &fac_op_tf_idf,
-                                                     &fac_op_pairwise_coupling,
-                                                     &fac_op_uniform_mt,
-                                                     &fac_op_fit_basis,
-                                                     &fac_op_pack_basis,
-                                                     &fac_op_unpack_basis,
-                                                     &fac_op_conv2d_basis /* f64 */,
-                                                     &fac_op_conv2d_codes /* f64 */,
-                                                     NULL };
+            static const fac_op *const lacking[] = {
+                &fac_op_tf_idf,            /* looks words up in a list, also words of text */
+                &fac_op_pairwise_coupling, /* iterates over a few numbers until they are still */
+                &fac_op_uniform_mt,        /* NumPy's generator is one sequence: each word follows
+                                              from those before */
+                &fac_op_conv2d_basis /* f64 */,
+                &fac_op_conv2d_codes /* f64 */,
+                NULL
+            };
             const bool listed = fac_op_is_one_of(*op, alone) || fac_op_is_one_of(*op, lacking);
             const bool sized = !listed && !is_of_host_types(g->last);
             const bool flows =

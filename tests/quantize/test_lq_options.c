@@ -20,6 +20,7 @@ static void ends_may_be_bytes(void **state) {
         for (int k = 0; k < 4; k++) {
             const fac_integer_layer *l = fac_calibrator_layer(c, k);
             assert_int_equal(l->kept, k == 3 && kept);
+            assert_int_equal(l->rest, k == 0 || (k == 3 && !kept));
             if (k && k < 3) continue;
             assert_true(l->bytes == l->bytes_before / (l->kept ? 1 : 4));
             assert_true(l->kept || (l->weight_sqnr > 35 && l->weight_sqnr < 60));

@@ -130,6 +130,20 @@ static const struct {
              { "bwn", 2, 1 },     { "dorefa:w2a2", 2, 2 }, { "dorefa:w1a32", 2, 1 },
              { "reactnet", 2, 1 } };
 
+/* Of a packed file again: what its weights would take as floats is what it was, but for levels of
+ * activations, which are constants of its graph. */
+static void saves_as_before(const fac_graph *g, const fac_packing *first) {
+    fac_error err = { 0 };
+    fac_packing p;
+    if (fac_packed_save(g, path, &p, &err)) fail_msg("%s", err.text);
+    assert_int_equal(p.layers, first->layers);
+    enum { LEVELS = 64 };
+    const double bytes = first->bytes - p.bytes, before = first->bytes_before - p.bytes_before;
+    if (bytes < 0 || bytes > LEVELS || before < 0 || before > LEVELS)
+        fail_msg("%g bytes of %g, before %g of %g", p.bytes, p.bytes_before, first->bytes,
+                 first->bytes_before);
+}
+
 static void what_is_read_is_what_was_written(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {
@@ -140,12 +154,15 @@ static void what_is_read_is_what_was_written(void **state) {
         quiet = fac_graph_inference(g);
         if (fac_packed_save(g, path, &p, &err)) fail_msg("%s: %s", nets[k].scheme, err.text);
         assert_int_equal(p.layers, nets[k].layers);
+        assert_int_equal(p.float_layers, 2);
+        assert_int_equal(p.byte_layers, 0);
         const double weights = 2 * 40 * 40 * 9 * 4, levels = 2 * 40 * 4 * nets[k].bits;
         const double least = p.bytes_before - weights * (1 - nets[k].bits / 32.0);
         if (p.bytes < least || p.bytes > least + levels + 200)
             fail_msg("%s: %g bytes of %g", nets[k].scheme, p.bytes, p.bytes_before);
         if (fac_packed_load(path, &back, &err)) fail_msg("%s: %s", nets[k].scheme, err.text);
         same_results(nets[k].scheme, quiet, back);
+        saves_as_before(back, &p);
         assert_string_equal(fac_graph_note(back, "facula.test"), "a note \"of two\nlines\"");
         fac_graph_free(back);
         fac_graph_free(quiet);
@@ -170,8 +187,11 @@ static void the_rest_may_be_bytes(void **state) {
         if (fac_packed_save(bytes, path, &p, &err)) fail_msg("%s", err.text);
         assert_int_equal(p.layers, 2);
         const double bits = (k < 4 ? 1 : 3) * 2 * 40 * 40 * 9, rest = 40 * 9 + 3 * 40 * 72;
-        if (k % 2 == 0)
-            assert_true(p.bytes_before > 4 * (2 * 40 * 40 * 9 + rest)); /* else constants */
+        assert_int_equal(p.byte_layers, 2);
+        assert_int_equal(p.float_layers, 0);
+        const double all = 4 * (2 * 40 * 40 * 9 + rest), norms = 4 * (3 * 4 * 40 + 3);
+        if (p.bytes_before < all || p.bytes_before > all + 2 * norms)
+            fail_msg("%g bytes before, not %g", p.bytes_before, all);
         assert_true(p.bytes > bits / 8 + rest && p.bytes < bits / 8 + rest + 4000);
         if (fac_packed_load(path, &back, &err)) fail_msg("%s", err.text);
         same_results(schemes[k / 2], bytes, back);
@@ -182,6 +202,42 @@ static void the_rest_may_be_bytes(void **state) {
         fac_graph_free(plain);
         fac_graph_free(g);
     }
+}
+
+/* A weight of two layers, which a gather reads, too: bytes for all three. */
+static void shared_weights_become_bytes(void **state) {
+    (void)state;
+    enum { WIDE = 12 };
+    fac_error err = { 0 };
+    fac_graph *g = fac_graph_new(), *bytes;
+    fac_tensor *t;
+    fac_nn_seed(g, 3);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 1, 9, 8));
+    float numbers[WIDE * WIDE];
+    for (int k = 0; k < WIDE * WIDE; k++) numbers[k] = sinf((float)(k * 5 % 61));
+    assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(WIDE, WIDE), &t, &err), FAC_OK);
+    assert_int_equal(fac_tensor_write(t, numbers, sizeof numbers, &err), FAC_OK);
+    fac_value *w = fac_param(g, "shared", t);
+    fac_tensor_free(t);
+    x = fac_nn_linear(fac_flatten(x, 1), "first", WIDE);
+    x = fac_linear(fac_relu(fac_linear(x, w, NULL)), w, NULL);
+    x = fac_add(x, fac_gather(w, fac_ints(g, fac_shape(3)), 0));
+    fac_output(g, "logits", fac_nn_linear(x, "last", 3));
+    int changed = 0;
+    if (fac_graph_byte_weights(g, &changed, &bytes, &err)) fail_msg("%s", err.text);
+    assert_int_equal(changed, 4);
+    bytes_are_near(g, bytes, "shared", WIDE, WIDE);
+    for (int k = 0; k < fac_graph_params(bytes); k++)
+        if (!strcmp(fac_value_name(fac_graph_param(bytes, k)), "shared"))
+            fail_msg("the floats are still there");
+    float a[6], b[6];
+    run(g, a);
+    run(bytes, b);
+    for (int i = 0; i < 6; i++)
+        if (fabsf(a[i] - b[i]) > 0.1f * (1 + fabsf(a[i])))
+            fail_msg("%g, of floats %g", (double)b[i], (double)a[i]);
+    fac_graph_free(bytes);
+    fac_graph_free(g);
 }
 
 static void weights_that_are_not_finite_are_refused(void **state) {
@@ -321,6 +377,7 @@ static void floats_have_nothing_to_pack(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_read_is_what_was_written),
                                         cmocka_unit_test(the_rest_may_be_bytes),
+                                        cmocka_unit_test(shared_weights_become_bytes),
                                         cmocka_unit_test(weights_that_are_not_finite_are_refused),
                                         cmocka_unit_test(
                                             networks_without_quantizers_are_recognized),

@@ -89,6 +89,7 @@ struct OpInfo {
   bool fresh = false, pointwise = false, dynamic = false, random = false, has_out = false;
   bool has_writes = false;
   bool lift = false;                    // its floating-point arguments are numbers, not structure
+  bool masks = false;                   // masks may be among its indices: see masks.cpp
   bool product = false;                 // torch's switch of precision speaks of it
   explicit OpInfo(const c10::OperatorHandle& o);
 };
@@ -135,6 +136,8 @@ Recorder& rec();
 void flush(const char* why);
 void record(const OpInfo&, Stack*);
 void check(const OpInfo&, const c10::IValue* arguments);
+bool takes_masks(const std::string& name);          // of an operator
+void plain_indices(const OpInfo&, c10::IValue* arguments);   // masks become places
 at::Tensor host_of(const Ref&);
 State* state_of(const at::Tensor&);
 at::Tensor make(c10::ScalarType, c10::IntArrayRef sizes, c10::IntArrayRef strides, int device);

@@ -66,7 +66,10 @@ static int64_t halo_of(const phase *p, int64_t phases, int64_t out) {
 /* The convolution that a phase is, as far as its packed weights go. */
 static fac_conv_geom part_of(const plan *p, const phase *down, const phase *across) {
     fac_conv_geom g = p->g;
-    g.C = p->depthwise ? p->g.groups : p->g.K, g.K = p->g.C, g.R = down->taps, g.S = across->taps;
+    g.C = p->depthwise ? p->g.groups : p->g.K;
+    g.K = p->g.C;
+    g.R = down->taps;
+    g.S = across->taps;
     return g;
 }
 
@@ -295,7 +298,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_x/strided: no memory for a plan");
     *q = *(const plan *)p->draft;
-    q->dy = p->in[0].layout, q->dx = p->out[0].layout;
+    q->dy = p->in[0].layout;
+    q->dx = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
     *out = q;
@@ -350,7 +354,8 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     const bool rows = !p->depthwise && p->g.R * p->g.S == 1;
     (void)d, (void)input, (void)err;
     for (int64_t k = 0; k < p->g.stride[1] * p->g.stride[2]; k++) {
-        a.down = &p->down[k / p->g.stride[2]], a.across = &p->across[k % p->g.stride[2]];
+        a.down = &p->down[k / p->g.stride[2]];
+        a.across = &p->across[k % p->g.stride[2]];
         const fac_conv_geom part = part_of(p, a.down, a.across);
         size_t floats = part_floats(p, a.down, a.across);
         if (floats && rows)

@@ -18,7 +18,8 @@ static bool number(const fac_value *v, float *to) {
 }
 
 bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi) {
-    *lo = -INFINITY, *hi = INFINITY;
+    *lo = -INFINITY;
+    *hi = INFINITY;
     if (FAC_IS(n, relu)) return *lo = 0, true;
     if (FAC_IS(n, max)) return n->nin == 2 && number(n->in[1], lo);
     if (FAC_IS(n, min)) return n->nin == 2 && number(n->in[1], hi);

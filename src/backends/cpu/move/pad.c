@@ -1,9 +1,10 @@
 /* Solver "pad": a constant around (or, where a padding is negative, less of) a tensor.  The output
  * is filled, then the part of x that is left is copied into it.  Exact, any element type of whole
- * bytes; the other modes are left to the reference. */
+ * bytes; the other modes are those of the solver pad_repeat. */
 #include "graph/attr.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
+#include "backends/problem.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -23,18 +24,15 @@ static bool known(const fac_problem *p, int i) {
 /* The part of x that is kept: dims, where it begins in x and in y. */
 static bool middle(const fac_problem *p, fac_dims *d, int64_t *from, int64_t *to) {
     const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
-    const fac_contents *pads = p->in[1].known, *axes = known(p, 3) ? p->in[3].known : NULL;
-    if (!pads || pads->symbolic || (known(p, 3) && (!axes || axes->symbolic))) return false;
+    int64_t before[FAC_DIMS];
+    if (!fac_known_pads(p, 1, 3, before)) return false;
     *d = *x;
-    for (int k = 0; k < x->n; k++) from[k] = to[k] = 0;
-    for (int k = 0; k < pads->n / 2; k++) {
-        int axis = axes ? fac_axis(axes->v[k], x->n) : k;
-        if (axis < 0 || axis >= x->n) return false;
-        from[axis] = pads->v[k] < 0 ? -pads->v[k] : 0;
-        to[axis] = pads->v[k] > 0 ? pads->v[k] : 0;
-        int64_t left = x->d[axis] - from[axis], room = y->d[axis] - to[axis];
-        d->d[axis] = left < room ? left : room;
-        if (d->d[axis] < 0) d->d[axis] = 0;
+    for (int k = 0; k < x->n; k++) {
+        from[k] = before[k] < 0 ? -before[k] : 0;
+        to[k] = before[k] > 0 ? before[k] : 0;
+        const int64_t left = x->d[k] - from[k], room = y->d[k] - to[k];
+        d->d[k] = left < room ? left : room;
+        if (d->d[k] < 0) d->d[k] = 0;
     }
     return true;
 }
@@ -58,7 +56,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
         if (!parts(p, &dims, &from, &to)) return false;
     }
-    o->seconds = 1e-6 + 3 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step +
+                 3 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
     return true;
 }
 

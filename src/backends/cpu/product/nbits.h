@@ -51,16 +51,10 @@ typedef struct fac_nbits_rounded {
     void (*run)(const fac_nbits_rows *t);
 } fac_nbits_rounded;
 
-/* Adds to y what zero points other than 8 add: sums has those of the blocks of x, rows x_row apart.
- */
-typedef void fac_nbits_shift(const fac_nbits_rows *t, const float *sums, int64_t x_row);
-
 extern const fac_nbits_kernels fac_nbits_base;
 extern const fac_nbits_rounded fac_nbits_rounded_base;
-extern fac_nbits_shift fac_nbits_shifts_base;
 #if defined(__x86_64__)
 extern const fac_nbits_kernels fac_nbits_avx2, fac_nbits_avx512;
 extern const fac_nbits_rounded fac_nbits_rounded_avx2, fac_nbits_rounded_avx512;
-extern fac_nbits_shift fac_nbits_shifts_avx2, fac_nbits_shifts_avx512;
 #endif
 #endif

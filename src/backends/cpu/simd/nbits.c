@@ -196,7 +196,9 @@ INLINE void rows(const int m, const fac_nbits_rows *t, const float *x, float *y)
     for (; i < t->rows; i++) tile(1, m, t, t->first + i, x, y + i);
 }
 
-void FAC_SIMD(fac_nbits_shifts)(const fac_nbits_rows *t, const float *sums, int64_t x_row) {
+/* Adds to y what zero points other than 8 add: sums has those of the blocks of x, rows x_row apart.
+ */
+static void add_shifts(const fac_nbits_rows *t, const float *sums, int64_t x_row) {
     for (int64_t i = 0; i < t->rows; i++)
         for (int64_t j = 0; j < t->m; j++)
             t->y[j * t->y_row + i] += shift(t->w, t->first + i, sums + j * x_row);
@@ -217,7 +219,7 @@ static void run(const fac_nbits_rows *t) {
         else
             rows(1, t, x, y);
     }
-    if (t->w->zero || t->w->zero_number) FAC_SIMD(fac_nbits_shifts)(t, t->x + padded(t->w), x_row);
+    if (t->w->zero || t->w->zero_number) add_shifts(t, t->x + padded(t->w), x_row);
 }
 
 /* ---- as f32 ---- */

@@ -1,14 +1,16 @@
 /* Products of rows of x, rounded to 8 bits, with weights of 4 bits in blocks: see product/nbits.h.
  *
  * x is rounded in blocks as long as those of w: x = dx q.  With u the codes, a block adds
- *     scale dx sum (u - 8) q   and, for a zero point other than 8,   (8 - zero) scale (dx sum q)
+ *     scale dx sum (u - zero) q
  * A lane of 32 bits has eight codes.  Those at even places meet a first vector of q, the others a
- * second one; -8 sum q is where the lane's sum begins. */
+ * second one.  -8 sum q is where the lane's sum begins, or is what zero / 8 multiplies: both are
+ * whole numbers below 2^24, so that nothing is lost where the two nearly cancel. */
 #include <math.h>
 #include "backends/cpu/simd/vector.h"
 #include "backends/cpu/product/nbits.h"
 
 #if defined(__AVX2__)
+typedef uint32_t uvec __attribute__((vector_size(VL * 4)));
 enum { TOGETHER = 4, MANY = VL == 16 ? 8 : 4, AHEAD = 1024 };
 enum { CHUNK = 8 * VL, EACH = CHUNK / 4 + 2 * VL }; /* codes of a vector; floats of x for them */
 
@@ -16,14 +18,11 @@ static int64_t chunks(const fac_nbits_weights *w) {
     return (w->blocks * w->block + CHUNK - 1) / CHUNK;
 }
 
-static int64_t rounded(const fac_nbits_weights *w) {
-    return chunks(w) * EACH + (w->blocks + VL - 1) / VL * VL;
-}
+static int64_t rounded(const fac_nbits_weights *w) { return chunks(w) * EACH; }
 
 /* One block, from number `first` of the row on.  What is not finite makes the block NaN. */
-static void round_block(const float *x, int64_t first, int64_t n, float *row, float *block_sum) {
+static void round_block(const float *x, int64_t first, int64_t n, float *row) {
     float most = 0, odd = 0;
-    int sum = 0;
     for (int64_t k = 0; k < n; k++) {
         most = fabsf(x[k]) > most ? fabsf(x[k]) : most;
         odd += x[k] * 0;
@@ -38,17 +37,14 @@ static void round_block(const float *x, int64_t first, int64_t n, float *row, fl
         ((int8_t *)chunk)[place % 2 * (CHUNK / 2) + 4 * lane + place / 2] = (int8_t)q;
         begin[lane] -= 8 * q;
         chunk[CHUNK / 4 + VL + lane] = d;
-        sum += q;
     }
-    *block_sum = d * (float)sum;
 }
 
 static void round_row(const fac_nbits_weights *w, const float *x, float *to) {
-    float *sums = to + chunks(w) * EACH;
     memset(to, 0, (size_t)rounded(w) * sizeof *to);
     for (int64_t b = 0; b < w->blocks; b++) {
         const int64_t from = b * w->block, left = w->K - from;
-        round_block(x + from, from, left < w->block ? left : w->block, to, sums + b);
+        round_block(x + from, from, left < w->block ? left : w->block, to);
     }
 }
 
@@ -109,9 +105,25 @@ INLINE vec scales_of(const fac_nbits_weights *w, const float *scale, int64_t b, 
     return to_lanes(load_some(scale + b, (int)(left < n ? left : n)), lanes);
 }
 
+/* Eighths of the zero points of the lanes of a chunk, which begins with block b of a row of w; at
+ * most eight of them are different. */
+INLINE vec zeros_of(const fac_nbits_weights *w, int64_t row, int64_t b, int64_t n, ivec lanes) {
+    const vec eighth = all(0.125f);
+    if (w->zero_number) return scales_of(w, w->zero_number + row * w->blocks, b, n, lanes) * eighth;
+    const int64_t bytes = fac_nbits_zero_bytes(w), left = bytes - b / 2;
+    const uint8_t *p = w->zero + row * bytes + b / 2;
+    uint32_t word = 0;
+    if (left >= (int64_t)sizeof word)
+        memcpy(&word, p, sizeof word);
+    else
+        for (int64_t k = 0; k < left; k++) word |= (uint32_t)p[k] << 8 * k;
+    const ivec codes = (ivec)((word - (uvec){ 0 }) >> (uvec)(4 * (lanes + (int)(b % 2)))) & 15;
+    return __builtin_convertvector(codes, vec) * eighth;
+}
+
 /* R rows of w with m rows of x, one of which is 1. */
-INLINE void tile(const bool vnni, const int R, const int m, const fac_nbits_rows *t, int64_t n,
-                 const float *x, float *y) {
+INLINE void tile(const bool vnni, const bool zeros, const int R, const int m,
+                 const fac_nbits_rows *t, int64_t n, const float *x, float *y) {
     const fac_nbits_weights *w = t->w;
     const int64_t row = fac_nbits_row_bytes(w), x_row = rounded(w), all_words = row / 4;
     const uint8_t *codes = w->codes + n * row;
@@ -129,15 +141,18 @@ INLINE void tile(const bool vnni, const int R, const int m, const fac_nbits_rows
         const uint8_t *p = codes + r * row + at * 4;
         const ivec u = codes_at(p, all_words - at), even = u & low, odd = u >> 4 & low;
         const vec s = scales_of(w, scale + r * w->blocks, at * 8 >> shift, different, lanes);
+        const vec z = zeros ? zeros_of(w, n + r, at * 8 >> shift, different, lanes) : all(1);
         __builtin_prefetch(p + AHEAD);
         UNROLL
         for (int j = 0; j < m; j++) {
             const float *of_x = x + j * x_row;
-            ivec part = ints_at(of_x + CHUNK / 4);
+            const ivec begin = ints_at(of_x + CHUNK / 4);
+            ivec part = zeros ? (ivec){ 0 } : begin;
             part = dots(vnni, part, even, ints_at(of_x));
             part = dots(vnni, part, odd, ints_at(of_x + CHUNK / 8));
-            sum[r * m + j] +=
-                __builtin_convertvector(part, vec) * (s * load(of_x + CHUNK / 4 + VL));
+            vec exact = __builtin_convertvector(part, vec);
+            if (zeros) exact = add_product(exact, z, __builtin_convertvector(begin, vec));
+            sum[r * m + j] += exact * (s * load(of_x + CHUNK / 4 + VL));
         }
     }
     UNROLL
@@ -148,15 +163,16 @@ INLINE void tile(const bool vnni, const int R, const int m, const fac_nbits_rows
 }
 
 /* m rows of x with all rows of w. */
-INLINE void rows(const bool vnni, const int m, const fac_nbits_rows *t, const float *x, float *y) {
+INLINE void rows(const bool vnni, const bool zeros, const int m, const fac_nbits_rows *t,
+                 const float *x, float *y) {
     int64_t i = 0;
     if (m == 1)
         for (; i + TOGETHER <= t->rows; i += TOGETHER)
-            tile(vnni, TOGETHER, 1, t, t->first + i, x, y + i);
-    for (; i < t->rows; i++) tile(vnni, 1, m, t, t->first + i, x, y + i);
+            tile(vnni, zeros, TOGETHER, 1, t, t->first + i, x, y + i);
+    for (; i < t->rows; i++) tile(vnni, zeros, 1, m, t, t->first + i, x, y + i);
 }
 
-INLINE void all_rows(const bool vnni, const fac_nbits_rows *t) {
+INLINE void all_rows(const bool vnni, const bool zeros, const fac_nbits_rows *t) {
     const int64_t x_row = rounded(t->w);
     for (int64_t j = 0; j < t->m;) {
         const int64_t left = t->m - j;
@@ -164,24 +180,30 @@ INLINE void all_rows(const bool vnni, const fac_nbits_rows *t) {
         float *y = t->y + j * t->y_row;
         int m = left < 4 ? (int)left : 4;
         if (left >= MANY) m = MANY;
-        if (m == MANY) rows(vnni, MANY, t, x, y);
-        if (m == 4 && MANY != 4) rows(vnni, 4, t, x, y);
-        if (m == 3) rows(vnni, 3, t, x, y);
-        if (m == 2) rows(vnni, 2, t, x, y);
-        if (m == 1) rows(vnni, 1, t, x, y);
+        if (m == MANY) rows(vnni, zeros, MANY, t, x, y);
+        if (m == 4 && MANY != 4) rows(vnni, zeros, 4, t, x, y);
+        if (m == 3) rows(vnni, zeros, 3, t, x, y);
+        if (m == 2) rows(vnni, zeros, 2, t, x, y);
+        if (m == 1) rows(vnni, zeros, 1, t, x, y);
         j += m;
     }
 }
 
 static void run(const fac_nbits_rows *t) {
+    const bool zeros = t->w->zero || t->w->zero_number;
 #if VL == 16
-    if (__builtin_cpu_supports("avx512vnni"))
-        all_rows(true, t);
-    else
+    if (__builtin_cpu_supports("avx512vnni")) {
+        if (zeros)
+            all_rows(true, true, t);
+        else
+            all_rows(true, false, t);
+        return;
+    }
 #endif
-        all_rows(false, t);
-    if (t->w->zero || t->w->zero_number)
-        FAC_SIMD(fac_nbits_shifts)(t, t->x + chunks(t->w) * EACH, rounded(t->w));
+    if (zeros)
+        all_rows(false, true, t);
+    else
+        all_rows(false, false, t);
 }
 
 const fac_nbits_rounded FAC_SIMD(fac_nbits_rounded) = { rounded, round_row, run };

@@ -153,7 +153,9 @@ INLINE void shift(places *x, int64_t floats) { x->p0 += floats, x->p1 += floats;
 INLINE void copy_some(fac_tile_fill *c) {
     for (int64_t i = 0; i < c->rows; i++)
         store(c->to + i * c->to_row, load(c->from + i * c->from_row));
-    c->from += c->from_next, c->to += c->to_next, c->times--;
+    c->from += c->from_next;
+    c->to += c->to_next;
+    c->times--;
 }
 
 /* One block of channels: all taps of the kernel. */
@@ -219,8 +221,10 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
                 next.x = b + 2 < blocks ? 2 * t->x_block : wrapped;
                 if (spread) next.y = b < y_blocks ? b * t->y_vector : -1;
                 if (spread) next.r = b >= y_blocks && b < more ? (b - y_blocks) * t->r_vector : -1;
-                if (spread && b >= more && b < more + mask_blocks)
-                    next.r_at = mask, next.r = (b - more) * t->mask_vector;
+                if (spread && b >= more && b < more + mask_blocks) {
+                    next.r_at = mask;
+                    next.r = (b - more) * t->mask_vector;
+                }
                 w = steps(m, n, VL, VL, row, next, w, &ahead, hint, acc);
                 if (copies && copy.times > 0) copy_some(&copy);
             }

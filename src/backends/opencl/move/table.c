@@ -8,6 +8,7 @@
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/move/copy.h"
+#include "backends/problem.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
@@ -43,10 +44,11 @@ static int listed(const fac_problem *p, int axes, int count, int a, int rank) {
 
 static int mode_of(const fac_problem *p) { return *(const int *)p->node->attrs; }
 
-/* Pads of input `pads` in front of axis a. */
-static int64_t pad_before(const fac_problem *p, int pads, int axes, int a, int rank) {
-    const int count = p->in[pads].known->n / 2, k = listed(p, axes, count, a, rank);
-    return k < 0 ? 0 : p->in[pads].known->v[k];
+/* Elements in front of axis a. */
+static int64_t pad_before(const fac_problem *p, int pads, int axes, int a) {
+    int64_t before[FAC_DIMS] = { 0 };
+    fac_known_pads(p, pads, axes, before); /* what steers shapes is known when a plan is made */
+    return before[a];
 }
 
 /* Coordinate i of axis a in the moved input along the same axis; NOWHERE. */
@@ -54,7 +56,7 @@ static int64_t source(const fac_problem *p, int a, int64_t i) {
     const int rank = p->out[0].type.dims.n;
     if (FAC_IS(p->node, tile)) return i % p->in[0].type.dims.d[a];
     if (FAC_IS(p->node, pad)) {
-        const int64_t size = p->in[0].type.dims.d[a], at = i - pad_before(p, 1, 3, a, rank);
+        const int64_t size = p->in[0].type.dims.d[a], at = i - pad_before(p, 1, 3, a);
         if (at >= 0 && at < size) return at;
         return mode_of(p) == FAC_PAD_CONSTANT ? NOWHERE : fac_pad_from(mode_of(p), at, size);
     }
@@ -210,17 +212,13 @@ static bool offer_grad(fac_device *d, fac_problem *p, fac_offer *o) {
 /* For each coordinate of dx along axis a, which coordinates of dy were read from there.  starts: d
  * + 1 numbers; list: one a coordinate of dy, times its stride. */
 static void lists(const fac_problem *p, int a, int64_t *starts, int64_t *list) {
-    const int rank = p->out[0].type.dims.n;
     const int64_t size = size_at(p, a), all = p->in[3].type.dims.d[a],
-                  before = pad_before(p, 1, 2, a, rank);
-    int64_t n = 0;
-    for (int64_t i = 0; i < size; i++) {
-        starts[i] = n;
-        for (int64_t k = 0; k < all; k++)
-            if (fac_pad_from(mode_of(p), k - before, size) == i)
-                list[n++] = k * p->in[3].layout.stride[a];
-    }
-    starts[size] = n;
+                  before = pad_before(p, 1, 2, a);
+    for (int64_t i = 0; i <= size; i++) starts[i] = 0;
+    for (int64_t k = 0; k < all; k++) starts[fac_pad_from(mode_of(p), k - before, size)]++;
+    for (int64_t i = 0, n = 0; i <= size; i++) n += starts[i], starts[i] = n; /* their ends */
+    for (int64_t k = all - 1; k >= 0; k--)
+        list[--starts[fac_pad_from(mode_of(p), k - before, size)]] = k * p->in[3].layout.stride[a];
 }
 
 static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
@@ -231,8 +229,10 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     const int64_t count = fac_dims_count(&p->out[0].type.dims);
     if (!count) return FAC_OK;
     for (int k = 0; k < rank; k++) {
-        starts[k] = all, all += size_at(p, k) + 1;
-        at[k] = all, all += p->in[3].type.dims.d[k];
+        starts[k] = all;
+        all += size_at(p, k) + 1;
+        at[k] = all;
+        all += p->in[3].type.dims.d[k];
     }
     int64_t *table = fac_alloc((size_t)all + 1, sizeof *table);
     if (!table)

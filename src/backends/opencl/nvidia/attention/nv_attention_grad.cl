@@ -15,7 +15,7 @@ typedef struct args {
 #endif
     long H, ratio, queries, keys, q_tiles, k_tiles, before, d, e, y0_batch, y0_head, y0_row, y1_batch, y1_head, y1_row;
     long q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, dy_batch, dy_head, dy_row;
-    long m_batch, m_head, m_row, m_key, scale, all;         /* all: tiles of all heads */
+    long m_each, m_group, m_batch, m_head, m_row, m_key, scale, all; /* all: tiles of all heads */
 } args;
 
 #define ROWS_BYTES(n, size) (PANELS(size) * (n) * 128)      /* of n rows along the sum */

@@ -232,7 +232,7 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *
             bool held = false;
             int at = w.begin * BLOCK;
 #ifdef MASKED
-            global const MEMORY(M) *m_at = mask + a.mask + w.b * a.m_batch + (w.head * a.ratio + h) * a.m_head;
+            global const MEMORY(M) *m_at = mask + MASK_OF(a, w.b, w.head * a.ratio + h);
 #endif
 #ifdef CAUSAL
             /* Queries before these keys, and those among them: without a branch around the products, which ptxas would let run

@@ -183,7 +183,7 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const STREA
         global const float2 *n_at = stats + a.stats + ((long)w.b * a.H + w.h) * a.q_tiles * TILE + row0;
         w4.n0 = n_at[0], w4.n1 = n_at[8];
 #ifdef MASKED
-        global const MEMORY(M) *m_at = mask + a.mask + w.b * a.m_batch + w.h * a.m_head;
+        global const MEMORY(M) *m_at = mask + MASK_OF(a, w.b, w.h);
 #endif
         nv_barrier_wait(a_full + turns % A_TILES * 8, turns / A_TILES & 1);
         bool held = false;

@@ -216,6 +216,12 @@ INLINE float mask_at(global const MEMORY(M) *p) {
     return FROM(M, *p) * LOG2E;
 #endif
 }
+
+/* Where the mask of head h of sequence b begins: sequences come in groups of m_each. */
+#define IN_GROUP(a, b) ((b) % (int)(a).m_each)
+#define GROUP_OF(a, b) ((b) / (int)(a).m_each)
+#define MASK_OF(a, b, h)                                                                           \
+    ((a).mask + GROUP_OF(a, b) * (a).m_group + IN_GROUP(a, b) * (a).m_batch + (h) * (a).m_head)
 #endif
 
 /* Which tiles of all heads a group of items takes, one after the other.  CAUSAL, where there are more of them than groups: a long

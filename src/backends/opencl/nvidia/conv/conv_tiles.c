@@ -180,7 +180,8 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut
             const fac_nv_phase f = fac_nv_phase_of(c, i);
             if (f.pixels) seconds += estimate(o, c, &f, splits, &t);
         }
-        t.seconds = seconds, t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
+        t.seconds = seconds;
+        t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
         t.splits = k_tiles ? (int)fac_nv_parts(k_tiles, t.each_k) : 1;
         if (c->mode == FAC_NV_3XTF32)
             t.k.run = t.promote ? FAC_NV_PROMOTE_TERMS : t.each_k * t.k.terms;

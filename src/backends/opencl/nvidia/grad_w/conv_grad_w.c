@@ -82,7 +82,8 @@ bool fac_nv_grad_w_read(fac_problem *p, int rank, int maps, fac_nv_grad_w *q) {
         return false;
     const fac_conv_geom *g = &q->g;
     q->dtype = p->in[0].type.dtype;
-    q->C = g->C / g->groups, q->K = g->K / g->groups;
+    q->C = g->C / g->groups;
+    q->K = g->K / g->groups;
     const int64_t vector = q->dtype == FAC_F32 ? 4 : 8;
     if (p->in[1].type.dtype != q->dtype || p->out[0].type.dtype != q->dtype) return false;
     if (!g->N || !g->O || !g->P || !g->Q || !q->C || q->K < 16 || q->K % vector) return false;

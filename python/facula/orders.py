@@ -1,0 +1,248 @@
+"""Statistics and order: medians, quantiles, counts, sums without NaN."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import _facula
+from ._facula import Tensor, apply
+from .create import Dims, _Pair, as_tensor, axis_of, floats, full_like, zeros_like
+from .dtypes import bool_, int64
+from .elementwise import isnan, log, sqrt, where
+from .places import nonzero, sort, take_along_dim
+from .products import mm
+from .promote import cast, reshape as _reshape
+from .reduce import amax, amin, mean, norm, sum, var
+from .shapes import squeeze, unsqueeze
+
+
+def _lines(x: Tensor, dim: int | None) -> tuple[Tensor, int]:
+    return (_reshape(x, [x._count]), 0) if dim is None else (x, axis_of(dim, x.ndim)) if x.ndim else (_reshape(x, [1]), 0)
+
+
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th smallest along a dim (from 1), and where it stands."""
+    t, a = _lines(x, dim)
+    if not 1 <= k <= t.shape[a]:
+        raise IndexError(f"kthvalue: k is {k}, the dim has {t.shape[a]} elements")
+    values, at = sort(t, a)
+    key = (slice(None),) * a + (slice(k - 1, k),)
+    pair = values[key], at[key]
+    return _Pair(pair if keepdim else tuple(squeeze(p, a) for p in pair))
+
+
+def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The element in the middle, the lower one of two; with a dim, also where it stands.  NaN if there is one."""
+    t, a = _lines(x, dim)
+    if not t._count:
+        raise _facula.ShapeError(f"median: over no elements (shape {x.shape})")
+    pair = kthvalue(t, (t.shape[a] + 1) // 2, a, True)
+    if t.dtype.is_floating_point:
+        lost = amax(cast(isnan(t), int64), a, True)
+        first = apply("arg_max", f"axis={a} keep=1", 0, cast(isnan(t), int64))
+        pair = [where(lost > 0, take_along_dim(t, first, a), pair[0]), where(lost > 0, first, pair[1])]
+    if dim is None:
+        return _reshape(pair[0], [])
+    return _Pair((pair[0], pair[1]) if keepdim else (squeeze(pair[0], a), squeeze(pair[1], a)))
+
+
+def msort(x: Tensor) -> Tensor:
+    """Sorted along the first dim."""
+    y: Tensor = sort(x, 0)[0]
+    return y
+
+
+# how much of the element above, for a place between low and low + 1
+_BETWEEN: dict[str, Any] = {
+    "linear": lambda place, low: place - low, "lower": lambda place, low: 0.0, "higher": lambda place, low: 1.0,
+    "midpoint": lambda place, low: 0.5, "nearest": lambda place, low: float(round(place) - low)}
+
+
+def quantile(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """What a share q of the elements is below: one number, or several, which become the first dim."""
+    if interpolation not in _BETWEEN:
+        raise ValueError(f"quantile: interpolation is one of {', '.join(_BETWEEN)}, not {interpolation!r}")
+    shares = np.asarray(as_tensor(q).detach(), "f8")
+    if ((shares < 0) | (shares > 1)).any():
+        raise ValueError(f"quantile: q is from 0 to 1, not {shares.tolist()}")
+    t, a = _lines(floats(x), dim)
+    if not t._count:
+        raise _facula.ShapeError(f"quantile: over no elements (shape {x.shape})")
+    lost = amax(cast(isnan(t), int64), a, True) > 0
+    values = sort(t, a)[0]
+    results = []
+    for share in shares.reshape(-1):
+        place = float(share) * (t.shape[a] - 1)
+        low = int(math.floor(place))
+        key = (slice(None),) * a
+        below, above = values[(*key, slice(low, low + 1))], values[(*key, slice(math.ceil(place), math.ceil(place) + 1))]
+        share_above = _BETWEEN[interpolation](place, low)
+        y = below + (above - below) * share_above if share_above else below
+        y = where(lost, full_like(y, math.nan), y)
+        y = y if keepdim and dim is not None else squeeze(y, a)
+        results.append(_reshape(y, [1] * x.ndim) if keepdim and dim is None else y)
+    from .shapes import stack
+    return stack(results, 0) if shares.ndim else results[0]
+
+
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """What comes most often along a dim, the smallest of those, and where it stands last."""
+    t, a = _lines(x, dim)
+    lines = np.moveaxis(np.asarray(t.detach()), a, -1)
+    flat, places = lines.reshape(-1, lines.shape[-1]), []
+    for line in flat:
+        found, counts = np.unique(line, return_counts=True)
+        places.append(np.flatnonzero(line == found[counts.argmax()])[-1])
+    at = Tensor(np.expand_dims(np.asarray(places, "i8").reshape(lines.shape[:-1]), a))
+    pair = take_along_dim(t, at, a), at
+    return _Pair(pair if keepdim else tuple(squeeze(p, a) for p in pair))
+
+
+def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest."""
+    return amin(x, dim, keepdim), amax(x, dim, keepdim)
+
+
+def std_mean(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean."""
+    v, m = var_mean(x, dim, keepdim, correction=correction)
+    return sqrt(v), m
+
+
+def var_mean(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1) -> tuple[Tensor, Tensor]:
+    """The variance and the mean."""
+    return var(x, dim, keepdim, correction=correction), mean(floats(as_tensor(x)), dim, keepdim)
+
+
+def nansum(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The sum of what is no NaN."""
+    t = as_tensor(x)
+    return sum(where(isnan(t), zeros_like(t), t), dim, keepdim)
+
+
+def nanmean(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The mean of what is no NaN."""
+    t = as_tensor(x)
+    return nansum(t, dim, keepdim) / sum(cast(~isnan(t), t.dtype), dim, keepdim)
+
+
+def count_nonzero(x: Any, dim: Dims = None) -> Tensor:
+    """How many are not 0."""
+    return sum(cast(cast(as_tensor(x), bool_), int64), dim)
+
+
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often 0, 1, 2... come, or the sum of their weights."""
+    if x.ndim != 1 or x.dtype.is_floating_point:
+        raise _facula.ShapeError(f"bincount of {x.dtype} of shape {x.shape}: a vector of integers was expected")
+    given = None if weights is None else np.asarray(weights.detach())
+    counts = np.bincount(np.asarray(x), given, minlength)
+    kind = "int64" if weights is None else "float32" if weights.dtype.name == "float32" else "float64"
+    return Tensor(counts, dtype=kind)
+
+
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements are in each of so many parts of min..max; both 0: of all there are."""
+    array = np.asarray(x.detach())
+    low, high = (float(array.min()), float(array.max())) if min == max == 0 and array.size else (min, max)
+    low, high = (low - 1, high + 1) if low == high else (low, high)
+    return Tensor(np.histogram(array, bins, (low, high))[0], dtype=x.dtype)
+
+
+def diff(x: Tensor, n: int = 1, dim: int = -1) -> Tensor:
+    """Differences of neighbours along a dim, n times."""
+    a = axis_of(dim, x.ndim)
+    key = (slice(None),) * a
+    for _ in range(n):
+        after, before = x[(*key, slice(1, None))], x[(*key, slice(None, -1))]
+        x = after ^ before if x.dtype is bool_ else after - before
+    return x
+
+
+def argwhere(x: Any) -> Tensor:
+    """Indices of what is not zero, a row for each."""
+    at: Tensor = nonzero(x)
+    return at
+
+
+def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
+    """Is it one of these?"""
+    a, b = as_tensor(elements), as_tensor(test_elements)
+    return Tensor(np.isin(np.asarray(a.detach()), np.asarray(b.detach()), invert=invert))
+
+
+def bucketize(x: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
+    """Between which of the sorted boundaries each element lies."""
+    from .places import searchsorted
+    return searchsorted(boundaries, as_tensor(x), right=right)
+
+
+def _running(x: Tensor, dim: int, largest: bool) -> Any:
+    t, a = _lines(x, dim)
+    array = np.asarray(t.detach())
+    best = (np.maximum if largest else np.minimum).accumulate(array, axis=a)
+    places = np.broadcast_to(np.arange(array.shape[a]).reshape([-1 if k == a else 1 for k in range(array.ndim)]), array.shape)
+    here = (array == best) | np.isnan(array) if array.dtype.kind == "f" else array == best
+    at = _reshape(Tensor(np.maximum.accumulate(np.where(here, places, 0), axis=a)), x.shape)
+    return _Pair((take_along_dim(x, at, dim) if x.ndim else x, at))
+
+
+def cummax(x: Tensor, dim: int) -> Any:
+    """The largest so far along a dim, and where it stands: the last of equal ones."""
+    return _running(x, dim, True)
+
+
+def cummin(x: Tensor, dim: int) -> Any:
+    """The smallest so far along a dim, and where it stands: the last of equal ones."""
+    return _running(x, dim, False)
+
+
+def logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    """ln of the sums of e^x so far."""
+    from .reduce import cumsum
+    from .elementwise import exp
+    top = amax(x, dim, True).detach()
+    return log(cumsum(exp(x - top), dim)) + top
+
+
+def cov(x: Tensor, *, correction: int = 1) -> Tensor:
+    """Covariances of the rows of a matrix."""
+    t = floats(x if x.ndim == 2 else unsqueeze(x, 0))
+    d = t - mean(t, 1, True)
+    y = mm(d, d.mT) / (t.shape[1] - correction)
+    return y if x.ndim == 2 else _reshape(y, [])
+
+
+def corrcoef(x: Tensor) -> Tensor:
+    """Correlations of the rows of a matrix, from -1 to 1."""
+    c = cov(x)
+    if not c.ndim:
+        return c / c
+    from .arrange import diagonal
+    s = sqrt(diagonal(c))
+    y: Tensor = c / unsqueeze(s, 1) / unsqueeze(s, 0)
+    return y
+
+
+def dist(x: Tensor, y: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of x - y."""
+    return norm(x - y, p)
+
+
+def cdist(x: Tensor, y: Tensor, p: float = 2.0) -> Tensor:
+    """The distance of every row of x from every row of y."""
+    return norm(unsqueeze(x, -2) - unsqueeze(y, -3), p, -1)
+
+
+def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """Without the repetitions that follow each other."""
+    array = np.asarray(x.detach()).reshape(-1)
+    new = np.ones(array.size, bool)
+    new[1:] = array[1:] != array[:-1]
+    at = np.flatnonzero(new)
+    more = [Tensor((np.cumsum(new) - 1).reshape(x.shape))] if return_inverse else []
+    more += [Tensor(np.diff(np.append(at, array.size)))] if return_counts else []
+    values = Tensor(array[new])
+    return (values, *more) if more else values
