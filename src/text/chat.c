@@ -62,7 +62,10 @@ static void put_template(writing *w, const char *s) {
     while (s && *s) {
         size_t length = 0;
         int32_t id = named_at(w, s, &length);
-        if (id < 0 && (id = control_at(w->t, s)) >= 0) length = w->t->tokens[id].spelled;
+        if (id < 0) {
+            id = control_at(w->t, s);
+            length = id < 0 ? 0 : w->t->tokens[id].spelled;
+        }
         if (id < 0) {
             fac_text_add_bytes(&w->plain, s++, 1);
             continue;
@@ -182,10 +185,10 @@ static void put_user(writing *w, const fac_chat_turns *f, const char *system, co
 }
 
 static void put_answer(writing *w, const fac_chat_turns *f, const char *text, bool earlier) {
-    const bool spaced =
-        !*f->assistant.before && w->chat && strstr(w->chat, "' ' + message['content']");
-    put_turn(w, spaced ? " " : f->assistant.before, earlier ? after_thinking(w, text) : text,
-             f->assistant.after, f->trims);
+    const char *before = f->assistant.before;
+    if (!*before && w->chat && strstr(w->chat, "' ' + message['content']")) before = " ";
+    if (earlier) text = after_thinking(w, text);
+    put_turn(w, before, text, f->assistant.after, f->trims);
 }
 
 /* The first turn of the system, where there is one without a message for it. */
