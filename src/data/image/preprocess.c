@@ -28,10 +28,13 @@ static fac_status geometry(const fac_image *image, const fac_preprocess *how, fa
                          "preprocess: %d x %d is too long for a shorter side of %d", width, height,
                          how->resize);
     fac_image resized = { 0 };
-    if (width < height)
-        width = how->resize, height = (int)scaled;
-    else
-        height = how->resize, width = (int)scaled;
+    if (width < height) {
+        width = how->resize;
+        height = (int)scaled;
+    } else {
+        height = how->resize;
+        width = (int)scaled;
+    }
     FAC_TRY(fac_image_resize(image, width, height, how->how, &resized, err));
     if (!how->width) to_width = width;
     if (!how->height) to_height = height;
