@@ -12,6 +12,7 @@ static fac_graph *gelu(const fac_graph *g) { return fac_pass_gelu(g); }
 static fac_graph *attention(const fac_graph *g) { return fac_pass_attention(g, take, NULL); }
 static fac_graph *slices(const fac_graph *g) { return fac_pass_gather_slices(g); }
 static fac_graph *sink(const fac_graph *g) { return fac_pass_sink_views(g); }
+static fac_graph *turns(const fac_graph *g) { return fac_pass_sink_turns(g); }
 static fac_graph *epilogue(const fac_graph *g) { return fac_pass_epilogue(g, take, NULL); }
 static fac_graph *products(const fac_graph *g) { return fac_pass_sibling_products(g, take, NULL); }
 static fac_graph *norms(const fac_graph *g) { return fac_pass_norm_casts(g, take, NULL); }
@@ -39,6 +40,9 @@ static fac_graph *chains(const fac_graph *g) { return fac_pass_chains(g); }
     "f32[12]\nparam f f32[12]\n"                                                                   \
     "a = matmul(x, u)\nb = matmul(x, v)\nc = matmul(x, w)\n" one other third HEADS("q", "q")       \
         HEADS("k", "k") HEADS("v", "c2") "y = attention(tq, tk, tv)\noutput y = y\n"
+
+#define TURNED                                                                                     \
+    "input x f32[2,3,4,5]\nparam w f32[5,6]\np = matmul(x, w)\nt = transpose(p) perm=0,3,1,2\n"
 
 static const form forms[] = {
     { "gelu, half last",
@@ -226,6 +230,28 @@ static const form forms[] = {
       "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[7,1]\np = matmul(x, w)\na = reshape(p, "
       "i64{1,7,6})\ny = add(a, c)\noutput y = y\n",
       { { "add", 1 } } },
+    { "a factor and a residual after a turned product",
+      { turns, epilogue },
+      1e-5,
+      TURNED "param s f32[6,1,1]\ninput r f32[2,6,3,4]\nz = neg(r)\nm = mul(s, t)\ny = add(m, "
+             "z)\noutput y = y\n",
+      { { "mul", 0 }, { "add", 0 }, { "transpose", 2 } } },
+    { "a residual that is turned, too",
+      { turns, epilogue },
+      1e-5,
+      TURNED "input r f32[2,3,4,6]\nz = neg(r)\nq = transpose(z) perm=0,3,1,2\nm = tanh(t)\n"
+             "y = add(q, m)\noutput y = y\n",
+      { { "tanh", 0 }, { "add", 0 }, { "transpose", 1 } } },
+    { "a factor of lines after a turned product",
+      { turns, epilogue },
+      1e-5,
+      TURNED "param s f32[3,1]\ny = mul(s, t)\noutput y = y\n",
+      { { "mul", 1 }, { "transpose", 1 } } },
+    { "a turned product that is read elsewhere",
+      { turns, epilogue },
+      1e-5,
+      TURNED "param s f32[6,1,1]\ny = mul(s, t)\noutput y = y\noutput t = t\n",
+      { { "mul", 1 } } },
     { "queries, keys and values",
       { products },
       1e-5,
