@@ -82,7 +82,8 @@ static bool bell_of_tanh(fac_both v, fac_value **x) {
  */
 static fac_value *product(fac_both a, fac_both b) {
     for (int i = 0; i < 2; i++) {
-        const fac_both factor = i ? b : a, other = i ? a : b;
+        const fac_both factor = i ? b : a;
+        const fac_both other = i ? a : b;
         fac_value *x = NULL;
         if (bell(factor, &x) && x == other.now) return fac_gelu(x);
         if (bell_of_tanh(factor, &x) && x == other.now) return fac_gelu_tanh(x);
