@@ -144,8 +144,37 @@ int lm_guessing(const verb *v, const char *draft, long lookup, long guesses) {
     return usage_error(v, "--guesses needs --lookup or --draft: nothing guesses without them");
 }
 
+/* Beams are the most probable texts: nothing is drawn, and penalties are for draws. */
+static int beams_fit(const verb *v) {
+    const lm_options *g = &lm_given;
+    static const struct {
+        const void *to;
+        const char *name;
+    } draws[] = { { &lm_given.temperature, "--temp" },
+                  { &lm_given.top_k, "--top-k" },
+                  { &lm_given.top_p, "--top-p" },
+                  { &lm_given.min_p, "--min-p" },
+                  { &lm_given.seed, "--seed" },
+                  { &lm_given.repeat, "--repeat-penalty" },
+                  { &lm_given.presence, "--presence-penalty" },
+                  { &lm_given.frequency, "--frequency-penalty" } };
+    if (!g->beams) return EXIT_OK;
+    if (g->grammar || g->grammar_file || g->schema || g->draft || g->lookup || g->stop.n ||
+        g->shift || g->stats)
+        return usage_error(
+            v, "--beams goes without grammars, guesses, --stop, --context-shift and --stats");
+    for (size_t k = 0; k < sizeof draws / sizeof *draws; k++)
+        if (option_given(draws[k].to))
+            return usage_error(v, "--beams goes without %s: nothing is drawn", draws[k].name);
+    return EXIT_OK;
+}
+
 int lm_fits(const verb *v) {
     const lm_options *g = &lm_given;
+    const bool penalties = g->repeat != 1 || g->presence != 0 || g->frequency != 0;
+    if (option_given(&g->last) && !penalties)
+        return usage_error(v, "--repeat-last-n needs --repeat-penalty, --presence-penalty or "
+                              "--frequency-penalty: there is nothing to look back for");
     if (g->keep && !g->shift)
         return usage_error(v, "--keep needs --context-shift: nothing is forgotten without it");
     return lm_guessing(v, g->draft, g->lookup, g->guesses);
@@ -268,13 +297,11 @@ static int generate(list args) {
     char *text;
     size_t bytes;
     if (!args.n) return usage_error(verb_find("generate"), "which model?");
-    const lm_options *g = &lm_given;
-    if (g->beams && (g->grammar || g->grammar_file || g->schema || g->draft || g->lookup ||
-                     g->stop.n || g->shift))
+    if (option_given(&o.length_penalty) && !lm_given.beams)
         return usage_error(verb_find("generate"),
-                           "--beams goes without grammars, guesses, --stop and "
-                           "--context-shift");
+                           "--length-penalty needs --beams: it compares their texts");
     int code = lm_fits(verb_find("generate"));
+    if (!code) code = beams_fit(verb_find("generate"));
     if (!code) code = words_given((list){ args.at + 1, args.n - 1 }, o.file, &text, &bytes);
     if (code) return code;
     code = lm_open(args.at[0], &m);

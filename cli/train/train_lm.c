@@ -49,8 +49,6 @@ void lm_list(void) {
 static const char *wrong(const train_options *o) {
     if (o->quantize.n) return "--quantize is for networks of classes";
     if (o->weights) return "text goes on from a model by --model DIR, from a training by --resume";
-    if (o->size || o->augment || o->glove)
-        return "--size, --augment and --glove are not for a text";
     if (o->show) return "--show is for samples of classes";
     if (o->tokenizer && !lm_is_new(o))
         return "--tokenizer is for a new model: this one has its own";

@@ -12,6 +12,14 @@ def _channels(g: Graph, c: Value, rank: int) -> Value:
     return g.reshape(c, (c.shape[0],) + (1,) * (rank - 2))
 
 
+def _wide(g: Graph, x: Value, others: Sequence[Value | None]) -> Value:
+    """x in the dtype of its parameters: autocast norms bf16 or f16 with weights and statistics of f32."""
+    dts = {t.dt for t in others if t is not None}
+    if len(dts) > 1 or (dts and x.dt not in ("bf16", "f16") and dts != {x.dt}):
+        raise Refused("a norm of two dtypes")
+    return g.cast(x, dts.pop()) if dts else x
+
+
 def _own(g: Graph, x: Value, eps: float, w: Value | None, b: Value | None) -> tuple[Value, Value, Value]:
     """y, mean and variance (biased) of a norm in training."""
     c = x.shape[1]
@@ -25,12 +33,7 @@ def _normed(g: Graph, x: Value, w: Value | None, b: Value | None, rm: Value | No
             eps: float) -> tuple[Value, Value, Value, Any, Any]:
     if x.rank < 2 or not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
-    given = {t.dt for t in (w, b, rm, rv) if t is not None}
-    if x.dt in ("f16", "bf16") and given == {"f32"}:        # as autocast leaves it: the result is as x
-        y, *rest = _normed(g, g.cast(x, "f32"), w, b, rm, rv, training, momentum, eps)
-        return g.cast(y, x.dt), *rest
-    if given - {x.dt}:
-        raise Refused("a norm of two dtypes")
+    x = _wide(g, x, (w, b, rm, rv))
     c = x.shape[1]
     if not training:
         if rm is None or rv is None:
@@ -81,9 +84,8 @@ def batch_norm_backward(g: Graph, dy: Value, x: Value, w: Any, rm: Any, rv: Any,
                         mask: Sequence[bool]) -> list[Any]:
     if x.rank < 2 or not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
-    if x.dt in ("f16", "bf16") and any(t is not None and t.dt == "f32" for t in (w, rm, rv)):
-        x, dy = g.cast(x, "f32"), g.cast(dy, "f32")
-    c = x.shape[1]
+    x = _wide(g, x, (w, rm, rv))
+    dy, c = g.cast(dy, x.dt), x.shape[1]
     scale = g.full((c,), 1, x.dt) if w is None else w
     if training:
         dx, dw, db = g.ops("batch_norm_grad", x, dy, scale, results=3, epsilon=eps)
@@ -98,8 +100,9 @@ def batch_norm_backward(g: Graph, dy: Value, x: Value, w: Any, rm: Any, rv: Any,
 
 @row("native_layer_norm")
 def native_layer_norm(g: Graph, x: Value, shape: Sequence[int], w: Any, b: Any, eps: float) -> list[Any]:
-    if not x.count or kind(x.dt) != 2 or any(t is not None and t.dt != x.dt for t in (w, b)):
+    if not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
+    x = _wide(g, x, (w, b))
     if w is None and b is not None:
         w = g.full(shape, 1, x.dt)
     return g.ops("layer_norm", x, w, b, results=3, axis=x.rank - len(shape), epsilon=eps)
@@ -110,6 +113,8 @@ def native_layer_norm_backward(g: Graph, dy: Value, x: Value, shape: Sequence[in
                                mask: Sequence[bool]) -> list[Any]:
     if not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
+    x = _wide(g, x, (w, b))
+    dy = g.cast(dy, x.dt)
     inner = list(range(x.rank - len(shape), x.rank))
     outer = list(range(x.rank - len(shape)))
     mean, inv = g.cast(mean, x.dt), g.cast(inv, x.dt)
@@ -136,6 +141,7 @@ def _grouped(g: Graph, x: Value, groups: int) -> Value:
 def native_group_norm(g: Graph, x: Value, w: Any, b: Any, n: int, c: int, hw: int, groups: int, eps: float) -> list[Any]:
     if not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
+    x = _wide(g, x, (w, b))
     flat = _grouped(g, x, groups)
     mean = g.reduce("mean", flat, [2], True)
     d = g.sub(flat, mean)
@@ -150,6 +156,8 @@ def native_group_norm_backward(g: Graph, dy: Value, x: Value, mean: Value, inv: 
                                mask: Sequence[bool]) -> list[Any]:
     if not x.count:
         raise Refused("a norm of nothing")
+    x = _wide(g, x, (w,))
+    dy, mean, inv = g.cast(dy, x.dt), g.cast(mean, x.dt), g.cast(inv, x.dt)
     shape = (n, groups, c // groups, hw)
     m, i = g.reshape(mean, (n, groups, 1, 1)), g.reshape(inv, (n, groups, 1, 1))
     hat = g.mul(g.sub(g.reshape(x, shape), m), i)
