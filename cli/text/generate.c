@@ -63,6 +63,19 @@ static int read_grammar(lm_open_model *to) {
     return status ? fail(&err) : EXIT_OK;
 }
 
+int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out) {
+    fac_error err = { 0 };
+    if (!fac_tokenizer_load(given ? given : path, out, &err)) return EXIT_OK;
+    return given ? fail(&err) : fail_text("%s; --tokenizer FILE names another", err.text);
+}
+
+int lm_same_tokens(const char *given, const fac_tokenizer *t, const fac_lm *m) {
+    const int64_t rows = fac_lm_about(m).vocabulary;
+    if (!given || fac_tokenizer_count(t) <= rows) return EXIT_OK;
+    return fail_text("%s has %d tokens, the model knows %lld: it is another model's", given,
+                     fac_tokenizer_count(t), (long long)rows);
+}
+
 int lm_open(const char *path, lm_open_model *to) {
     fac_error err = { 0 };
     numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
@@ -74,8 +87,9 @@ int lm_open(const char *path, lm_open_model *to) {
                                .precision = precision.products,
                                .slots = (int)lm_given.beams };
     const fac_lm_opts opts_of_draft = { .precision = precision.products };
-    if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err) ||
-        fac_lm_load(path, to->device, &opts, &to->lm, &err) ||
+    code = lm_tokenizer(lm_given.tokenizer, path, &to->tokens);
+    if (code) return code;
+    if (fac_lm_load(path, to->device, &opts, &to->lm, &err) ||
         (lm_given.lora && fac_lm_lora_load(to->lm, lm_given.lora, &err)) ||
         fac_session_new(to->lm, &to->session, &err))
         code = fail(&err);
@@ -83,6 +97,7 @@ int lm_open(const char *path, lm_open_model *to) {
         (fac_lm_load(lm_given.draft, to->device, &opts_of_draft, &to->small, &err) ||
          fac_session_new(to->small, &to->draft, &err)))
         code = fail(&err);
+    if (!code) code = lm_same_tokens(lm_given.tokenizer, to->tokens, to->lm);
     if (!code) code = read_grammar(to);
     to->load_seconds = now() - begin;
     return code;
@@ -268,9 +283,9 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
     lm_catch();
     const fac_status status = fac_generate(m->session, m->tokens, ids, n, &how,
                                            lm_given.json ? keep : lm_tell, &all, &stat, &err);
+    if (!lm_given.json) out_char('\n', stdout);
     int code = status ? fail(&err) : all.lost ? fail_text("out of memory") : EXIT_OK;
     if (!code && lm_given.json) code = print_json(m, &all, &stat);
-    if (!code && !lm_given.json) out_char('\n', stdout);
     if (!code && lm_given.stats) lm_stats(m, &stat);
     free(all.s);
     return code ? code : interrupted ? 130 : EXIT_OK;
@@ -281,6 +296,9 @@ static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {
     const int64_t n = fac_tokenizer_encode(m->tokens, text, bytes, flags, NULL, 0);
     if (n == -1) return fail_text("the prompt is no UTF-8");
     if (!n) return fail_text("an empty prompt: this model has no token that begins a text");
+    if (n > fac_lm_about(m->lm).context)
+        return fail_text("the prompt has %lld tokens, the context %lld: --ctx-size N", (long long)n,
+                         (long long)fac_lm_about(m->lm).context);
     int32_t *ids = n < 0 ? NULL : malloc((size_t)n * sizeof *ids);
     if (!ids || fac_tokenizer_encode(m->tokens, text, bytes, flags, ids, n) != n) {
         free(ids);

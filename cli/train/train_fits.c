@@ -75,6 +75,8 @@ int train_fits(const verb *v, const train_options *o) {
     for (int k = 0; k < OF_SETS; k++)
         if (option_given(of_sets[k].to) && !(of_sets[k].kinds & kind))
             return wrong(v, of_sets[k].to, of_sets[k].what, o->set);
+    if (option_given(&o->test_part) && o->test_part == 0 && kind != POINTS)
+        return usage_error(v, "--test-part 0: something must be for testing");
     for (int k = 0; k < OF_NAMES; k++)
         if (option_given(of_names[k].to) && !is_one_of(*of_names[k].of, of_names[k].names))
             return wrong(v, of_names[k].to, of_names[k].what, *of_names[k].of);

@@ -95,7 +95,7 @@ int lm_defaults(train_options *o) {
     if (!o->warmup && !option_given(&o->warmup) && o->steps) o->warmup = usual_warmup(o->steps);
     if (!o->evaluate_every) o->evaluate_every = 250;
     if (!o->test_batches) o->test_batches = 100;
-    if (o->test_part == 0) o->test_part = test_part;
+    if (o->test_part == 0 && !option_given(&o->test_part)) o->test_part = test_part;
     if (!o->tokenizer && fresh) o->tokenizer = "char";
     return EXIT_OK;
 }

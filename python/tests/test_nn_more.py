@@ -170,3 +170,21 @@ def test_parameters_by_name():
     assert list(d) == ["a", "b"] and "a" in d and len(d) == 2 and len(list(d.parameters())) == 2 and d["b"].requires_grad
     assert [n for n, _ in nn.ParameterList([fac.ones(1)]).append(fac.ones(2)).named_parameters()] == ["0", "1"]
     assert list(nn.ModuleDict({"x": nn.ReLU()})) == ["x"]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_transformers(norm_first, rng):
+    make = lambda n: n.Transformer(8, 2, 2, 2, 16, 0.0, batch_first=True, norm_first=norm_first)      # noqa: E731
+    ours, theirs = make(nn), make(torch.nn)
+    theirs.load_state_dict({k: torch.tensor(v.numpy().copy()) for k, v in ours.state_dict().items()})
+    a, b = rng.standard_normal((3, 5, 8)).astype("f4"), rng.standard_normal((3, 4, 8)).astype("f4")
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = True
+    x, u = fac.tensor(a, requires_grad=True), torch.tensor(a, requires_grad=True)
+    y = ours(x, fac.tensor(b), tgt_mask=ours.generate_square_subsequent_mask(4), src_key_padding_mask=fac.tensor(padding), memory_key_padding_mask=fac.tensor(padding))
+    v = theirs(u, torch.tensor(b), tgt_mask=theirs.generate_square_subsequent_mask(4), src_key_padding_mask=torch.tensor(padding), memory_key_padding_mask=torch.tensor(padding))
+    assert np.allclose(y.detach(), v.detach(), atol=1e-4)
+    (y * y[:, :1]).sum().backward()
+    (v * v[:, :1]).sum().backward()
+    assert np.allclose(x.grad, u.grad, atol=1e-3)
+    assert all(np.allclose(p.grad, q.grad, atol=1e-3) for p, q in zip(ours.parameters(), theirs.parameters()))

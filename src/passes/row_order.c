@@ -28,7 +28,7 @@ typedef struct ordered {
     struct ordered *next;
 } ordered;
 
-/* A gather that was made. */
+/* Rows that were moved. */
 typedef struct made {
     fac_rows rows;
     fac_value *value;
@@ -59,15 +59,43 @@ static const made *made_before(const state *s, const fac_rows *r) {
     return NULL;
 }
 
+/* r after the value that it reads: it goes on to what that one is made of. */
+static fac_rows shortest(fac_graph *to, const fac_rows *r) {
+    fac_rows whole;
+    fac_value *v = fac_rows_take(to, r, fac_shape(r->images, r->want, r->size));
+    if (!fac_rows_traced(to, v, &whole) || whole.size != r->size) return *r;
+    return whole;
+}
+
+/* Rows of what was widened are those of what was narrow before it; the cast, or NULL. */
+static const fac_node *narrow_rows(fac_graph *to, fac_rows *r) {
+    const fac_node *n = r->from->node;
+    if (!n || !fac_is_float_cast(n) ||
+        fac_dtype_get(n->in[0]->type.dtype)->bits >= fac_dtype_get(n->out[0]->type.dtype)->bits)
+        return NULL;
+    r->from = n->in[0];
+    *r = shortest(to, r);
+    return n;
+}
+
 /* The gather of these rows, made once. */
 static fac_value *take(state *s, fac_graph *to, const fac_rows *r, fac_dims dims) {
     if (fac_rows_in_order(r)) return fac_rows_take(to, r, dims);
+    fac_rows rows = *r;
+    const fac_node *cast = narrow_rows(to, &rows);
+    if (cast) return fac_cast(take(s, to, &rows, dims), cast->out[0]->type.dtype);
     const made *there = made_before(s, r);
     if (there) return fac_reshape_sizes(there->value, dims);
     fac_value *y = fac_rows_take(to, r, fac_shape(r->images, r->want, r->size));
     made *m = fac_arena_alloc(&to->arena, 1, sizeof *m);
     if (m) *m = (made){ *r, y, s->made }, s->made = m;
     return fac_reshape_sizes(y, dims);
+}
+
+static bool is_there(const state *s, fac_graph *to, const fac_rows *r) {
+    fac_rows rows = *r;
+    narrow_rows(to, &rows);
+    return fac_rows_in_order(&rows) || made_before(s, &rows);
 }
 
 /* The rows r of `plain` are v. */
@@ -163,20 +191,28 @@ static bool of_rows(const fac_value *from, const fac_value *v) {
 
 /* ---- moves ---- */
 
-/* r after the value that it reads: it goes on to what that one is made of. */
-static fac_rows shortest(fac_graph *to, const fac_rows *r) {
-    fac_rows whole;
-    fac_value *v = fac_rows_take(to, r, fac_shape(r->images, r->want, r->size));
-    if (!fac_rows_traced(to, v, &whole) || whole.size != r->size) return *r;
-    return whole;
+/* The norm that made v, maybe cast after it; *through: the casts, the last one first. */
+static const fac_node *norm_of(const fac_value *v, const fac_node *through[DEPTH], int *n) {
+    *n = 0;
+    for (const fac_node *m = v->node; m && *n < DEPTH; m = v->node) {
+        if (!m->body[0] && is_norm(m)) return m->nout > OPERANDS ? NULL : m;
+        if (fac_is_float_cast(m))
+            through[(*n)++] = m;
+        else if (!FAC_IS(m, reshape) || last_of(m->in[0]) != last_of(v))
+            return NULL;
+        v = m->in[0];
+    }
+    return NULL;
 }
 
-/* The op that made r->from treats rows alone and has one operand with rows: the gather goes before
- * it, where a residual stream wants it, too. */
+/* A norm of rows has one operand with rows: the gather goes before it, where a residual stream
+ * wants it, too. */
 static fac_value *before_norm(state *s, fac_graph *to, const fac_rows *r, fac_dims dims) {
-    const fac_node *n = r->from->node;
+    const fac_node *casts[DEPTH];
+    int ncasts;
+    const fac_node *n = norm_of(r->from, casts, &ncasts);
     fac_value *args[OPERANDS] = { NULL }, *out[OPERANDS] = { NULL };
-    if (!n || n->nout > OPERANDS || r->have != r->want || n->body[0] || !is_norm(n)) return NULL;
+    if (!n || r->have != r->want) return NULL;
     for (int i = 1; i < n->nin; i++) {
         if (n->in[i] && !for_all_rows(n->in[i])) return NULL;
         args[i] = n->in[i];
@@ -186,15 +222,18 @@ static fac_value *before_norm(state *s, fac_graph *to, const fac_rows *r, fac_di
     inner = shortest(to, &inner);
     args[0] = take(s, to, &inner, n->in[0]->type.dims);
     fac_node_copy(to, n, args, out);
+    while (ncasts) fac_node_copy(to, casts[--ncasts], (fac_value *[]){ out[0] }, out);
     return fac_reshape_sizes(out[0], dims);
 }
 
-/* All readers of what v is made from, in the old graph, are moves that lead to it. */
+/* All readers of what v is made from, in the old graph, are moves and casts that lead to it. */
 static bool alone(const fac_value *v) {
-    while (fac_is_moved(v)) v = v->node->in[FAC_IS(v->node, slice_grad) ? 5 : 0];
-    for (const fac_use *u = v->uses; u; u = u->next)
-        if (!fac_is_moved(u->node->out[0])) return false;
-    return !v->roots;
+    for (;; v = v->node->in[FAC_IS(v->node, slice_grad) ? 5 : 0]) {
+        const bool moved = fac_is_moved(v);
+        for (const fac_use *u = v->uses; u && !moved; u = u->next)
+            if (!fac_is_moved(u->node->out[0]) && !fac_is_float_cast(u->node)) return false;
+        if (!moved && (v->roots || !v->node || !fac_is_float_cast(v->node))) return !v->roots;
+    }
 }
 
 /* A slice or concat of what reshapes and transposes made is a view of it, or not. */
@@ -204,6 +243,14 @@ static bool is_read_by_moves(const fac_value *v) {
             (fac_is_reordered(v) && !fac_is_reordered(u->node->out[0])))
             return false;
     return v->uses && !v->roots;
+}
+
+/* A product may make longer rows, which would have to be moved then. */
+static bool feeds_product(const fac_value *v) {
+    for (const fac_use *u = v->uses; u; u = u->next)
+        if (is_product(u->node) || (fac_is_float_cast(u->node) && feeds_product(u->node->out[0])))
+            return true;
+    return false;
 }
 
 /* The dims of what was turned: the first two the other way round, where they are lines and columns.
@@ -232,7 +279,7 @@ static bool move(state *s, fac_graph *to, const fac_node *n, fac_value *const in
     if (r.copies < 1 || (r.copies == 1 && r.turned && !same)) return true;
     fac_value *v = whole && !same && alone(n->out[0]) ? before_norm(s, to, &r, dims) : NULL;
     out[0] = v ? v : take(s, to, &r, dims);
-    if (!v && !same && whole && fac_rows_all(to, &r))
+    if (!v && !same && whole && !feeds_product(n->out[0]) && fac_rows_all(to, &r))
         remember(s, to, out[0], fac_reshape_sizes(r.from, dims), &r);
     return true;
 }
@@ -266,8 +313,7 @@ static fac_value *in_order_of(state *s, fac_graph *to, const ordered *o, fac_val
     if (!back(to, &o->rows, v, &r)) return NULL;
     r.size = last_of(v);
     r = shortest(to, &r);
-    return more || fac_rows_in_order(&r) || made_before(s, &r) ? take(s, to, &r, plain_dims(o, v))
-                                                               : NULL;
+    return more || is_there(s, to, &r) ? take(s, to, &r, plain_dims(o, v)) : NULL;
 }
 
 /* n in the order of the plain value of its operand `at`. */

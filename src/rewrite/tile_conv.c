@@ -132,7 +132,8 @@ static fac_value *slice_weights(const fac_tile_sweep *c, int64_t group, int64_t 
     fac_value *w = c->groups > 1 ? fac_slice(c->w, 0, group * lead, (group + 1) * lead, 1) : c->w;
     for (int k = c->rank - 1; k >= 0; k--) {
         const fac_tile_taps *t = &c->taps[k];
-        const int64_t count = one < 0 ? t->seen.taps : 1, at = one < 0 ? 0 : one % t->seen.taps;
+        const int64_t count = one < 0 ? t->seen.taps : 1;
+        const int64_t at = one < 0 ? 0 : one % t->seen.taps;
         const int64_t from = t->weight_first + at * t->weight_step;
         if (count < w->type.dims.d[2 + k])
             w = fac_slice(w, 2 + k, from, from + (count - 1) * t->weight_step + 1, t->weight_step);

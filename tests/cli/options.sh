@@ -76,6 +76,7 @@ idle --points toys 'text --data x --points 3'
 idle --augment 'images and sounds' 'text --data x --augment none'
 idle --glove sentences 'spoken-digits --data x --glove y'
 idle --test-part 'toys, sounds and texts' 'mnist --data . --test-part 0.5'
+expect 2 'something must be for testing' "$facula" train text --data x --test-part 0; one_line
 idle --size images 'sst2 --data . --size 3x3'
 idle --momentum 'the optimizers sgd and rmsprop' 'toy:xor --momentum 0.9'
 idle --nesterov 'the optimizer sgd' 'toy:xor --nesterov'

@@ -321,7 +321,7 @@ static void exact(fac_device *d, uint64_t seed) {
                                   k == 3 ? &strided : NULL);
         int offers = 0;
         for (const fac_solver *const *s = d->backend->solvers; *s; s++) {
-            fac_operand in[3] = { { 0 } },
+            fac_operand in[3] = { 0 },
                         out = { y->type, fac_layout_plain(&y->type.dims), FAC_RUN, NULL };
             for (int i = 0; i < 2; i++) {
                 in[i].type = y->node->in[i]->type;

@@ -83,7 +83,8 @@ static void compare_results(const form *f, fac_precision p, int k, fac_tensor *g
     const double *x = fac_tensor_data(as), *y = fac_tensor_data(want);
     const int64_t n = fac_dims_count(&t.dims);
     /* gradients may be differences of numbers of about one, which a single key makes equal */
-    double top = k < 2 ? 1e-3 : f->T == 1 ? 1e-1 : 1e-2, most = 0;
+    double top = k < 2 ? 1e-3 : f->T == 1 ? 1e-1 : 1e-2;
+    double most = 0;
     for (int64_t i = 0; i < n; i++)
         top = fmax(top, fabs(y[i])), most = isnan(x[i]) ? INFINITY : fmax(most, fabs(x[i] - y[i]));
     if (getenv("FACULA_VERBOSE"))

@@ -178,7 +178,8 @@ static void write_problem(int form, const mode *m, char *to, size_t size) {
               across = still ? 1 : (int)number(1, 2);
     const int far = one ? 1 : (int)number(1, (h < w ? h : w) / 5 < 3 ? (h < w ? h : w) / 5 : 3),
               top = one ? 0 : (int)number(0, 2);
-    const int left = one ? 0 : (int)number(0, 2), bottom = one ? 0 : (int)number(0, 2);
+    const int left = one ? 0 : (int)number(0, 2);
+    const int bottom = one ? 0 : (int)number(0, 2);
     const int p = (h + top + bottom - (r - 1) * far - 1) / down + 1,
               q = (w + left + top - (s - 1) * far - 1) / across + 1;
     snprintf(to, size,

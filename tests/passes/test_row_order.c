@@ -2,7 +2,14 @@
  * the ways in which windows of images are written, and of the gradients of a network of windows. */
 #include "pass_forms.h"
 
+/* Takes whatever a pass offers. */
+static bool take(void *self, const fac_node *n) {
+    (void)self, (void)n;
+    return true;
+}
+
 static fac_graph *rows(const fac_graph *g) { return fac_pass_row_order(g); }
+static fac_graph *norms(const fac_graph *g) { return fac_pass_norm_casts(g, take, NULL); }
 
 #define X "input z f32[2,4,4,3]\nparam zm f32[3,3]\nx = matmul(z, zm)\n"
 #define ROLL(to, from)                                                                             \
@@ -170,6 +177,22 @@ static const form forms[] = {
                               "n = layer_norm(r, s, c) axis=3\n" WINDOWS("b", "n") LAYER("b", "bw")
                                   IMAGE("b", "by") "g = add(bi, r)\ny = tanh(g)\noutput y = y\n",
       { { "gather", 2 }, { "transpose", 0 } } },
+    { "a cast after a norm joins it before the move",
+      { rows, norms },
+      3e-2,
+      X PARAMS "n = layer_norm(x, s, c) axis=-1\nf = cast(n) to=bf16\n" ROLL("b", "f")
+          WINDOWS("b", "br") "k = cast(m) to=bf16\nl = matmul(bw, k)\ny = cast(l) to=f32\n"
+                             "output y = y\n",
+      { { "gather", 1 }, { "cast", 2 }, { "concat", 0 } } },
+    { "what was widened is moved while it is narrow",
+      { rows, norms },
+      3e-2,
+      X PARAMS "xn = cast(x) to=bf16\nk = cast(m) to=bf16\nq = matmul(xn, k)\nqw = cast(q) to=f32\n"
+               "n = layer_norm(qw, s, c) axis=-1\nf = cast(n) to=bf16\n" ROLL("b", "f")
+                   WINDOWS("b", "br") "l = matmul(bw, k)\n" IMAGE("b", "l")
+                       UNROLL("b", "bi") "d = add(bu, q)\ne = tanh(d)\ny = cast(e) to=f32\n"
+                                         "output y = y\n",
+      { { "gather", 2 }, { "cast", 3 }, { "concat", 0 } } },
     { "an order that others read stays",
       { rows },
       1e-5,

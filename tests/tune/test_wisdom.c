@@ -89,7 +89,8 @@ static void test_merge(void **state) {
     const fac_wisdom_entry *const a[] = { &first, &other, &third }, *const b[] = { &newer, &quicker,
                                                                                    &slower };
     for (int turn = 0; turn < 2; turn++) {
-        fac_wisdom *x = wisdom_of(turn ? b : a, 3), *y = wisdom_of(turn ? a : b, 3);
+        fac_wisdom *x = wisdom_of(turn ? b : a, 3);
+        fac_wisdom *y = wisdom_of(turn ? a : b, 3);
         OK(fac_wisdom_merge(x, y, err));
         assert_int_equal(fac_wisdom_count(x), 3);
         assert_entry(x, &newer);

@@ -11,4 +11,5 @@ from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Se
 from .module import Module, Parameter
 from .cells import GRUCell, LSTMCell, RNNCell
 from .recurrent import GRU, LSTM, RNN, MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
+from .transformer import Transformer, TransformerDecoder, TransformerDecoderLayer
 from .utils import clip_grad_norm_, clip_grad_value_

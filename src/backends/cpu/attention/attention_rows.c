@@ -58,7 +58,12 @@ bool fac_attention_shape_of(const fac_problem *p, const fac_cpu *cpu, const fac_
     a.causal = fac_attr_flag(p->node, "causal");
     const fac_dims q = heads_of(&p->in[0], q_heads), k = heads_of(&p->in[1], kv_heads),
                    v = heads_of(&p->in[2], kv_heads);
-    a.B = q.d[0], a.H = q.d[1], a.Q = q.d[2], a.D = q.d[3], a.G = k.d[1], a.E = v.d[3];
+    a.B = q.d[0];
+    a.H = q.d[1];
+    a.Q = q.d[2];
+    a.D = q.d[3];
+    a.G = k.d[1];
+    a.E = v.d[3];
     a.T = past + k.d[2];
     if (fac_dims_count(&q) == 0 || a.T == 0 || a.E == 0 || a.T > MOST_KEYS || a.D >= MOST_SIZE ||
         a.E >= MOST_SIZE)

@@ -131,7 +131,8 @@ static void item(void *arg, int i, int thread) {
     for (int64_t next = from; y < end; y += p->strip) {
         const int64_t count = end - y < p->strip ? end - y : p->strip;
         const int64_t last = (y + count - 1) * g->stride[1] - g->pad[1] + g->R;
-        const int64_t first = next < 0 ? 0 : next, inside = last < p->e.g.P ? last : p->e.g.P;
+        const int64_t first = next < 0 ? 0 : next;
+        const int64_t inside = last < p->e.g.P ? last : p->e.g.P;
         if (p->planar && first < inside) open_window(j, image, first, inside, window);
         for (int64_t k = 0; k < fac_chunks(g->K, p->cpu->simd->lanes); k++) {
             expand(j, p->planar ? window : x, ring, k, from, next, last);

@@ -136,7 +136,8 @@ static void put_axes(fac_copy *c, const fac_dims *dims, const fac_layout *from,
             b = to->block > 0 && to->axis == k ? to->block : 1;
     /* Three parts: whole large blocks, whole small blocks after them, single elements after
      * those. */
-    int64_t large = a > b ? a : b, small = a > 1 && b > 1 ? lower(a, b) : large;
+    int64_t large = a > b ? a : b;
+    int64_t small = a > 1 && b > 1 ? lower(a, b) : large;
     int64_t cut[4] = { 0, n / large * large, n / small * small, n }, inner[3] = { large, small, 1 };
     for (int part = 0; part < 3; part++) {
         nest s = t;

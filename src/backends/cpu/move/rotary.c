@@ -94,7 +94,8 @@ static int64_t position(const job *j, int64_t row) {
 }
 
 static void turn(const plan *g, const float *x, const float *c, const float *s, float *y) {
-    const int64_t apart = g->interleaved ? 1 : g->half, step = g->interleaved ? 2 : 1;
+    const int64_t apart = g->interleaved ? 1 : g->half;
+    const int64_t step = g->interleaved ? 2 : 1;
     for (int64_t k = 0; k < g->half; k++) {
         const float a = x[k * step], b = x[k * step + apart];
         y[k * step] = a * c[k] - b * s[k];

@@ -50,7 +50,9 @@ static bool settle(plan *q, const fac_problem *p) {
     const fac_dims *d = &p->out[0].type.dims;
     if (!body || p->nin != 3 || p->nout != 1 || d->n != 4 || fac_dims_count(d) <= 0) return false;
     if (p->out[0].type.dtype != FAC_F32) return false;
-    const fac_node *mul = body->first, *add = mul ? mul->next : NULL, *act = add ? add->next : NULL;
+    const fac_node *mul = body->first;
+    const fac_node *add = mul ? mul->next : NULL;
+    const fac_node *act = add ? add->next : NULL;
     if (!add || !FAC_IS(mul, mul) || !FAC_IS(add, add) || (act && act->next)) return false;
     q->input = -1;
     for (int i = 0; i < 2; i++) {

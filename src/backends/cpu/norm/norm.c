@@ -147,7 +147,8 @@ static void normalize_row(const job *j, const float *x, float *y, int64_t n, flo
     float part[FAC_STREAM_PART];
     for (int64_t k = 0, size; k < n; k += size) {
         size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
-        const float *scale = j->scale ? j->scale + k : NULL, *bias = j->bias ? j->bias + k : NULL;
+        const float *scale = j->scale ? j->scale + k : NULL;
+        const float *bias = j->bias ? j->bias + k : NULL;
         j->f->normalize_each(x + k, j->past ? part : y, size, mean, factor, scale, bias);
         if (j->past) j->f->put(y + k, part, (size_t)size * sizeof *part);
     }

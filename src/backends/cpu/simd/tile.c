@@ -264,7 +264,8 @@ INLINE void dense(const int m, const int of, const fac_conv_tile *t) {
            r = { t->r0, t->r1, VL, NULL };
     const int64_t hint = t->ahead_step ? t->ahead_step : t->ahead_lines * 16 / VL;
     const int64_t jump = t->ahead_step ? t->ahead_block - VL * hint : 0;
-    const int64_t x_next = t->x_next ? t->x_next : m * VL, y_next = t->x_next ? t->y_next : m * VL;
+    const int64_t x_next = t->x_next ? t->x_next : m * VL;
+    const int64_t y_next = t->x_next ? t->y_next : m * VL;
     const int64_t r_next = t->x_next ? t->r_next : m * VL, x_block = t->x_block;
     const int64_t blocks = t->channels / VL,
                   wrapped = x_next - (blocks > 1 ? blocks - 2 : 0) * x_block;

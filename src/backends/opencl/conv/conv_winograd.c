@@ -103,7 +103,8 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
         return false;
     if (g->pad[1] > 2 || g->pad[2] > 2 || c->see[2] != 1) return false;
     const bool turned = c->kind == FAC_CL_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out;
+    const int64_t *from = turned ? g->out : g->in;
+    const int64_t *to = turned ? g->in : g->out;
     q->out = out;
     q->down = (to[1] + out - 1) / out, q->across = (to[2] + out - 1) / out;
     const double image = (double)(q->down * q->across) * points(q) *

@@ -214,7 +214,8 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     const fac_cl_axis *inner = &s->f.reduced.a[s->f.reduced.n - 1];
-    const int dy = s->grad ? 1 : 0, mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
+    const int dy = s->grad ? 1 : 0;
+    const int mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
     fac_text_add(&options, "-DMOMENTS");
     if (s->settles) {
         FAC_TRY(fac_cl_plan_counters(o, plan,
@@ -306,7 +307,8 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
         add_kernel(o, p, plan, s, &options, finish->s ? finish->s : "", "apply", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
-    const int dy = s->grad ? 1 : addend, mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
+    const int dy = s->grad ? 1 : addend;
+    const int mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, dy);
     fac_cl_call_in(c, p, mask);

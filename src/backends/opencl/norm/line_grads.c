@@ -159,7 +159,8 @@ static fac_status add_gather(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              fac_error *err) {
     enum { BESIDE = 32 };
     const int team = o->limits.group < 32 * BESIDE ? 8 : 32;
-    const int first = wants(p, 1) ? 1 : 2, last = wants(p, 2) ? 2 : 1;
+    const int first = wants(p, 1) ? 1 : 2;
+    const int last = wants(p, 2) ? 2 : 1;
     const int64_t columns = (last - first + 1) * r->size;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;

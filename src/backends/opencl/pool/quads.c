@@ -248,7 +248,8 @@ static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H,
 }
 
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
-    const int64_t H = q->turned ? q->h.in : q->h.out, W = q->turned ? q->w.in : q->w.out;
+    const int64_t H = q->turned ? q->h.in : q->h.out;
+    const int64_t W = q->turned ? q->w.in : q->w.out;
     const int64_t fours = q->C / 4, sr = q->turned ? q->h.stride : 1,
                   ss = q->turned ? q->w.stride : 1;
     const double work = (double)q->N * (double)H * (double)W * (double)fours,
@@ -318,7 +319,8 @@ void fac_cl_tiling_numbers(const fac_cl_tiling *q, const fac_operand *in, const 
 }
 
 void fac_cl_tiling_range(const fac_cl_tiling *q, fac_cl_call *c) {
-    const int64_t H = q->turned ? q->h.in : q->h.out, W = q->turned ? q->w.in : q->w.out;
+    const int64_t H = q->turned ? q->h.in : q->h.out;
+    const int64_t W = q->turned ? q->w.in : q->w.out;
     const int64_t wide = parts(parts(W, q->columns), q->across);
     const int64_t high = parts(H, (q->down_rows ? q->down_rows : q->rows) * q->down);
     c->range =

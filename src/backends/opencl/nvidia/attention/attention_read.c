@@ -58,11 +58,19 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps,
     a->causal = fac_attr_flag(p->node, "causal");
     for (int i = 0; i < 3; i++) fac_nv_heads_want(&p->in[i]);
     fac_nv_heads_want(y);
-    a->q = fac_nv_heads_of(&p->in[0], q_heads), a->k = fac_nv_heads_of(&p->in[1], kv_heads);
-    a->v = fac_nv_heads_of(&p->in[2], kv_heads), a->y = fac_nv_heads_of(y, q_heads);
-    a->B = p->in[0].type.dims.d[0], a->H = a->q.heads, a->Q = a->q.rows, a->D = a->q.size;
-    a->G = a->k.heads, a->T = a->k.rows, a->E = a->v.size;
-    a->d = (int)fac_nv_up(a->D, 16) * 16, a->e = (int)fac_nv_up(a->E, 16) * 16;
+    a->q = fac_nv_heads_of(&p->in[0], q_heads);
+    a->k = fac_nv_heads_of(&p->in[1], kv_heads);
+    a->v = fac_nv_heads_of(&p->in[2], kv_heads);
+    a->y = fac_nv_heads_of(y, q_heads);
+    a->B = p->in[0].type.dims.d[0];
+    a->H = a->q.heads;
+    a->Q = a->q.rows;
+    a->D = a->q.size;
+    a->G = a->k.heads;
+    a->T = a->k.rows;
+    a->E = a->v.size;
+    a->d = (int)fac_nv_up(a->D, 16) * 16;
+    a->e = (int)fac_nv_up(a->E, 16) * 16;
     if (a->B < 1 || a->H < 1 || a->G < 1 || a->Q < 1 || a->T < 1 || a->D < 1 || a->E < 1)
         return false;
     if (a->D > WIDEST || a->E > WIDEST) return false;

@@ -142,8 +142,11 @@ static void cut_units(fac_nv_pack *s, const fac_nv_packing *k) {
                       runs = s->turned ? terms : rows;
         if (k->few || s->taps > TAPS || k->rows % rows || runs * (run + PAD) > room) continue;
         const fac_nv_divisor by = fac_nv_divide((uint32_t)run / 4);
-        s->staged = 1, s->runs = (int32_t)runs, s->run = (int32_t)run,
-        s->multiplier = by.multiplier, s->shift = by.shift;
+        s->staged = 1;
+        s->runs = (int32_t)runs;
+        s->run = (int32_t)run;
+        s->multiplier = by.multiplier;
+        s->shift = by.shift;
         break;
     }
     s->row_bits = s->staged ? bits : 4;

@@ -170,8 +170,12 @@ static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
         const fac_nv_axis *a = &f->axis[d];
         const int32_t out = c->pooled && d > 0 ? a->out / 2 : a->out;
         const fac_nv_divisor by = fac_nv_divide_wide((uint32_t)(out ? out : 1));
-        s.in[d] = a->in, s.out[d] = out, s.origin[d] = a->origin, s.stride[d] = a->stride,
-        s.far[d] = a->far, s.taps[d] = a->taps;
+        s.in[d] = a->in;
+        s.out[d] = out;
+        s.origin[d] = a->origin;
+        s.stride[d] = a->stride;
+        s.far[d] = a->far;
+        s.taps[d] = a->taps;
         s.multiplier[d] = by.multiplier;
         s.shift[d] = by.shift;
     }

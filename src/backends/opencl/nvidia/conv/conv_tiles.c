@@ -139,7 +139,9 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
 }
 
 static bool fits(const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *t) {
-    const int bytes = is_half(c) ? 2 : 4, most = k->row / bytes, least = is_half(c) ? 32 : 16;
+    const int bytes = is_half(c) ? 2 : 4;
+    const int most = k->row / bytes;
+    const int least = is_half(c) ? 32 : 16;
     t->c = *k;
     if (k->few != c->few || (k->columns > 64 && c->rows <= k->columns / 2)) return false;
     t->k = (fac_nv_packing){
