@@ -167,3 +167,28 @@ def native_group_norm_backward(g: Graph, dy: Value, x: Value, mean: Value, inv: 
     dx = g.reshape(g.mul(i, g.sub(g.sub(dh, m1), g.mul(hat, m2))), x.shape)
     dw, db = g.reshape(g.reduce("sum", g.mul(d, hat), [0, 3]), (c,)), g.reshape(g.reduce("sum", d, [0, 3]), (c,))
     return [dx if mask[0] else None, dw if mask[1] else None, db if mask[2] else None]
+
+
+# ---- weights by direction and length -------------------------------------------------------------------------------
+
+
+def _directions(g: Graph, v: Value, dim: int) -> tuple[Value, list[int]]:
+    """The length of v for each index of a dim."""
+    axes = [k for k in range(v.rank) if k != dim % v.rank]
+    wide = g.cast(v, "f32") if v.dt in ("f16", "bf16") else v
+    return g.op("sqrt", g.reduce("sum", g.mul(wide, wide), axes, True)), axes
+
+
+@row("_weight_norm_interface")
+def weight_norm(g: Graph, v: Value, size: Value, dim: int = 0) -> list[Value]:
+    norms, _ = _directions(g, v, dim)
+    return [g.mul(v, g.cast(g.div(size, norms), v.dt)), norms]
+
+
+@row("_weight_norm_interface_backward")
+def weight_norm_backward(g: Graph, dw: Value, v: Value, size: Value, norms: Value, dim: int) -> list[Value]:
+    _, axes = _directions(g, v, dim)
+    norms = g.cast(norms, v.dt)
+    along = g.div(g.reduce("sum", g.mul(dw, v), axes, True), norms)
+    rest = g.sub(dw, g.mul(v, g.div(along, norms)))
+    return [g.mul(rest, g.div(size, norms)), along]

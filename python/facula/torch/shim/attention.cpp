@@ -232,8 +232,12 @@ static at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::
   return at::native::scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale, shared);
 }
 
+// nn.TransformerEncoder would make nested tensors, which are not here, of a batch whose padding is at the end.
+static bool is_left_aligned(const at::Tensor&, const at::Tensor&) { return false; }
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("scaled_dot_product_attention", TORCH_FN(attention));
+  m.impl("_nested_tensor_from_mask_left_aligned", TORCH_FN(is_left_aligned));
   m.impl("_scaled_dot_product_fused_attention_overrideable", torch::CppFunction::makeFromBoxedFunction<&forward>());
   m.impl("_scaled_dot_product_fused_attention_overrideable_backward", torch::CppFunction::makeFromBoxedFunction<&backward>());
   m.impl("_native_multi_head_attention", TORCH_FN(multi_head));

@@ -136,6 +136,7 @@ Recorder& rec();
 void flush(const char* why);
 void record(const OpInfo&, Stack*);
 void check(const OpInfo&, const c10::IValue* arguments);
+void check_places(const Call&);                     // one device
 bool takes_masks(const std::string& name);          // of an operator
 void plain_indices(const OpInfo&, c10::IValue* arguments);   // masks become places
 at::Tensor host_of(const Ref&);
@@ -181,6 +182,7 @@ c10::OperatorHandle real_op(const Call&, Stack&);   // what the CPU and meta ker
 bool is_lifted(const OpInfo&, size_t argument, const c10::IValue&);
 void replay(Call&, Stack&);                         // by torch's CPU kernels
 void run_on_host(Call&, Stack* out);
+void run_into(Call&, const Stack& arguments, Stack* out);   // data tells the sizes of out=
 void store(Call&, Stack&);                          // what replay gave, to the call's results
 void drop(Call&);
 const at::Tensor& resize(const at::Tensor&, c10::IntArrayRef, std::optional<c10::MemoryFormat>);

@@ -24,6 +24,8 @@ static Indices listed(const at::Tensor& x, const std::vector<at::Tensor>& given)
       out.push_back(t.defined() ? std::optional<at::Tensor>(t) : std::nullopt);
       continue;
     }
+    if (t.scalar_type() == at::kByte)
+      TORCH_WARN("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
     const int64_t first = (int64_t)out.size();
     for (int64_t k = 0; k < t.dim(); k++)
       TORCH_CHECK_INDEX(first + k < x.dim() && t.size(k) == x.size(first + k), "The shape of the mask ", t.sizes(),
@@ -37,16 +39,18 @@ static Indices listed(const at::Tensor& x, const std::vector<at::Tensor>& given)
 }
 
 // As torch's cpu says it; its meta kernels have other errors.
-static void check_indices(const std::vector<at::Tensor>& given) {
+static void check_indices(const at::Tensor& x, const std::vector<at::Tensor>& given) {
   Dims all;
   std::string shapes;
-  bool fit = true;
-  for (auto& t : given) {
+  bool fit = true, outside = false;
+  for (size_t i = 0; i < given.size(); i++) {
+    auto& t = given[i];
     if (!t.defined()) continue;
     const auto type = t.scalar_type();
     TORCH_CHECK_INDEX(type == at::kLong || type == at::kInt || is_mask(t),
                       "tensors used as indices must be long, int, byte or bool tensors");
     if (is_mask(t)) return;
+    outside |= t.numel() && (int64_t)i < x.dim() && !x.size(i);
     shapes += (shapes.empty() ? "" : ", ") + c10::str(t.sizes());
     while ((int64_t)all.size() < t.dim()) all.insert(all.begin(), 1);
     for (int64_t k = 1; k <= t.dim(); k++) {
@@ -56,6 +60,7 @@ static void check_indices(const std::vector<at::Tensor>& given) {
     }
   }
   TORCH_CHECK_INDEX(fit, "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+  TORCH_CHECK_INDEX(!outside || !c10::multiply_integers(all), "index is out of bounds for dimension with size 0");
 }
 
 void plain_indices(const OpInfo& I, c10::IValue* a) {
@@ -67,7 +72,7 @@ void plain_indices(const OpInfo& I, c10::IValue* a) {
     masks += is_mask(given.back());
   }
   const bool writes = I.op.schema().name().find("index_put") != std::string::npos;
-  check_indices(given);
+  check_indices(a[0].toTensor(), given);
   if (masks && !(writes && there == 1)) a[1] = listed(a[0].toTensor(), given);
 }
 

@@ -262,6 +262,7 @@ void record(const OpInfo& I, Stack* stack) {
     TORCH_CHECK(!r.s || r.s->device == c.device, "Expected all tensors to be on the same device, but "
                 "found at least two devices, ocl:", c.device, " and ocl:", r.s ? r.s->device : 0,
                 " (", I.name, ")");
+  check_places(c);
   c10::SmallVector<at::Tensor, 4> keep;             // arguments that are results
   for (auto a : I.alias)
     if (a >= 0) {
@@ -274,7 +275,8 @@ void record(const OpInfo& I, Stack* stack) {
     count_fallback(I.name, why);
     const Stack held(stack->end() - n, stack->end());       // nothing else may hold its arguments
     stack->erase(stack->end() - n, stack->end());
-    run_on_host(c, stack);
+    if (I.dynamic && I.has_out) run_into(c, held, stack);
+    else run_on_host(c, stack);
   };
   if (!I.has_out && now(c, stack, keep)) return;
   if (I.dynamic) return run_now("its result depends on data, or is no tensor");
