@@ -41,7 +41,8 @@ class Late(Value):
 
     def __init__(self, dt: str, shape: tuple[int, ...], make: Callable[[], Value]) -> None:
         self.dt, self.shape, self.weak = dt, shape, False
-        self._make, self._made = make, None
+        self._make = make
+        self._made: Value | None = None
 
     @property
     def id(self) -> int:                                # type: ignore[override]
